@@ -1,0 +1,40 @@
+# Everything runs in .venv, made from pyproject.toml and constraints.txt. The stamp names the
+# interpreter and the two files' content, so that a stale or half-made .venv is always rebuilt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(shell { $(PYTHON) -c 'import sys; print(sys.version, sys.prefix)'; pwd; cat pyproject.toml constraints.txt; } | cksum | tr ' ' '-')
+READY := $(VENV)/.ready-$(STAMP)
+# One thread a process: pytest itself runs on every core.
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: test lint format bench clean venv
+
+test: venv
+	$(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: venv
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python benchmarks/run.py
+
+# Not a file target: whether .venv is usable is asked of .venv itself.
+venv:
+	@if [ ! -e $(READY) ] || ! $(BIN)/python -c 'import tacit, pytest' 2>/dev/null; then \
+	  set -e; rm -rf $(VENV); $(PYTHON) -m venv $(VENV); \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[dev]'; \
+	  touch $(READY); \
+	fi
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist

@@ -1,0 +1,46 @@
+"""What a user is willing to spend."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tacit.privacy import _check
+from tacit.privacy.relation import Relation
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Spend at most ``epsilon`` with failure probability ``delta`` under ``relation``.
+
+    A budget with delta 0 is pure. An infinite epsilon asks for no privacy, so that a private
+    and a non-private run differ in one number.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Budget
+    >>> Budget(1.0, 1e-6).is_pure
+    False
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _check.epsilon(self.epsilon))
+        object.__setattr__(self, "delta", _check.delta(self.delta))
+        _check.relation(self.relation)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether no failure probability is allowed."""
+        return self.delta == 0.0
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether anything may be released."""
+        return math.isinf(self.epsilon)
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g}, {self.relation.name}"

@@ -1,0 +1,389 @@
+"""Objective perturbation: minimise sum of losses + (lam/2)||w||^2 + <b, w> with random b.
+
+All four approximate forms bound the privacy loss by a random variable X, in both directions and
+whatever the other records are:
+
+    X = jacobian + max over vertices of G_i, at least ``jacobian``,  G_i ~ N(mu_i^2/2, mu_i^2)
+
+(sections 3.4 a to d of the design, proofs in docs/proofs/objective_perturbation.md). A union
+bound over the vertices gives P[X > x] <= sum_i weight_i P[G_i > x - jacobian], from which
+delta(epsilon) = E(1 - exp(epsilon - X))_+ and the Renyi bound log E exp((a-1) X) / (a-1) follow
+in closed form. Since E(1 - exp(epsilon - X))_+ is convex in exp(epsilon), it composes.
+
+Assumes, for every event here: the released w is the exact minimiser over the whole space; the
+perturbation is independent of the data; every coordinate, the intercept included, is
+regularised. A certified approximate minimiser is a further Gaussian event (3.4 e).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from tacit.privacy import _check
+from tacit.privacy.events.base import Array, Event
+from tacit.privacy.gaussian_profile import gaussian_delta
+from tacit.privacy.relation import Relation
+from tacit.privacy.roots import decreasing_root
+
+_NOISE = "calibrate it to a Budget; without noise record NonPrivate(reason=...)."
+_BOUND = "pass the bound enforced on every record."
+_RIDGE = "objective perturbation needs strong convexity: pass a positive L2 regularization."
+
+
+@dataclass(frozen=True)
+class _LossBound:
+    """The law of X: ``jacobian`` plus the greatest of Gaussians, by a union bound.
+
+    ``vertices`` holds (weight, mu) pairs.
+    """
+
+    jacobian: float
+    vertices: tuple[tuple[float, float], ...]
+
+    def _floor(self) -> float:
+        """Return y0 >= 0 where the union bound on P[G > y] stops exceeding 1."""
+
+        def excess(y: float) -> float:
+            return sum(k * float(ndtr(m / 2 - y / m)) for k, m in self.vertices) - 1.0
+
+        if excess(0.0) <= 0.0:
+            return 0.0
+        return decreasing_root(excess, max(m for _, m in self.vertices))
+
+    def delta(self, epsilon: Array) -> Array:
+        """Return E(1 - exp(epsilon - X))_+."""
+        floor = self._floor()
+
+        def above(y: Array) -> Array:
+            total = np.zeros_like(y)
+            for weight, mu in self.vertices:
+                total += weight * gaussian_delta(mu, y)
+            return total
+
+        y = epsilon - self.jacobian
+        # Below the floor X is certain to exceed epsilon: 1 - e^{y - y0} (1 - delta(y0)).
+        at_floor = above(np.array([floor]))[0]
+        below = 1.0 - np.exp(np.minimum(y - floor, 0.0)) * (1.0 - at_floor)
+        result: Array = np.where(y >= floor, above(np.maximum(y, floor)), below)
+        return np.clip(result, 0.0, 1.0)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return log E exp((a-1) X) / (a-1)."""
+        b, floor = orders - 1.0, self._floor()
+        atom = 1.0 - sum(k * float(ndtr(m / 2 - floor / m)) for k, m in self.vertices)
+        with np.errstate(divide="ignore"):
+            log_total = b * floor + np.log(np.full_like(b, max(atom, 0.0)))
+            for weight, mu in self.vertices:
+                # E[e^{bG}; G > y0] = exp(b (b+1) mu^2 / 2) Phi((mu^2/2 + b mu^2 - y0) / mu)
+                log_mass = np.log(ndtr(mu / 2 + b * mu - floor / mu))
+                log_total = np.logaddexp(
+                    log_total, math.log(weight) + b * (b + 1) * mu**2 / 2 + log_mass
+                )
+        result: Array = self.jacobian + log_total / b
+        return result
+
+
+@dataclass(frozen=True)
+class LogisticObjective(Event):
+    """Logistic regression by objective perturbation, b ~ N(0, noise_std^2 I): 3.4 b' and c.
+
+    Contract: rows (the intercept's coordinate included) have norm at most ``row_norm``; the loss
+    of a record is log(1 + exp(-y <w, x>)), unweighted; ``regularization`` is lam of the SUM form.
+
+    Guarantee, ADD_REMOVE (Appendix A of the design; docs/proofs/objective_perturbation.md): with
+    mu = row_norm / noise_std and k = row_norm^2 (1/lam - 1/(2 noise_std^2)),
+
+        X = max over t in [0, 1] of t G + k t (1 - t),   G ~ N(mu^2/2, mu^2)
+
+    so delta(epsilon) is the Gaussian mechanism's for epsilon >= k, and the release is mu-GDP
+    outright when lam >= 2 noise_std^2. REPLACE: jacobian k_+/4 and vertices 2 mu once, mu twice.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Guarantee, LogisticObjective
+    >>> event = LogisticObjective(row_norm=1.0, regularization=10.0, noise_std=3.730632)
+    >>> round(Guarantee(event).epsilon(1e-5), 5)
+    1.0
+    """
+
+    kind = "logistic_objective"
+
+    row_norm: float
+    regularization: float
+    noise_std: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check.positive("row_norm", self.row_norm, remedy=_BOUND)
+        _check.positive("regularization", self.regularization, remedy=_RIDGE)
+        _check.positive("noise_std", self.noise_std, remedy=_NOISE)
+        _check.relation(self.relation)
+
+    @property
+    def _curvature(self) -> float:
+        # k = R^2 (1/lam - 1/(2 s^2)); the only place R becomes R^2 here.
+        return self.row_norm**2 * (1 / self.regularization - 1 / (2 * self.noise_std**2))
+
+    def _bound(self) -> _LossBound:
+        mu = self.row_norm / self.noise_std
+        # max over t of k t (1 - t) is k / 4
+        jacobian = max(self._curvature, 0.0) / 4
+        if self.relation is Relation.ADD_REMOVE:
+            return _LossBound(jacobian, ((1.0, mu),))
+        return _LossBound(jacobian, ((1.0, 2 * mu), (2.0, mu)))
+
+    def gaussian_mu(self) -> float | None:
+        """Return mu when the Jacobian is free at every epsilon."""
+        if self.relation is Relation.ADD_REMOVE and self._curvature <= 0.0:
+            return self.row_norm / self.noise_std
+        return None
+
+    def profile(self, epsilon: Array) -> Array:
+        """Return E(1 - exp(epsilon - X))_+."""
+        mu, k = self.row_norm / self.noise_std, self._curvature
+        if self.relation is Relation.REPLACE:
+            return self._bound().delta(epsilon)
+        if k <= 0.0:
+            return gaussian_delta(mu, epsilon)
+        low = _below_curvature(mu, k, np.minimum(epsilon, k))
+        result: Array = np.where(epsilon >= k, gaussian_delta(mu, epsilon), low)
+        return result
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the bound with jacobian k/4, or the Gaussian's if that is free."""
+        mu = self.gaussian_mu()
+        return orders * mu**2 / 2 if mu is not None else self._bound().renyi(orders)
+
+
+def _below_curvature(mu: float, k: float, epsilon: Array) -> Array:
+    """Return delta for epsilon < k, where X = (G+k)^2/(4k) on |G| < k, G above, 0 below."""
+    e = np.maximum(epsilon, 0.0)
+    # X > e  <=>  G > g = 2 sqrt(k e) - k  (every G when epsilon < 0)
+    g = 2 * np.sqrt(k * e) - k
+    # E[exp(-X); g < G < k]: the two quadratics add up to one centred at 0, of precision tau:
+    # exp(-mu^2/8 - k/4) / (mu sqrt(tau)) * (Phi(k sqrt(tau)) - Phi(g sqrt(tau)))
+    root_tau = math.sqrt(1 / mu**2 + 1 / (2 * k))
+    middle = np.where(
+        g > 0,
+        ndtr(-g * root_tau) - ndtr(-k * root_tau),
+        ndtr(k * root_tau) - ndtr(g * root_tau),
+    )
+    middle = middle * math.exp(-(mu**2) / 8 - k / 4) / (mu * root_tau)
+    above = ndtr(-mu / 2 - k / mu)  # E[exp(-G); G > k]
+    below = np.where(epsilon < 0, ndtr(-mu / 2 - k / mu), 0.0)  # P[G < -k], where X = 0
+    reached = np.where(epsilon < 0, 1.0, ndtr(mu / 2 - g / mu))
+    result: Array = np.clip(reached - np.exp(epsilon) * (middle + above + below), 0.0, 1.0)
+    return result
+
+
+@dataclass(frozen=True)
+class MonotoneObjective(Event):
+    """A margin loss whose derivative keeps one sign (Huber-smoothed hinge): 3.4 b and c.
+
+    Contract: per-record gradient norm at most ``lipschitz``, Hessian of rank one and norm at most
+    ``smoothness``, the loss a function of y <w, x> with derivative of one sign.
+
+    Guarantee: jacobian log(1 + smoothness/lam); ADD_REMOVE: one vertex mu = lipschitz/noise_std;
+    REPLACE: 2 mu once and mu twice.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Guarantee, MonotoneObjective
+    >>> event = MonotoneObjective(1.0, 0.25, regularization=10.0, noise_std=3.81656)
+    >>> round(Guarantee(event).epsilon(1e-5), 4)
+    1.0
+    """
+
+    kind = "monotone_objective"
+
+    lipschitz: float
+    smoothness: float
+    regularization: float
+    noise_std: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check_objective(self)
+
+    def _bound(self) -> _LossBound:
+        mu = self.lipschitz / self.noise_std
+        jacobian = math.log1p(self.smoothness / self.regularization)
+        if self.relation is Relation.ADD_REMOVE:
+            return _LossBound(jacobian, ((1.0, mu),))
+        return _LossBound(jacobian, ((1.0, 2 * mu), (2.0, mu)))
+
+    def profile(self, epsilon: Array) -> Array:
+        """Return E(1 - exp(epsilon - X))_+."""
+        return self._bound().delta(epsilon)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return log E exp((a-1) X) / (a-1)."""
+        return self._bound().renyi(orders)
+
+
+@dataclass(frozen=True)
+class LinearModelObjective(Event):
+    """Any convex generalised linear loss by objective perturbation: 3.4 a.
+
+    Contract: per-record gradient norm at most ``lipschitz`` and along the record's own row,
+    Hessian of rank one and norm at most ``smoothness``. ADD_REMOVE only.
+
+    Guarantee: jacobian log(1 + smoothness/lam), the vertex mu = lipschitz/noise_std twice (the
+    derivative may take either sign); Redberg, Koskela and Wang 2023 with a tighter jacobian.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Guarantee, LinearModelObjective
+    >>> event = LinearModelObjective(1.0, 0.25, regularization=10.0, noise_std=4.0)
+    >>> Guarantee(event).epsilon(1e-5) < 1.0
+    True
+    """
+
+    kind = "linear_model_objective"
+
+    lipschitz: float
+    smoothness: float
+    regularization: float
+    noise_std: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check_objective(self)
+        _add_remove_only(self)
+
+    def _bound(self) -> _LossBound:
+        jacobian = math.log1p(self.smoothness / self.regularization)
+        return _LossBound(jacobian, ((2.0, self.lipschitz / self.noise_std),))
+
+    def profile(self, epsilon: Array) -> Array:
+        """Return E(1 - exp(epsilon - X))_+."""
+        return self._bound().delta(epsilon)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return log E exp((a-1) X) / (a-1)."""
+        return self._bound().renyi(orders)
+
+
+@dataclass(frozen=True)
+class SoftmaxObjective(Event):
+    """Multinomial logistic regression in one joint release: 3.4 d.
+
+    Contract: rows of norm at most ``row_norm``, ``n_classes`` >= 2 classes, unweighted
+    cross-entropy, noise of ``noise_std`` on every entry of the weight matrix. ADD_REMOVE only.
+
+    Guarantee: jacobian (1 - 1/K) row_norm^2 (1/lam - 1/(2 noise_std^2))_+ and the vertex
+    mu = sqrt(2) row_norm / noise_std K - 1 times.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Guarantee, SoftmaxObjective
+    >>> event = SoftmaxObjective(1.0, n_classes=10, regularization=71.0, noise_std=5.944)
+    >>> round(Guarantee(event).epsilon(1e-5), 3)
+    1.0
+    """
+
+    kind = "softmax_objective"
+
+    row_norm: float
+    n_classes: int
+    regularization: float
+    noise_std: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check.positive("row_norm", self.row_norm, remedy=_BOUND)
+        _check.count("n_classes", self.n_classes, least=2)
+        _check.positive("regularization", self.regularization, remedy=_RIDGE)
+        _check.positive("noise_std", self.noise_std, remedy=_NOISE)
+        _add_remove_only(self)
+
+    def _bound(self) -> _LossBound:
+        curvature = 1 / self.regularization - 1 / (2 * self.noise_std**2)
+        jacobian = (1 - 1 / self.n_classes) * self.row_norm**2 * max(curvature, 0.0)
+        mu = math.sqrt(2) * self.row_norm / self.noise_std
+        return _LossBound(jacobian, ((float(self.n_classes - 1), mu),))
+
+    def profile(self, epsilon: Array) -> Array:
+        """Return E(1 - exp(epsilon - X))_+."""
+        return self._bound().delta(epsilon)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return log E exp((a-1) X) / (a-1)."""
+        return self._bound().renyi(orders)
+
+
+@dataclass(frozen=True)
+class PureObjective(Event):
+    """Pure objective perturbation, density of b proportional to exp(-||b|| / noise_radius): 3.1.
+
+    Contract: per-record gradient norm at most ``lipschitz``; per-record Hessian of rank at most
+    ``rank`` and trace at most ``hessian_trace`` (for a generalised linear loss rank 1 and trace
+    = smoothness).
+
+    Guarantee: epsilon = lipschitz / noise_radius + rank log(1 + hessian_trace / (rank lam)), the
+    first term doubled under REPLACE (Chaudhuri, Monteleoni and Sarwate 2011, Theorem 9, with the
+    tight Jacobian; log is concave, so equal eigenvalues are the worst).
+
+    Examples
+    --------
+    >>> from tacit.privacy import Guarantee, PureObjective
+    >>> event = PureObjective(1.0, 0.25, regularization=10.0, noise_radius=1.0)
+    >>> round(Guarantee(event).epsilon(0.0), 5)
+    1.02469
+    """
+
+    kind = "pure_objective"
+
+    lipschitz: float
+    hessian_trace: float
+    regularization: float
+    noise_radius: float
+    rank: int = 1
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check.positive("lipschitz", self.lipschitz, remedy=_BOUND)
+        _check.positive("hessian_trace", self.hessian_trace, remedy=_BOUND)
+        _check.positive("regularization", self.regularization, remedy=_RIDGE)
+        _check.positive("noise_radius", self.noise_radius, remedy=_NOISE)
+        _check.count("rank", self.rank)
+        _check.relation(self.relation)
+
+    def pure_epsilon(self) -> float:
+        """Return noise term plus Jacobian term."""
+        moved = 2.0 if self.relation is Relation.REPLACE else 1.0
+        jacobian = self.rank * math.log1p(self.hessian_trace / (self.rank * self.regularization))
+        return moved * self.lipschitz / self.noise_radius + jacobian
+
+    def _as_pure(self) -> Event:
+        from tacit.privacy.events.pure import PureEpsilon
+
+        return PureEpsilon(self.pure_epsilon(), self.relation)
+
+    def profile(self, epsilon: Array) -> Array | None:
+        """Return the profile of a generic pure release."""
+        return self._as_pure().profile(epsilon)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the curve of a generic pure release."""
+        return self._as_pure().renyi(orders)
+
+
+def _check_objective(event: MonotoneObjective | LinearModelObjective) -> None:
+    _check.positive("lipschitz", event.lipschitz, remedy=_BOUND)
+    _check.positive("smoothness", event.smoothness, remedy=_BOUND)
+    _check.positive("regularization", event.regularization, remedy=_RIDGE)
+    _check.positive("noise_std", event.noise_std, remedy=_NOISE)
+    _check.relation(event.relation)
+
+
+def _add_remove_only(event: Event) -> None:
+    if _check.relation(event.relation) is not Relation.ADD_REMOVE:
+        raise ValueError(
+            f"{type(event).__name__} is proved for Relation.ADD_REMOVE only; account under "
+            "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."
+        )

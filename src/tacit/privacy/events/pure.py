@@ -1,0 +1,125 @@
+"""Pure releases, and the exponential mechanism with its cheaper bounded range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.privacy import _check
+from tacit.privacy.events.base import Array, Event
+from tacit.privacy.relation import Relation
+
+_REMEDY = "pass the epsilon the mechanism was calibrated to, or NonPrivate(reason=...) if none."
+
+
+@dataclass(frozen=True)
+class PureEpsilon(Event):
+    """A release whose privacy loss never exceeds ``epsilon`` in either direction.
+
+    Contract: p(output) <= exp(epsilon) p'(output) for all neighbours and outputs: Laplace noise
+    of scale sensitivity / epsilon, L2 sphere noise with density proportional to
+    exp(-epsilon ||z|| / sensitivity), the sampled output of any pure mechanism.
+
+    Guarantee: binary randomised response with the same epsilon dominates (Kairouz, Oh and
+    Viswanath 2015, Theorem 3.3), so
+
+        delta(e) = (exp(epsilon) - exp(e))_+ / (1 + exp(epsilon))     for |e| <= epsilon
+        renyi(a) = log(p^a (1-p)^(1-a) + (1-p)^a p^(1-a)) / (a - 1),  p = 1 / (1 + exp(-epsilon))
+
+    Examples
+    --------
+    >>> from tacit.privacy import Guarantee, PureEpsilon
+    >>> Guarantee(PureEpsilon(0.5)).epsilon(0.0)
+    0.5
+    """
+
+    kind = "pure_epsilon"
+
+    epsilon: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check.positive("epsilon", self.epsilon, remedy=_REMEDY)
+        _check.relation(self.relation)
+
+    def pure_epsilon(self) -> float:
+        """Return epsilon."""
+        return self.epsilon
+
+    def profile(self, epsilon: Array) -> Array:
+        """Return randomised response's delta."""
+        e0 = self.epsilon
+        # 1 - exp(e) below -epsilon, where the likelihood ratio never falls.
+        inside = -np.expm1(np.minimum(epsilon - e0, 0.0)) / (1.0 + np.exp(-e0))
+        result: Array = np.where(epsilon < -e0, -np.expm1(np.minimum(epsilon, 0.0)), inside)
+        return result
+
+    def renyi(self, orders: Array) -> Array:
+        """Return randomised response's divergence."""
+        e0 = self.epsilon
+        log_p, log_q = -np.log1p(np.exp(-e0)), -e0 - np.log1p(np.exp(-e0))
+        terms = np.logaddexp(
+            orders * log_p + (1 - orders) * log_q, orders * log_q + (1 - orders) * log_p
+        )
+        result: Array = np.minimum(terms / (orders - 1), e0)
+        return result
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Event):
+    """A choice made by the exponential mechanism (or noisy max with Gumbel noise).
+
+    Contract: the privacy losses of any two outputs differ by at most ``epsilon`` (bounded
+    range): weights exp(epsilon u / (2 sensitivity)), or exp(epsilon u / sensitivity) for
+    monotone utilities.
+
+    Guarantee (Dong, Durfee and Rogers 2020; derivation in docs/proofs/events.md): the worst
+    pair for a given epsilon has two outcomes with losses t and t - eta, eta = epsilon, so
+
+        delta(e) = (exp(eta/2) - exp(e/2))^2 / (exp(eta) - 1)          for |e| <= eta
+        renyi(a) = log max_x x^(a-1) ((E-x) + (x-1) E^(1-a)) / (E-1) / (a-1),  E = exp(eta)
+
+    which is below eta^2/8-zCDP.
+
+    Examples
+    --------
+    >>> from tacit.privacy import ExponentialMechanism, Guarantee, PureEpsilon, Repeated
+    >>> choices = Guarantee(Repeated(ExponentialMechanism(0.1), 100)).epsilon(1e-6)
+    >>> choices < Guarantee(Repeated(PureEpsilon(0.1), 100)).epsilon(1e-6) / 1.7
+    True
+    """
+
+    kind = "exponential_mechanism"
+
+    epsilon: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check.positive("epsilon", self.epsilon, remedy=_REMEDY)
+        _check.relation(self.relation)
+
+    def pure_epsilon(self) -> float:
+        """Return epsilon: a range that contains 0 bounds the loss itself."""
+        return self.epsilon
+
+    def profile(self, epsilon: Array) -> Array:
+        """Return the greatest delta over all pairs of bounded range."""
+        eta = self.epsilon
+        e = np.clip(epsilon, -eta, eta)
+        # (e^{eta/2} - e^{e/2})^2 / (e^eta - 1), with both sides divided by e^eta.
+        inside = np.expm1((e - eta) / 2) ** 2 / -np.expm1(-eta)
+        result: Array = np.where(epsilon < -eta, -np.expm1(np.minimum(epsilon, 0.0)), inside)
+        return result
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the greatest divergence over all pairs of bounded range."""
+        eta, a = self.epsilon, orders
+        # Maximise x^(a-1) (A - B x) over x in [1, E]: x* = A (a-1) / (a B).
+        decay = np.exp((1 - a) * eta)
+        upper = np.exp(eta) - decay
+        lower = -np.expm1((1 - a) * eta)
+        x = np.clip(upper * (a - 1) / (a * lower), 1.0, np.exp(eta))
+        value = (a - 1) * np.log(x) + np.log((upper - lower * x) / np.expm1(eta))
+        result: Array = np.minimum.reduce([value / (a - 1), np.full_like(a, eta), a * eta**2 / 8])
+        return result

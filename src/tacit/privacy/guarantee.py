@@ -1,0 +1,201 @@
+"""Composed events seen as a promise: numbers, a sentence, a certificate."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.privacy import _check
+from tacit.privacy.events import Event, event_from_dict
+from tacit.privacy.relation import Relation
+from tacit.privacy.routes import Leaves, Route, routes_for
+
+Array = npt.NDArray[np.float64]
+
+_FORMAT = "tacit-guarantee"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a guarantee: the least ``epsilon`` at each ``delta``.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Gaussian, Guarantee
+    >>> curve = Guarantee(Gaussian(2.0)).curve()
+    >>> bool(curve.epsilon[0] > curve.epsilon[-1])
+    True
+    """
+
+    delta: Array
+    epsilon: Array
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What an event promises about every record.
+
+    Parameters
+    ----------
+    event
+        What was released; `Composed` and `Repeated` for several releases.
+    target_delta
+        The delta the release was planned for; statements quote it.
+    assumptions
+        What was vouched for and could not be checked, one sentence each.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Gaussian, Guarantee, Repeated
+    >>> promise = Guarantee(Repeated(Gaussian(20.0), 100), target_delta=1e-6)
+    >>> round(promise.epsilon(1e-6), 3)
+    2.255
+    >>> promise.route(1e-6)
+    'exact Gaussian composition'
+    """
+
+    event: Event
+    target_delta: float | None = None
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event, Event):
+            raise TypeError(f"Guarantee takes an event, got {self.event!r}; wrap with Composed.")
+        if self.target_delta is not None:
+            _check.delta(self.target_delta)
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours the promise is about."""
+        return self.event.relation
+
+    @property
+    def voided_by(self) -> tuple[str, ...]:
+        """Why there is no promise at all; empty when there is one."""
+        return tuple(dict.fromkeys(why for leaf, _ in self._leaves for why in leaf.reasons_void()))
+
+    @cached_property
+    def _leaves(self) -> Leaves:
+        # Equal leaves are merged, so that their distribution is built once and composed n times.
+        total: Counter[Event] = Counter()
+        for leaf, n in self.event.leaves():
+            total[leaf] += n
+        return tuple(total.items())
+
+    @cached_property
+    def _routes(self) -> tuple[Route, ...]:
+        return routes_for(self._leaves)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon proved at ``delta``, infinite if there is none."""
+        delta = _check.delta(delta)
+        return min(route.epsilon(delta) for route in self._routes)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta proved at ``epsilon`` >= 0."""
+        epsilon = _check.real("epsilon", epsilon)
+        if epsilon < 0.0:
+            raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
+        return min(route.delta(epsilon) for route in self._routes)
+
+    def route(self, delta: float | None = None) -> str:
+        """Return the name of the route that proves the least epsilon at ``delta``."""
+        if delta is None:
+            delta = self.target_delta or 0.0
+        best = min(self._routes, key=lambda route: route.epsilon(delta))
+        return best.name
+
+    def curve(self, delta: npt.ArrayLike | None = None) -> Curve:
+        """Return epsilon at each delta, by default at 1e-12, 1e-11, ... 1e-2."""
+        deltas = np.logspace(-12, -2, 11) if delta is None else np.asarray(delta, dtype=float)
+        return Curve(deltas, np.array([self.epsilon(float(d)) for d in deltas.ravel()]))
+
+    def within(self, epsilon: float, delta: float) -> bool:
+        """Return whether the promise is at least as strong as (epsilon, delta)."""
+        return math.isinf(epsilon) or self.epsilon(delta) <= epsilon
+
+    def statement(self, delta: float | None = None) -> str:
+        """Return the promise in plain English, for a privacy officer to paste."""
+        if delta is None:
+            pure = math.isfinite(self.epsilon(0.0))
+            default = 0.0 if pure else 1e-6
+            delta = default if self.target_delta is None else self.target_delta
+        return _statement(self, delta)
+
+    def to_json(self) -> str:
+        """Return the certificate: the event, what was assumed, and the resulting curve."""
+        points = self.curve()
+        return json.dumps(
+            {
+                "format": _FORMAT,
+                "version": 1,
+                "event": self.event.to_dict(),
+                "relation": self.relation.value,
+                "target_delta": self.target_delta,
+                "assumptions": list(self.assumptions),
+                "curve": [
+                    {"delta": float(d), "epsilon": float(e) if math.isfinite(e) else None}
+                    for d, e in zip(points.delta, points.epsilon, strict=True)
+                ],
+            },
+            allow_nan=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Guarantee:
+        """Return the guarantee of a certificate; its curve is computed anew from the event."""
+        record: Mapping[str, Any] = json.loads(text)
+        if record.get("format") != _FORMAT or record.get("version") != 1:
+            raise ValueError(
+                f"not a {_FORMAT} version 1: {record.get('format')!r} {record.get('version')!r}; "
+                "pass text written by Guarantee.to_json."
+            )
+        return cls(
+            event_from_dict(record["event"]),
+            record["target_delta"],
+            tuple(record["assumptions"]),
+        )
+
+
+def _up(value: float, digits: int) -> str:
+    """Format rounded up, so that a printed epsilon is never too small."""
+    unit = 10.0**-digits
+    rounded = math.ceil(round(value / unit, 6)) * unit
+    return f"{rounded:.{digits}f}"
+
+
+def _statement(promise: Guarantee, delta: float) -> str:
+    if promise.voided_by:
+        return (
+            "This result carries NO privacy guarantee: "
+            + "; ".join(promise.voided_by)
+            + ". Do not publish it as private."
+        )
+    epsilon = promise.epsilon(delta)
+    if math.isinf(epsilon):
+        return (
+            f"This result carries no guarantee at delta = {delta:g}; it has one only for larger "
+            "delta. Ask for statement(delta=1e-6), for instance."
+        )
+    digits = 4 if epsilon >= 1e-3 else 12
+    parts = [
+        f"This result is differentially private with epsilon = {_up(epsilon, digits)} and "
+        f"delta = {delta:g}, with respect to {promise.relation.sentence}.",
+        "In plain words: whatever any one record says, and whatever else an observer knows, "
+        f"the probability of any outcome changes by at most a factor of "
+        f"{_up(math.exp(min(epsilon, 700.0)), 3)}"
+        + (f", except with probability at most {delta:g}." if delta > 0 else "."),
+        f"Computed by: {promise.route(delta)}.",
+    ]
+    if promise.assumptions:
+        parts.append("Provided that: " + "; ".join(promise.assumptions) + ".")
+    return " ".join(parts)

@@ -1,0 +1,205 @@
+"""The ways to turn composed events into epsilon and delta, tightest first.
+
+A route is sound on its own; the accountant takes the least epsilon among those that apply. Exact
+routes end the search: nothing sound can beat them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.privacy.events.base import Event
+from tacit.privacy.gaussian_profile import gaussian_epsilon, log_gaussian_delta
+from tacit.privacy.loss_distribution import composed, good_interval
+from tacit.privacy.roots import decreasing_root
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+Leaves = Sequence[tuple[Event, int]]
+Array = npt.NDArray[np.float64]
+
+# Every order that is ever best for epsilon from 0.01 to 50 and delta from 1e-12 to 1e-2.
+INTEGER_ORDERS: Array = np.unique(
+    np.concatenate([np.arange(2, 64), np.geomspace(64, 8192, 30)]).round()
+)
+ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(1e-3, 1, 60)[:-1], INTEGER_ORDERS]))
+
+
+class Route(Protocol):
+    """A sound view of composed events as epsilon and delta."""
+
+    @property
+    def name(self) -> str:
+        """What the route is called in statements."""
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon the route proves at delta."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta the route proves at epsilon >= 0."""
+
+
+@dataclass(frozen=True)
+class NoPromise:
+    """Something left without protection."""
+
+    name = "none: the release is not private"
+
+    def epsilon(self, delta: float) -> float:
+        """Return infinity."""
+        return math.inf
+
+    def delta(self, epsilon: float) -> float:
+        """Return 1."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class GaussianRoute:
+    """Gaussian mechanisms compose exactly: mu = sqrt(sum of mu_i^2) (Dong, Roth, Su 2022)."""
+
+    mu: float
+    name = "exact Gaussian composition"
+
+    def epsilon(self, delta: float) -> float:
+        """Return the exact epsilon."""
+        return gaussian_epsilon(self.mu, delta)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the exact delta."""
+        return math.exp(log_gaussian_delta(self.mu, epsilon))
+
+
+@dataclass(frozen=True)
+class ProfileRoute:
+    """One event, whose profile is known in closed form."""
+
+    event: Event
+    name = "closed form"
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon with profile(epsilon) <= delta, rounded up."""
+        if delta == 0.0:
+            return self.event.pure_epsilon()
+        if self.delta(0.0) <= delta:
+            return 0.0
+
+        def excess(e: float) -> float:
+            at = self.delta(e)
+            return math.log(at / delta) if at > 0.0 else -math.inf
+
+        return min(decreasing_root(excess, 1.0), self.event.pure_epsilon())
+
+    def delta(self, epsilon: float) -> float:
+        """Return the profile at epsilon."""
+        at = self.event.profile(np.array([epsilon], dtype=np.float64))
+        return 1.0 if at is None else float(at[0])
+
+
+@dataclass(frozen=True)
+class PureRoute:
+    """Pure losses add up."""
+
+    total: float
+    name = "pure composition"
+
+    def epsilon(self, delta: float) -> float:
+        """Return the sum, whatever delta is."""
+        return self.total
+
+    def delta(self, epsilon: float) -> float:
+        """Return 0 from the sum on, and randomised response's delta below it."""
+        if epsilon >= self.total:
+            return 0.0
+        return -math.expm1(epsilon - self.total) / (1.0 + math.exp(-self.total))
+
+
+@dataclass(frozen=True)
+class RenyiRoute:
+    """Renyi divergences add up, and convert at the best order.
+
+    epsilon = r(a) + log(1 - 1/a) - log(delta a) / (a - 1)     (Canonne, Kamath, Steinke 2020)
+    """
+
+    leaves: Leaves
+    name = "Renyi"
+
+    @cached_property
+    def curve(self) -> tuple[Array, Array]:
+        """Orders and the summed divergence at each."""
+        total = np.zeros_like(ORDERS)
+        for event, count in self.leaves:
+            total += count * event.renyi(ORDERS)
+        return ORDERS, total
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon over all orders."""
+        if delta == 0.0:
+            return math.inf
+        a, r = self.curve
+        candidates = r + np.log1p(-1 / a) - np.log(delta * a) / (a - 1)
+        return max(float(np.min(candidates)), 0.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta over all orders."""
+        a, r = self.curve
+        log_delta = (a - 1) * (r - epsilon + np.log1p(-1 / a)) - np.log(a)
+        return min(float(np.exp(np.min(log_delta))), 1.0)
+
+
+@dataclass(frozen=True)
+class LossDistributionRoute:
+    """Privacy-loss distributions convolve, on a grid that rounds losses up."""
+
+    leaves: Leaves
+    interval: float
+    name = "privacy-loss distribution"
+
+    @cached_property
+    def distribution(self) -> PrivacyLossDistribution:
+        """The composed distribution."""
+        return composed(self.leaves, self.interval)
+
+    def epsilon(self, delta: float) -> float:
+        """Return dp-accounting's epsilon for delta."""
+        return max(float(self.distribution.get_epsilon_for_delta(delta)), 0.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Return dp-accounting's delta for epsilon."""
+        return float(np.clip(self.distribution.get_delta_for_epsilon(epsilon), 0.0, 1.0))
+
+
+def routes_for(leaves: Leaves) -> tuple[Route, ...]:
+    """Return the sound routes worth asking; one alone when it is exact."""
+    if any(event.reasons_void() for event, _ in leaves):
+        return (NoPromise(),)
+    mus = [(event.gaussian_mu(), n) for event, n in leaves]
+    if all(mu is not None for mu, _ in mus):
+        return (GaussianRoute(math.sqrt(sum(n * mu**2 for mu, n in mus if mu is not None))),)
+    if len(leaves) == 1 and leaves[0][1] == 1 and _has_profile(leaves[0][0]):
+        return (ProfileRoute(leaves[0][0]),)
+    # Neither always wins: bounded range has a tighter Renyi curve than loss distribution.
+    routes: list[Route] = [RenyiRoute(leaves)]
+    if all(_has_distribution(event) for event, _ in leaves):
+        routes.insert(0, LossDistributionRoute(leaves, good_interval(leaves)))
+    pure = sum(n * event.pure_epsilon() for event, n in leaves)
+    if math.isfinite(pure):
+        routes.append(PureRoute(pure))
+    return tuple(routes)
+
+
+def _has_profile(event: Event) -> bool:
+    return event.profile(np.zeros(1)) is not None
+
+
+def _has_distribution(event: Event) -> bool:
+    overridden = type(event).loss_distribution is not Event.loss_distribution
+    return overridden or _has_profile(event)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tacit.privacy import (
+    Budget,
+    BudgetUnreachable,
+    Event,
+    Gaussian,
+    Guarantee,
+    LogisticObjective,
+    NonPrivate,
+    PureEpsilon,
+    Relation,
+    Repeated,
+    SampledGaussian,
+    ZeroConcentrated,
+    calibrate,
+)
+
+from .families import FAMILIES, PURE
+
+EPSILONS = np.geomspace(0.01, 50, 20)
+DELTAS = np.geomspace(1e-12, 1e-2, 11)
+# A Jacobian of this size must stay far below the least epsilon of the grid.
+WEAK = ("logistic_weak_ridge",)
+
+
+def spent_share(family, budget: Budget) -> float:  # type: ignore[no-untyped-def]
+    event = calibrate(family, budget)
+    return Guarantee(event).epsilon(budget.delta) / budget.epsilon
+
+
+def relation_of(family) -> Relation:  # type: ignore[no-untyped-def]
+    event: Event = family(1.0)
+    return event.relation
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WEAK])
+def test_the_budget_is_spent_and_not_exceeded(name: str) -> None:
+    # 220 budgets a family
+    family = FAMILIES[name]
+    relation = relation_of(family)
+    for epsilon in EPSILONS:
+        for delta in DELTAS:
+            share = spent_share(family, Budget(float(epsilon), float(delta), relation))
+            assert 0.999 <= share <= 1.0, (epsilon, delta, share)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_budgets(name: str) -> None:
+    family = FAMILIES[name]
+    for epsilon in np.geomspace(0.01, 50, 200):
+        share = spent_share(family, Budget(float(epsilon), 0.0, relation_of(family)))
+        assert 0.999 <= share <= 1.0
+
+
+def test_round_trip_to_nine_digits() -> None:
+    for epsilon in (1e-3, 0.3, 4.0, 50.0):
+        for delta in (1e-12, 1e-7, 1e-2):
+            event = calibrate(Gaussian, Budget(epsilon, delta))
+            assert Guarantee(event).epsilon(delta) == pytest.approx(epsilon, rel=1e-9)
+            assert Guarantee(event).epsilon(delta) <= epsilon * (1 + 1e-12)
+
+
+def test_many_steps_of_noisy_sgd() -> None:
+    for epsilon, delta in [(0.1, 1e-9), (2.0, 1e-6), (20.0, 1e-5)]:
+        share = spent_share(
+            lambda z: Repeated(SampledGaussian(z, 0.005), 2000), Budget(epsilon, delta)
+        )
+        assert 0.999 <= share <= 1.0
+
+
+def test_replacement_needs_twice_the_noise() -> None:
+    # where the sensitivity doubles; logistic regression at a stiff ridge is such a case
+    for make in (LogisticObjective,):
+        once = calibrate(lambda s, m=make: m(1.0, 1e6, s), Budget(1, 1e-5))
+        twice = calibrate(
+            lambda s, m=make: m(1.0, 1e6, s, Relation.REPLACE), Budget(1, 1e-5, Relation.REPLACE)
+        )
+        assert twice.noise_std / once.noise_std == pytest.approx(2.0, rel=1e-4)
+
+
+def test_unreachable_budgets_say_so() -> None:
+    with pytest.raises(BudgetUnreachable, match="pure"):
+        calibrate(Gaussian, Budget(1.0, 0.0))
+    with pytest.raises(BudgetUnreachable, match="regularization"):
+        calibrate(lambda s: LogisticObjective(1.0, 0.01, s), Budget(0.1, 1e-6))
+    with pytest.raises(BudgetUnreachable):
+        calibrate(lambda z: ZeroConcentrated(1 / z), Budget(1.0, 0.0))
+
+
+def test_infinite_budget_and_mixed_relations() -> None:
+    assert isinstance(calibrate(Gaussian, Budget(math.inf, 1e-5)), NonPrivate)
+    with pytest.raises(ValueError, match="one relation"):
+        calibrate(PureEpsilon, Budget(1.0, 0.0, Relation.REPLACE))
+    with pytest.raises(TypeError, match="Budget"):
+        calibrate(PureEpsilon, 1.0)  # type: ignore[arg-type]
