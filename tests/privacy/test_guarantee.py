@@ -10,16 +10,22 @@ from tacit.privacy import (
     Budget,
     BudgetExceeded,
     Composed,
+    ExponentialMechanism,
     Gaussian,
+    GaussianSum,
     Guarantee,
     LogisticObjective,
     PureEpsilon,
     Relation,
+    RenyiSum,
     Repeated,
     SampledGaussian,
+    SumOfEpsilons,
     ZeroConcentrated,
+    calibrate,
     replace_from_add_remove,
 )
+from tacit.privacy.routes import RenyiRoute
 
 
 @pytest.mark.parametrize(
@@ -115,17 +121,79 @@ def test_conversion_to_replacement() -> None:
 
 
 def test_accountant_refuses_before_overspending() -> None:
-    accountant = Accountant(Budget(1.0, 1e-5))
-    assert accountant.spent() is None
+    accountant = Accountant(Budget(1.0, 1e-5), GaussianSum())
+    assert accountant.spent() == 0.0
+    assert accountant.guarantee() is None
     accountant.charge(Gaussian(6.0))
     with pytest.raises(BudgetExceeded, match="Nothing was read"):
         accountant.charge(Gaussian(4.0))
     assert len(accountant.events) == 1
-    accountant.charge(Gaussian(6.0))
-    spent = accountant.spent()
-    assert spent is not None
-    assert spent.epsilon(1e-5) <= 1.0
+    assert accountant.charge(Gaussian(6.0)) <= 1.0
     with pytest.raises(ValueError, match="one relation"):
         accountant.charge(Gaussian(60.0, Relation.REPLACE))
     with pytest.raises(TypeError, match="Budget"):
         Accountant(1.0)  # type: ignore[arg-type]
+
+
+def test_sum_of_epsilons_counts_deltas_too() -> None:
+    accountant = Accountant(Budget(1.0, 1e-5))
+    half = Gaussian(calibrated_multiplier(0.5, 5e-6))
+    assert accountant.charge(half, 5e-6) == pytest.approx(0.5)
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(half, 6e-6)  # deltas would exceed
+    assert accountant.charge(half, 5e-6) == pytest.approx(1.0)
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(PureEpsilon(0.01))
+
+
+def test_filters_refuse_the_adaptive_choice_that_composing_would_accept() -> None:
+    # After a first release, pick a Gaussian where the loss was low and a pure event where it was
+    # high: each pair composes within (3, 6.416e-8), the adaptive strategy costs delta 1.216e-7.
+    budget = Budget(3.0, 6.416e-8)
+    first = Gaussian(1 / 0.3)
+    for second in (Gaussian(2.0), PureEpsilon(1.54618)):
+        assert Guarantee(Composed((first, second))).delta(3.0) <= budget.delta
+    for rule in (GaussianSum(), SumOfEpsilons(), RenyiSum(12.0)):
+        accepted = []
+        for second in (Gaussian(2.0), PureEpsilon(1.54618)):
+            accountant = Accountant(budget, rule)
+            try:
+                accountant.charge(first, budget.delta / 2)
+                accountant.charge(second, budget.delta / 2)
+                accepted.append(second)
+            except BudgetExceeded:
+                pass
+        assert len(accepted) < 2, rule
+
+
+def calibrated_multiplier(epsilon: float, delta: float) -> float:
+    event = calibrate(Gaussian, Budget(epsilon, delta))
+    assert isinstance(event, Gaussian)
+    return event.noise_multiplier
+
+
+def test_float_convolution_is_charged() -> None:
+    # the composed part must not look cheaper than its Gaussian part alone
+    parts = Repeated(Gaussian(100.0), 10_000)
+    alone = Guarantee(parts)
+    both = Guarantee(Composed((parts, PureEpsilon(1e-4))))
+    for delta in (1e-12, 1e-10, 1e-6):
+        assert both.epsilon(delta) >= alone.epsilon(delta)
+
+
+def test_renyi_of_tiny_choices_keeps_its_digits() -> None:
+    for eta in (1e-9, 1e-6, 1e-4, 1e-2, 1.0, 800.0):
+        for event in (ExponentialMechanism(eta), PureEpsilon(eta)):
+            r = event.renyi(np.array([1.001, 2.0, 30.0]))
+            assert np.all(r > 0)
+            assert np.all(np.isfinite(r))
+    # the central limit: 1e11 choices of 1e-6 have variance eta^2/4 each
+    many = RenyiRoute(((ExponentialMechanism(1e-6), 10**11),)).epsilon(1e-5)
+    assert many > 0.5
+
+
+def test_weak_ridges_do_not_overflow() -> None:
+    promise = Guarantee(LogisticObjective(1.0, 1e-4, 4.0))
+    assert 1.0 < promise.epsilon(1e-5) < 20.0
+    assert Guarantee(Repeated(LogisticObjective(1.0, 1e-4, 4.0), 2)).epsilon(1e-5) > 1.0
+    assert replace_from_add_remove(Guarantee(Gaussian(1e4)), 1e-2).epsilon < 1e-300

@@ -1,6 +1,12 @@
 """Promises and how they add up. Nothing here ever sees data."""
 
-from tacit.privacy.accountant import Accountant, BudgetExceeded
+from tacit.privacy.accountant import (
+    Accountant,
+    BudgetExceeded,
+    GaussianSum,
+    RenyiSum,
+    SumOfEpsilons,
+)
 from tacit.privacy.budget import Budget
 from tacit.privacy.calibration import BudgetUnreachable, calibrate
 from tacit.privacy.conversion import replace_from_add_remove
@@ -34,6 +40,7 @@ __all__ = [
     "Event",
     "ExponentialMechanism",
     "Gaussian",
+    "GaussianSum",
     "Guarantee",
     "LinearModelObjective",
     "LogisticObjective",
@@ -42,9 +49,11 @@ __all__ = [
     "PureEpsilon",
     "PureObjective",
     "Relation",
+    "RenyiSum",
     "Repeated",
     "SampledGaussian",
     "SoftmaxObjective",
+    "SumOfEpsilons",
     "ZeroConcentrated",
     "calibrate",
     "event_from_dict",

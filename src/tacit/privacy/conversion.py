@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from tacit.privacy.budget import Budget
+from tacit.privacy.gaussian_profile import gaussian_epsilon
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.relation import Relation
 from tacit.privacy.roots import decreasing_root
@@ -26,10 +29,6 @@ def replace_from_add_remove(guarantee: Guarantee, delta: float) -> Budget:
     >>> round(converted.epsilon, 4)
     1.0
     """
-    import math
-
-    from tacit.privacy.gaussian_profile import gaussian_epsilon
-
     if guarantee.relation is not Relation.ADD_REMOVE:
         raise ValueError(
             "only an ADD_REMOVE guarantee converts to REPLACE; this one is already under "
@@ -38,7 +37,8 @@ def replace_from_add_remove(guarantee: Guarantee, delta: float) -> Budget:
     mus = [(leaf.gaussian_mu(), n) for leaf, n in guarantee.event.leaves()]
     if all(mu is not None for mu, _ in mus):
         mu = 2 * math.sqrt(sum(n * mu**2 for mu, n in mus if mu is not None))
-        return Budget(gaussian_epsilon(mu, delta), delta, Relation.REPLACE)
+        # a Budget's epsilon is positive: the least double stands for none
+        return Budget(max(gaussian_epsilon(mu, delta), 5e-324), delta, Relation.REPLACE)
     if delta == 0.0:
         return Budget(2 * guarantee.epsilon(0.0), 0.0, Relation.REPLACE)
 

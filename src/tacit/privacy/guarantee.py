@@ -57,7 +57,7 @@ class Guarantee:
     >>> from tacit.privacy import Gaussian, Guarantee, Repeated
     >>> promise = Guarantee(Repeated(Gaussian(20.0), 100), target_delta=1e-6)
     >>> round(promise.epsilon(1e-6), 3)
-    2.255
+    2.254
     >>> promise.route(1e-6)
     'exact Gaussian composition'
     """

@@ -31,7 +31,8 @@ def from_profile(event: Event, interval: float) -> PrivacyLossDistribution:
     deltas = event.profile(np.asarray(grid * interval, dtype=np.float64))
     if deltas is None:
         raise ValueError(f"{event} has no profile; account for it by the Renyi route.")
-    deltas = np.clip(np.minimum.accumulate(deltas), 0.0, 1.0)
+    # rounding may break monotony by an ulp: mend it upwards
+    deltas = np.clip(np.maximum.accumulate(deltas[::-1])[::-1], 0.0, 1.0)
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, grid, deltas)
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 

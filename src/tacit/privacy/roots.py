@@ -39,7 +39,10 @@ def decreasing_root(
     from scipy.optimize import brentq
 
     def clipped(x: float) -> float:
-        return min(max(function(x), _FLOOR), -_FLOOR)
+        value = function(x)
+        if math.isnan(value):
+            raise ArithmeticError(f"a cost is NaN at {x!r}: refusing to guess.")
+        return min(max(value, _FLOOR), -_FLOOR)
 
     low = high = guess
     at_low = at_high = clipped(guess)

@@ -35,7 +35,10 @@ def _not_a_leaf(self: Event, orders: Array) -> Array:
 
 @dataclass(frozen=True)
 class Composed(Event):
-    """Events that happened one after another, each possibly chosen in view of the others.
+    """Events that happened one after another.
+
+    Each release may depend on the outputs of those before it; which events there are may not.
+    For events chosen in view of earlier outputs use an `Accountant`, which keeps to a sound rule.
 
     Examples
     --------

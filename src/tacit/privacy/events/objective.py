@@ -5,14 +5,14 @@ whatever the other records are:
 
     X = jacobian + max over vertices of G_i, at least ``jacobian``,  G_i ~ N(mu_i^2/2, mu_i^2)
 
-(sections 3.4 a to d of the design, proofs in docs/proofs/objective_perturbation.md). A union
+(proofs in docs/proofs/objective_perturbation.md). A union
 bound over the vertices gives P[X > x] <= sum_i weight_i P[G_i > x - jacobian], from which
 delta(epsilon) = E(1 - exp(epsilon - X))_+ and the Renyi bound log E exp((a-1) X) / (a-1) follow
 in closed form. Since E(1 - exp(epsilon - X))_+ is convex in exp(epsilon), it composes.
 
 Assumes, for every event here: the released w is the exact minimiser over the whole space; the
 perturbation is independent of the data; every coordinate, the intercept included, is
-regularised. A certified approximate minimiser is a further Gaussian event (3.4 e).
+regularised. A certified approximate minimiser is a further Gaussian event.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tacit.privacy.gaussian_profile import gaussian_delta
 from tacit.privacy.relation import Relation
 from tacit.privacy.roots import decreasing_root
 
+_WEAK_RIDGE = 2.0  # k above which the bound with a fixed Jacobian is the tighter
 _NOISE = "calibrate it to a Budget; without noise record NonPrivate(reason=...)."
 _BOUND = "pass the bound enforced on every record."
 _RIDGE = "objective perturbation needs strong convexity: pass a positive L2 regularization."
@@ -89,18 +90,21 @@ class _LossBound:
 
 @dataclass(frozen=True)
 class LogisticObjective(Event):
-    """Logistic regression by objective perturbation, b ~ N(0, noise_std^2 I): 3.4 b' and c.
+    """Logistic regression by objective perturbation, b ~ N(0, noise_std^2 I).
 
-    Contract: rows (the intercept's coordinate included) have norm at most ``row_norm``; the loss
-    of a record is log(1 + exp(-y <w, x>)), unweighted; ``regularization`` is lam of the SUM form.
+    Contract: rows (the intercept's coordinate included) have norm at most ``row_norm``; labels
+    are -1 or 1; the loss of a record is log(1 + exp(-y <w, x>)), unweighted; ``regularization``
+    is lam of the SUM form.
 
-    Guarantee, ADD_REMOVE (Appendix A of the design; docs/proofs/objective_perturbation.md): with
+    Guarantee, ADD_REMOVE (docs/proofs/objective_perturbation.md): with
     mu = row_norm / noise_std and k = row_norm^2 (1/lam - 1/(2 noise_std^2)),
 
         X = max over t in [0, 1] of t G + k t (1 - t),   G ~ N(mu^2/2, mu^2)
 
     so delta(epsilon) is the Gaussian mechanism's for epsilon >= k, and the release is mu-GDP
-    outright when lam >= 2 noise_std^2. REPLACE: jacobian k_+/4 and vertices 2 mu once, mu twice.
+    outright when lam >= 2 noise_std^2. Under REPLACE: jacobian k_+/4 and the vertices 2 mu once
+    and mu twice. For k > 2 the jacobian is the greatest of log(1 + u R^2/lam) -
+    u R^2/(2 noise_std^2) over u in [0, 1/4], with the vertex mu under ADD_REMOVE.
 
     Examples
     --------
@@ -124,14 +128,31 @@ class LogisticObjective(Event):
         _check.relation(self.relation)
 
     @property
+    def _stretch(self) -> float:
+        # R^2 / lam: how much one record can stretch the Jacobian
+        return self.row_norm**2 / self.regularization
+
+    @property
+    def _relief(self) -> float:
+        # R^2 / (2 s^2): what the quadratic of the noise gives back
+        return self.row_norm**2 / (2 * self.noise_std**2)
+
+    @property
     def _curvature(self) -> float:
-        # k = R^2 (1/lam - 1/(2 s^2)); the only place R becomes R^2 here.
-        return self.row_norm**2 * (1 / self.regularization - 1 / (2 * self.noise_std**2))
+        # k = R^2 (1/lam - 1/(2 s^2))
+        return self._stretch - self._relief
+
+    def _jacobian(self) -> float:
+        """Return the greatest of log(1 + u R^2/lam) - u R^2/(2 s^2), u = t (1 - t) <= 1/4."""
+        if self._curvature <= _WEAK_RIDGE:
+            # log(1 + a) <= a is close enough
+            return max(self._curvature, 0.0) / 4
+        u = min(1 / self._relief - 1 / self._stretch, 0.25)
+        return math.log1p(u * self._stretch) - u * self._relief
 
     def _bound(self) -> _LossBound:
         mu = self.row_norm / self.noise_std
-        # max over t of k t (1 - t) is k / 4
-        jacobian = max(self._curvature, 0.0) / 4
+        jacobian = self._jacobian()
         if self.relation is Relation.ADD_REMOVE:
             return _LossBound(jacobian, ((1.0, mu),))
         return _LossBound(jacobian, ((1.0, 2 * mu), (2.0, mu)))
@@ -145,7 +166,9 @@ class LogisticObjective(Event):
     def profile(self, epsilon: Array) -> Array:
         """Return E(1 - exp(epsilon - X))_+."""
         mu, k = self.row_norm / self.noise_std, self._curvature
-        if self.relation is Relation.REPLACE:
+        # Two valid bounds; which one is used depends on the parameters alone, since the lesser of
+        # two profiles at each epsilon need not be convex.
+        if self.relation is Relation.REPLACE or k > _WEAK_RIDGE:
             return self._bound().delta(epsilon)
         if k <= 0.0:
             return gaussian_delta(mu, epsilon)
@@ -176,16 +199,20 @@ def _below_curvature(mu: float, k: float, epsilon: Array) -> Array:
     above = ndtr(-mu / 2 - k / mu)  # E[exp(-G); G > k]
     below = np.where(epsilon < 0, ndtr(-mu / 2 - k / mu), 0.0)  # P[G < -k], where X = 0
     reached = np.where(epsilon < 0, 1.0, ndtr(mu / 2 - g / mu))
-    result: Array = np.clip(reached - np.exp(epsilon) * (middle + above + below), 0.0, 1.0)
+    # Through logarithms: exp(epsilon) alone may overflow where the product is small. A part that
+    # underflows is subtracted as 0, which rounds delta up.
+    with np.errstate(divide="ignore"):
+        subtracted = np.exp(np.minimum(epsilon + np.log(middle + above + below), 0.0))
+    result: Array = np.clip(reached - subtracted, 0.0, 1.0)
     return result
 
 
 @dataclass(frozen=True)
 class MonotoneObjective(Event):
-    """A margin loss whose derivative keeps one sign (Huber-smoothed hinge): 3.4 b and c.
+    """A margin loss whose derivative keeps one sign (Huber-smoothed hinge).
 
-    Contract: per-record gradient norm at most ``lipschitz``, Hessian of rank one and norm at most
-    ``smoothness``, the loss a function of y <w, x> with derivative of one sign.
+    Contract: the loss is a convex function of y <w, x> with derivative of one sign; per-record
+    gradient norm at most ``lipschitz``, Hessian of rank one and norm at most ``smoothness``.
 
     Guarantee: jacobian log(1 + smoothness/lam); ADD_REMOVE: one vertex mu = lipschitz/noise_std;
     REPLACE: 2 mu once and mu twice.
@@ -227,7 +254,7 @@ class MonotoneObjective(Event):
 
 @dataclass(frozen=True)
 class LinearModelObjective(Event):
-    """Any convex generalised linear loss by objective perturbation: 3.4 a.
+    """Any convex generalised linear loss by objective perturbation.
 
     Contract: per-record gradient norm at most ``lipschitz`` and along the record's own row,
     Hessian of rank one and norm at most ``smoothness``. ADD_REMOVE only.
@@ -270,7 +297,7 @@ class LinearModelObjective(Event):
 
 @dataclass(frozen=True)
 class SoftmaxObjective(Event):
-    """Multinomial logistic regression in one joint release: 3.4 d.
+    """Multinomial logistic regression in one joint release.
 
     Contract: rows of norm at most ``row_norm``, ``n_classes`` >= 2 classes, unweighted
     cross-entropy, noise of ``noise_std`` on every entry of the weight matrix. ADD_REMOVE only.
@@ -318,9 +345,10 @@ class SoftmaxObjective(Event):
 
 @dataclass(frozen=True)
 class PureObjective(Event):
-    """Pure objective perturbation, density of b proportional to exp(-||b|| / noise_radius): 3.1.
+    """Pure objective perturbation, density of b proportional to exp(-||b|| / noise_radius).
 
-    Contract: per-record gradient norm at most ``lipschitz``; per-record Hessian of rank at most
+    Contract: convex losses; per-record gradient norm at most ``lipschitz``; per-record Hessian of
+    rank at most
     ``rank`` and trace at most ``hessian_trace`` (for a generalised linear loss rank 1 and trace
     = smoothness).
 

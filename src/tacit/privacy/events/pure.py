@@ -10,6 +10,7 @@ from tacit.privacy import _check
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.relation import Relation
 
+_SMALL, _LARGE = 1e-3, 700.0
 _REMEDY = "pass the epsilon the mechanism was calibrated to, or NonPrivate(reason=...) if none."
 
 
@@ -58,6 +59,9 @@ class PureEpsilon(Event):
     def renyi(self, orders: Array) -> Array:
         """Return randomised response's divergence."""
         e0 = self.epsilon
+        if e0 < _SMALL:
+            # Bun and Steinke 2016, Proposition 3.3; below, the exact form loses its digits
+            return np.minimum(orders * e0**2 / 2, e0)
         log_p, log_q = -np.log1p(np.exp(-e0)), -e0 - np.log1p(np.exp(-e0))
         terms = np.logaddexp(
             orders * log_p + (1 - orders) * log_q, orders * log_q + (1 - orders) * log_p
@@ -115,11 +119,14 @@ class ExponentialMechanism(Event):
     def renyi(self, orders: Array) -> Array:
         """Return the greatest divergence over all pairs of bounded range."""
         eta, a = self.epsilon, orders
+        simple: Array = np.minimum(a * eta**2 / 8, eta)
+        if not _SMALL <= eta <= _LARGE:
+            return simple  # where the exact form would lose its digits or overflow
         # Maximise x^(a-1) (A - B x) over x in [1, E]: x* = A (a-1) / (a B).
         decay = np.exp((1 - a) * eta)
         upper = np.exp(eta) - decay
         lower = -np.expm1((1 - a) * eta)
         x = np.clip(upper * (a - 1) / (a * lower), 1.0, np.exp(eta))
         value = (a - 1) * np.log(x) + np.log((upper - lower * x) / np.expm1(eta))
-        result: Array = np.minimum.reduce([value / (a - 1), np.full_like(a, eta), a * eta**2 / 8])
+        result: Array = np.minimum(value / (a - 1), simple)
         return result

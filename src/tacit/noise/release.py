@@ -1,0 +1,114 @@
+"""What leaves: a value together with the event that says what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from tacit.noise import tape as tapes
+from tacit.noise.bounded import Bounded
+from tacit.noise.generator import Source, secure_source
+from tacit.privacy.events import Event, NonPrivate
+
+T = TypeVar("T")
+
+SEEDED = "drawn from a seeded generator, for tests only"
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Generic[T]):
+    """A value that has passed through noise, with its cost.
+
+    Notes
+    -----
+    **Guarantee**. ``value`` has the law stated by the function that returned it and costs
+    ``event``; the event is `NonPrivate` if the noise came from a seeded generator.
+
+    Examples
+    --------
+    >>> from tacit.noise import Bounded, Norm, laplace
+    >>> from tacit.privacy import Relation
+    >>> count = Bounded(120.0, 1.0, Norm.L1, Relation.ADD_REMOVE)
+    >>> laplace(count, epsilon=0.5).event.epsilon
+    0.5
+    """
+
+    value: T
+    event: Event
+
+
+def emit(
+    kind: str,
+    bounded: Bounded | Callable[[], Bounded],
+    event: Event,
+    source: Source | None,
+    draw: Callable[[Source], T],
+    public: Mapping[str, object] | None = None,
+) -> Release[T]:
+    """Make one release: every mechanism ends here, and nothing else draws.
+
+    ``bounded`` may be a function where the value an audit compares is costly to make.
+    """
+    source = _checked(source)
+    tape = tapes.current()
+    if tape is None:
+        return Release(draw(source), _priced(event, source))
+    seen = bounded() if callable(bounded) else bounded
+    if isinstance(tape, tapes.Player):
+        return Release(tape.release(kind, seen, event, public or {}), _priced(event, source))
+    value = draw(source)
+    tape.release(tapes.Entry(kind, _copy(seen), event, _copied(value), public or {}))
+    return Release(value, _priced(event, source))
+
+
+def emit_implied(
+    kind: str,
+    implied: Callable[[T], Bounded],
+    event: Event,
+    source: Source | None,
+    draw: Callable[[Source], T],
+) -> Release[T]:
+    """Make one release whose noise went in before the output was computed.
+
+    What an audit compares is then the value that ``implied`` computes from the records at the
+    released output: the noise that explains the output moves by as much as that value does.
+    """
+    source = _checked(source)
+    tape = tapes.current()
+    if tape is None:
+        return Release(draw(source), _priced(event, source))
+    if isinstance(tape, tapes.Player):
+        seen: T = tape.peek(kind)
+        return Release(tape.release(kind, implied(seen), event, {}), _priced(event, source))
+    value = draw(source)
+    tape.release(tapes.Entry(kind, _copy(implied(value)), event, _copied(value), {}))
+    return Release(value, _priced(event, source))
+
+
+def _checked(source: Source | None) -> Source:
+    if source is None:
+        return secure_source()
+    if not (hasattr(source, "words") and hasattr(source, "is_secure")):
+        raise TypeError(
+            f"source must be a Source, got {source!r}; leave it out for a secure one, or pass "
+            "seeded_source(seed) in tests."
+        )
+    return source
+
+
+def _priced(event: Event, source: Source) -> Event:
+    if source.is_secure:
+        return event
+    return NonPrivate(reason=SEEDED, would_be=event, relation=event.relation)
+
+
+def _copied(value: T) -> T:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _copy(bounded: Bounded) -> Bounded:
+    # The caller may reuse its buffer before the replay.
+    return Bounded(_copied(bounded.value), bounded.sensitivity, bounded.norm, bounded.relation)

@@ -1,0 +1,15 @@
+"""Checks that would fail if a promise were wrong; for our tests and for anyone's extensions."""
+
+from tacit.testing.densities import exact_delta_1d, exact_epsilon_1d
+from tacit.testing.events import check_event
+from tacit.testing.noise import EvenlySpacedWords, check_noise
+from tacit.testing.replay import replay
+
+__all__ = [
+    "EvenlySpacedWords",
+    "check_event",
+    "check_noise",
+    "exact_delta_1d",
+    "exact_epsilon_1d",
+    "replay",
+]

@@ -1,0 +1,1 @@
+"""Tests of tacit.noise, file for file."""

@@ -1,0 +1,59 @@
+import math
+
+import numpy as np
+import pytest
+
+from tacit.noise import Bounded, Norm
+from tacit.privacy import Relation
+from tests.noise.helpers import bounded
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e200, np.array([1.0, np.nan])])
+def test_values_that_are_not_finite_or_huge_are_refused(value):
+    with pytest.raises(ValueError, match=r"value .*clip"):
+        bounded(value)
+
+
+def test_an_empty_value_is_refused():
+    with pytest.raises(ValueError, match="empty"):
+        bounded(np.array([]))
+
+
+@pytest.mark.parametrize(
+    "value", [np.array([1, 2]), np.array([1j]), np.array(["a"]), "a", None, True, [1.0], 1j]
+)
+def test_values_of_another_type_are_refused(value):
+    with pytest.raises(TypeError, match=r"astype|np\.asarray"):
+        bounded(value)
+
+
+def test_a_whole_number_that_is_no_double_is_refused():
+    assert bounded(2**53).value == 2.0**53
+    with pytest.raises(ValueError, match="not a double"):
+        bounded(2**53 + 1)
+
+
+@pytest.mark.parametrize("sensitivity", [0.0, -1.0, math.nan, math.inf])
+def test_sensitivity_must_be_positive_and_finite(sensitivity):
+    with pytest.raises(ValueError, match=r"sensitivity must be positive.*needs no noise"):
+        bounded(1.0, sensitivity=sensitivity)
+
+
+def test_norm_and_relation_must_be_named():
+    with pytest.raises(TypeError, match=r"Norm\.L1"):
+        Bounded(1.0, 1.0, "l1", Relation.REPLACE)
+    with pytest.raises(TypeError, match=r"Relation\.ADD_REMOVE"):
+        Bounded(1.0, 1.0, Norm.L1, "replace")
+
+
+def test_values_become_doubles():
+    assert bounded(np.float32(0.1)).value == float(np.float32(0.1))
+    assert bounded(np.array([0.1], dtype=np.float32)).value.dtype == np.float64
+    assert isinstance(bounded(np.array(2.0)).value, float)
+
+
+def test_norms():
+    vector = np.array([[3.0, -4.0], [0.0, 0.0]])
+    assert [norm.length(vector) for norm in Norm] == [7.0, 5.0, 4.0]
+    assert Norm.L2.length(np.array([3e300, 4e300])) == pytest.approx(5e300)
+    assert Norm.L2.length(np.zeros(3)) == 0.0

@@ -1,0 +1,98 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from tacit.noise import Norm, secure_source, seeded_source, select, selection
+from tacit.privacy import ExponentialMechanism, NonPrivate, Relation
+from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded
+
+UTILITIES = np.array([0.0, 1.0, 2.5, -3.0, 2.5, 0.3])
+
+
+def _frequencies(utilities, epsilon, sensitivity, monotone=False, n=20_000):
+    source = secure_source()
+    value = bounded(utilities, sensitivity, Norm.LINF)
+    chosen = [select(value, epsilon, monotone=monotone, source=source).value for _ in range(n)]
+    return np.bincount(chosen, minlength=utilities.size)
+
+
+def _probabilities(utilities, rate):
+    weights = np.exp(rate * (utilities - utilities.max()))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_frequencies_are_those_of_the_exponential_mechanism(monotone):
+    epsilon, sensitivity = 1.6, 2.0
+    rate = epsilon / sensitivity * (1.0 if monotone else 0.5)
+    counts = _frequencies(UTILITIES, epsilon, sensitivity, monotone)
+    expected = counts.sum() * _probabilities(UTILITIES, rate)
+    assert chisquare(counts, expected).pvalue > ACCEPT
+    for wrong in (0.8, 1.2):
+        off = counts.sum() * _probabilities(UTILITIES, rate * wrong)
+        assert chisquare(counts, off).pvalue < REJECT
+
+
+def test_an_offset_changes_nothing():
+    counts = _frequencies(UTILITIES + 2.0**40, 2.0, 1.0)
+    assert chisquare(counts, counts.sum() * _probabilities(UTILITIES, 1.0)).pvalue > ACCEPT
+
+
+@pytest.mark.parametrize("n", [2, 3, 50])
+def test_the_exact_race_agrees_with_floats(n, monkeypatch):
+    rng = np.random.default_rng()
+    for _ in range(30):
+        words = secure_source().words(n)
+        value = bounded(rng.standard_normal(n), 1.0, Norm.LINF)
+        fast = select(value, 1.0, source=WordSource(words, secure_source())).value
+        with monkeypatch.context() as patch:
+            patch.setattr(selection, "_LOG_MARGIN", 1e9)
+            slow = select(value, 1.0, source=WordSource(words, secure_source())).value
+        assert fast == slow
+
+
+def test_equal_words_are_told_apart_by_further_bits():
+    value = bounded(np.zeros(2), 1.0, Norm.LINF)
+    seen = {
+        select(value, 1.0, source=WordSource([12345 << 40] * 2, seeded_source(s))).value
+        for s in range(20)
+    }
+    assert seen == {0, 1}
+
+
+@pytest.mark.parametrize("words", [[0, 0, 0], [2**64 - 1] * 3, [0, 2**64 - 1, 2**63]])
+def test_extreme_words(words):
+    value = bounded(np.array([0.0, 1.0, 2.0]), 1.0, Norm.LINF)
+    assert select(value, 1.0, source=WordSource(words, seeded_source(0))).value in (0, 1, 2)
+
+
+def test_utilities_too_large_for_floats():
+    value = bounded(np.array([0.0, 2.0**490, 2.0**489]), 2.0**-400, Norm.LINF)
+    assert select(value, 2.0**300).value == 1
+
+
+def test_one_candidate():
+    assert select(bounded(np.array([3.0]), norm=Norm.LINF), 1.0).value == 0
+
+
+def test_events():
+    value = bounded(UTILITIES, 1.0, Norm.LINF, Relation.REPLACE)
+    assert select(value, 0.5).event == ExponentialMechanism(0.5, Relation.REPLACE)
+    seeded = select(value, 0.5, source=seeded_source(0)).event
+    assert isinstance(seeded, NonPrivate)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match=r"select needs .*Norm\.LINF"):
+        select(bounded(UTILITIES, norm=Norm.L2), 1.0)
+    with pytest.raises(ValueError, match="monotone=False"):
+        select(bounded(UTILITIES, 1.0, Norm.LINF, Relation.REPLACE), 1.0, monotone=True)
+    with pytest.raises(TypeError, match="monotone must be"):
+        select(bounded(UTILITIES, 1.0, Norm.LINF), 1.0, monotone="yes")
+    with pytest.raises(ValueError, match="flatten"):
+        select(bounded(np.zeros((2, 2)), norm=Norm.LINF), 1.0)
+    for epsilon in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="epsilon"):
+            select(bounded(UTILITIES, norm=Norm.LINF), epsilon)

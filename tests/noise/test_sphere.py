@@ -1,0 +1,115 @@
+import math
+import sys
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import beta, gamma, ks_2samp, kstest
+
+from tacit.noise import Norm, laplace, lattice_spacing, secure_source, seeded_source, sphere
+from tacit.noise import sphere as sphere_function
+from tacit.noise.sphere import _Draw, add_sphere
+from tacit.privacy import PureEpsilon, Relation
+from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded
+
+MODULE = sys.modules["tacit.noise.sphere"]
+
+
+def _sample(d, n, epsilon=0.5, sensitivity=2.0, value=0.0):
+    vector = bounded(np.full(d, value), sensitivity)
+    source = secure_source()
+    draws = np.array([sphere(vector, epsilon, source).value for _ in range(n)])
+    return (draws - value) / (sensitivity / epsilon)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 40])
+def test_length_and_direction(d):
+    noise = _sample(d, {1: 50_000, 2: 30_000}.get(d, 10_000), value=math.pi * 1e4)
+    length = np.linalg.norm(noise, axis=1)
+    assert kstest(length, gamma(d).cdf).pvalue > ACCEPT
+    for wrong in (0.9, 1.1):
+        assert kstest(length / wrong, gamma(d).cdf).pvalue < REJECT
+    if d > 1:
+        # One coordinate of a uniform direction: (1 + x) / 2 ~ Beta((d - 1) / 2, (d - 1) / 2).
+        law = beta((d - 1) / 2, (d - 1) / 2)
+        for i in {0, 1, d - 1}:
+            assert kstest((1 + noise[:, i] / length) / 2, law.cdf).pvalue > ACCEPT
+    assert abs(noise.mean()) < 7 * math.sqrt((d + 1) / noise.size)
+
+
+def test_no_two_coordinates_go_together():
+    noise = _sample(5, 10_000)
+    angle = np.sign(noise)
+    products = angle.T @ angle / len(noise)
+    assert np.max(np.abs(products - np.eye(5))) < 7 / math.sqrt(len(noise))
+
+
+def test_one_coordinate_is_laplace():
+    n = 20_000
+    one = _sample(1, n, epsilon=0.7, sensitivity=1.3)[:, 0]
+    other = laplace(bounded(np.zeros(n), 1.3, Norm.L1), 0.7).value / (1.3 / 0.7)
+    assert ks_2samp(one, other).pvalue > ACCEPT
+    assert ks_2samp(one, other * 1.5).pvalue < ACCEPT
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8])
+def test_the_exact_path_agrees_with_floats(d, monkeypatch):
+    for _ in range(30):
+        words = secure_source().words(2 * ((d + 1) // 2) + d)
+        value = np.random.default_rng().standard_normal(d) * 1e3
+        fast = add_sphere(value, 1.3, WordSource(words, secure_source()))
+        with monkeypatch.context() as patch:
+            patch.setattr(MODULE, "FUNCTION_ERROR", 1.0)
+            slow = add_sphere(value, 1.3, WordSource(words, secure_source()))
+        assert np.array_equal(fast, slow)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8])
+def test_floats_are_far_within_their_margin(d):
+    for _ in range(20):
+        draw = _Draw.new(d, secure_source())
+        floats, margin = draw.floats(1000.0)
+        with mpmath.workdps(40):
+            energy = [-mpmath.log(1 - mpmath.mpf(int(w)) / 2**64) for w in draw.radius_words]
+            angle = [2 * mpmath.pi * int(w) / mpmath.mpf(2) ** 64 for w in draw.angle_words]
+            pairs = [
+                mpmath.sqrt(2 * e) * turn(a)
+                for e, a in zip(energy, angle, strict=True)
+                for turn in (mpmath.cos, mpmath.sin)
+            ][:d]
+            norm = mpmath.sqrt(sum(x * x for x in pairs))
+            length = sum(-mpmath.log(1 - mpmath.mpf(int(w)) / 2**64) for w in draw.length_words)
+            for x, z, error in zip(pairs, floats, margin, strict=True):
+                assert abs(1000 * length * x / norm - mpmath.mpf(float(z))) < error / 32
+
+
+def test_extreme_words_go_the_exact_way():
+    words = [0, 2**64 - 1, 5, 2**62, 7, 2**63, 2**64 - 1, 0]
+    value = np.zeros(3)
+    result = add_sphere(value, 1.0, WordSource(words[:7], seeded_source(0)))
+    assert np.all(np.isfinite(result))
+
+
+def test_outputs_lie_on_the_public_lattice():
+    spacing = lattice_spacing(1.0 * math.sqrt(8))
+    for value in (0.0, 1e6 + math.pi):
+        output = sphere(bounded(np.full(7, value)), 1.0).value
+        assert np.array_equal(output / spacing, np.rint(output / spacing))
+    zeros = np.concatenate([sphere(bounded(np.full(999, -1e-9)), 1.0).value for _ in range(60)])
+    assert not np.signbit(zeros[zeros == 0]).any()
+
+
+def test_many_coordinates():
+    noise = sphere(bounded(np.zeros((200, 1000))), 1.0).value
+    assert noise.shape == (200, 1000)
+    assert np.linalg.norm(noise) == pytest.approx(200_000, rel=0.02)
+
+
+def test_scalars_events_and_refusals():
+    assert isinstance(sphere_function(bounded(1.0), 1.0).value, float)
+    event = sphere(bounded(np.zeros(2), relation=Relation.REPLACE), 0.2).event
+    assert event == PureEpsilon(0.2, Relation.REPLACE)
+    with pytest.raises(ValueError, match=r"sphere needs .*Norm\.L2"):
+        sphere(bounded(np.zeros(2), norm=Norm.LINF), 1.0)
+    with pytest.raises(ValueError, match="epsilon must be positive"):
+        sphere(bounded(np.zeros(2)), 0.0)
