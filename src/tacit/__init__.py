@@ -6,8 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit import datasets as datasets
+    from tacit import erm as erm
+    from tacit import linear_model as linear_model
+    from tacit import location as location
     from tacit import noise as noise
     from tacit import privacy as privacy
+    from tacit import records as records
     from tacit import testing as testing
     from tacit.privacy import Accountant as Accountant
     from tacit.privacy import Budget as Budget
@@ -16,7 +21,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("noise", "privacy", "testing")
+_SUBPACKAGES = (
+    "datasets",
+    "erm",
+    "linear_model",
+    "location",
+    "noise",
+    "privacy",
+    "records",
+    "testing",
+)
 _FROM_PRIVACY = ("Accountant", "Budget", "Guarantee", "Relation")
 
 __all__ = [*_SUBPACKAGES, *_FROM_PRIVACY, "__version__"]

@@ -145,6 +145,13 @@ class Accountant:
         self.rule: Filter = SumOfEpsilons() if rule is None else rule
         self._charges: tuple[Charge, ...] = ()
 
+    def __copy__(self) -> Accountant:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Accountant:
+        # A budget is shared, never duplicated: clones of an estimator spend the same one.
+        return self
+
     @property
     def events(self) -> tuple[Event, ...]:
         """What was charged so far, oldest first."""

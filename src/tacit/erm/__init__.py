@@ -1,0 +1,38 @@
+"""Private empirical risk minimisation: a problem, five places for the noise, a planner."""
+
+from tacit.erm.engine import Result, minimize
+from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
+from tacit.erm.minimizer import NotCertified
+from tacit.erm.noisy_gradient import NoisyGradient, NoisySGD
+from tacit.erm.objective import Objective
+from tacit.erm.objective_perturbation import ObjectivePerturbation
+from tacit.erm.output_perturbation import OutputPerturbation
+from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem
+from tacit.erm.planner import choose_plan
+from tacit.erm.sets import Box, FeasibleSet, L1Ball, L2Ball, Simplex, WholeSpace
+from tacit.erm.sufficient_statistics import SufficientStatistics
+
+__all__ = [
+    "Box",
+    "CannotSolve",
+    "FeasibleSet",
+    "L1Ball",
+    "L2Ball",
+    "Mechanism",
+    "NoisyGradient",
+    "NoisySGD",
+    "NotCertified",
+    "Objective",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
+    "Plan",
+    "Problem",
+    "PublicCandidates",
+    "QuantileOnALine",
+    "Result",
+    "Simplex",
+    "SufficientStatistics",
+    "WholeSpace",
+    "choose_plan",
+    "minimize",
+]

@@ -1,0 +1,156 @@
+"""The exponential mechanism: exact on a line, and over public candidates in any dimension.
+
+In several dimensions sampling exp(-k F) needs a Markov chain whose distance from its target would
+have to be proved small; no diagnostic proves that, so tacit offers none. `PublicCandidates` and
+noisy gradient descent are the honest alternatives.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.losses import AbsoluteLoss, QuantileLoss
+from tacit.erm.objective import moved
+from tacit.erm.plan import CannotSolve, Plan, Problem
+from tacit.noise import Bounded, Grid, Norm, Release, Source, select, select_on_line
+from tacit.privacy import Budget, ExponentialMechanism, Relation
+from tacit.records import MemoryRecords, RecordSource
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class QuantileOnALine:
+    """The quantile of one column, exactly and purely private.
+
+    Scores every point t of a public grid by its rank error, u(t) = -|#{x < t} - level * n|, and
+    draws t with probability proportional to exp(epsilon u / (2 Delta)); Delta = 1 under REPLACE
+    and max(level, 1 - level) under ADD_REMOVE. The utility is constant between records, so the
+    draw costs one sort.
+
+    Examples
+    --------
+    >>> from tacit.erm import QuantileOnALine
+    >>> QuantileOnALine(0.0, 100.0).n_points
+    1048576
+    """
+
+    lower: float
+    upper: float
+    n_points: int = 2**20
+
+    name = "exponential_mechanism"
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Check that the problem is a quantile of one column."""
+        loss = problem.objective.loss
+        if not isinstance(loss, QuantileLoss | AbsoluteLoss) or problem.dimension != 1:
+            raise CannotSolve(
+                "the exact sampler on a line is for quantiles of one column; use "
+                "PublicCandidates for other losses in few dimensions."
+            )
+        level = loss.level if isinstance(loss, QuantileLoss) else 0.5
+        delta = 1.0 if budget.relation is Relation.REPLACE else max(level, 1 - level)
+        ranks = 2 * delta / budget.epsilon * math.log(self.n_points)
+        return Plan(
+            mechanism=self,
+            problem=problem,
+            budget=budget,
+            event=ExponentialMechanism(budget.epsilon, budget.relation),
+            excess_risk=ranks / problem.n_records,
+            reason="exact sampling; pure epsilon; the error is in ranks, not in units",
+            settings={"rank_error": ranks, "level": level, "sensitivity": delta},
+        )
+
+    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+        """Sort, score, draw."""
+        if not isinstance(records, MemoryRecords):
+            raise CannotSolve("the exact quantile needs records in memory.")
+        level = plan.settings["level"]
+        values = np.sort(np.clip(np.asarray(records.rows, float).ravel(), self.lower, self.upper))
+        knots = np.concatenate([[self.lower], values, [self.upper]])
+        below = np.arange(values.size + 1, dtype=np.float64)
+        utility = -np.abs(below - level * values.size)
+        keep = np.diff(knots) > 0
+        pieces = np.repeat(utility[keep][:, None], 2, axis=1)
+        ends = np.concatenate([knots[:-1][keep], [self.upper]])
+        bounded = Bounded(pieces, plan.settings["sensitivity"], Norm.LINF, plan.budget.relation)
+        release = select_on_line(
+            ends,
+            bounded,
+            Grid(self.lower, self.upper, self.n_points),
+            plan.budget.epsilon,
+            source=source,
+        )
+        return Release(np.array([release.value]), release.event)
+
+
+@dataclass(frozen=True)
+class PublicCandidates:
+    """The exponential mechanism over weights chosen without the data.
+
+    Scores each candidate by minus its empirical risk, relative to the first candidate; the
+    utility of a record is bounded by L times the candidates' distance from it.
+
+    Parameters
+    ----------
+    candidates
+        One row per candidate: a grid, a random net, models fitted on public data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm import PublicCandidates
+    >>> len(PublicCandidates(np.zeros((3, 2))).candidates)
+    3
+    """
+
+    candidates: Array
+
+    name = "public_candidates"
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Bound the utilities."""
+        objective = problem.objective
+        if self.candidates.ndim != 2 or self.candidates.shape[1] != problem.dimension:
+            raise CannotSolve(
+                f"candidates must have {problem.dimension} columns, got shape "
+                f"{self.candidates.shape}."
+            )
+        if not math.isfinite(objective.lipschitz):
+            raise CannotSolve("the loss has no bounded slope, so utilities have no sensitivity.")
+        reach = float(np.linalg.norm(self.candidates - self.candidates[0], axis=1).max())
+        delta = moved(budget.relation) * objective.lipschitz * max(reach, 1e-300)
+        wide = 2 * delta / budget.epsilon * math.log(len(self.candidates))
+        return Plan(
+            mechanism=self,
+            problem=problem,
+            budget=budget,
+            event=ExponentialMechanism(budget.epsilon, budget.relation),
+            excess_risk=wide / problem.n_records,
+            reason="pure epsilon; no better than the best candidate",
+            settings={"sensitivity": delta},
+        )
+
+    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+        """Score the candidates in one pass, draw one."""
+        objective, first = plan.problem.objective, self.candidates[0]
+        ridge = objective.regularization or 0.0
+        shape = plan.problem.shape
+
+        def risks(block: object) -> tuple[Array]:
+            values = [objective.value(block, w.reshape(shape)) for w in self.candidates]  # type: ignore[arg-type]
+            return (np.array(values) - objective.value(block, first.reshape(shape)),)  # type: ignore[arg-type]
+
+        (excess,) = records.sum(risks)
+        norms = np.sum(self.candidates**2, axis=1)
+        utility = -(excess + ridge / 2 * norms)
+        bounded = Bounded(
+            utility, plan.settings["sensitivity"] * (1 + 1e-6), Norm.LINF, plan.budget.relation
+        )
+        release = select(bounded, plan.budget.epsilon, source=source)
+        return Release(self.candidates[int(release.value)].reshape(shape), release.event)

@@ -1,0 +1,47 @@
+"""Logistic loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from tacit.erm.losses.base import Array, Loss
+
+
+@dataclass(frozen=True)
+class LogisticLoss(Loss):
+    """Logistic loss of the margin m = y z, y = -1 or 1.
+
+        value = log(1 + exp(-m)),  d1 = -y t,  d2 = t (1 - t),  t = 1 / (1 + exp(m))
+
+    Guarantee: |d1| <= 1; 0 <= d2 <= 1/4; monotone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm.losses import LogisticLoss
+    >>> LogisticLoss().value(np.array([0.0]), np.array([1.0])).round(4)
+    array([0.6931])
+    """
+
+    key = "logistic"
+    monotone = True
+    lipschitz = 1.0
+    smoothness = 0.25
+
+    def value(self, score: Array, label: Array) -> Array:
+        """Return log(1 + exp(-m))."""
+        return np.logaddexp(0.0, -label * score)
+
+    def d1(self, score: Array, label: Array) -> Array:
+        """Return -y t."""
+        result: Array = -label * expit(-label * score)
+        return result
+
+    def d2(self, score: Array, label: Array) -> Array:
+        """Return t (1 - t)."""
+        t = expit(-label * score)
+        result: Array = t * (1.0 - t)
+        return result

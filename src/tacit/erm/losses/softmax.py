@@ -1,0 +1,59 @@
+"""Cross-entropy of several classes at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from tacit.erm.losses.base import Array, Loss
+
+
+@dataclass(frozen=True)
+class SoftmaxLoss(Loss):
+    """Cross-entropy of K scores; labels are whole numbers below K.
+
+        value = -log p_y,  d1 = p - e_y,  p = softmax(z)
+
+    Guarantee: ||d1|| <= sqrt(2); the Hessian diag(p) - p p' has norm at most 1/2 and trace at
+    most 1 - 1/K. ``d2`` is its diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm.losses import SoftmaxLoss
+    >>> SoftmaxLoss(3).d1(np.zeros((1, 3)), np.array([2.0])).round(3)
+    array([[ 0.333,  0.333, -0.667]])
+    """
+
+    n_classes: int
+
+    key = "softmax"
+    lipschitz = math.sqrt(2.0)
+    smoothness = 0.5
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.n_classes, int) and self.n_classes >= 2):
+            raise ValueError(
+                f"n_classes must be a whole number from 2 on, got {self.n_classes!r}; pass how many "
+                "classes there are, such as 3."
+            )
+
+    def value(self, score: Array, label: Array) -> Array:
+        """Return -log p_y."""
+        log_p = log_softmax(score, axis=1)
+        result: Array = -np.take_along_axis(log_p, label.astype(np.int64)[:, None], axis=1)[:, 0]
+        return result
+
+    def d1(self, score: Array, label: Array) -> Array:
+        """Return p - e_y, one row a record."""
+        p: Array = softmax(score, axis=1)
+        p[np.arange(p.shape[0]), label.astype(np.int64)] -= 1.0
+        return p
+
+    def d2(self, score: Array, label: Array) -> Array:
+        """Return p (1 - p)."""
+        p: Array = softmax(score, axis=1)
+        return p * (1.0 - p)

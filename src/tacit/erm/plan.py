@@ -1,0 +1,133 @@
+"""What will be run and what it will cost, made from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.objective import Objective
+from tacit.noise import Release, Source
+from tacit.privacy import Budget, Event
+from tacit.records import RecordSource
+
+Array = npt.NDArray[np.float64]
+
+# Assumed where the number of records is private, for step counts and predictions only.
+TYPICAL_N_RECORDS = 10_000
+# Assumed mean square of a coefficient, in units of (score unit / row norm)^2.
+TYPICAL_SQUARED_WEIGHT = 0.1
+
+
+class CannotSolve(ValueError):
+    """The mechanism does not apply to this problem; the message says why and what does."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An objective and the public shape of the data.
+
+    Examples
+    --------
+    >>> from tacit.erm import Objective, Problem
+    >>> from tacit.erm.losses import SoftmaxLoss
+    >>> from tacit.records import Bounds
+    >>> Problem(Objective(SoftmaxLoss(10), Bounds()), n_features=784).dimension
+    7840
+    """
+
+    objective: Objective
+    n_features: int
+
+    @property
+    def dimension(self) -> int:
+        """The number of weights."""
+        return self.objective.dimension(self.n_features)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights."""
+        return self.objective.shape(self.n_features)
+
+    @property
+    def n_records(self) -> int:
+        """The public number of records, or a typical one for predictions."""
+        return self.objective.bounds.n_records or TYPICAL_N_RECORDS
+
+    @property
+    def typical_norm(self) -> float:
+        """The norm of w that predictions and default settings assume."""
+        objective = self.objective
+        unit = objective.score_unit / objective.row_norm
+        guess = math.sqrt(TYPICAL_SQUARED_WEIGHT * self.dimension) * unit
+        return min(guess, objective.feasible.radius(self.dimension))
+
+    def with_regularization(self, regularization: float) -> Problem:
+        """Return the same problem with lam set."""
+        return Problem(self.objective.with_regularization(regularization), self.n_features)
+
+    def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
+        """Predict the excess risk per record of a gradient off by noise and ridge.
+
+            (E||b||^2 + (lam ||w||)^2) / (2 n^2 h),  h = average curvature per record
+
+        for a smooth loss; ||w|| sqrt(...) / n for one without curvature.
+        """
+        n, objective = self.n_records, self.objective
+        size = squared_noise + (regularization * self.typical_norm) ** 2
+        if math.isfinite(objective.hessian_trace):
+            return size * self.dimension / (2 * n * n * objective.hessian_trace)
+        return self.typical_norm * math.sqrt(size) / n
+
+
+class Mechanism(Protocol):
+    """A way to place noise: plan from public facts, then solve."""
+
+    @property
+    def name(self) -> str:
+        """What ``mechanism=`` accepts."""
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Return a plan within the budget, or raise CannotSolve."""
+
+    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+        """Carry out a plan of this mechanism."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A mechanism, its settings, its event and what it should achieve.
+
+    Examples
+    --------
+    >>> from tacit.erm import Objective, Problem, choose_plan
+    >>> from tacit.erm.losses import LogisticLoss
+    >>> from tacit.privacy import Budget
+    >>> from tacit.records import Bounds
+    >>> problem = Problem(Objective(LogisticLoss(), Bounds()), n_features=20)
+    >>> choose_plan(problem, Budget(1.0, 1e-6)).mechanism.name
+    'objective_perturbation'
+    """
+
+    mechanism: Mechanism
+    problem: Problem
+    budget: Budget
+    event: Event
+    excess_risk: float
+    reason: str
+    settings: Mapping[str, float] = field(default_factory=dict)
+    rejected: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.mechanism.name}: {self.reason}",
+            f"  predicted excess risk per record: {self.excess_risk:.3g}",
+            *(f"  {name} = {value:.6g}" for name, value in self.settings.items()),
+        ]
+        if self.rejected:
+            lines += ["also considered:", *(f"  {line}" for line in self.rejected)]
+        return "\n".join(lines)

@@ -1,0 +1,73 @@
+"""Which mechanism, with which settings: public facts only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tacit.erm.noisy_gradient import NoisyGradient, NoisySGD
+from tacit.erm.objective_perturbation import ObjectivePerturbation
+from tacit.erm.output_perturbation import OutputPerturbation
+from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem
+from tacit.erm.sufficient_statistics import SufficientStatistics
+from tacit.privacy import Budget
+
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.name: mechanism
+    for mechanism in (
+        ObjectivePerturbation(),
+        NoisyGradient(),
+        OutputPerturbation(),
+        SufficientStatistics(),
+        NoisySGD(),
+    )
+}
+# Tried by "auto"; a sampled descent is for data too large for a pass, which no public fact tells.
+_CLEARLY = 1.25
+CANDIDATES = tuple(name for name in MECHANISMS if name != NoisySGD.name)
+
+
+def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto") -> Plan:
+    """Return the plan with the least predicted excess risk, or that of a named mechanism.
+
+    Raises
+    ------
+    CannotSolve
+        If the named mechanism, or every candidate, does not apply; with each one's reason.
+
+    Examples
+    --------
+    >>> from tacit.erm import Objective, Problem, choose_plan
+    >>> from tacit.erm.losses import HingeLoss
+    >>> from tacit.privacy import Budget
+    >>> from tacit.records import Bounds
+    >>> problem = Problem(Objective(HingeLoss(), Bounds()), n_features=3)
+    >>> choose_plan(problem, Budget(1.0, 1e-6)).mechanism.name
+    'noisy_gradient'
+    """
+    if not isinstance(mechanism, str):
+        return mechanism.plan(problem, budget)
+    if mechanism != "auto":
+        if mechanism not in MECHANISMS:
+            raise ValueError(
+                f"mechanism {mechanism!r} is unknown; choose from {['auto', *MECHANISMS]} or pass "
+                "a configured mechanism."
+            )
+        return MECHANISMS[mechanism].plan(problem, budget)
+    plans, refusals = [], []
+    for name in CANDIDATES:
+        try:
+            plans.append(MECHANISMS[name].plan(problem, budget))
+        except CannotSolve as reason:
+            refusals.append(f"{name}: {reason}")
+    if not plans:
+        raise CannotSolve("no mechanism applies to this problem. " + " ".join(refusals))
+    # Predictions are rough: an earlier candidate, needing fewer assumptions, stands unless a later
+    # one is clearly better.
+    least = min(plan.excess_risk for plan in plans)
+    best = next(plan for plan in plans if plan.excess_risk <= _CLEARLY * least)
+    others = [
+        f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}"
+        for plan in plans
+        if plan is not best
+    ]
+    return replace(best, rejected=(*others, *refusals))

@@ -1,0 +1,344 @@
+"""Where the middle of the records is: mean, quantiles, geometric median."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from tacit.erm import (
+    L2Ball,
+    Mechanism,
+    NoisyGradient,
+    Objective,
+    Problem,
+    QuantileOnALine,
+    minimize,
+)
+from tacit.erm.losses import DistanceLoss, QuantileLoss
+from tacit.linear_model._tables import unlabelled_rows
+from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
+from tacit.privacy import (
+    Accountant,
+    Budget,
+    Composed,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Guarantee,
+    NonPrivate,
+    PureEpsilon,
+    Relation,
+    Repeated,
+    calibrate,
+)
+from tacit.public_facts import budget_of, n_records_of, source_of
+from tacit.records import Bounds, MemoryRecords
+
+Array = npt.NDArray[np.float64]
+
+
+def _centre(declared: Any, n_features: int) -> Array:
+    if declared is None:
+        return np.zeros(n_features)
+    centre = np.broadcast_to(np.asarray(declared, dtype=np.float64), (n_features,))
+    if not np.all(np.isfinite(centre)):
+        raise ValueError(f"center must be finite, got {declared!r}; pass a public guess.")
+    return centre
+
+
+def _charge(accountant: Accountant | None, event: Event, budget: Budget) -> None:
+    if accountant is not None:
+        accountant.charge(event, budget.delta)
+
+
+class Mean(BaseEstimator):  # type: ignore[misc]
+    """The mean of records clipped to a ball around a public centre.
+
+    The sum of (x - center), each clipped to norm ``row_norm``, is released with noise, together
+    with the number of records unless that is public. Pure budgets get sphere noise.
+
+    Parameters
+    ----------
+    epsilon, delta, relation, n_records, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`.
+    row_norm : float, default=1.0
+        Records farther than this from ``center`` are moved onto the ball.
+    center : array or None
+        A public guess; 0 by default.
+
+    Attributes
+    ----------
+    location_ : array
+        The released mean.
+    privacy_ : Guarantee
+        What it promises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.location import Mean
+    >>> X = np.random.default_rng(0).normal(3.0, 1.0, (10_000, 2))
+    >>> Mean(1.0, 1e-6, row_norm=6.0, center=2.0).fit(X).location_.round(0)
+    array([3., 3.])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+        center: Any = None,
+        n_records: int | str | None = None,
+        accountant: Accountant | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.row_norm = row_norm
+        self.center = center
+        self.n_records = n_records
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the mean of the rows of ``X``."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        bounds = Bounds(row_norm=self.row_norm)
+        table = np.asarray(unlabelled_rows(self, X), dtype=np.float64)
+        n_records, notes = n_records_of(self.n_records, table.shape[0], budget.relation)
+        centre = _centre(self.center, table.shape[1])
+        event = _sum_event(budget, counts=n_records is None)
+        _charge(self.accountant, event, budget)
+        if budget.is_infinite:
+            factors = np.linalg.norm(table - centre, axis=1)
+            scale = np.minimum(1.0, bounds.row_norm / np.maximum(factors, 1e-300))
+            self.location_ = centre + ((table - centre) * scale[:, None]).mean(axis=0)
+        else:
+            total = bounded_sum(table - centre, bounds.row_norm, Norm.L2, budget.relation)
+            source = source_of(self.random_state)
+            moved, count = _noisy_sum(total, n_records, table.shape[0], event, source)
+            if self.random_state is not None:
+                event = moved.event
+            self.location_ = centre + np.asarray(moved.value) / count
+        self.privacy_ = Guarantee(event, budget.delta, notes)
+        return self
+
+
+# The count's part of the budget: a tenth of the mu, or a tenth of the epsilon.
+_COUNT_SHARE = 0.1
+
+
+def _sum_event(budget: Budget, counts: bool) -> Event:
+    if budget.is_infinite:
+        return NonPrivate("the budget is infinite", relation=budget.relation)
+    if budget.is_pure:
+        if not counts:
+            return PureEpsilon(budget.epsilon, budget.relation)
+        share = _COUNT_SHARE * budget.epsilon
+        return Composed(
+            (
+                PureEpsilon(share, budget.relation),
+                PureEpsilon(budget.epsilon - share, budget.relation),
+            )
+        )
+    whole = calibrate(lambda z: Gaussian(z, budget.relation), budget)
+    if not counts or not isinstance(whole, Gaussian):
+        return whole
+    z = whole.noise_multiplier
+    # mu_count^2 + mu_sum^2 = mu^2
+    rest = z / math.sqrt(1 - _COUNT_SHARE**2)
+    return Composed((Gaussian(z / _COUNT_SHARE, budget.relation), Gaussian(rest, budget.relation)))
+
+
+def _noisy_sum(
+    total: Bounded, n_records: int | None, n_rows: int, event: Event, source: Source | None
+) -> tuple[Release[Any], float]:
+    """Release the count, unless public, and the sum."""
+    count = float(n_records or 1)
+    parts = event.events if isinstance(event, Composed) else (event,)
+    if len(parts) == 2:
+        one = Bounded(float(n_rows), 1.0, Norm.L2, total.relation)
+        count = max(float(_noisy(one, parts[0], source).value), 1.0)
+    release = _noisy(total, parts[-1], source)
+    if release.event.reasons_void():
+        void = NonPrivate(release.event.reasons_void()[0], event, event.relation)
+        return Release(release.value, void), count
+    return release, count
+
+
+def _noisy(bounded: Bounded, event: Event, source: Source | None) -> Release[Any]:
+    if isinstance(event, Gaussian):
+        return gaussian(bounded, event.noise_multiplier, source)
+    return sphere(bounded, event.pure_epsilon(), source)
+
+
+class Median(BaseEstimator):  # type: ignore[misc]
+    """A quantile of every column, by the exponential mechanism sampled exactly.
+
+    Pure: no delta is spent on one column. For several columns the budget is composed over them
+    at the tightest route (with delta 0, epsilon is divided).
+
+    Parameters
+    ----------
+    bounds : (low, high) or sequence of pairs
+        A public interval for every column; records are clipped to it.
+    quantile : float, default=0.5
+        The level, between 0 and 1.
+    epsilon, delta, relation, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`; delta is 0 by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.location import Median
+    >>> ages = np.random.default_rng(0).uniform(20, 60, (5000, 1))
+    >>> bool(abs(Median(1.0, bounds=(0, 120)).fit(ages).location_[0] - 40) < 2)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        bounds: tuple[float, float] | Sequence[tuple[float, float]] = (-1.0, 1.0),
+        quantile: float = 0.5,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        accountant: Accountant | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.quantile = quantile
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the quantile of every column of ``X``."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        loss = QuantileLoss(self.quantile)
+        table = np.asarray(unlabelled_rows(self, X), dtype=np.float64)
+        limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.shape[1], 2))
+        if not (np.all(np.isfinite(limits)) and np.all(limits[:, 0] < limits[:, 1])):
+            raise ValueError(f"bounds must be finite pairs low < high, got {self.bounds!r}.")
+        if budget.is_infinite:
+            event: Event = NonPrivate("the budget is infinite", relation=budget.relation)
+            _charge(self.accountant, event, budget)
+            clipped = np.clip(table, limits[:, 0], limits[:, 1])
+            self.location_ = np.quantile(clipped, self.quantile, axis=0)
+        else:
+            each, event = _column_events(budget, table.shape[1])
+            _charge(self.accountant, event, budget)
+            source = source_of(self.random_state)
+            releases = [
+                _column_quantile(column, loss, low, high, each, source)
+                for column, (low, high) in zip(table.T, limits, strict=True)
+            ]
+            self.location_ = np.array([float(np.ravel(r.value)[0]) for r in releases])
+            void = [why for release in releases for why in release.event.reasons_void()]
+            if void:
+                event = NonPrivate(void[0], event, event.relation)
+        self.privacy_ = Guarantee(event, budget.delta)
+        return self
+
+
+def _column_events(budget: Budget, n_columns: int) -> tuple[Budget, Event]:
+    """Return one column's pure budget and the event of all columns."""
+
+    def family(noise: float) -> Event:
+        choice = ExponentialMechanism(1 / noise, budget.relation)
+        return Repeated(choice, n_columns) if n_columns > 1 else choice
+
+    event = calibrate(family, budget)
+    leaf, _ = next(iter(event.leaves()))
+    return Budget(leaf.pure_epsilon(), 0.0, budget.relation), event
+
+
+def _column_quantile(
+    column: Array, loss: QuantileLoss, low: float, high: float, each: Budget, source: Source | None
+) -> Release[Array]:
+    bounds = Bounds(row_norm=max(abs(low), abs(high), 1e-300))
+    mechanism = QuantileOnALine(float(low), float(high))
+    plan = mechanism.plan(Problem(Objective(loss, bounds), 1), each)
+    return mechanism.solve(plan, MemoryRecords(column[:, None], None, bounds), source)
+
+
+class GeometricMedian(BaseEstimator):  # type: ignore[misc]
+    """The point with the least total distance to the records, robust in any dimension.
+
+    Records are clipped to a ball around a public centre; noisy gradient descent on the sum of
+    distances, within that ball.
+
+    Parameters
+    ----------
+    row_norm : float, default=1.0
+        Records farther than this from ``center`` are moved onto the ball.
+    center : array or None
+        A public guess; 0 by default.
+    epsilon, delta, relation, n_records, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.location import GeometricMedian
+    >>> X = np.random.default_rng(0).normal([1.0, -1.0], 0.5, (10_000, 2))
+    >>> GeometricMedian(1.0, 1e-6, row_norm=4.0).fit(X).location_.round(0)
+    array([ 1., -1.])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+        center: Any = None,
+        n_records: int | str | None = None,
+        mechanism: str | Mechanism = "noisy_gradient",
+        accountant: Accountant | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.row_norm = row_norm
+        self.center = center
+        self.n_records = n_records
+        self.mechanism = mechanism
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the geometric median of the rows of ``X``."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        Bounds(row_norm=self.row_norm)  # refuse before the table is opened
+        table = np.asarray(unlabelled_rows(self, X), dtype=np.float64)
+        n_records, notes = n_records_of(self.n_records, table.shape[0], budget.relation)
+        centre = _centre(self.center, table.shape[1])
+        bounds = Bounds(row_norm=self.row_norm, n_records=n_records)
+        mechanism = NoisyGradient() if self.mechanism == NoisyGradient.name else self.mechanism
+        result = minimize(
+            MemoryRecords(table - centre, None, bounds),
+            Objective(DistanceLoss(), bounds, 0.0, L2Ball(self.row_norm)),
+            budget,
+            mechanism,
+            accountant=self.accountant,
+            source=source_of(self.random_state),
+            assumptions=notes,
+        )
+        self.location_ = centre + result.weights
+        self.privacy_ = result.privacy
+        self.plan_ = result.plan
+        return self

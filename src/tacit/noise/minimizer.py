@@ -1,0 +1,156 @@
+"""Releasing the minimiser of a randomly perturbed objective.
+
+The perturbation is an ideal real vector b, known to floats only within a stated error; the
+minimiser is known only within a certified distance. Both gaps are covered by noise on the output,
+which is drawn on a public lattice (section 3.4 e; docs/proofs/objective_perturbation.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import GaussianLaw
+from tacit.noise.generator import Source
+from tacit.noise.lattice import add_rounded, lattice_spacing
+from tacit.noise.release import Release, emit_implied
+from tacit.noise.sphere import add_sphere
+from tacit.privacy.events import Event
+
+Array = npt.NDArray[np.float64]
+
+# |float variable - ideal variable| for one standard Gaussian whose 64 bits (128 in the far tail)
+# are known: 2^-43 (1 + |z|) for ndtri, 2^-41 for the bits not drawn, |z| < 13.
+_GAUSSIAN_ERROR = 2.0**-38
+# A direction is used only if the Gaussian vector is at least this long, in units of sqrt(d).
+_LEAST_LENGTH = 2.0**-8
+# Relative error of a float sphere vector: 2 * 2^-43 / 2^-8 for the direction, less for the rest.
+_SPHERE_ERROR = 2.0**-33
+
+
+@dataclass(frozen=True)
+class GaussianPerturbation:
+    """b ~ N(0, noise_std^2 I), and Gaussian noise on the output.
+
+    ``error`` bounds ||float b - ideal b||; ``output_std`` is the noise on the minimiser.
+    """
+
+    noise_std: float
+    output_std: float
+    shape: tuple[int, ...]
+
+    @property
+    def error(self) -> float:
+        """How far the float vector can be from the ideal one."""
+        return self.noise_std * _GAUSSIAN_ERROR * math.sqrt(math.prod(self.shape))
+
+    def draw(self, source: Source) -> Array:
+        """Return b to within ``error``."""
+        return self.noise_std * _gaussian_floats(math.prod(self.shape), source).reshape(self.shape)
+
+    def add_output_noise(self, weights: Array, source: Source) -> Array:
+        """Return the weights plus noise, on the public lattice."""
+        spacing = lattice_spacing(self.output_std)
+        noisy = add_rounded(weights, self.output_std, spacing, GaussianLaw(), source)
+        return np.asarray(noisy)
+
+
+@dataclass(frozen=True)
+class SpherePerturbation:
+    """b with density proportional to exp(-||b|| / noise_radius), and sphere noise on the output.
+
+    ``error`` bounds ||float b - ideal b|| except with probability below 2^-200.
+    """
+
+    noise_radius: float
+    output_radius: float
+    shape: tuple[int, ...]
+
+    @property
+    def error(self) -> float:
+        """How far the float vector can be from the ideal one."""
+        d = math.prod(self.shape)
+        # P[Gamma(d) > d + 17 sqrt(d) + 140] < 2^-200 (Bernstein)
+        reach = d + 17 * math.sqrt(d) + 140
+        return self.noise_radius * _SPHERE_ERROR * reach
+
+    def draw(self, source: Source) -> Array:
+        """Return b to within ``error``: a Gamma(d) radius times a uniform direction."""
+        d = math.prod(self.shape)
+        g = _gaussian_floats(d, source)
+        # Too short for floats to tell its direction: draw again. Length and direction of a
+        # Gaussian vector are independent, so this changes nothing about the direction.
+        while float(np.linalg.norm(g)) < _LEAST_LENGTH * math.sqrt(d):
+            g = _gaussian_floats(d, source)
+        radius = float(_exponential_floats(d, source).sum())
+        b: Array = self.noise_radius * radius * (g / np.linalg.norm(g))
+        return b.reshape(self.shape)
+
+    def add_output_noise(self, weights: Array, source: Source) -> Array:
+        """Return the weights plus noise, on the public lattice."""
+        return np.asarray(add_sphere(weights, self.output_radius, source))
+
+
+def _gaussian_floats(n: int, source: Source) -> Array:
+    """Return n standard Gaussians, each within _GAUSSIAN_ERROR of an ideal one."""
+    from scipy.special import ndtri
+
+    words = source.words(n)
+    positive = words < np.uint64(1 << 63)
+    tails = np.where(positive, words, ~words)
+    p = tails * 2.0**-64 + 2.0**-65
+    # In the far tail 64 bits leave the quantile open: draw 64 more.
+    for i in np.flatnonzero(tails < np.uint64(1 << 40)):
+        p[i] = (int(tails[i]) * 2**64 + int(source.words(1)[0]) + 0.5) * 2.0**-128
+    z: Array = -ndtri(p)
+    return np.where(positive, z, -z)
+
+
+def _exponential_floats(n: int, source: Source) -> Array:
+    """Return n standard exponentials -log U, each within 2^-40 (1 + E) of an ideal one."""
+    words = source.words(n)
+    p = words * 2.0**-64 + 2.0**-65
+    for i in np.flatnonzero(words < np.uint64(1 << 41)):
+        p[i] = (int(words[i]) * 2**64 + int(source.words(1)[0]) + 0.5) * 2.0**-128
+    values: Array = -np.log(np.minimum(p, 1.0))
+    return values
+
+
+def release_minimizer(
+    perturbation: GaussianPerturbation | SpherePerturbation,
+    minimize: Callable[[Array], Array],
+    implied: Callable[[Array], Bounded],
+    event: Event,
+    source: Source | None = None,
+) -> Release[Array]:
+    """Release the minimiser that ``minimize`` finds for a random linear perturbation.
+
+    Parameters
+    ----------
+    perturbation
+        The laws of b and of the noise on the output.
+    minimize
+        Returns, for a vector b, a point certified to be within the output noise's sensitivity of
+        the exact minimiser for any b' within ``perturbation.error`` of b.
+    implied
+        Returns the records' gradient sum at a released point, with its sensitivity: what an audit
+        compares between neighbours, since b = -(gradient sum + regulariser) at the minimiser.
+    event
+        What the release costs, output noise included.
+
+    Notes
+    -----
+    **Guarantee**. ``value`` is on a public lattice, and its law is that of the exact minimiser
+    for an ideal b, displaced by at most the certified distance, plus the output noise.
+    """
+
+    def draw(bits: Source) -> Array:
+        weights = minimize(perturbation.draw(bits))
+        return perturbation.add_output_noise(weights, bits)
+
+    return emit_implied("minimizer", implied, event, source, draw)

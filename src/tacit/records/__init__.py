@@ -1,0 +1,8 @@
+"""The only code that opens records."""
+
+from tacit.records.block import Block
+from tacit.records.bounds import INTERCEPT_SHARE, Bounds
+from tacit.records.memory import MemoryRecords
+from tacit.records.source import RecordSource
+
+__all__ = ["INTERCEPT_SHARE", "Block", "Bounds", "MemoryRecords", "RecordSource"]

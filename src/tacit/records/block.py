@@ -1,0 +1,74 @@
+"""A few rows at a time, each already within its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows x_i, clip factors c_i and labels; the record's vector is (c_i x_i, intercept).
+
+    Everything is linear in the rows, so clipping is one multiplication per row of a score or a
+    residual and the rows themselves are never copied.
+    """
+
+    rows: Any
+    factors: Array
+    labels: Array | None
+    intercept: float
+
+    @property
+    def n_rows(self) -> int:
+        """How many records the block holds."""
+        return int(self.rows.shape[0])
+
+    def scores(self, weights: Array) -> Array:
+        """Return <w, x> for every record; one column per output if ``weights`` has columns."""
+        if not self.intercept:
+            return _scale(self.factors, self.rows @ weights)
+        scores = _scale(self.factors, self.rows @ weights[:-1])
+        scores += self.intercept * weights[-1]
+        return scores
+
+    def weighted_sum(self, coefficients: Array) -> Array:
+        """Return the sum of coefficient_i x_i over the block's records."""
+        inner = self.rows.T @ _scale(self.factors, coefficients)
+        if not self.intercept:
+            return np.asarray(inner)
+        last = self.intercept * coefficients.sum(axis=0, keepdims=True)
+        return np.concatenate([inner, last])
+
+    def gram(self, coefficients: Array) -> Array:
+        """Return the sum of coefficient_i x_i x_i'."""
+        c = self.factors * self.factors * coefficients
+        scaled = self.rows.multiply(c[:, None]) if _is_sparse(self.rows) else self.rows * c[:, None]
+        inner = self.rows.T @ scaled
+        inner = inner.toarray() if _is_sparse(inner) else inner
+        if not self.intercept:
+            return np.asarray(inner)
+        border = self.intercept * (self.rows.T @ (self.factors * coefficients))
+        corner = self.intercept**2 * coefficients.sum()
+        return np.block([[inner, border[:, None]], [border[None, :], np.array([[corner]])]])
+
+    def points(self) -> Array:
+        """Return the records' vectors as a dense array (point losses need them)."""
+        dense = self.rows.toarray() if _is_sparse(self.rows) else np.asarray(self.rows)
+        points = dense * self.factors[:, None]
+        if not self.intercept:
+            return np.asarray(points)
+        return np.hstack([points, np.full((points.shape[0], 1), self.intercept)])
+
+
+def _is_sparse(rows: Any) -> bool:
+    return hasattr(rows, "tocsr")
+
+
+def _scale(factors: Array, values: Array) -> Array:
+    return values * (factors if values.ndim == 1 else factors[:, None])

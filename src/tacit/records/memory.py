@@ -1,0 +1,182 @@
+"""Records held in memory: dense or sparse, from arrays, frames or Arrow tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.records.block import Block
+from tacit.records.bounds import Bounds
+
+Array = npt.NDArray[np.float64]
+
+_UNIT = 2.0**-53
+_BLOCK_BYTES = 8 << 20
+_FINE_ROWS = 512
+# Rows are scaled to a hair below the norm, so that rounding cannot push one above it.
+_BELOW = 1.0 - 1e-9
+# A row this many times too long, or not finite, counts as a row of zeros: its products would
+# overflow, and its square of a factor would lose its digits.
+_ABSURD = 2.0**300
+
+
+class MemoryRecords:
+    """Rows and labels in memory, clipped to their bounds as they are summed.
+
+    Parameters
+    ----------
+    rows
+        A float32 or float64 array, or a SciPy sparse array, of shape (n, n_features).
+    labels
+        One number per row, or None.
+    bounds
+        What is declared about every record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> records = MemoryRecords(np.array([[3.0, 4.0], [0.3, 0.4]]), None, Bounds(row_norm=1.0))
+    >>> total, = records.sum(lambda block: (block.weighted_sum(np.ones(block.n_rows)),))
+    >>> total.round(6)
+    array([0.9, 1.2])
+    """
+
+    def __init__(self, rows: Any, labels: Any | None, bounds: Bounds) -> None:
+        self.rows = rows.tocsr() if hasattr(rows, "tocsr") else rows
+        self.bounds = bounds
+        self._labels = labels
+        self._factors: Array | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How many columns a row has."""
+        return int(self.rows.shape[1])
+
+    def count(self) -> int:
+        """Return the number of records. Private."""
+        return int(self.rows.shape[0])
+
+    def sum(
+        self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks of rows in one pass."""
+        totals: list[Array] | None = None
+        step = _FINE_ROWS if fine else self._block_rows()
+        partial: list[tuple[Array, ...]] = []
+        for start in range(0, max(self.count(), 1), step):
+            part = function(self._block(start, start + step))
+            if fine:
+                partial.append(part)
+            elif totals is None:
+                totals = [np.array(value, dtype=np.float64) for value in part]
+            else:
+                for total, value in zip(totals, part, strict=True):
+                    total += value
+        if fine:
+            return tuple(_pairwise([part[i] for part in partial]) for i in range(len(partial[0])))
+        return tuple(totals or ())
+
+    def sum_error(self, *, fine: bool = False) -> float:
+        """Return e such that a sum of n terms of size at most 1 is off by at most e.
+
+        Within a block of m rows float summation in any order errs by at most (m - 1) u times the
+        sum of sizes; adding b block sums errs by b u, or log2(b) u when paired (Higham 2002,
+        section 4.2); forming each term costs a few u more.
+        """
+        n = max(self.count(), 1)
+        rows = min(_FINE_ROWS if fine else self._block_rows(), n)
+        blocks = math.ceil(n / rows)
+        return (rows + (math.log2(blocks) + 1 if fine else blocks) + 8) * _UNIT * n
+
+    def poisson_sample(
+        self, rate: float, words: Callable[[int], npt.NDArray[np.uint64]]
+    ) -> MemoryRecords:
+        """Return each record independently with probability ``rate``.
+
+        A record is in when its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
+        rounded down.
+        """
+        threshold = np.uint64(min(int(rate * 2.0**64), 2**64 - 1))
+        chosen = np.flatnonzero(words(self.count()) < threshold)
+        labels = None if self._labels is None else np.asarray(self._labels)[chosen]
+        sample = MemoryRecords(self.rows[chosen], labels, self.bounds)
+        sample._factors = self.clip_factors()[chosen]
+        return sample
+
+    def _block_rows(self) -> int:
+        per_row = max(self.n_features * 8, 1)
+        return max(_BLOCK_BYTES // per_row, _FINE_ROWS)
+
+    def clip_factors(self) -> Array:
+        """Return the factor, at most 1, by which each row is scaled to its norm."""
+        if self._factors is None:
+            # sizes in double precision whatever the rows are; one pass, kept for the fit
+            sizes = np.concatenate(
+                [
+                    _row_sizes(self.rows[start : start + self._block_rows()])
+                    for start in range(0, max(self.count(), 1), self._block_rows())
+                ]
+            )
+            limit = self.bounds.row_norm * _BELOW
+            factors = np.where(sizes > limit, limit / np.maximum(sizes, 1e-300), 1.0)
+            self._factors = np.where(np.isfinite(sizes) & (factors > 1 / _ABSURD), factors, 0.0)
+        return self._factors
+
+    def _block(self, start: int, stop: int) -> Block:
+        rows = self.rows[start:stop]
+        if rows.dtype != np.float64:
+            # Sums in single precision would move further than the sensitivity allows.
+            rows = rows.astype(np.float64)
+        labels = None if self._labels is None else np.asarray(self._labels[start:stop], dtype=float)
+        if labels is not None and self.bounds.label_range is not None:
+            labels = np.clip(labels, *self.bounds.label_range)
+        factors = self.clip_factors()[start:stop]
+        if not factors.all():
+            rows = _without(rows, factors == 0.0)
+        return Block(rows, factors, labels, self.bounds.intercept)
+
+
+def _row_sizes(rows: Any) -> Array:
+    """Return the norm of every row, in double precision; infinite or NaN where it has none."""
+    if hasattr(rows, "tocsr"):
+        rows = rows.astype(np.float64)
+        rows.sum_duplicates()  # entries at the same place add up before they are squared
+        largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
+        scaled = rows.multiply(1.0 / _usable(largest)[:, None])
+        squares: Array = np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel()
+        return np.asarray(largest * np.sqrt(squares))
+    block = rows.astype(np.float64, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes: Array = np.sqrt(np.einsum("ij,ij->i", block, block))
+        odd = ~((sizes > 1e-140) & (sizes < 1e140))
+        if odd.any():  # squares that overflow or vanish: scale those rows first
+            largest = np.abs(block[odd]).max(axis=1, initial=0.0)
+            scaled = block[odd] / _usable(largest)[:, None]
+            sizes[odd] = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    return sizes
+
+
+def _usable(largest: Array) -> Array:
+    return np.where(largest > 0.0, largest, 1.0)
+
+
+def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:
+    """Return a copy of a block's rows with some set to zero."""
+    rows = rows.copy()
+    if hasattr(rows, "tocsr"):
+        rows.data[np.repeat(absurd, np.diff(rows.indptr))] = 0.0
+    else:
+        rows[absurd] = 0.0
+    return rows
+
+
+def _pairwise(values: list[Array]) -> Array:
+    while len(values) > 1:
+        paired = [a + b for a, b in zip(values[::2], values[1::2], strict=False)]
+        values = paired + ([values[-1]] if len(values) % 2 else [])
+    return np.array(values[0], dtype=np.float64)

@@ -1,0 +1,47 @@
+"""The door to private rows: sums over blocks, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.records.block import Block
+from tacit.records.bounds import Bounds
+
+Array = npt.NDArray[np.float64]
+Words = Callable[[int], npt.NDArray[np.uint64]]
+
+
+class RecordSource(Protocol):
+    """Records that can be summed over.
+
+    Everything a solver learns comes through `sum`; the number of records is itself private under
+    ADD_REMOVE and is only ever used in float-error bounds and noisy counts.
+    """
+
+    bounds: Bounds
+
+    @property
+    def n_features(self) -> int:
+        """How many columns a row has; public."""
+
+    def sum(
+        self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks of rows in one pass.
+
+        ``fine`` asks for small blocks in double precision: slower, with a tighter bound on
+        float error (`sum_error`).
+        """
+
+    def sum_error(self, *, fine: bool = False) -> float:
+        """Return e such that a sum of n terms of size at most 1 is off by at most e."""
+
+    def count(self) -> int:
+        """Return the number of records. Private."""
+
+    def poisson_sample(self, rate: float, words: Words) -> RecordSource:
+        """Return each record independently with probability ``rate``."""
