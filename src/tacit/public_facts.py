@@ -72,6 +72,8 @@ def codes_of(
     labels: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return each label's position in ``classes`` and whether it is among them at all."""
+    if labels.dtype.kind == "O" and classes.dtype.kind != "O":
+        labels = labels.astype(classes.dtype)
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
         raise ValueError(
             f"labels are of type {labels.dtype} and classes of type {classes.dtype}: no record "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.losses import Loss, PointLoss, QuantileLoss
 from tacit.erm.minimizer import Perturbed, minimize_exactly
 from tacit.erm.objective import Objective
 from tacit.erm.plan import Mechanism, Plan, Problem
@@ -104,6 +105,21 @@ def _exact(problem: Problem, records: RecordSource) -> Array:
     """Return the non-private minimiser."""
     objective = problem.objective
     if objective.regularization is None:
-        problem = problem.with_regularization(0.0)
-    exact = Perturbed(problem.objective, records, np.zeros(problem.shape))
-    return minimize_exactly(exact, np.zeros(problem.shape))
+        objective = objective.with_regularization(0.0)
+    weights, flat = np.zeros(problem.shape), np.zeros(problem.shape)
+    # A sharp corner is approached through rounder ones, which have a Hessian to go by.
+    for loss in _rounded(objective.loss, objective.score_unit):
+        weights = minimize_exactly(Perturbed(replace(objective, loss=loss), records, flat), weights)
+    return weights
+
+
+def _rounded(loss: Loss | PointLoss, unit: float) -> Iterator[Loss | PointLoss]:
+    if isinstance(loss, QuantileLoss):
+        sharpest = max(loss.smoothing, 1e-6 * unit)
+        width = unit
+        while width > sharpest:
+            yield replace(loss, smoothing=width)
+            width /= 4
+        yield replace(loss, smoothing=sharpest)
+    else:
+        yield loss

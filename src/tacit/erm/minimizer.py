@@ -79,11 +79,13 @@ class Perturbed:
 
     def _float_error(self, w: Array) -> float:
         # Each slope is off by smoothness times the score's own error, (d + 4) u R ||w||, and by
-        # a few u; the sum over records by sum_error; the last two terms by one rounding each.
+        # a few u of itself and of what it is the difference of (Poisson: exp(z) <= smoothness);
+        # the sum over records by sum_error; the last two terms by one rounding each.
         size, objective = float(np.linalg.norm(w)), self.objective
         n_terms = w.shape[0] + 4
         smooth = objective.smoothness if math.isfinite(objective.smoothness) else 0.0
-        slopes = self.records.count() * _UNIT * (smooth * n_terms * size + 8 * objective.lipschitz)
+        own = 8 * (objective.lipschitz + smooth / objective.row_norm)
+        slopes = self.records.count() * _UNIT * (smooth * n_terms * size + own)
         steep = objective.lipschitz if math.isfinite(objective.lipschitz) else 0.0
         sums = self.records.sum_error(fine=True) * steep
         ends = 4 * _UNIT * (self.ridge * size + float(np.linalg.norm(self.perturbation)))

@@ -40,7 +40,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The privacy budget; ``math.inf`` for none.
     delta : float, default=1e-6
         The probability with which the promise may fail; 0 for a pure guarantee.
-    relation : Relation or str, default=Relation.ADD_REMOVE
+    relation : Relation or str, default="add_remove"
         Which data sets are neighbours.
     row_norm : float, default=1.0
         Rows longer than this are scaled down to it, in `fit` and in `predict`.
@@ -93,7 +93,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        relation: Relation | str = Relation.ADD_REMOVE,
+        relation: Relation | str = "add_remove",
         row_norm: float = 1.0,
         classes: Sequence[Any] | str | None = None,
         n_records: int | str | None = None,

@@ -54,7 +54,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         delta: float = 1e-6,
         *,
         smoothing: float = 0.5,
-        relation: Relation | str = Relation.ADD_REMOVE,
+        relation: Relation | str = "add_remove",
         row_norm: float = 1.0,
         classes: Sequence[Any] | str | None = None,
         n_records: int | str | None = None,
@@ -146,5 +146,6 @@ class LinearSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class on whose side each record lies."""
-        labels: npt.NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
+        side = (self.decision_function(X) > 0).astype(int)
+        labels: npt.NDArray[Any] = self.classes_[side]
         return labels

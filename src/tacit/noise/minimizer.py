@@ -24,13 +24,15 @@ from tacit.privacy.events import Event
 
 Array = npt.NDArray[np.float64]
 
-# |float variable - ideal variable| for one standard Gaussian whose 64 bits (128 in the far tail)
-# are known: 2^-43 (1 + |z|) for ndtri, 2^-41 for the bits not drawn, |z| < 13.
+# |float variable - ideal variable| for one standard Gaussian whose tail is known to 41 bits or
+# more: 2^-43 (1 + |z|) for ndtri, 2^-41 for the bits not drawn, |z| < 13.
 _GAUSSIAN_ERROR = 2.0**-38
 # A direction is used only if the Gaussian vector is at least this long, in units of sqrt(d).
 _LEAST_LENGTH = 2.0**-8
 # Relative error of a float sphere vector: 2 * 2^-43 / 2^-8 for the direction, less for the rest.
 _SPHERE_ERROR = 2.0**-33
+# A uniform variable of 64 bits below this is not yet known to 41 bits.
+_OPEN = 1 << 41
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,8 @@ def _gaussian_floats(n: int, source: Source) -> Array:
     positive = words < np.uint64(1 << 63)
     tails = np.where(positive, words, ~words)
     p = tails * 2.0**-64 + 2.0**-65
-    # In the far tail 64 bits leave the quantile open: draw 64 more.
-    for i in np.flatnonzero(tails < np.uint64(1 << 40)):
-        p[i] = (int(tails[i]) * 2**64 + int(source.words(1)[0]) + 0.5) * 2.0**-128
+    for i in np.flatnonzero(tails < np.uint64(_OPEN)):
+        p[i] = _refined(int(tails[i]), source)
     z: Array = -ndtri(p)
     return np.where(positive, z, -z)
 
@@ -115,10 +116,21 @@ def _exponential_floats(n: int, source: Source) -> Array:
     """Return n standard exponentials -log U, each within 2^-40 (1 + E) of an ideal one."""
     words = source.words(n)
     p = words * 2.0**-64 + 2.0**-65
-    for i in np.flatnonzero(words < np.uint64(1 << 41)):
-        p[i] = (int(words[i]) * 2**64 + int(source.words(1)[0]) + 0.5) * 2.0**-128
+    for i in np.flatnonzero(words < np.uint64(_OPEN)):
+        p[i] = _refined(int(words[i]), source)
     values: Array = -np.log(np.minimum(p, 1.0))
     return values
+
+
+def _refined(word: int, source: Source) -> float:
+    """Return a uniform variable that begins with ``word``, to 41 bits or more.
+
+    In the far tail 64 bits leave the quantile open: draw 64 more for as long as they do.
+    """
+    n_bits = 64
+    while word < _OPEN:
+        word, n_bits = word << 64 | int(source.words(1)[0]), n_bits + 64
+    return math.ldexp(word + 0.5, -n_bits)
 
 
 def release_minimizer(

@@ -154,7 +154,7 @@ class RenyiRoute:
         """Return the least delta over all orders."""
         a, r = self.curve
         log_delta = (a - 1) * (r - epsilon + np.log1p(-1 / a)) - np.log(a)
-        return min(float(np.exp(np.min(log_delta))), 1.0)
+        return math.exp(min(float(np.min(log_delta)), 0.0))
 
 
 @dataclass(frozen=True)

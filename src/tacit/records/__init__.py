@@ -4,5 +4,6 @@ from tacit.records.block import Block
 from tacit.records.bounds import INTERCEPT_SHARE, Bounds
 from tacit.records.memory import MemoryRecords
 from tacit.records.source import RecordSource
+from tacit.records.tables import as_rows
 
-__all__ = ["INTERCEPT_SHARE", "Block", "Bounds", "MemoryRecords", "RecordSource"]
+__all__ = ["INTERCEPT_SHARE", "Block", "Bounds", "MemoryRecords", "RecordSource", "as_rows"]

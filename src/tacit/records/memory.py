@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -65,27 +65,16 @@ class MemoryRecords:
         self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks of rows in one pass."""
-        totals: list[Array] | None = None
         step = _FINE_ROWS if fine else self._block_rows()
-        partial: list[tuple[Array, ...]] = []
-        for start in range(0, max(self.count(), 1), step):
-            part = function(self._block(start, start + step))
-            if fine:
-                partial.append(part)
-            elif totals is None:
-                totals = [np.array(value, dtype=np.float64) for value in part]
-            else:
-                for total, value in zip(totals, part, strict=True):
-                    total += value
-        if fine:
-            return tuple(_pairwise([part[i] for part in partial]) for i in range(len(partial[0])))
-        return tuple(totals or ())
+        starts = range(0, max(self.count(), 1), step)
+        parts = (function(self._block(start, start + step)) for start in starts)
+        return _paired(parts) if fine else _in_turn(parts)
 
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
         Within a block of m rows float summation in any order errs by at most (m - 1) u times the
-        sum of sizes; adding b block sums errs by b u, or log2(b) u when paired (Higham 2002,
+        sum of sizes; adding b block sums errs by b u, or (log2(b) + 1) u when paired (Higham 2002,
         section 4.2); forming each term costs a few u more.
         """
         n = max(self.count(), 1)
@@ -144,12 +133,7 @@ class MemoryRecords:
 def _row_sizes(rows: Any) -> Array:
     """Return the norm of every row, in double precision; infinite or NaN where it has none."""
     if hasattr(rows, "tocsr"):
-        rows = rows.astype(np.float64)
-        rows.sum_duplicates()  # entries at the same place add up before they are squared
-        largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
-        scaled = rows.multiply(1.0 / _usable(largest)[:, None])
-        squares: Array = np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel()
-        return np.asarray(largest * np.sqrt(squares))
+        return _sparse_row_sizes(rows)
     block = rows.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         sizes: Array = np.sqrt(np.einsum("ij,ij->i", block, block))
@@ -158,6 +142,19 @@ def _row_sizes(rows: Any) -> Array:
             largest = np.abs(block[odd]).max(axis=1, initial=0.0)
             scaled = block[odd] / _usable(largest)[:, None]
             sizes[odd] = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    return sizes
+
+
+def _sparse_row_sizes(rows: Any) -> Array:
+    rows = rows.astype(np.float64)
+    rows.sum_duplicates()  # entries at the same place add up before they are squared
+    n = rows.shape[0]
+    at = np.repeat(np.arange(n), np.diff(rows.indptr))
+    largest = np.zeros(n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.maximum.at(largest, at, np.abs(rows.data))
+        scaled = rows.data / _usable(largest)[at]
+        sizes: Array = largest * np.sqrt(np.bincount(at, scaled * scaled, minlength=n))
     return sizes
 
 
@@ -175,8 +172,28 @@ def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:
     return rows
 
 
-def _pairwise(values: list[Array]) -> Array:
-    while len(values) > 1:
-        paired = [a + b for a, b in zip(values[::2], values[1::2], strict=False)]
-        values = paired + ([values[-1]] if len(values) % 2 else [])
-    return np.array(values[0], dtype=np.float64)
+def _in_turn(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Add each part to the running totals."""
+    totals = tuple(np.array(value, dtype=np.float64) for value in next(parts))
+    for part in parts:
+        for total, value in zip(totals, part, strict=True):
+            total += value
+    return totals
+
+
+def _paired(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Add parts in pairs, pairs in pairs, and so on; of b parts only log2(b) are kept at a time."""
+    kept: list[tuple[int, tuple[Array, ...]]] = []
+    for part in parts:
+        level, total = 0, tuple(np.array(value, dtype=np.float64) for value in part)
+        while kept and kept[-1][0] == level:
+            total, level = _added(kept.pop()[1], total), level + 1
+        kept.append((level, total))
+    _, total = kept.pop()
+    while kept:
+        total = _added(kept.pop()[1], total)
+    return total
+
+
+def _added(first: tuple[Array, ...], second: tuple[Array, ...]) -> tuple[Array, ...]:
+    return tuple(np.asarray(a + b) for a, b in zip(first, second, strict=True))

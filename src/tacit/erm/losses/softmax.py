@@ -37,8 +37,8 @@ class SoftmaxLoss(Loss):
     def __post_init__(self) -> None:
         if not (isinstance(self.n_classes, int) and self.n_classes >= 2):
             raise ValueError(
-                f"n_classes must be a whole number from 2 on, got {self.n_classes!r}; pass how many "
-                "classes there are, such as 3."
+                f"n_classes must be a whole number from 2 on, got {self.n_classes!r}; pass how "
+                "many classes there are, such as 3."
             )
 
     def value(self, score: Array, label: Array) -> Array:

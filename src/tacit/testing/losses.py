@@ -1,0 +1,287 @@
+"""What every loss must satisfy: derivatives that are derivatives, constants that are least."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.losses.base import Loss, PointLoss
+from tacit.erm.losses.softmax import SoftmaxLoss
+
+Array = npt.NDArray[np.float64]
+
+_TIGHT = 0.99
+_ROUNDING = 1e-12
+_N_CHORDS = 2000
+
+
+def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
+    """Raise AssertionError unless ``loss`` is what it declares.
+
+    Guarantee: 1. ``d1`` is a subgradient of ``value`` at every score tried, and ``d2`` the
+    derivative of ``d1`` away from kinks. 2. ``lipschitz`` bounds ``|d1|`` and is attained to 1 %
+    where it is finite. 3. ``smoothness`` bounds ``d2`` and every difference quotient of ``d1``,
+    and is attained to 1 % where it is finite. 4. ``value`` is convex on random chords.
+    5. ``monotone`` is set if and only if the loss is a function of label times score whose slope
+    has one sign. 6. The loss is frozen and hashable, takes arrays of any length, and leaves its
+    arguments alone. For several scores at once (`SoftmaxLoss`) norms of vectors and of Hessians
+    take the place of sizes.
+
+    Parameters
+    ----------
+    loss
+        The loss to check.
+    labels
+        Labels to try. Include the extremes the loss declares, on both sides, or its constants
+        cannot be attained; and some in between, or regression looks monotone.
+    seed
+        For the random scores.
+
+    Examples
+    --------
+    >>> from tacit.erm.losses import HuberLoss, LogisticLoss
+    >>> from tacit.testing import check_loss
+    >>> check_loss(LogisticLoss(), [-1.0, 1.0])
+    >>> check_loss(HuberLoss(0.1), [-3.0, 0.0, 0.5])
+    """
+    y = np.unique(np.asarray(labels, dtype=np.float64))
+    rng = np.random.default_rng(seed)
+    _check_frozen(loss)
+    if isinstance(loss, SoftmaxLoss):
+        _check_several_scores(loss, y, rng)
+        return
+    _check_arrays(loss, y)
+    slopes, bends = [], []
+    for label in y:
+        score = _scores(float(label), rng)
+        same = np.full_like(score, label)
+        _check_first(loss, score, same)
+        _check_second(loss, score, same)
+        _check_chords(lambda z, same=same: loss.value(z, same[: z.size]), score, rng, loss)
+        slopes.append(np.max(np.abs(loss.d1(score, same))))
+        bends.append(_greatest_bend(loss, score, same))
+    _check_constant(loss, "lipschitz", loss.lipschitz, max(slopes), "the steepest slope")
+    _check_constant(loss, "smoothness", loss.smoothness, max(bends), "the greatest curvature")
+    _check_monotone(loss, y, rng)
+
+
+def check_point_loss(loss: PointLoss, dimension: int = 3, *, seed: int = 0) -> None:
+    """Raise AssertionError unless ``loss``, a loss of points, is what it declares.
+
+    Guarantee: 1. ``gradients`` are subgradients of ``value``. 2. ``lipschitz`` bounds their norm
+    and is attained to 1 % where it is finite. 3. ``smoothness`` bounds how fast they turn, and is
+    attained to 1 % where it is finite. 4. ``value`` is convex on random chords. 5. The loss is
+    frozen and hashable.
+
+    Parameters
+    ----------
+    loss
+        The loss to check.
+    dimension
+        Of the points to try.
+    seed
+        For the random points.
+
+    Examples
+    --------
+    >>> from tacit.erm.losses import DistanceLoss
+    >>> from tacit.testing import check_point_loss
+    >>> check_point_loss(DistanceLoss())
+    """
+    rng = np.random.default_rng(seed)
+    _check_frozen(loss)
+    records = rng.standard_normal((200, dimension)) * np.geomspace(1e-162, 1e3, 200)[:, None]
+    near = rng.standard_normal((7, dimension)) * np.geomspace(1e-4, 1e2, 7)[:, None]
+    points = [np.zeros(dimension), records[150], records[40], *near]
+    sizes = np.linalg.norm(records, axis=1)
+    assert loss.value(points[0], records[:0]).shape == (0,), f"{loss} cannot take no records"
+    steepest, turn = 0.0, 0.0
+    for a in points:
+        at_a = loss.gradients(a, records)
+        assert at_a.shape == records.shape, f"gradients of {loss} have shape {at_a.shape}"
+        steepest = max(steepest, float(np.max(np.linalg.norm(at_a, axis=1))))
+        for b in points:
+            gap = b - a
+            rise = loss.value(b, records) - loss.value(a, records)
+            noise = _ROUNDING * (1 + loss.value(b, records) + loss.value(a, records))
+            short = np.count_nonzero(rise < at_a @ gap - noise)
+            assert short == 0, f"gradients of {loss} are no subgradients at {short} records"
+            if gap.any():
+                turned = np.linalg.norm(loss.gradients(b, records) - at_a, axis=1)
+                turned -= 8 * 2.0**-53 * (sizes + np.linalg.norm(a) + np.linalg.norm(b))
+                turn = max(turn, float(np.max(turned) / np.linalg.norm(gap)))
+    _check_constant(loss, "lipschitz", loss.lipschitz, steepest, "the longest gradient")
+    _check_constant(loss, "smoothness", loss.smoothness, turn, "the fastest turn of a gradient")
+    lines = rng.standard_normal((50, 2, dimension)) * 10
+    for a, b in lines:
+        middle, ends = loss.value((a + b) / 2, records), loss.value(a, records)
+        ends = (ends + loss.value(b, records)) / 2
+        assert np.all(middle <= ends * (1 + _ROUNDING) + _ROUNDING), f"{loss} is not convex"
+
+
+def _check_frozen(loss: Loss | PointLoss) -> None:
+    parameters = getattr(loss, "__dataclass_params__", None)
+    frozen = parameters is not None and parameters.frozen
+    assert frozen, f"{type(loss).__name__} must be a frozen dataclass: what it declares is public"
+    assert hash(loss) == hash(dataclasses.replace(loss)), f"{loss} and its copy hash differently"  # type: ignore[type-var]
+    assert loss == dataclasses.replace(loss), f"{loss} differs from its copy"  # type: ignore[type-var]
+    assert isinstance(loss.key, str), f"{type(loss).__name__} needs a key"
+
+
+def _check_arrays(loss: Loss, labels: Array) -> None:
+    for n in (0, 1, 7):
+        score, label = np.linspace(-2.0, 2.0, n), np.resize(labels, n)
+        before = score.copy(), label.copy()
+        for method in (loss.value, loss.d1, loss.d2):
+            result = method(score, label)
+            good = isinstance(result, np.ndarray) and result.dtype == np.float64
+            good = good and result.shape == (n,)
+            assert good, f"{method} returned {result!r} for {n} scores"
+        unchanged = np.array_equal(score, before[0]) and np.array_equal(label, before[1])
+        assert unchanged, f"{loss} changes its arguments"
+
+
+def _scores(label: float, rng: np.random.Generator) -> Array:
+    """Return scores near and far: around 0, the label and its logarithm, at every scale."""
+    scales = np.geomspace(1e-7, 1e4, 150)
+    around = [0.0, label, 1.0, -1.0]
+    spread = [centre + sign * scales for centre in around for sign in (-1.0, 1.0)]
+    return np.sort(np.concatenate([*spread, np.arange(-30.0, 30.0, 0.01), rng.normal(0, 3, 500)]))
+
+
+def _steps(score: Array) -> Array:
+    # a third of the digits; a power of two, so that score + step is exact enough
+    return np.asarray(2.0**-17 * 2.0 ** np.ceil(np.log2(np.maximum(np.abs(score), 1.0))))
+
+
+def _check_first(loss: Loss, score: Array, label: Array) -> None:
+    # For a convex function h d1(z) <= value(z + h) - value(z) <= h d1(z + h), kinks or not.
+    h = _steps(score)
+    here, there = loss.value(score, label), loss.value(score + h, label)
+    noise = 8 * 2.0**-53 * (np.abs(here) + np.abs(there) + 1)
+    low, high = h * loss.d1(score, label), h * loss.d1(score + h, label)
+    noise += 8 * 2.0**-53 * (np.abs(score) + 1) * (np.abs(loss.d1(score, label)) + np.abs(label))
+    wrong = (there - here < low - noise) | (there - here > high + noise)
+    assert not wrong.any(), (
+        f"d1 of {loss} is not the derivative of its value at score {score[wrong][0]:g}, label "
+        f"{label[0]:g}: {loss.d1(score, label)[wrong][0]:g} there, and the value rises by "
+        f"{((there - here) / h)[wrong][0]:g} a unit"
+    )
+
+
+def _check_second(loss: Loss, score: Array, label: Array) -> None:
+    h = _steps(score) / 8
+    matches = np.zeros((3, score.size), dtype=bool)
+    for i, shift in enumerate((-4, 0, 4)):
+        z = score + shift * h
+        slope = (loss.d1(z + h, label) - loss.d1(z - h, label)) / (2 * h)
+        noise = 8 * 2.0**-53 * (np.abs(loss.d1(z, label)) + np.abs(label) + 1) / h
+        d2 = loss.d2(z, label)
+        matches[i] = np.abs(slope - d2) <= 1e-6 * (np.abs(d2) + 1) + noise
+    # One kink can spoil one of three neighbouring quotients, not two.
+    wrong = matches.sum(axis=0) < 2
+    assert not wrong.any(), (
+        f"d2 of {loss} is not the derivative of d1 at score {score[wrong][0]:g}, label "
+        f"{label[0]:g}: {loss.d2(score, label)[wrong][0]:g}"
+    )
+    assert np.all(loss.d2(score, label) >= 0.0), f"d2 of {loss} is negative somewhere"
+
+
+def _greatest_bend(loss: Loss, score: Array, label: Array) -> float:
+    """Return the greatest of d2 and of the difference quotients of d1."""
+    gaps, rises = np.diff(score), np.diff(loss.d1(score, label))
+    wide = gaps > 1e-5 * (1 + np.abs(score[1:]))  # narrower, and rounding would show
+    quotient = float(np.max(rises[wide] / gaps[wide]))
+    return max(float(np.max(loss.d2(score, label))), quotient * (1 - 1e-9))
+
+
+def _check_constant(
+    loss: Loss | PointLoss, name: str, declared: float, seen: float, what: str
+) -> None:
+    assert declared > 0.0, f"{name} of {loss} is {declared!r}; it must be positive"
+    if math.isinf(declared):
+        return
+    assert seen <= declared * (1 + _ROUNDING), (
+        f"{name} of {loss} is declared {declared:.6g} and {what} is {seen:.6g}: privacy would be "
+        "overstated"
+    )
+    assert seen >= _TIGHT * declared, (
+        f"{name} of {loss} is declared {declared:.6g} and {what} seen is {seen:.6g}: either noise "
+        "is wasted or the labels tried leave out the extremes"
+    )
+
+
+def _check_chords(
+    value: object, score: Array, rng: np.random.Generator, loss: Loss | PointLoss
+) -> None:
+    assert callable(value)
+    a, b = rng.choice(score, (2, _N_CHORDS))
+    t = rng.uniform(size=_N_CHORDS)
+    chord = t * value(a) + (1 - t) * value(b)
+    inside = value(t * a + (1 - t) * b)
+    slack = _ROUNDING * (1 + np.abs(value(a)) + np.abs(value(b)))
+    high = inside > chord + slack
+    assert not high.any(), f"{loss} is not convex between {a[high][0]:g} and {b[high][0]:g}"
+
+
+def _check_monotone(loss: Loss, labels: Array, rng: np.random.Generator) -> None:
+    score = np.concatenate([np.linspace(-50.0, 50.0, 1001), rng.normal(0, 3, 200)])
+    of_margin = True
+    signs: set[float] = set()
+    for label in labels:
+        same = np.full_like(score, label)
+        d1 = loss.d1(score, same)
+        signs |= set(np.sign(d1 * label).tolist())
+        if -label in labels:
+            there, back = loss.value(score, same), loss.value(-score, -same)
+            of_margin &= bool(np.allclose(there, back, rtol=1e-9, atol=1e-9))
+        of_margin &= label != 0.0 or not d1.any()  # where y z is always 0
+    one_sign = not {-1.0, 1.0} <= signs
+    assert loss.monotone == (one_sign and of_margin), (
+        f"{loss} declares monotone = {loss.monotone}, but d1 times label has "
+        f"{'one sign' if one_sign else 'both signs'} and the loss is "
+        f"{'' if of_margin else 'not '}a function of label times score"
+    )
+
+
+def _check_several_scores(loss: SoftmaxLoss, labels: Array, rng: np.random.Generator) -> None:
+    k = loss.n_classes
+    score, label = _several_scores(k, labels, rng)
+    for n in (0, 1):
+        assert loss.value(score[:n], label[:n]).shape == (n,), f"{loss} cannot take {n} records"
+        assert loss.d1(score[:n], label[:n]).shape == (n, k), f"{loss} cannot take {n} records"
+    d1, h = loss.d1(score, label), 2.0**-17
+    steepest = float(np.max(np.linalg.norm(d1, axis=1)))
+    hessian = np.empty((len(score), k, k))
+    for j, unit in enumerate(h * np.eye(k)):
+        ahead, behind = loss.value(score + unit, label), loss.value(score - unit, label)
+        off = np.max(np.abs((ahead - behind) / (2 * h) - d1[:, j]))
+        assert off < 1e-7, f"d1 of {loss} is off by {off:.2g} from differences of its value"
+        hessian[:, j] = (loss.d1(score + unit, label) - loss.d1(score - unit, label)) / (2 * h)
+    off = np.max(np.abs(np.einsum("ijj->ij", hessian) - loss.d2(score, label)))
+    assert off < 1e-7, f"d2 of {loss} is off by {off:.2g} from the diagonal of the Hessian"
+    spectrum = np.linalg.eigvalsh((hessian + hessian.transpose(0, 2, 1)) / 2)
+    assert spectrum.min() > -1e-7, f"{loss} is not convex: eigenvalue {spectrum.min():.2g}"
+    bend = float(np.max(spectrum)) * (1 - 1e-7)
+    _check_constant(loss, "lipschitz", loss.lipschitz, steepest, "the longest gradient")
+    _check_constant(loss, "smoothness", loss.smoothness, bend, "the greatest Hessian norm")
+    a, b = score[rng.permutation(len(score))], score
+    chord = (loss.value(a, label) + loss.value(b, label)) / 2
+    middle = loss.value((a + b) / 2, label)
+    assert np.all(middle <= chord * (1 + _ROUNDING) + _ROUNDING), f"{loss} is not convex"
+    assert not loss.monotone, f"{loss} has several scores and cannot be monotone in one"
+
+
+def _several_scores(k: int, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return random scores, ones that are sure of one class, and ones torn between two."""
+    random = rng.standard_normal((300, k)) * np.geomspace(0.01, 30.0, 300)[:, None]
+    sure = 60.0 * np.eye(k)
+    torn = 60.0 * (np.eye(k) + np.roll(np.eye(k), 1, axis=1))
+    scores = np.concatenate([np.zeros((1, k)), random, sure, torn])
+    assert np.all((labels >= 0) & (labels < k) & (labels == np.rint(labels))), (
+        f"labels must be whole numbers below {k}"
+    )
+    return np.tile(scores, (labels.size, 1)), np.repeat(labels, len(scores))

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from tacit.erm import losses
+from tacit.erm.losses import (
+    AbsoluteLoss,
+    DistanceLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SmoothHingeLoss,
+    SoftmaxLoss,
+    SquaredDistanceLoss,
+    SquaredLoss,
+)
+from tacit.erm.losses.base import Loss, PointLoss
+from tacit.testing import check_loss, check_point_loss
+
+MARGIN = (-1.0, 1.0)
+REAL = (-3.0, 0.0, 0.5, 2.0)
+
+CASES = [
+    (LogisticLoss(), MARGIN),
+    (HingeLoss(), MARGIN),
+    (SmoothHingeLoss(), MARGIN),
+    (SmoothHingeLoss(0.01), MARGIN),
+    (SmoothHingeLoss(1.0), MARGIN),
+    (SquaredLoss(), REAL),
+    (SquaredLoss(2.0, 3.0), (-3.0, 0.0, 3.0)),
+    (SquaredLoss(50.0, 0.1), (-0.1, 0.0, 0.05, 0.1)),
+    (SquaredLoss(score_bound=1.0), REAL),
+    (HuberLoss(), REAL),
+    (HuberLoss(0.01), REAL),
+    (HuberLoss(300.0), REAL),
+    (QuantileLoss(), REAL),
+    (QuantileLoss(0.9), REAL),
+    (QuantileLoss(0.05, smoothing=0.3), REAL),
+    (QuantileLoss(0.5, smoothing=0.001), REAL),
+    (AbsoluteLoss(), REAL),
+    (PoissonLoss(5.0, 10.0), (0.0, 1.0, 4.0, 10.0)),
+    (PoissonLoss(0.1, 20.0), (0.0, 1.0, 20.0)),
+    (PoissonLoss(1000.0, 1.0), (0.0, 1.0)),
+    (PoissonLoss(5.0), (0.0, 3.0)),
+    (SoftmaxLoss(2), (0.0, 1.0)),
+    (SoftmaxLoss(3), (0.0, 1.0, 2.0)),
+    (SoftmaxLoss(10), (0.0, 9.0)),
+]
+POINTS = [DistanceLoss(), SquaredDistanceLoss()]
+
+
+@pytest.mark.parametrize("seed", [0, 41])
+@pytest.mark.parametrize(("loss", "labels"), CASES, ids=lambda case: str(case)[:40])
+def test_losses_are_what_they_declare(loss, labels, seed):
+    check_loss(loss, labels, seed=seed)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 30])
+@pytest.mark.parametrize("loss", POINTS, ids=str)
+def test_point_losses_are_what_they_declare(loss, dimension):
+    check_point_loss(loss, dimension)
+
+
+def test_every_loss_is_in_the_table():
+    named = {getattr(losses, name) for name in losses.__all__} - {Loss, PointLoss}
+    assert named == {type(loss) for loss, _ in CASES} | {type(loss) for loss in POINTS}
+    keys = [kind.key for kind in named]
+    assert len(set(keys)) == len(keys)
+
+
+# A test of the tests: each mistake is one that has shipped somewhere.
+
+
+def mutant(loss, **changes):
+    """Return the loss with some of what it declares or computes replaced."""
+    kind = type(loss)
+    members = {
+        name: property(lambda self, v=value: v) if isinstance(value, float) else value
+        for name, value in changes.items()
+    }
+    wrong = dataclasses.dataclass(frozen=True)(type(f"Wrong{kind.__name__}", (kind,), members))
+    return wrong(**dataclasses.asdict(loss))
+
+
+FINITE = [c for c in CASES if math.isfinite(c[0].lipschitz)]
+SMOOTH = [c for c in CASES if math.isfinite(c[0].smoothness)]
+
+
+@pytest.mark.parametrize(("loss", "labels"), FINITE, ids=lambda case: str(case)[:40])
+@pytest.mark.parametrize("factor", [0.95, 1.05])
+def test_a_wrong_lipschitz_constant_is_caught(loss, labels, factor):
+    wrong = mutant(loss, lipschitz=factor * loss.lipschitz)
+    with pytest.raises(AssertionError, match=r"lipschitz of .*Wrong"):
+        check_loss(wrong, labels)
+
+
+@pytest.mark.parametrize(("loss", "labels"), SMOOTH, ids=lambda case: str(case)[:40])
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_wrong_smoothness_is_caught(loss, labels, factor):
+    wrong = mutant(loss, smoothness=factor * loss.smoothness)
+    with pytest.raises(AssertionError, match=r"smoothness of|d2 of"):
+        check_loss(wrong, labels)
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "changes", "message"),
+    [
+        (LogisticLoss(), MARGIN, {"monotone": False}, "declares monotone = False"),
+        (HuberLoss(), REAL, {"monotone": True}, "declares monotone = True"),
+        (HingeLoss(), MARGIN, {"smoothness": 1.0}, "smoothness of"),
+        (
+            LogisticLoss(),
+            MARGIN,
+            {"d1": lambda self, z, y: 1.001 * LogisticLoss.d1(self, z, y)},
+            "d1 of",
+        ),
+        (HuberLoss(), REAL, {"d1": lambda self, z, y: -HuberLoss.d1(self, z, y)}, "d1 of"),
+        (LogisticLoss(), MARGIN, {"d2": lambda self, z, y: 0.25 + 0 * z}, "d2 of"),
+        (LogisticLoss(), MARGIN, {"d2": lambda self, z, y: -LogisticLoss.d2(self, z, y)}, "d2 of"),
+        (HuberLoss(), REAL, {"value": lambda self, z, y: -HuberLoss.value(self, z, y)}, "d1 of"),
+        (SoftmaxLoss(3), (0.0, 1.0), {"lipschitz": 1.0}, "lipschitz of"),
+        (
+            SoftmaxLoss(3),
+            (0.0, 1.0),
+            {"d2": lambda self, z, y: 0.99 * SoftmaxLoss.d2(self, z, y)},
+            "d2 of",
+        ),
+        (
+            SoftmaxLoss(3),
+            (0.0, 1.0),
+            {"value": lambda self, z, y: 1.001 * SoftmaxLoss.value(self, z, y)},
+            "d1 of",
+        ),
+    ],
+)
+def test_a_wrong_loss_is_caught(loss, labels, changes, message):
+    with pytest.raises(AssertionError, match=message):
+        check_loss(mutant(loss, **changes), labels)
+
+
+def test_a_loss_that_can_be_changed_is_caught():
+    thawed = dataclasses.make_dataclass("Thawed", [], bases=())
+    with pytest.raises(AssertionError, match="frozen"):
+        check_loss(thawed(), MARGIN)
+
+    def greedy(self, z, y):
+        d1 = LogisticLoss.d1(self, z, y)
+        z *= 0.0
+        return d1
+
+    in_place = mutant(LogisticLoss(), d1=greedy)
+    with pytest.raises(AssertionError, match="changes its arguments"):
+        check_loss(in_place, MARGIN)
+
+
+@pytest.mark.parametrize(
+    ("loss", "changes", "message"),
+    [
+        (DistanceLoss(), {"lipschitz": 0.95}, "lipschitz of"),
+        (DistanceLoss(), {"lipschitz": 1.05}, "lipschitz of"),
+        (DistanceLoss(), {"smoothness": 100.0}, "smoothness of"),
+        (SquaredDistanceLoss(), {"smoothness": 0.9}, "smoothness of"),
+        (SquaredDistanceLoss(), {"smoothness": 1.1}, "smoothness of"),
+        (SquaredDistanceLoss(), {"gradients": lambda self, w, x: 1.01 * (w - x)}, "subgradients"),
+        (SquaredDistanceLoss(), {"gradients": lambda self, w, x: x - w}, "subgradients"),
+        (
+            DistanceLoss(),
+            # squares of 1e-162 lose their digits: vectors longer than 1
+            {"gradients": lambda self, w, x: _naive_directions(w - x)},
+            "lipschitz of",
+        ),
+    ],
+)
+def test_a_wrong_point_loss_is_caught(loss, changes, message):
+    with pytest.raises(AssertionError, match=message):
+        check_point_loss(mutant(loss, **changes))
+
+
+def _naive_directions(away):
+    size = np.linalg.norm(away, axis=1, keepdims=True)
+    return np.where(size > 0, away / np.where(size > 0, size, 1.0), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda: HuberLoss(0.0), r"knot must be positive.*got 0\.0; pass the residual"),
+        (lambda: HuberLoss(math.inf), "use SquaredLoss"),
+        (lambda: HuberLoss(math.nan), "knot"),
+        (lambda: QuantileLoss(1.0), r"level must be between 0 and 1.*0\.5 is a median"),
+        (lambda: QuantileLoss(0.5, -1.0), "smoothing must be .*0 is the exact loss"),
+        (lambda: QuantileLoss(0.5, math.inf), "smoothing"),
+        (lambda: SmoothHingeLoss(0.0), r"smoothing must be in \(0, 1\].*try 0\.5"),
+        (lambda: SmoothHingeLoss(2.0), "smoothing"),
+        (lambda: SquaredLoss(score_bound=-1.0), "score_bound must be positive.*leave it infinite"),
+        (lambda: SquaredLoss(label_bound=math.nan), "label_bound must be positive"),
+        (lambda: PoissonLoss(slope_bound=0.0), "slope_bound must be positive.*leave it infinite"),
+        (lambda: PoissonLoss(1.0, -2.0), "label_bound must be positive"),
+        (lambda: SoftmaxLoss(1), "n_classes must be a whole number from 2 on.*such as 3"),
+        (lambda: SoftmaxLoss(2.5), "n_classes"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_a_remedy(make, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        make()
+
+
+def test_slopes_do_not_exceed_the_constant_by_rounding():
+    for bound in (0.1, 1.0, 3.7):
+        label = np.linspace(0.0, 1e6, 1001)
+        score = np.log(np.maximum(label + bound, 1e-9)) + 1e-3
+        assert np.max(np.abs(PoissonLoss(bound, 1e6).d1(score, label))) <= bound
+
+
+def test_losses_are_finite_far_out():
+    score = np.array([-1e300, -800.0, 800.0, 1e300])
+    for loss, labels in CASES:
+        if isinstance(loss, SoftmaxLoss) or not math.isfinite(loss.lipschitz):
+            continue
+        for label in labels:
+            assert np.all(np.isfinite(loss.d1(score, np.full(4, label))))

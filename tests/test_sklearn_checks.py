@@ -1,0 +1,48 @@
+"""scikit-learn's own conformance checks, for every estimator.
+
+Estimators are given ``"infer"`` where a check cannot declare a public fact, a large epsilon so
+that checks about fit quality are about the code and not about noise, and a seed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tacit.linear_model import (
+    HuberRegressor,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
+    Ridge,
+)
+from tacit.location import GeometricMedian, Mean, Median
+
+LARGE: dict[str, Any] = {"epsilon": 300.0, "delta": 1e-3, "random_state": 0}
+CLASSIFIER = {**LARGE, "classes": "infer", "row_norm": 20.0}
+REGRESSOR = {**LARGE, "label_range": "infer", "row_norm": 20.0}
+
+ESTIMATORS = [
+    LogisticRegression(**CLASSIFIER),
+    LinearSVC(**CLASSIFIER),
+    LinearRegression(**REGRESSOR),
+    Ridge(**REGRESSOR),
+    HuberRegressor(**REGRESSOR),
+    QuantileRegressor(**REGRESSOR),
+    PoissonRegressor(**REGRESSOR),
+    Mean(**LARGE, row_norm=20.0),
+    Median(**LARGE, bounds=(-20.0, 20.0)),
+    GeometricMedian(**LARGE, row_norm=20.0),
+]
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    return {}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+def test_sklearn_compatible(estimator: Any, check: Any) -> None:
+    check(estimator)
