@@ -265,3 +265,29 @@ def test_a_loss_with_labels_needs_labels():
     records = MemoryRecords(np.ones((2, 3)), None, Bounds())
     with pytest.raises(ValueError, match="needs labels"):
         records_gradient(objective, records, np.zeros(3))
+
+
+@pytest.mark.parametrize("mechanism", ["objective_perturbation", "output_perturbation"])
+@pytest.mark.parametrize("case", ["logistic", "squared", "softmax", "poisson"])
+def test_labels_no_loss_allows_are_moved_to_where_its_constants_hold(case, mechanism) -> None:  # type: ignore[no-untyped-def]
+    from tacit.erm import minimize
+    from tacit.erm.losses import LogisticLoss, PoissonLoss, SoftmaxLoss, SquaredLoss
+    from tacit.privacy import Budget
+    from tacit.records import Bounds, MemoryRecords
+    from tacit.testing import replay
+
+    loss, wild = {
+        "logistic": (LogisticLoss(), 50.0),
+        "squared": (SquaredLoss(2.0, 1.0), -90.0),
+        "softmax": (SoftmaxLoss(3), 7.0),
+        "poisson": (PoissonLoss(2.0, 5.0), -40.0),
+    }[case]
+    bounds = Bounds(label_range=(-100.0, 100.0) if case == "squared" else None)
+    rows = np.random.default_rng(0).standard_normal((30, 2))
+
+    def fit(n: int) -> None:
+        labels = np.append(np.ones(29), wild)
+        records = MemoryRecords(rows[:n], labels[:n], bounds)
+        minimize(records, Objective(loss, bounds, 30.0), Budget(1.0, 1e-5), mechanism)
+
+    assert replay(fit, 30, 29) == 1

@@ -119,7 +119,7 @@ def _rounded(loss: Loss | PointLoss, unit: float) -> Iterator[Loss | PointLoss]:
         width = unit
         while width > sharpest:
             yield replace(loss, smoothing=width)
-            width /= 4
+            width /= 2
         yield replace(loss, smoothing=sharpest)
     else:
         yield loss

@@ -53,7 +53,7 @@ class Perturbed:
         """Return G and its gradient in one pass over the records."""
         loss = self.objective.loss
         if isinstance(loss, Loss):
-            value, gradient = self.records.sum(lambda block: _fused(loss, block, w))
+            value, gradient = self.records.sum(lambda block: _fused(self.objective, loss, block, w))
         else:
             value, gradient = self.records.sum(
                 lambda block: (
@@ -83,17 +83,18 @@ class Perturbed:
         # the sum over records by sum_error; the last two terms by one rounding each.
         size, objective = float(np.linalg.norm(w)), self.objective
         n_terms = w.shape[0] + 4
-        smooth = objective.smoothness if math.isfinite(objective.smoothness) else 0.0
-        own = 8 * (objective.lipschitz + smooth / objective.row_norm)
+        smooth, steep = objective.smoothness, objective.lipschitz
+        if not (math.isfinite(smooth) and math.isfinite(steep)):
+            return math.inf
+        own = 8 * (steep + smooth / objective.row_norm)
         slopes = self.records.count() * _UNIT * (smooth * n_terms * size + own)
-        steep = objective.lipschitz if math.isfinite(objective.lipschitz) else 0.0
         sums = self.records.sum_error(fine=True) * steep
         ends = 4 * _UNIT * (self.ridge * size + float(np.linalg.norm(self.perturbation)))
-        return slopes + sums + ends if math.isfinite(slopes) else sums + ends
+        return slopes + sums + ends
 
 
-def _fused(loss: Loss, block: Block, w: Array) -> tuple[Array, Array]:
-    labels = block.labels if block.labels is not None else np.zeros(block.n_rows)
+def _fused(objective: Objective, loss: Loss, block: Block, w: Array) -> tuple[Array, Array]:
+    labels = objective.labels(block)
     scores = block.scores(w)
     value = np.array(loss.value(scores, labels).sum())
     return value, block.weighted_sum(loss.d1(scores, labels))
@@ -128,7 +129,10 @@ def minimize_exactly(problem: Perturbed, start: Array) -> Array:
     _, gradient = problem.value_and_gradient(start)
     target = 1e-12 * float(np.linalg.norm(gradient))
     if _fits_newton(problem, start):
-        return _newton(problem, start, target)
+        start = _newton(problem, start, target)
+        _, gradient = problem.value_and_gradient(start)
+        if float(np.linalg.norm(gradient)) <= 1e4 * target:
+            return start  # else it stopped where the Hessian is flat
     return _lbfgs(problem, start, target)
 
 
@@ -251,7 +255,10 @@ def _newton_cg_step(problem: Perturbed, w: Array, gradient: Array) -> Array:
     goal = rho * 1e-4
     for _ in range(50):
         image = product(direction)
-        alpha = rho / float(np.vdot(direction, image))
+        bend = float(np.vdot(direction, image))
+        if bend <= 0.0:  # flat in this direction: nothing to divide by
+            break
+        alpha = rho / bend
         p = p + alpha * direction
         residual = residual - alpha * image
         new_rho = float(np.vdot(residual, residual))
@@ -259,7 +266,7 @@ def _newton_cg_step(problem: Perturbed, w: Array, gradient: Array) -> Array:
             break
         direction = residual + (new_rho / rho) * direction
         rho = new_rho
-    return p
+    return p if np.any(p) else residual
 
 
 def _hessian_product(problem: Perturbed, w: Array) -> Callable[[Array], Array]:
@@ -269,7 +276,7 @@ def _hessian_product(problem: Perturbed, w: Array) -> Callable[[Array], Array]:
 
     def product(v: Array) -> Array:
         def on_block(block: Block) -> tuple[Array]:
-            labels = block.labels if block.labels is not None else np.zeros(block.n_rows)
+            labels = problem.objective.labels(block)
             scores, along = block.scores(w), block.scores(v)
             if isinstance(loss, SoftmaxLoss):
                 # (diag(p) - p p') s = p * (s - <p, s>)

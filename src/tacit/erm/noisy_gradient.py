@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.losses import Loss, SoftmaxLoss
-from tacit.erm.objective import moved, records_gradient
+from tacit.erm.objective import moved, needs_fine_sums, records_gradient
 from tacit.erm.plan import CannotSolve, Plan, Problem
 from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
 from tacit.privacy import (
@@ -110,7 +110,7 @@ class NoisyGradient:
         problem, clip = plan.problem, plan.settings["clip"]
         n_steps, step_event, n = _unpack(plan, records, source)
         decide("number of steps", n_steps)
-        fine = 2 * records.sum_error() > _FLOAT_SLACK
+        fine = needs_fine_sums(records, _FLOAT_SLACK)
         reach = moved(plan.budget.relation) * clip * (1 + _FLOAT_SLACK)
         objective = problem.objective
         ridge = objective.regularization or 0.0
@@ -298,6 +298,7 @@ class NoisySGD:
         total, first = np.zeros_like(w), self.n_steps // 2
         events: list[Event] = []
         decide("number of steps", self.n_steps)
+        needs_fine_sums(records, _FLOAT_SLACK)
         for t in range(self.n_steps):
             sample = records.poisson_sample(self.sampling_rate, source.words)
             raw = records_gradient(objective, sample, w, clip=clip)

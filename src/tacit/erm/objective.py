@@ -122,10 +122,21 @@ class Objective:
         rows = n_features + (1 if self.bounds.intercept else 0)
         return (rows, self.n_outputs) if self.n_outputs > 1 else (rows,)
 
+    def labels(self, block: Block) -> Array:
+        """Return a block's labels, moved to where the loss's constants hold."""
+        if block.labels is None:
+            raise ValueError(
+                f"{type(self.loss).__name__} needs labels, and the records have none; pass them "
+                "to the record source."
+            )
+        return (
+            self.loss.usable_labels(block.labels) if isinstance(self.loss, Loss) else block.labels
+        )
+
     def value(self, block: Block, weights: Array) -> float:
         """Return the sum of the losses of a block."""
         if isinstance(self.loss, Loss):
-            return float(self.loss.value(block.scores(weights), _labels(block)).sum())
+            return float(self.loss.value(block.scores(weights), self.labels(block)).sum())
         return float(self.loss.value(weights, block.points()).sum())
 
     def gradient(self, block: Block, weights: Array, clip: float = math.inf) -> Array:
@@ -135,7 +146,7 @@ class Objective:
         clipping is one factor a row and no per-record gradient is ever formed.
         """
         if isinstance(self.loss, Loss):
-            d1 = self.loss.d1(block.scores(weights), _labels(block))
+            d1 = self.loss.d1(block.scores(weights), self.labels(block))
             return block.weighted_sum(clip_slopes(d1, clip / self.row_norm))
         gradients = self.loss.gradients(weights, block.points())
         sizes = np.linalg.norm(gradients, axis=1)
@@ -146,7 +157,7 @@ class Objective:
         """Return the Hessian of a block's losses (one output)."""
         if not isinstance(self.loss, Loss) or self.n_outputs > 1:
             raise TypeError("the Hessian is formed only for losses on one score.")
-        return block.gram(self.loss.d2(block.scores(weights), _labels(block)))
+        return block.gram(self.loss.d2(block.scores(weights), self.labels(block)))
 
 
 def clip_slopes(d1: Array, limit: float) -> Array:
@@ -160,12 +171,6 @@ def clip_slopes(d1: Array, limit: float) -> Array:
     return result
 
 
-def _labels(block: Block) -> Array:
-    if block.labels is None:
-        raise ValueError("this loss needs labels, and the records have none.")
-    return block.labels
-
-
 def moved(relation: Relation) -> int:
     """Return how many records' contributions change between neighbours."""
     return 1 if relation is Relation.ADD_REMOVE else 2
@@ -177,3 +182,18 @@ def records_gradient(
     """Return the sum of all records' gradients, without the regulariser."""
     (total,) = records.sum(lambda block: (objective.gradient(block, weights, clip),))
     return total
+
+
+def needs_fine_sums(records: RecordSource, slack: float) -> bool:
+    """Return whether sums need small blocks to keep their float error within ``slack`` / 2.
+
+    A sum may be off by its error on either of two neighbours, so twice the error is charged.
+    """
+    if 2 * records.sum_error() <= slack:
+        return False
+    if 2 * records.sum_error(fine=True) > slack:
+        raise ValueError(
+            "there are too many records for a sum in double precision to keep its sensitivity; "
+            "split them, or fit on a sample."
+        )
+    return True

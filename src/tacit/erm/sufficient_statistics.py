@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.losses import SquaredLoss
-from tacit.erm.objective import moved
+from tacit.erm.objective import moved, needs_fine_sums
 from tacit.erm.plan import CannotSolve, Plan, Problem
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, secure_source
@@ -92,10 +92,10 @@ class SufficientStatistics:
         size, label, d = objective.row_norm, objective.bounds.label_bound, plan.problem.dimension
 
         def moments(block: Block) -> tuple[Array, Array]:
-            labels = block.labels if block.labels is not None else np.zeros(block.n_rows)
+            labels = np.clip(objective.labels(block), -label, label)
             return block.gram(np.ones(block.n_rows)), block.weighted_sum(labels)
 
-        fine = 2 * records.sum_error() > _FLOAT_SLACK
+        fine = needs_fine_sums(records, _FLOAT_SLACK)
         gram, cross = records.sum(moments, fine=fine)
         slack = 1 + _FLOAT_SLACK
         two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0

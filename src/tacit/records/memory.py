@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float64]
 
 _UNIT = 2.0**-53
 _BLOCK_BYTES = 8 << 20
-_FINE_ROWS = 512
+_FINE_ROWS = 64
 # Rows are scaled to a hair below the norm, so that rounding cannot push one above it.
 _BELOW = 1.0 - 1e-9
 # A row this many times too long, or not finite, counts as a row of zeros: its products would
@@ -90,6 +90,8 @@ class MemoryRecords:
         A record is in when its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
         rounded down.
         """
+        if not 0.0 < rate <= 1.0:
+            raise ValueError(f"rate must be in (0, 1], got {rate!r}; it is a probability.")
         threshold = np.uint64(min(int(rate * 2.0**64), 2**64 - 1))
         chosen = np.flatnonzero(words(self.count()) < threshold)
         labels = None if self._labels is None else np.asarray(self._labels)[chosen]
@@ -98,8 +100,9 @@ class MemoryRecords:
         return sample
 
     def _block_rows(self) -> int:
-        per_row = max(self.n_features * 8, 1)
-        return max(_BLOCK_BYTES // per_row, _FINE_ROWS)
+        # other types are converted block by block, which takes a second buffer
+        size = _BLOCK_BYTES if self.rows.dtype == np.float64 else _BLOCK_BYTES // 4
+        return max(size // max(self.n_features * 8, 1), _FINE_ROWS)
 
     def clip_factors(self) -> Array:
         """Return the factor, at most 1, by which each row is scaled to its norm."""

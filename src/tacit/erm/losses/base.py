@@ -32,6 +32,10 @@ class Loss(ABC):
     lipschitz: float
     smoothness: float
 
+    def usable_labels(self, label: Array) -> Array:
+        """Return labels moved to where the declared constants hold; most losses take any."""
+        return label
+
     def score_unit(self, label_bound: float) -> float:
         """Return the size a score has when the model fits: the labels' own unless overridden."""
         return label_bound if np.isfinite(label_bound) else 1.0

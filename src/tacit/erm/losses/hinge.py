@@ -29,6 +29,10 @@ class HingeLoss(Loss):
     lipschitz = 1.0
     smoothness = math.inf
 
+    def usable_labels(self, label: Array) -> Array:
+        """Return -1 or 1."""
+        return np.where(label > 0, 1.0, -1.0)
+
     def value(self, score: Array, label: Array) -> Array:
         """Return max(0, 1 - m)."""
         return np.maximum(0.0, 1.0 - label * score)
@@ -74,6 +78,10 @@ class SmoothHingeLoss(Loss):
     def smoothness(self) -> float:  # type: ignore[override]
         """1 / (2 h)."""
         return 1.0 / (2.0 * self.smoothing)
+
+    def usable_labels(self, label: Array) -> Array:
+        """Return -1 or 1."""
+        return np.where(label > 0, 1.0, -1.0)
 
     def value(self, score: Array, label: Array) -> Array:
         """Return the three pieces."""

@@ -31,6 +31,10 @@ class LogisticLoss(Loss):
     lipschitz = 1.0
     smoothness = 0.25
 
+    def usable_labels(self, label: Array) -> Array:
+        """Return -1 or 1."""
+        return np.where(label > 0, 1.0, -1.0)
+
     def value(self, score: Array, label: Array) -> Array:
         """Return log(1 + exp(-m))."""
         return np.logaddexp(0.0, -label * score)

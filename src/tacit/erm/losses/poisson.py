@@ -65,6 +65,10 @@ class PoissonLoss(Loss):
         high = np.log(np.minimum(label + self.slope_bound, 1e300))
         return np.clip(score, low, high)
 
+    def usable_labels(self, label: Array) -> Array:
+        """Return labels in [0, label_bound]."""
+        return np.clip(label, 0.0, self.label_bound)
+
     def value(self, score: Array, label: Array) -> Array:
         """Return exp(z) - y z inside, its tangent outside."""
         inside = self._inside(score, label)

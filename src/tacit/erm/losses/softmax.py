@@ -41,6 +41,10 @@ class SoftmaxLoss(Loss):
                 "many classes there are, such as 3."
             )
 
+    def usable_labels(self, label: Array) -> Array:
+        """Return whole numbers below K."""
+        return np.clip(np.rint(label), 0, self.n_classes - 1)
+
     def value(self, score: Array, label: Array) -> Array:
         """Return -log p_y."""
         log_p = log_softmax(score, axis=1)

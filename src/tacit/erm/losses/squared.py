@@ -47,6 +47,10 @@ class SquaredLoss(Loss):
         """B + label bound."""
         return self.score_bound + self.label_bound
 
+    def usable_labels(self, label: Array) -> Array:
+        """Return labels in [-label_bound, label_bound]."""
+        return np.clip(label, -self.label_bound, self.label_bound)
+
     def value(self, score: Array, label: Array) -> Array:
         """Return half the square, or its tangent."""
         inside = np.clip(score, -self.score_bound, self.score_bound)

@@ -1,0 +1,9 @@
+"""Public data sets with public schemas: bounds and categories are literals, never statistics."""
+
+from tacit.datasets.adult import load_adult
+from tacit.datasets.dataset import Dataset
+from tacit.datasets.kddcup99 import load_kddcup99
+from tacit.datasets.mnist import load_mnist
+from tacit.datasets.synthetic import make_linear_regression
+
+__all__ = ["Dataset", "load_adult", "load_kddcup99", "load_mnist", "make_linear_regression"]
