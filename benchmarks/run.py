@@ -1,4 +1,7 @@
-"""Everything `make bench` measures, one part after the other, each in its own process."""
+"""Everything `make bench` measures, one part after the other, each in its own process.
+
+Arguments, such as --quick, are passed on to every part.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PARTS = ["bench_noise.py"]
+PARTS = ["bench_noise.py", "accuracy.py", "speed.py"]
 
 
 def main() -> int:
     failed = 0
     for part in PARTS:
         print(f"== {part}", flush=True)
-        failed += subprocess.run([sys.executable, str(HERE / part)], check=False).returncode != 0
+        command = [sys.executable, str(HERE / part), *sys.argv[1:]]
+        failed += subprocess.run(command, check=False).returncode != 0
     return failed
 
 

@@ -15,7 +15,7 @@ from tacit.records.bounds import Bounds
 Array = npt.NDArray[np.float64]
 
 _UNIT = 2.0**-53
-_BLOCK_BYTES = 8 << 20
+_BLOCK_BYTES = 4 << 20
 _FINE_ROWS = 64
 # Rows are scaled to a hair below the norm, so that rounding cannot push one above it.
 _BELOW = 1.0 - 1e-9
@@ -51,6 +51,7 @@ class MemoryRecords:
         self.bounds = bounds
         self._labels = labels
         self._factors: Array | None = None
+        self._buffer: Array | None = None
 
     @property
     def n_features(self) -> int:
@@ -90,8 +91,8 @@ class MemoryRecords:
         A record is in when its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
         rounded down.
         """
-        if not 0.0 < rate <= 1.0:
-            raise ValueError(f"rate must be in (0, 1], got {rate!r}; it is a probability.")
+        if not 0.0 <= rate <= 1.0:
+            raise ValueError(f"rate must be in [0, 1], got {rate!r}; it is a probability.")
         threshold = np.uint64(min(int(rate * 2.0**64), 2**64 - 1))
         chosen = np.flatnonzero(words(self.count()) < threshold)
         labels = None if self._labels is None else np.asarray(self._labels)[chosen]
@@ -100,9 +101,7 @@ class MemoryRecords:
         return sample
 
     def _block_rows(self) -> int:
-        # other types are converted block by block, which takes a second buffer
-        size = _BLOCK_BYTES if self.rows.dtype == np.float64 else _BLOCK_BYTES // 4
-        return max(size // max(self.n_features * 8, 1), _FINE_ROWS)
+        return max(_BLOCK_BYTES // max(self.n_features * 8, 1), _FINE_ROWS)
 
     def clip_factors(self) -> Array:
         """Return the factor, at most 1, by which each row is scaled to its norm."""
@@ -119,11 +118,22 @@ class MemoryRecords:
             self._factors = np.where(np.isfinite(sizes) & (factors > 1 / _ABSURD), factors, 0.0)
         return self._factors
 
+    def _in_double_precision(self, rows: Any) -> Any:
+        if hasattr(rows, "tocsr"):
+            return rows.astype(np.float64)
+        # One buffer for all blocks: a fresh one each time costs more in page faults than the
+        # arithmetic does. Nobody keeps a block's rows beyond its function call.
+        if self._buffer is None or len(self._buffer) < len(rows):
+            self._buffer = np.empty(rows.shape)
+        converted = self._buffer[: len(rows)]
+        np.copyto(converted, rows)
+        return converted
+
     def _block(self, start: int, stop: int) -> Block:
         rows = self.rows[start:stop]
         if rows.dtype != np.float64:
             # Sums in single precision would move further than the sensitivity allows.
-            rows = rows.astype(np.float64)
+            rows = self._in_double_precision(rows)
         labels = None if self._labels is None else np.asarray(self._labels[start:stop], dtype=float)
         if labels is not None and self.bounds.label_range is not None:
             labels = np.clip(labels, *self.bounds.label_range)

@@ -1,0 +1,40 @@
+"""Every Python block of the README and the documentation runs, without a warning."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[int, str]]:
+    """Return each Python block with the number of its first line."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, m.start(1)) + 1, m.group(1)) for m in BLOCK.finditer(text)]
+
+
+PAGES = [
+    page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if blocks(page)
+]
+
+
+def test_pages_are_found() -> None:
+    names = {page.name for page in PAGES}
+    assert {"README.md", "tutorial.md", "which_mechanism.md", "noisy_gradient.md"} <= names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_run(page: Path) -> None:
+    # One namespace a page: a block may use what the ones above it made.
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for line, source in blocks(page):
+        # Blank lines first, so that a traceback names the page's own line.
+        code = compile("\n" * (line - 1) + source, str(page), "exec")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            exec(code, namespace)
