@@ -217,6 +217,13 @@ def test_a_class_that_does_not_occur_is_kept_and_an_unknown_one_does_not_count()
     assert np.allclose(
         clone(quiet).fit(X, CLASSES).coef_, clone(quiet).fit(more, stray).coef_, atol=1e-6
     )
+    words = np.array(["no", "yes", "yesterday"] * 100, dtype=object)
+    declared = LogisticRegression(math.inf, classes=np.array(["no", "yes"]), regularization=1.0)
+    kept = words != "yesterday"
+    assert np.allclose(
+        clone(declared).fit(X[:300], words).coef_,
+        clone(declared).fit(X[:300][kept], words[kept]).coef_,
+    )
     with pytest.raises(ValueError, match="labels' own type"):
         LogisticRegression(classes=[0, 1]).fit(X, np.where(LABELS, "a", "b"))
 
@@ -229,6 +236,7 @@ ALLOWED = {
     "feature_names_in_",
     "privacy_",
     "plan_",
+    "row_norm_",
     "location_",
 }
 FITTED = [
@@ -278,6 +286,12 @@ def test_shared_accountant_refuses_before_reading(monkeypatch: pytest.MonkeyPatc
         clone(first).fit(X, LABELS)
     with pytest.raises(BudgetExceeded):
         LogisticRegression(math.inf, accountant=accountant).fit(X, LABELS)
+
+    class Wide(Exploding):
+        shape = (400, 4)  # type: ignore[assignment]
+
+    with pytest.raises(BudgetExceeded):
+        clone(first).fit(Wide(), LABELS)
     assert len(accountant.events) == 1
 
 
@@ -304,6 +318,15 @@ def test_plan_needs_no_data() -> None:
     assert plan.mechanism.name == "objective_perturbation"
     assert "also considered" in str(plan)
     assert plan.event == model.plan(30).event
+    assert plan.excess_risk > model.plan(30, 100_000).excess_risk
+    with pytest.raises(ValueError, match="declare them"):
+        LogisticRegression(classes="infer").plan(3)
+    with pytest.raises(ValueError, match="declare label_range"):
+        LinearRegression(label_range="infer").plan(3)
+    with pytest.raises(ValueError, match="infinite"):
+        LogisticRegression(math.inf, classes=[0, 1]).plan(3)
+    under = LinearRegression(relation="replace", n_records=5000, label_range=RANGE)
+    assert under.plan(3).mechanism.name == "noisy_gradient"
     better = LogisticRegression(5.0, 1e-6, classes=[0, 1]).plan(30, 10_000)
     assert better.excess_risk < plan.excess_risk
     fitted = model.set_params(row_norm=3.0).fit(X, LABELS.astype(int))

@@ -68,12 +68,20 @@ def _typed_classes(labels: Any) -> Sequence[Any] | None:
     return list(categories.to_list() if hasattr(categories, "to_list") else categories)
 
 
+def is_inferred(declared: Any) -> bool:
+    """Return whether the user said ``"infer"``."""
+    return isinstance(declared, str) and declared == INFER
+
+
 def codes_of(
     labels: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return each label's position in ``classes`` and whether it is among them at all."""
-    if labels.dtype.kind == "O" and classes.dtype.kind != "O":
-        labels = labels.astype(classes.dtype)
+    if labels.dtype.kind == "O":
+        # Compared as they are: converting could truncate a label, or print it in an error.
+        place = {value: code for code, value in enumerate(classes.tolist())}
+        found = np.array([place.get(value, -1) for value in labels.tolist()], dtype=np.int64)
+        return np.maximum(found, 0), found >= 0
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
         raise ValueError(
             f"labels are of type {labels.dtype} and classes of type {classes.dtype}: no record "
@@ -102,13 +110,13 @@ def label_range_of(
 
 
 def n_records_of(
-    declared: int | str | None, n_rows: int, relation: Relation
+    declared: int | str | None, n_rows: int | None, relation: Relation
 ) -> tuple[int | None, tuple[str, ...]]:
     """Return the public number of records, or None where it is private."""
     if isinstance(declared, str):
         if declared != INFER:
             raise ValueError(f"n_records must be a number, None or 'infer', got {declared!r}.")
-        return max(n_rows, 1), (_INFERRED.format(what="the number of records"),)
+        return n_rows, (_INFERRED.format(what="the number of records"),)
     if declared is None and relation is Relation.REPLACE:
         raise ValueError(
             "under REPLACE the number of records is public, but n_records is not declared; pass "

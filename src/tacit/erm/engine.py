@@ -76,6 +76,11 @@ def minimize(
     >>> bool(result.privacy.epsilon(1e-6) <= 1.0)
     True
     """
+    if records.bounds != objective.bounds:
+        raise ValueError(
+            f"the records are clipped to {records.bounds} but the objective's sensitivities are "
+            f"derived from {objective.bounds}; give both the same Bounds."
+        )
     problem = Problem(objective, records.n_features)
     if budget.is_infinite:
         event: Event = NonPrivate("the budget is infinite", relation=budget.relation)

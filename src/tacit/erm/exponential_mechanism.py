@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.losses import AbsoluteLoss, QuantileLoss
-from tacit.erm.objective import moved
+from tacit.erm.objective import moved, needs_fine_sums
 from tacit.erm.plan import CannotSolve, Plan, Problem
 from tacit.noise import Bounded, Grid, Norm, Release, Source, select, select_on_line
 from tacit.privacy import Budget, ExponentialMechanism, Relation
-from tacit.records import MemoryRecords, RecordSource
+from tacit.records import Block, MemoryRecords, RecordSource
 
 Array = npt.NDArray[np.float64]
+
+_FLOAT_SLACK = 1e-4  # charged to the sensitivity for the float error of a sum
 
 
 @dataclass(frozen=True)
@@ -138,19 +140,29 @@ class PublicCandidates:
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Score the candidates in one pass, draw one."""
-        objective, first = plan.problem.objective, self.candidates[0]
+        objective, shape = plan.problem.objective, plan.problem.shape
         ridge = objective.regularization or 0.0
-        shape = plan.problem.shape
+        weights = [w.reshape(shape) for w in self.candidates]
+        # A record's excess loss is at most L times the distance: held to it against float error.
+        limits = objective.lipschitz * np.linalg.norm(self.candidates - self.candidates[0], axis=1)
 
-        def risks(block: object) -> tuple[Array]:
-            values = [objective.value(block, w.reshape(shape)) for w in self.candidates]  # type: ignore[arg-type]
-            return (np.array(values) - objective.value(block, first.reshape(shape)),)  # type: ignore[arg-type]
+        def excesses(block: Block) -> tuple[Array]:
+            base = objective.values(block, weights[0])
+            parts = zip(weights, limits, strict=True)
+            return (
+                np.array(
+                    [np.clip(objective.values(block, w) - base, -r, r).sum() for w, r in parts]
+                ),
+            )
 
-        (excess,) = records.sum(risks)
+        (excess,) = records.sum(excesses, fine=needs_fine_sums(records, _FLOAT_SLACK))
         norms = np.sum(self.candidates**2, axis=1)
         utility = -(excess + ridge / 2 * norms)
         bounded = Bounded(
-            utility, plan.settings["sensitivity"] * (1 + 1e-6), Norm.LINF, plan.budget.relation
+            utility,
+            plan.settings["sensitivity"] * (1 + _FLOAT_SLACK),
+            Norm.LINF,
+            plan.budget.relation,
         )
         release = select(bounded, plan.budget.epsilon, source=source)
         return Release(self.candidates[int(release.value)].reshape(shape), release.event)

@@ -90,7 +90,7 @@ class Perturbed:
         slopes = self.records.count() * _UNIT * (smooth * n_terms * size + own)
         sums = self.records.sum_error(fine=True) * steep
         ends = 4 * _UNIT * (self.ridge * size + float(np.linalg.norm(self.perturbation)))
-        return slopes + sums + ends
+        return float(slopes + sums + ends)
 
 
 def _fused(objective: Objective, loss: Loss, block: Block, w: Array) -> tuple[Array, Array]:

@@ -266,6 +266,11 @@ class NoisySGD:
             raise CannotSolve("noisy SGD adds Gaussian noise, which needs delta > 0; set delta.")
         if budget.relation is not Relation.ADD_REMOVE:
             raise CannotSolve("Poisson sampling is proved for ADD_REMOVE only; use that relation.")
+        if problem.objective.bounds.n_records is None:
+            raise CannotSolve(
+                "noisy SGD divides by the expected size of a sample: declare n_records, an "
+                "approximate public number of records."
+            )
         clip = _clip(problem, self.clip)
         event = calibrate(
             lambda z: Repeated(SampledGaussian(z, self.sampling_rate), self.n_steps), budget
@@ -298,10 +303,10 @@ class NoisySGD:
         total, first = np.zeros_like(w), self.n_steps // 2
         events: list[Event] = []
         decide("number of steps", self.n_steps)
-        needs_fine_sums(records, _FLOAT_SLACK)
+        fine = needs_fine_sums(records, _FLOAT_SLACK)
         for t in range(self.n_steps):
             sample = records.poisson_sample(self.sampling_rate, source.words)
-            raw = records_gradient(objective, sample, w, clip=clip)
+            raw = records_gradient(objective, sample, w, clip=clip, fine=fine)
             bounded = Bounded(raw, clip * (1 + _FLOAT_SLACK), Norm.L2, Relation.ADD_REMOVE)
             released = gaussian(bounded, multiplier, source)
             events.append(released.event)

@@ -133,11 +133,15 @@ class Objective:
             self.loss.usable_labels(block.labels) if isinstance(self.loss, Loss) else block.labels
         )
 
+    def values(self, block: Block, weights: Array) -> Array:
+        """Return the loss of every record of a block."""
+        if isinstance(self.loss, Loss):
+            return self.loss.value(block.scores(weights), self.labels(block))
+        return self.loss.value(weights, block.points())
+
     def value(self, block: Block, weights: Array) -> float:
         """Return the sum of the losses of a block."""
-        if isinstance(self.loss, Loss):
-            return float(self.loss.value(block.scores(weights), self.labels(block)).sum())
-        return float(self.loss.value(weights, block.points()).sum())
+        return float(self.values(block, weights).sum())
 
     def gradient(self, block: Block, weights: Array, clip: float = math.inf) -> Array:
         """Return the sum over a block of the records' gradients, each clipped to norm ``clip``.
@@ -177,10 +181,15 @@ def moved(relation: Relation) -> int:
 
 
 def records_gradient(
-    objective: Objective, records: RecordSource, weights: Array, *, clip: float = math.inf
+    objective: Objective,
+    records: RecordSource,
+    weights: Array,
+    *,
+    clip: float = math.inf,
+    fine: bool = False,
 ) -> Array:
     """Return the sum of all records' gradients, without the regulariser."""
-    (total,) = records.sum(lambda block: (objective.gradient(block, weights, clip),))
+    (total,) = records.sum(lambda b: (objective.gradient(b, weights, clip),), fine=fine)
     return total
 
 

@@ -44,8 +44,8 @@ Array = npt.NDArray[np.float64]
 _OUTPUT_MULTIPLE = 50.0
 _OUTPUT_SHARE = 0.01
 # Noise on the output, in units of (noise on the objective) / lam: far below what the
-# perturbation itself does to w unless curvature exceeds 1e5 lam.
-_OUTPUT_NOISE = 1e-5
+# perturbation itself does to w unless curvature exceeds 1e4 lam, where both are negligible.
+_OUTPUT_NOISE = 1e-4
 
 Family = Callable[[float], Event]
 

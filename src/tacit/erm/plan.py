@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from tacit.records import RecordSource
 Array = npt.NDArray[np.float64]
 
 # Assumed where the number of records is private, for step counts and predictions only.
-TYPICAL_N_RECORDS = 10_000
+TYPICAL_N_RECORDS = 40_000
 # Assumed mean square of a coefficient, in units of (score unit / row norm)^2.
 TYPICAL_SQUARED_WEIGHT = 0.1
 
@@ -31,6 +31,8 @@ class CannotSolve(ValueError):
 class Problem:
     """An objective and the public shape of the data.
 
+    ``expected_records`` sharpens predictions where the number of records is private.
+
     Examples
     --------
     >>> from tacit.erm import Objective, Problem
@@ -42,6 +44,7 @@ class Problem:
 
     objective: Objective
     n_features: int
+    expected_records: int | None = None
 
     @property
     def dimension(self) -> int:
@@ -55,8 +58,13 @@ class Problem:
 
     @property
     def n_records(self) -> int:
-        """The public number of records, or a typical one for predictions."""
+        """The public number of records, or a typical one, from which settings follow."""
         return self.objective.bounds.n_records or TYPICAL_N_RECORDS
+
+    @property
+    def n_predicted(self) -> int:
+        """The number of records for which risk is predicted; no setting depends on it."""
+        return self.expected_records or self.n_records
 
     @property
     def typical_norm(self) -> float:
@@ -68,7 +76,7 @@ class Problem:
 
     def with_regularization(self, regularization: float) -> Problem:
         """Return the same problem with lam set."""
-        return Problem(self.objective.with_regularization(regularization), self.n_features)
+        return replace(self, objective=self.objective.with_regularization(regularization))
 
     def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
         """Predict the excess risk per record of a gradient off by noise and ridge.
@@ -77,7 +85,7 @@ class Problem:
 
         for a smooth loss; ||w|| sqrt(...) / n for one without curvature.
         """
-        n, objective = self.n_records, self.objective
+        n, objective = self.n_predicted, self.objective
         size = squared_noise + (regularization * self.typical_norm) ** 2
         if math.isfinite(objective.hessian_trace):
             return size * self.dimension / (2 * n * n * objective.hessian_trace)

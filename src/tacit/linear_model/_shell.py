@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tacit.erm import FeasibleSet, Objective, Plan, Problem, WholeSpace, choose_plan, minimize
 from tacit.erm.losses import Loss
 from tacit.privacy import Accountant, Budget, Guarantee
-from tacit.public_facts import source_of
+from tacit.public_facts import budget_of, source_of
 from tacit.records import INTERCEPT_SHARE, Bounds, MemoryRecords
 
 Array = npt.NDArray[np.float64]
@@ -44,9 +44,23 @@ def objective_of(
     return Objective(loss, bounds, regularization, constraint or WholeSpace())
 
 
-def plan_of(objective: Objective, n_features: int, budget: Budget, mechanism: Any) -> Plan:
+def plan_of(
+    objective: Objective, n_features: int, expected: int | None, budget: Budget, mechanism: Any
+) -> Plan:
     """Return the plan of a fit, without data."""
-    return choose_plan(Problem(objective, n_features), budget, mechanism)
+    if budget.is_infinite:
+        raise ValueError("epsilon is infinite: there is no noise to plan; pass a finite one.")
+    return choose_plan(Problem(objective, n_features, expected), budget, mechanism)
+
+
+def refuse_early(estimator: Any, X: Any, n_classes: int) -> None:
+    """Ask the accountant before the table is even validated, if its width can be known."""
+    shape = getattr(X, "shape", None)
+    budget = budget_of(estimator.epsilon, estimator.delta, estimator.relation)
+    if estimator.accountant is None or budget.is_infinite or shape is None or len(shape) != 2:
+        return
+    event = estimator._plan(int(shape[1]), None, n_classes).event
+    estimator.accountant.check(event, budget.delta)
 
 
 def fit_objective(

@@ -39,6 +39,6 @@ def clipped_scores(estimator: Any, X: Any, coef: Any) -> npt.NDArray[np.float64]
     one is scaled down as it would have been in the fit, so that its intercept keeps its weight.
     """
     rows = validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-    factors = MemoryRecords(rows, None, Bounds(row_norm=estimator.row_norm)).clip_factors()
+    factors = MemoryRecords(rows, None, Bounds(row_norm=estimator.row_norm_)).clip_factors()
     scores = np.asarray(rows @ coef, dtype=np.float64)
     return scores * (factors if scores.ndim == 1 else factors[:, None])

@@ -19,10 +19,11 @@ from tacit.linear_model._shell import (
     intercept_coordinate,
     objective_of,
     plan_of,
+    refuse_early,
 )
 from tacit.linear_model._tables import clipped_scores, labelled_rows
 from tacit.privacy import Accountant, Relation
-from tacit.public_facts import budget_of, classes_of, codes_of, n_records_of
+from tacit.public_facts import budget_of, classes_of, codes_of, is_inferred, n_records_of
 from tacit.records import Bounds
 
 Array = npt.NDArray[np.float64]
@@ -145,18 +146,24 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_features
             Columns of the table to come.
         n_records
-            Rows of it, if known; used for predictions.
+            Rows of it, if known; sharpens the predicted risk and changes nothing else.
         """
-        classes, _ = classes_of(self.classes, None)
-        objective = self._objective(len(classes), n_records)
+        if self.classes is None or is_inferred(self.classes):
+            raise ValueError("a plan needs the classes: declare them, classes=[...].")
+        return self._plan(n_features, n_records, len(self.classes))
+
+    def _plan(self, n_features: int, expected: int | None, n_classes: int) -> Plan:
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        return plan_of(objective, n_features, budget, self.mechanism)
+        public, _ = n_records_of(self.n_records, expected, budget.relation)
+        objective = self._objective(n_classes, public)
+        return plan_of(objective, n_features, expected, budget, self.mechanism)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to records ``X`` (one a row) with labels ``y``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        if self.classes != "infer":
-            classes_of(self.classes, y)  # refuse before the table is opened
+        if not is_inferred(self.classes):
+            classes, _ = classes_of(self.classes, y)  # refuse before the table is opened
+            refuse_early(self, X, len(classes))
         table, labels = labelled_rows(self, X, y)
         classes, about_classes = classes_of(self.classes, y)
         if classes.size < 2:
@@ -184,6 +191,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _publish(self, fitted: Fitted, classes: npt.NDArray[Any]) -> None:
         self.classes_ = classes
+        self.row_norm_ = self.row_norm
         self.coef_ = np.atleast_2d(fitted.coef.T)
         self.intercept_ = fitted.intercept
         self.privacy_ = fitted.privacy

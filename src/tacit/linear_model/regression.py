@@ -17,10 +17,11 @@ from tacit.linear_model._shell import (
     intercept_coordinate,
     objective_of,
     plan_of,
+    refuse_early,
 )
 from tacit.linear_model._tables import clipped_scores, numbered_rows
 from tacit.privacy import Accountant, Budget, Relation
-from tacit.public_facts import budget_of, label_range_of, n_records_of
+from tacit.public_facts import budget_of, is_inferred, label_range_of, n_records_of
 from tacit.records import Bounds
 
 Array = npt.NDArray[np.float64]
@@ -70,16 +71,24 @@ class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
+        if is_inferred(self.label_range):
+            raise ValueError("a plan needs the range of the labels: declare label_range.")
+        return self._plan(n_features, n_records, 1)
+
+    def _plan(self, n_features: int, expected: int | None, n_classes: int) -> Plan:
         budget = budget_of(self.epsilon, self.delta, self.relation)
         label_range, _ = label_range_of(self.label_range, np.empty(0))
-        objective, _ = self._objective(budget, label_range, n_records)
-        return plan_of(objective, n_features, budget, self.mechanism)
+        public, _ = n_records_of(self.n_records, expected, budget.relation)
+        objective, _ = self._objective(budget, label_range, public)
+        return plan_of(objective, n_features, expected, budget, self.mechanism)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to records ``X`` (one a row) with numbers ``y``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
         if self.label_range is None and not budget.is_infinite:
             label_range_of(None, np.empty(0))  # refuse before the table is opened
+        if self.label_range is not None and not is_inferred(self.label_range):
+            refuse_early(self, X, 1)
         table, labels = numbered_rows(self, X, y)
         declared = "infer" if self.label_range is None else self.label_range
         label_range, about_labels = label_range_of(declared, labels)
@@ -96,6 +105,7 @@ class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             verbose=self.verbose,
             notes=about_labels + about_n,
         )
+        self.row_norm_ = self.row_norm
         self.coef_ = fitted.coef
         self.intercept_ = float(fitted.intercept[0]) + middle
         self.privacy_ = fitted.privacy

@@ -17,10 +17,11 @@ from tacit.linear_model._shell import (
     intercept_coordinate,
     objective_of,
     plan_of,
+    refuse_early,
 )
 from tacit.linear_model._tables import clipped_scores, labelled_rows
 from tacit.privacy import Accountant, Relation
-from tacit.public_facts import budget_of, classes_of, codes_of, n_records_of
+from tacit.public_facts import budget_of, classes_of, codes_of, is_inferred, n_records_of
 from tacit.records import Bounds
 
 Array = npt.NDArray[np.float64]
@@ -100,14 +101,20 @@ class LinearSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
+        return self._plan(n_features, n_records, 2)
+
+    def _plan(self, n_features: int, expected: int | None, n_classes: int) -> Plan:
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        return plan_of(self._objective(n_records), n_features, budget, self.mechanism)
+        public, _ = n_records_of(self.n_records, expected, budget.relation)
+        objective = self._objective(public)
+        return plan_of(objective, n_features, expected, budget, self.mechanism)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to records ``X`` (one a row) with labels ``y`` of two classes."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        if self.classes != "infer":
-            classes_of(self.classes, y)  # refuse before the table is opened
+        if not is_inferred(self.classes):
+            classes, _ = classes_of(self.classes, y)  # refuse before the table is opened
+            refuse_early(self, X, len(classes))
         table, labels = labelled_rows(self, X, y)
         classes, about_classes = classes_of(self.classes, y)
         if classes.size != 2:
@@ -132,6 +139,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             notes=about_classes + about_n,
         )
         self.classes_ = classes
+        self.row_norm_ = self.row_norm
         self.coef_ = np.atleast_2d(fitted.coef)
         self.intercept_ = fitted.intercept
         self.privacy_ = fitted.privacy

@@ -176,6 +176,15 @@ class Accountant:
             The part of the budget's delta at which `SumOfEpsilons` counts the event; 0 for a
             pure event, a tenth of the budget's by default.
         """
+        charges, total = self._with(event, delta)
+        self._charges = charges
+        return total
+
+    def check(self, event: Event, delta: float | None = None) -> None:
+        """Raise if charging ``event`` would overspend; book nothing either way."""
+        self._with(event, delta)
+
+    def _with(self, event: Event, delta: float | None) -> tuple[tuple[Charge, ...], float]:
         if event.relation is not self.budget.relation:
             raise ValueError(
                 f"the event is under {event.relation.name} but this accountant's budget is under "
@@ -187,11 +196,16 @@ class Accountant:
         charges = (*self._charges, Charge(event, _check.delta(delta)))
         total = self.rule.spent(charges, self.budget.delta)
         if not total <= self.budget.epsilon * (1 + 1e-12):
+            hint = (
+                " (an infinite total: this rule has no price for the event, or the deltas are "
+                "used up; SumOfEpsilons and RenyiSum take any event)"
+                if math.isinf(total)
+                else ""
+            )
             raise BudgetExceeded(
                 f"charging {event} would bring the total to epsilon {total:.6g} at delta "
                 f"{self.budget.delta:g} by {type(self.rule).__name__}, over the budget "
-                f"({self.budget}). Nothing was read. Lower this release's epsilon or delta, or "
-                "raise the accountant's budget."
+                f"({self.budget}){hint}. Nothing was read. Lower this release's epsilon or delta, "
+                "or raise the accountant's budget."
             )
-        self._charges = charges
-        return total
+        return charges, total
