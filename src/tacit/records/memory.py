@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ import numpy.typing as npt
 
 from tacit.records.block import Block
 from tacit.records.bounds import Bounds
+from tacit.records.threads import Workers
 
 Array = npt.NDArray[np.float64]
 
 _UNIT = 2.0**-53
 _BLOCK_BYTES = 4 << 20
+_SHARED_BYTES = 64 << 20
 _FINE_ROWS = 64
 # Rows are scaled to a hair below the norm, so that rounding cannot push one above it.
 _BELOW = 1.0 - 1e-9
@@ -51,7 +54,8 @@ class MemoryRecords:
         self.bounds = bounds
         self._labels = labels
         self._factors: Array | None = None
-        self._buffer: Array | None = None
+        self._buffers: dict[int, Array] = {}
+        self._workers: Workers | None = None
 
     @property
     def n_features(self) -> int:
@@ -68,8 +72,20 @@ class MemoryRecords:
         """Add up ``function`` over blocks of rows in one pass."""
         step = _FINE_ROWS if fine else self._block_rows()
         starts = range(0, max(self.count(), 1), step)
-        parts = (function(self._block(start, start + step)) for start in starts)
-        return _paired(parts) if fine else _in_turn(parts)
+        add = _paired if fine else _in_turn
+
+        def total(worker: int, share: Sequence[int]) -> tuple[Array, ...]:
+            return add(function(self._block(at, at + step, worker)) for at in share)
+
+        # Contiguous shares, so that each thread reads one stretch of memory; none for a table that
+        # is in the cache anyway, where handing over the interpreter costs more than it saves.
+        if self._workers is None:
+            self._workers = Workers()
+        is_large = self.count() * self.n_features * 8 > _SHARED_BYTES
+        n_shares = min(self._workers.n_threads, len(starts)) if is_large else 1
+        edges = [len(starts) * i // n_shares for i in range(n_shares + 1)]
+        shares = [starts[a:b] for a, b in pairwise(edges)]
+        return add(iter(self._workers.map(total, shares)))
 
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
@@ -118,22 +134,22 @@ class MemoryRecords:
             self._factors = np.where(np.isfinite(sizes) & (factors > 1 / _ABSURD), factors, 0.0)
         return self._factors
 
-    def _in_double_precision(self, rows: Any) -> Any:
+    def _in_double_precision(self, rows: Any, worker: int) -> Any:
         if hasattr(rows, "tocsr"):
             return rows.astype(np.float64)
-        # One buffer for all blocks: a fresh one each time costs more in page faults than the
-        # arithmetic does. Nobody keeps a block's rows beyond its function call.
-        if self._buffer is None or len(self._buffer) < len(rows):
-            self._buffer = np.empty(rows.shape)
-        converted = self._buffer[: len(rows)]
+        # One buffer a thread for all blocks: a fresh one each time costs more in page faults than
+        # the arithmetic does. Nobody keeps a block's rows beyond its function call.
+        if worker not in self._buffers or len(self._buffers[worker]) < len(rows):
+            self._buffers[worker] = np.empty(rows.shape)
+        converted = self._buffers[worker][: len(rows)]
         np.copyto(converted, rows)
         return converted
 
-    def _block(self, start: int, stop: int) -> Block:
+    def _block(self, start: int, stop: int, worker: int = 0) -> Block:
         rows = self.rows[start:stop]
         if rows.dtype != np.float64:
             # Sums in single precision would move further than the sensitivity allows.
-            rows = self._in_double_precision(rows)
+            rows = self._in_double_precision(rows, worker)
         labels = None if self._labels is None else np.asarray(self._labels[start:stop], dtype=float)
         if labels is not None and self.bounds.label_range is not None:
             labels = np.clip(labels, *self.bounds.label_range)

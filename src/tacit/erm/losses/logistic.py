@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from tacit.erm.losses.base import Array, Loss
 
@@ -41,11 +40,18 @@ class LogisticLoss(Loss):
 
     def d1(self, score: Array, label: Array) -> Array:
         """Return -y t."""
-        result: Array = -label * expit(-label * score)
-        return result
+        return -label * _tilt(score, label)
 
     def d2(self, score: Array, label: Array) -> Array:
         """Return t (1 - t)."""
-        t = expit(-label * score)
-        result: Array = t * (1.0 - t)
-        return result
+        t = _tilt(score, label)
+        return t * (1.0 - t)
+
+
+def _tilt(score: Array, label: Array) -> Array:
+    """Return t = 1 / (1 + exp(m)) in place: the inner loop of every logistic fit."""
+    m = label * score
+    np.minimum(m, 700.0, out=m)  # exp stays finite; t is below 1e-304 from there on
+    np.exp(m, out=m)
+    m += 1.0
+    return np.reciprocal(m, out=m)
