@@ -317,7 +317,7 @@ def panel_limits(rows: list[dict[str, Any]]) -> tuple[float, float]:
     lows = [row["mean"] - 2 * row["sd"] for row in rows if row["method"].startswith("tacit")]
     if target is not None:
         lows.append(target)
-    depth = min(5.0 * (ceiling - min(lows)), 1.15 * (ceiling - floor))
+    depth = min(10.0 * (ceiling - min(lows)), 1.15 * (ceiling - floor))
     return ceiling - depth, ceiling + 0.08 * depth
 
 
@@ -335,12 +335,6 @@ def draw_case(axis: Any, case: str, rows: list[dict[str, Any]]) -> None:
     lines = [(ceiling, "tab:green", "ceiling")]
     if floor > bottom:
         lines.append((floor, "tab:red", "floor"))
-    else:
-        corner = (len(rows) - 0.55, bottom)
-        text = f"floor {floor:.2f}, below"
-        axis.annotate(
-            text, corner, (0, 22), textcoords="offset points", ha="right", color="tab:red"
-        )
     if target is not None:
         lines.append((target, "black", "target"))
     for height, color, label in lines:
@@ -351,7 +345,8 @@ def draw_case(axis: Any, case: str, rows: list[dict[str, Any]]) -> None:
     axis.set_xlim(-0.5, len(rows) - 0.5)
     labels = [row["method"].replace(", ", "\n").replace("row_norm ", "norm ") for row in rows]
     axis.set_xticks(range(len(rows)), labels, fontsize=7)
-    axis.set_title(case, fontsize=9)
+    below = "" if floor > bottom else f" (floor {floor:.2f}, below)"
+    axis.set_title(case + below, fontsize=9)
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ from tacit.linear_model import LinearRegression, LogisticRegression  # noqa: E40
 
 EPSILON, DELTA = 1.0, 1e-5
 REPEATS = 7
-PEER_REPEATS = 5
+LEAST_REPEATS = 5
 N_COLUMNS = 50  # of the synthetic tables
 BIG_BYTES = 400_000_000
 SIZES = (10_000, 31_623, 100_000, 316_228, 1_000_000)
@@ -85,21 +85,26 @@ def measure_fits(repeats: int) -> list[Row]:
         "tacit, float32 rows": lambda: private().fit(rows32, labels),
         "tacit, noisy gradient": lambda: private("noisy_gradient").fit(rows, labels),
         "scikit-learn": lambda: baseline.fit(rows, labels),
+        "diffprivlib": lambda: peer_seconds(path),
     }
     rows32 = rows.astype(np.float32)
-    times = {name: median(values) for name, values in harness.in_turn(runs, repeats).items()}
     path = harness.SCRATCH / "adult_plain.npz"
     path.parent.mkdir(exist_ok=True)
     np.savez(path, train_rows=rows, train_labels=labels, test_rows=rows, test_labels=labels)
-    parameters = {"epsilon": EPSILON, "data_norm": 1.0}
-    answer = harness.run_peer(path, "logistic", parameters, PEER_REPEATS)
-    peers = {"scikit-learn": times.pop("scikit-learn"), "diffprivlib": median(answer["seconds"])}
+    times = {name: median(values) for name, values in harness.in_turn(runs, repeats).items()}
+    peers = {name: times.pop(name) for name in ("scikit-learn", "diffprivlib")}
     print(", ".join(f"{name} {value:.3f} s" for name, value in peers.items()), flush=True)
     return [
         row("fit", f"Adult, {name} / {peer}", time, base, f"fit / {peer}", "s")
         for name, time in times.items()
         for peer, base in peers.items()
     ]
+
+
+def peer_seconds(path: Path) -> float:
+    """Return the time of diffprivlib's second fit in a process of its own."""
+    parameters = {"epsilon": EPSILON, "data_norm": 1.0}
+    return float(harness.run_peer(path, "logistic", parameters, 2)["seconds"][-1])
 
 
 def measure_iterations(repeats: int, quick: bool) -> list[Row]:
@@ -175,8 +180,7 @@ def measure_memory(quick: bool) -> list[Row]:
 
 
 def memory_of(name: str, dtype: str) -> None:
-    """Print by how many bytes a fit raises the peak of this process."""
-    import resource
+    """Print by how many bytes a fit raises the peak of this process above what it holds."""
     import warnings
 
     warnings.simplefilter("ignore")
@@ -185,10 +189,18 @@ def memory_of(name: str, dtype: str) -> None:
     MEMORY_FITS[name]().fit(small, noisy_labels(small))  # imports and buffers are not the fit's
     X = table(n, dtype)
     y = noisy_labels(X)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Not getrusage: its peak is inherited from the parent and remembers what was freed (proc(5)).
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmRSS")
     MEMORY_FITS[name]().fit(X, y)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps(1024 * (after - before)))
+    print(json.dumps(resident("VmHWM") - before))
+
+
+def resident(field: str) -> int:
+    """Return a size from this process's status, in bytes (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(field + ":"))
+    return 1024 * int(line.split()[1])
 
 
 def table(n: int, dtype: str = "float64") -> Any:
@@ -297,7 +309,7 @@ def write(results: list[Row], folder: Path, neighbours: harness.Neighbours) -> N
 
 {harness.machine(neighbours)}
 
-Medians of at least {PEER_REPEATS} repeats taken in turn, at epsilon {EPSILON:g}, delta {DELTA:g}.
+Medians of at least {LEAST_REPEATS} repeats taken in turn, at epsilon {EPSILON:g}, delta {DELTA:g}.
 fit: Adult, 105 columns, beside scikit-learn's non-private LogisticRegression(C=1) and diffprivlib's
 default. iteration: one step of noisy gradient descent (the difference of a long and a short fit)
 beside X @ w and X.T @ r. memory: the most a fit takes on top of an X of 400 MB, beside X.
@@ -326,7 +338,7 @@ def main() -> int:
         partial(measure_fits, repeats),
         partial(measure_iterations, repeats, options.quick),
         partial(measure_memory, options.quick),
-        partial(measure_scaling, max(repeats - 2, 3), folder, options.quick),
+        partial(measure_scaling, min(repeats, LEAST_REPEATS), folder, options.quick),
     ]
     for part in parts:
         results += part()

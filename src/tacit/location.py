@@ -20,6 +20,7 @@ from tacit.erm import (
     minimize,
 )
 from tacit.erm.losses import DistanceLoss, QuantileLoss
+from tacit.erm.plan import receipt
 from tacit.linear_model._tables import unlabelled_rows
 from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
 from tacit.privacy import (
@@ -125,8 +126,7 @@ class Mean(BaseEstimator):  # type: ignore[misc]
             total = bounded_sum(table - centre, bounds.row_norm, Norm.L2, budget.relation)
             source = source_of(self.random_state)
             moved, count = _noisy_sum(total, n_records, table.shape[0], event, source)
-            if self.random_state is not None:
-                event = moved.event
+            event = moved.event
             self.location_ = centre + np.asarray(moved.value) / count
         self.privacy_ = Guarantee(event, budget.delta, notes)
         return self
@@ -168,10 +168,7 @@ def _noisy_sum(
         one = Bounded(float(n_rows), 1.0, Norm.L2, total.relation)
         count = max(float(_noisy(one, parts[0], source).value), 1.0)
     release = _noisy(total, parts[-1], source)
-    if release.event.reasons_void():
-        void = NonPrivate(release.event.reasons_void()[0], event, event.relation)
-        return Release(release.value, void), count
-    return release, count
+    return Release(release.value, receipt([release.event], event)), count
 
 
 def _noisy(bounded: Bounded, event: Event, source: Source | None) -> Release[Any]:
@@ -245,9 +242,7 @@ class Median(BaseEstimator):  # type: ignore[misc]
                 for column, (low, high) in zip(table.T, limits, strict=True)
             ]
             self.location_ = np.array([float(np.ravel(r.value)[0]) for r in releases])
-            void = [why for release in releases for why in release.event.reasons_void()]
-            if void:
-                event = NonPrivate(void[0], event, event.relation)
+            event = receipt([release.event for release in releases], event)
         self.privacy_ = Guarantee(event, budget.delta)
         return self
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tacit.erm.losses import Loss, SoftmaxLoss
 from tacit.erm.objective import moved, needs_fine_sums, records_gradient
-from tacit.erm.plan import CannotSolve, Plan, Problem
+from tacit.erm.plan import CannotSolve, Plan, Problem, receipt
 from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
 from tacit.privacy import (
     Budget,
@@ -125,7 +125,7 @@ class NoisyGradient:
         events: list[Event] = []
         step = 1 / (n * _smoothness(problem) + ridge)
         w = _descend(noisy_gradient, problem, n_steps, step)
-        return Release(w, _receipt(events, plan))
+        return Release(w, receipt(events, plan.event))
 
 
 def _descend(gradient: object, problem: Problem, n_steps: int, step: float) -> Array:
@@ -213,17 +213,6 @@ def _unpack(plan: Plan, records: RecordSource, source: Source) -> tuple[int, Gau
     if not (isinstance(event, Repeated) and isinstance(event.event, Gaussian)):
         raise TypeError("not a plan of noisy gradient descent.")
     return event.count, event.event, n
-
-
-def _receipt(events: list[Event], plan: Plan) -> Event:
-    """Return the plan's event, marked as the releases were if their noise was seeded."""
-    for event in events:
-        if event.reasons_void():
-            from tacit.privacy import NonPrivate
-
-            reason = event.reasons_void()[0]
-            return NonPrivate(reason, would_be=plan.event, relation=plan.event.relation)
-    return plan.event
 
 
 @dataclass(frozen=True)
@@ -314,4 +303,4 @@ class NoisySGD:
             w = feasible.project(w - step / math.sqrt(1 + t / 50) * slope)
             if t >= first:
                 total += w
-        return Release(total / (self.n_steps - first), _receipt(events, plan))
+        return Release(total / (self.n_steps - first), receipt(events, plan.event))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
-from tacit.privacy import Budget, Event
+from tacit.privacy import Budget, Event, NonPrivate
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -90,6 +90,12 @@ class Problem:
         if math.isfinite(objective.hessian_trace):
             return size * self.dimension / (2 * n * n * objective.hessian_trace)
         return self.typical_norm * math.sqrt(size) / n
+
+
+def receipt(released: Iterable[Event], planned: Event) -> Event:
+    """Return the event of several releases together: the planned one, void if any of them is."""
+    void = [why for event in released for why in event.reasons_void()]
+    return NonPrivate(void[0], would_be=planned, relation=planned.relation) if void else planned
 
 
 class Mechanism(Protocol):

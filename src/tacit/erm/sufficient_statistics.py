@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from tacit.erm.losses import SquaredLoss
 from tacit.erm.objective import moved, needs_fine_sums
-from tacit.erm.plan import CannotSolve, Plan, Problem
+from tacit.erm.plan import CannotSolve, Plan, Problem, receipt
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, secure_source
-from tacit.privacy import Budget, Event, Gaussian, NonPrivate, Relation, Repeated, calibrate
+from tacit.privacy import Budget, Gaussian, Relation, Repeated, calibrate
 from tacit.records import Block, RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -113,7 +113,7 @@ class SufficientStatistics:
         weights = np.linalg.solve(
             _unpack(noisy_gram, d) + max(ridge, 1e-9 * std) * np.eye(d), noisy_cross
         )
-        return Release(weights, _receipt([r.event for r in releases], plan.event))
+        return Release(weights, receipt([r.event for r in releases], plan.event))
 
 
 def _pack(matrix: Array) -> Array:
@@ -127,8 +127,3 @@ def _unpack(vector: Array, d: int) -> Array:
     upper = np.triu_indices(d, 1)
     matrix[upper] = vector[d:] / math.sqrt(2.0)
     return matrix + np.triu(matrix, 1).T
-
-
-def _receipt(events: list[Event], planned: Event) -> Event:
-    void = [why for event in events for why in event.reasons_void()]
-    return NonPrivate(void[0], would_be=planned, relation=planned.relation) if void else planned

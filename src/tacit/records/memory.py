@@ -117,21 +117,21 @@ class MemoryRecords:
         return sample
 
     def _block_rows(self) -> int:
+        # Beyond 128 kB a temporary costs page faults; within, a block's stay in the cache.
         return max(_BLOCK_BYTES // max(self.n_features * 8, 1), _FINE_ROWS)
 
     def clip_factors(self) -> Array:
         """Return the factor, at most 1, by which each row is scaled to its norm."""
         if self._factors is None:
             # sizes in double precision whatever the rows are; one pass, kept for the fit
-            sizes = np.concatenate(
-                [
-                    _row_sizes(self.rows[start : start + self._block_rows()])
-                    for start in range(0, max(self.count(), 1), self._block_rows())
-                ]
-            )
-            limit = self.bounds.row_norm * _BELOW
-            factors = np.where(sizes > limit, limit / np.maximum(sizes, 1e-300), 1.0)
-            self._factors = np.where(np.isfinite(sizes) & (factors > 1 / _ABSURD), factors, 0.0)
+            factors = np.empty(self.count())
+            step, limit = self._block_rows(), self.bounds.row_norm * _BELOW
+            for start in range(0, self.count(), step):
+                sizes = _row_sizes(self.rows[start : start + step])
+                scale = np.where(sizes > limit, limit / np.maximum(sizes, 1e-300), 1.0)
+                usable = np.isfinite(sizes) & (scale > 1 / _ABSURD)
+                factors[start : start + step] = np.where(usable, scale, 0.0)
+            self._factors = factors
         return self._factors
 
     def _in_double_precision(self, rows: Any, worker: int) -> Any:
