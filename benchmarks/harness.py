@@ -134,13 +134,24 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+def commit() -> str:
+    """Return the commit that was measured, marked if files were changed since."""
+    command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "no commit"
+    return done.stdout.strip()
+
+
 def machine(neighbours: Neighbours) -> str:
     """Return one sentence on where and with what this ran."""
     versions = ", ".join(
         f"{name} {metadata.version(name)}" for name in ("tacit", "numpy", "scipy", "scikit-learn")
     )
     return (
-        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {versions}, "
+        f"{time.strftime('%Y-%m-%d')}, commit {commit()}, "
+        f"Python {platform.python_version()}, {versions}, "
         f"{os.cpu_count()} cores, BLAS threads: {os.environ[_THREAD_VARIABLES[0]]}; other "
         f"processes took {neighbours.share():.0%} of the machine meanwhile. Peers: "
         f"{', '.join(PEER_PACKAGES[:2])}."

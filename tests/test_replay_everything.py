@@ -82,7 +82,7 @@ CASES |= {
     "ball": (LogisticRegression(**SCORES, constraint=L2Ball(2.0)), "binary"),
     "l1-ball": (LogisticRegression(**SCORES, constraint=L1Ball(2.0)), "binary"),
     "sgd": (
-        LogisticRegression(**SCORES, mechanism=NoisySGD(sampling_rate=1.0, n_steps=5)),
+        LogisticRegression(**SCORES, n_records=N, mechanism=NoisySGD(sampling_rate=1.0, n_steps=5)),
         "binary",
     ),
     "candidates": (

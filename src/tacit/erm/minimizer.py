@@ -27,6 +27,7 @@ Array = npt.NDArray[np.float64]
 _UNIT = 2.0**-53
 _NEWTON_DIMENSION = 600
 _MAX_STEPS = 60
+_KEEP_HESSIAN = 0.3
 
 
 class NotCertified(RuntimeError):
@@ -162,30 +163,36 @@ def _fits_newton(problem: Perturbed, start: Array) -> bool:
 
 
 def _newton(problem: Perturbed, w: Array, target: float) -> Array:
-    ridge, n = problem.ridge, w.size
+    """Newton's method, keeping a Hessian while it still cuts the gradient to a third."""
     value, gradient = problem.value_and_gradient(w)
+    norm, solve = float(np.linalg.norm(gradient)), None
     for _ in range(_MAX_STEPS):
-        norm = float(np.linalg.norm(gradient))
         if norm <= target:
             break
-        hessian = problem.hessian(w)
-        hessian[np.diag_indices(n)] += ridge
-        w, value, gradient, moved_on = _line_search(
-            problem, w, value, gradient, _solve(hessian, gradient)
-        )
-        if not moved_on:
+        is_fresh = solve is None
+        if solve is None:
+            solve = _solver(problem, w)
+        w, value, gradient, moved_on = _line_search(problem, w, value, gradient, -solve(gradient))
+        reached = float(np.linalg.norm(gradient))
+        if not moved_on and is_fresh:
             break
+        if not moved_on or reached > _KEEP_HESSIAN * norm:
+            solve = None
+        norm = reached
     return w
 
 
-def _solve(hessian: Array, gradient: Array) -> Array:
+def _solver(problem: Perturbed, w: Array) -> Callable[[Array], Array]:
+    """Return the inverse of the Hessian at w, as a function."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+    hessian = problem.hessian(w)
+    hessian[np.diag_indices(w.size)] += problem.ridge
     try:
-        step: Array = -cho_solve(cho_factor(hessian), gradient)
+        factor = cho_factor(hessian)
     except LinAlgError:  # singular without a ridge: the least-norm step
-        step = np.asarray(-np.linalg.lstsq(hessian, gradient, rcond=None)[0], dtype=np.float64)
-    return step
+        return lambda g: np.asarray(np.linalg.lstsq(hessian, g, rcond=None)[0], dtype=np.float64)
+    return lambda g: np.asarray(cho_solve(factor, g), dtype=np.float64)
 
 
 def _line_search(

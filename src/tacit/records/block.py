@@ -46,11 +46,15 @@ class Block:
         return np.concatenate([inner, last])
 
     def gram(self, coefficients: Array) -> Array:
-        """Return the sum of coefficient_i x_i x_i'."""
-        c = self.factors * self.factors * coefficients
-        scaled = self.rows.multiply(c[:, None]) if _is_sparse(self.rows) else self.rows * c[:, None]
-        inner = self.rows.T @ scaled
-        inner = inner.toarray() if _is_sparse(inner) else inner
+        """Return the sum of coefficient_i x_i x_i', for coefficients that are not negative."""
+        # as A'A with A = sqrt(c) x, which BLAS computes in half the work
+        root = self.factors * np.sqrt(coefficients)
+        if _is_sparse(self.rows):
+            scaled = self.rows.multiply(root[:, None]).tocsr()
+            inner = (scaled.T @ scaled).toarray()
+        else:
+            scaled = self.rows * root[:, None]
+            inner = scaled.T @ scaled
         if not self.intercept:
             return np.asarray(inner)
         border = self.intercept * (self.rows.T @ (self.factors * coefficients))

@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 _UNIT = 2.0**-53
 _BLOCK_BYTES = 4 << 20
 _SHARED_BYTES = 64 << 20
-_FINE_ROWS = 64
+_FINE_ROWS = 256
 # Rows are scaled to a hair below the norm, so that rounding cannot push one above it.
 _BELOW = 1.0 - 1e-9
 # A row this many times too long, or not finite, counts as a row of zeros: its products would

@@ -35,8 +35,11 @@ class LogisticLoss(Loss):
         return np.where(label > 0, 1.0, -1.0)
 
     def value(self, score: Array, label: Array) -> Array:
-        """Return log(1 + exp(-m))."""
-        return np.logaddexp(0.0, -label * score)
+        """Return log(1 + exp(-m)), as log(1 + exp(-|m|)) + max(-m, 0)."""
+        m = label * score
+        tail = np.log1p(np.exp(-np.abs(m)))
+        tail -= np.minimum(m, 0.0)
+        return tail
 
     def d1(self, score: Array, label: Array) -> Array:
         """Return -y t."""
