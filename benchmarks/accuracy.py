@@ -250,7 +250,7 @@ def verdict(row: dict[str, Any]) -> str:
     return "" if row["met"] is None else ("yes" if row["met"] else "**no**")
 
 
-def write(rows: list[dict[str, Any]], folder: Path, neighbours: harness.Neighbours) -> None:
+def write(rows: list[dict[str, Any]], folder: Path, run: harness.Run) -> None:
     harness.write_csv(folder / "accuracy.csv", rows)
     header = "case|method|mean|sd|min|repeats|floor|ceiling|target|met|mechanism|fit s|to beat"
     body = [
@@ -273,7 +273,7 @@ def write(rows: list[dict[str, Any]], folder: Path, neighbours: harness.Neighbou
     ]
     text = f"""# Accuracy
 
-{harness.machine(neighbours)}
+{harness.machine(run)}
 
 Defaults, no tuning, fresh secure noise in every repeat; features from public schemas
 (`tacit.datasets`), rows clipped to norm 1 (linear regression: see the method). Score: accuracy on
@@ -359,11 +359,11 @@ def main() -> int:
     if options.only:
         cases = [case for case in CASES if options.only.lower() in case.title.lower()]
     folder = harness.results_folder(options.quick or bool(options.only) or options.no_peers)
-    neighbours = harness.Neighbours()
+    run = harness.Run()
     rows: list[dict[str, Any]] = []
     for case in cases:
         rows += rows_of(case, options.quick, not options.no_peers)
-        write(rows, folder, neighbours)
+        write(rows, folder, run)
     draw(rows, folder)
     return 0
 

@@ -37,14 +37,15 @@ def pin_threads(count: int) -> None:
         os.environ[name] = str(count)
 
 
-class Neighbours:
-    """How much of the machine other processes took since this was made (Linux; else unknown)."""
+class Run:
+    """What is being measured, from when on, and beside which neighbours."""
 
     def __init__(self) -> None:
+        self.commit = commit()  # of the code that is loaded, whatever happens to the files later
         self._start = self._busy(), self._own()
 
-    def share(self) -> float:
-        """Return the part of all cores' time that others were running."""
+    def taken_by_others(self) -> float:
+        """Return the part of all cores' time that other processes had (Linux; else unknown)."""
         elapsed, busy = (b - a for a, b in zip(self._start[0], self._busy(), strict=True))
         own = self._own() - self._start[1]
         return max(busy - own, 0.0) / elapsed if elapsed > 0 else float("nan")
@@ -135,24 +136,28 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def commit() -> str:
-    """Return the commit that was measured, marked if files were changed since."""
-    command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude", "*"]
+    """Return the commit that is measured, marked if code was changed since."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(HERE.parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        changed = git("status", "--porcelain", "src", "benchmarks/*.py")
+        return git("rev-parse", "--short", "HEAD") + (" with changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return "no commit"
-    return done.stdout.strip()
+        return "unknown"
 
 
-def machine(neighbours: Neighbours) -> str:
+def machine(run: Run) -> str:
     """Return one sentence on where and with what this ran."""
     versions = ", ".join(
         f"{name} {metadata.version(name)}" for name in ("tacit", "numpy", "scipy", "scikit-learn")
     )
     return (
-        f"{time.strftime('%Y-%m-%d')}, commit {commit()}, "
+        f"{time.strftime('%Y-%m-%d')}, commit {run.commit}, "
         f"Python {platform.python_version()}, {versions}, "
         f"{os.cpu_count()} cores, BLAS threads: {os.environ[_THREAD_VARIABLES[0]]}; other "
-        f"processes took {neighbours.share():.0%} of the machine meanwhile. Peers: "
+        f"processes took {run.taken_by_others():.0%} of the machine meanwhile. Peers: "
         f"{', '.join(PEER_PACKAGES[:2])}."
     )

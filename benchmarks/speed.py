@@ -291,7 +291,7 @@ def slopes_text(results: list[Row]) -> str:
     return "Slope of log time against log n: " + "; ".join(parts) + "."
 
 
-def write(results: list[Row], folder: Path, neighbours: harness.Neighbours) -> None:
+def write(results: list[Row], folder: Path, run: harness.Run) -> None:
     harness.write_csv(folder / "speed.csv", results)
     body = [
         [
@@ -307,7 +307,7 @@ def write(results: list[Row], folder: Path, neighbours: harness.Neighbours) -> N
     ]
     text = f"""# Speed
 
-{harness.machine(neighbours)}
+{harness.machine(run)}
 
 Medians of at least {LEAST_REPEATS} repeats taken in turn, at epsilon {EPSILON:g}, delta {DELTA:g}.
 fit: Adult, 105 columns, beside scikit-learn's non-private LogisticRegression(C=1) and diffprivlib's
@@ -332,7 +332,7 @@ def main() -> int:
         return 0
     folder = harness.results_folder(options.quick)
     repeats = 3 if options.quick else REPEATS
-    neighbours = harness.Neighbours()
+    run = harness.Run()
     results: list[Row] = []
     parts: list[Callable[[], list[Row]]] = [
         partial(measure_fits, repeats),
@@ -342,7 +342,7 @@ def main() -> int:
     ]
     for part in parts:
         results += part()
-        write(results, folder, neighbours)
+        write(results, folder, run)
     return 0
 
 
