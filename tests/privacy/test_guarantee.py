@@ -86,6 +86,7 @@ def test_statement_and_certificate() -> None:
         assert words in text, text
     assert Guarantee.from_json(promise.to_json()) == promise
     assert "exp" not in text
+    assert str(promise) == text
     pure = Guarantee(PureEpsilon(0.5)).statement()
     assert "delta = 0," in pure
     assert "except" not in pure

@@ -131,6 +131,9 @@ class Guarantee:
             delta = default if self.target_delta is None else self.target_delta
         return _statement(self, delta)
 
+    def __str__(self) -> str:
+        return self.statement()
+
     def to_json(self) -> str:
         """Return the certificate: the event, what was assumed, and the resulting curve."""
         points = self.curve()
