@@ -1,0 +1,56 @@
+"""The output release that covers an approximate minimiser, checked against its own proof."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tacit.erm.objective_perturbation as module
+from tacit.erm import Objective, ObjectivePerturbation, Problem
+from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
+from tacit.noise.minimizer import GaussianPerturbation, SpherePerturbation
+from tacit.privacy import Budget
+from tacit.records import Bounds, MemoryRecords
+
+LOSSES = [LogisticLoss(), HuberLoss(0.5), SoftmaxLoss(3)]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.key)
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("row_norm", [0.1, 12.0])
+def test_output_noise_covers_what_the_solver_may_leave(  # type: ignore[no-untyped-def]
+    loss, delta, row_norm, monkeypatch
+) -> None:
+    """Two points of gradient norm tau are each within tau / lam of one minimiser: 2 tau / lam."""
+    bounds = Bounds(row_norm=row_norm, label_range=(-1, 1) if loss.key == "huber" else None)
+    plan = ObjectivePerturbation().plan(Problem(Objective(loss, bounds), 4), Budget(1.0, delta))
+    seen = {}
+    honest_minimize, honest_release = module.minimize_certified, module.release_minimizer
+
+    def minimize(problem, start, target):  # type: ignore[no-untyped-def]
+        seen["target"] = target
+        return honest_minimize(problem, start, target)
+
+    def release(perturbation, *args):  # type: ignore[no-untyped-def]
+        seen["perturbation"] = perturbation
+        return honest_release(perturbation, *args)
+
+    monkeypatch.setattr(module, "minimize_certified", minimize)
+    monkeypatch.setattr(module, "release_minimizer", release)
+    rng = np.random.default_rng(0)
+    labels = {"logistic": np.ones(50), "huber": rng.uniform(-1, 1, 50)}.get(loss.key, np.zeros(50))
+    records = MemoryRecords(rng.standard_normal((50, 4)), labels, bounds)
+    ObjectivePerturbation().solve(plan, records, None)
+
+    perturbation, lam = seen["perturbation"], plan.settings["regularization"]
+    # the float error of the perturbation is part of the gradient norm that is covered
+    sensitivity = 2 * (seen["target"] + perturbation.error) / lam
+    output = plan.event.events[1]
+    if delta:
+        assert isinstance(perturbation, GaussianPerturbation)
+        assert perturbation.noise_std == plan.event.events[0].noise_std
+        assert perturbation.output_std >= output.noise_multiplier * sensitivity * (1 - 1e-12)
+    else:
+        assert isinstance(perturbation, SpherePerturbation)
+        assert perturbation.noise_radius == plan.event.events[0].noise_radius
+        assert perturbation.output_radius >= sensitivity / output.epsilon * (1 - 1e-12)
