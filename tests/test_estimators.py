@@ -478,3 +478,18 @@ def test_verbose_prints_the_plan_and_the_promise(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().err
     assert "objective_perturbation" in shown
     assert "differentially private" in shown
+
+
+@pytest.mark.parametrize("mechanism", ["noisy_gradient", "sufficient_statistics"])
+def test_a_release_that_is_not_the_planned_one_is_withheld(
+    mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import importlib
+
+    module = importlib.import_module(f"tacit.erm.{mechanism}")
+    honest = module.gaussian
+    monkeypatch.setattr(module, "gaussian", lambda b, z, source: honest(b, 0.9 * z, source))
+    model = LinearRegression(1.0, 1e-5, row_norm=3.0, label_range=RANGE, mechanism=mechanism)
+    with pytest.raises(RuntimeError, match="withheld"):
+        model.fit(X, Y)
+    assert not hasattr(model, "coef_")

@@ -164,11 +164,14 @@ def _noisy_sum(
     """Release the count, unless public, and the sum."""
     count = float(n_records or 1)
     parts = event.events if isinstance(event, Composed) else (event,)
+    spent: list[Event] = []
     if len(parts) == 2:
         one = Bounded(float(n_rows), 1.0, Norm.L2, total.relation)
-        count = max(float(_noisy(one, parts[0], source).value), 1.0)
+        counted = _noisy(one, parts[0], source)
+        spent.append(counted.event)
+        count = max(float(counted.value), 1.0)
     release = _noisy(total, parts[-1], source)
-    return Release(release.value, receipt([release.event], event)), count
+    return Release(release.value, receipt([*spent, release.event], event)), count
 
 
 def _noisy(bounded: Bounded, event: Event, source: Source | None) -> Release[Any]:

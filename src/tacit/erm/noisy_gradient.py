@@ -17,6 +17,7 @@ from tacit.privacy import (
     Composed,
     Event,
     Gaussian,
+    NonPrivate,
     Relation,
     Repeated,
     SampledGaussian,
@@ -108,7 +109,8 @@ class NoisyGradient:
         """Descend for the planned number of steps."""
         source = secure_source() if source is None else source
         problem, clip = plan.problem, plan.settings["clip"]
-        n_steps, step_event, n = _unpack(plan, records, source)
+        events: list[Event] = []
+        n_steps, step_event, n = _unpack(plan, records, source, events)
         decide("number of steps", n_steps)
         fine = needs_fine_sums(records, _FLOAT_SLACK)
         reach = moved(plan.budget.relation) * clip * (1 + _FLOAT_SLACK)
@@ -122,7 +124,6 @@ class NoisyGradient:
             events.append(released.event)
             return np.asarray(released.value) + ridge * w
 
-        events: list[Event] = []
         step = 1 / (n * _smoothness(problem) + ridge)
         w = _descend(noisy_gradient, problem, n_steps, step)
         return Release(w, receipt(events, plan.event))
@@ -198,7 +199,9 @@ def _descent_event(multiplier: float, n_steps: int, counts: bool, relation: Rela
     return Composed((count, Repeated(Gaussian(math.sqrt(n_steps / left), relation), n_steps)))
 
 
-def _unpack(plan: Plan, records: RecordSource, source: Source) -> tuple[int, Gaussian, float]:
+def _unpack(
+    plan: Plan, records: RecordSource, source: Source, events: list[Event]
+) -> tuple[int, Gaussian, float]:
     """Return steps, the event of one, and the public or released number of records."""
     event = plan.event
     n = float(plan.problem.n_records)
@@ -208,6 +211,7 @@ def _unpack(plan: Plan, records: RecordSource, source: Source) -> tuple[int, Gau
             raise TypeError("not a plan of noisy gradient descent.")
         one = Bounded(float(records.count()), 1.0, Norm.L2, plan.budget.relation)
         released = gaussian(one, count.noise_multiplier, source)
+        events.append(released.event)
         # below one unit of noise the count says nothing: take that as the number
         n = max(float(np.asarray(released.value)), count.noise_multiplier, 1.0)
     if not (isinstance(event, Repeated) and isinstance(event.event, Gaussian)):
@@ -298,9 +302,20 @@ class NoisySGD:
             raw = records_gradient(objective, sample, w, clip=clip, fine=fine)
             bounded = Bounded(raw, clip * (1 + _FLOAT_SLACK), Norm.L2, Relation.ADD_REMOVE)
             released = gaussian(bounded, multiplier, source)
-            events.append(released.event)
+            events.append(_on_a_sample(released.event, self.sampling_rate))
             slope = np.asarray(released.value) / expected + ridge / problem.n_records * w
             w = feasible.project(w - step / math.sqrt(1 + t / 50) * slope)
             if t >= first:
                 total += w
         return Release(total / (self.n_steps - first), receipt(events, plan.event))
+
+
+def _on_a_sample(event: Event, rate: float) -> Event:
+    """Return the event of a Gaussian release whose records were a Poisson sample."""
+    bare = event.would_be if isinstance(event, NonPrivate) else event
+    if not isinstance(bare, Gaussian):
+        raise TypeError(f"expected a Gaussian release, got {event!r}.")
+    sampled = SampledGaussian(bare.noise_multiplier, rate, bare.relation)
+    if isinstance(event, NonPrivate):
+        return NonPrivate(event.reason, would_be=sampled, relation=bare.relation)
+    return sampled

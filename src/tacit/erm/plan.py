@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
-from tacit.privacy import Budget, Event, NonPrivate
+from tacit.privacy import Budget, Composed, Event, NonPrivate
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -92,10 +93,33 @@ class Problem:
         return self.typical_norm * math.sqrt(size) / n
 
 
-def receipt(released: Iterable[Event], planned: Event) -> Event:
-    """Return the event of several releases together: the planned one, void if any of them is."""
+def receipt(released: Sequence[Event], planned: Event) -> Event:
+    """Return the event of several releases together, which must be the planned ones.
+
+    Raises
+    ------
+    RuntimeError
+        If what was released is not, leaf by leaf, what was planned and charged.
+    """
     void = [why for event in released for why in event.reasons_void()]
+    bare = [
+        event.would_be if isinstance(event, NonPrivate) and event.would_be else event
+        for event in released
+    ]
+    if _leaf_counts(*bare) != _leaf_counts(planned):
+        raise RuntimeError(
+            f"released {Composed(tuple(bare))} but planned {planned}: the release is withheld. "
+            "This is a bug in the mechanism; please report it as SECURITY.md says."
+        )
     return NonPrivate(void[0], would_be=planned, relation=planned.relation) if void else planned
+
+
+def _leaf_counts(*events: Event) -> Counter[Event]:
+    counts: Counter[Event] = Counter()
+    for event in events:
+        for leaf, n in event.leaves():
+            counts[leaf] += n
+    return counts
 
 
 class Mechanism(Protocol):
