@@ -95,3 +95,21 @@ def test_sizes_in_bits(value):
 def test_floats_of_huge_fractions_are_infinite():
     assert exact.nearest_float(Fraction(2) ** 5000) == np.inf
     assert exact.nearest_float(-(Fraction(2) ** 5000)) == -np.inf
+
+
+def test_dyadic_numbers_are_rounded_outwards_and_doubles_are_exact():
+    low, high = ends(Arithmetic(10).dyadic(2**20 + 1, 2**20 + 3, 20))
+    assert low <= 1 + Fraction(1, 2**20)
+    assert high >= 1 + Fraction(3, 2**20)
+    for x in (0.1, -3.5, 0.0, 5e-324, 1.7e308):
+        assert ends(Arithmetic(64).double(x)) == (Fraction(x), Fraction(x))
+    uniform = LazyUniform(12345, 64)
+    low, high = ends(Arithmetic(128).uniform(uniform))
+    assert (low, high) == uniform.ends
+
+
+def test_the_nearest_integer_of_an_interval():
+    arithmetic = Arithmetic(80)
+    assert exact.nearest_integer(arithmetic.between(Fraction(5, 2), Fraction(11, 4))) == 3
+    assert exact.nearest_integer(arithmetic.between(Fraction(12, 5), Fraction(13, 5))) is None
+    assert exact.nearest_integer(arithmetic.between(Fraction(-3, 10), Fraction(3, 10))) == 0

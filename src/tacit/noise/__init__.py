@@ -1,12 +1,16 @@
 """The only code that draws randomness for releases."""
 
+from tacit.noise.additive_rows import prepare_gaussian, prepare_sphere
 from tacit.noise.bounded import Bounded, Norm
+from tacit.noise.cap import Cap, cap
+from tacit.noise.cap_rows import prepare_cap
 from tacit.noise.gaussian import gaussian
 from tacit.noise.generator import Source, secure_source, seeded_source
 from tacit.noise.laplace import laplace
 from tacit.noise.lattice import lattice_spacing
 from tacit.noise.line import Grid, select_on_line
 from tacit.noise.release import Release
+from tacit.noise.rows import PreparedRows, add_row, reflect_row, release_rows
 from tacit.noise.selection import select
 from tacit.noise.sphere import sphere
 from tacit.noise.summation import bounded_sum
@@ -23,21 +27,30 @@ from tacit.noise.tape import (
 
 __all__ = [
     "Bounded",
+    "Cap",
     "Decision",
     "Entry",
     "Grid",
     "Norm",
+    "PreparedRows",
     "Release",
     "ReplayMismatch",
     "SensitivityViolation",
     "Source",
     "Tape",
+    "add_row",
     "bounded_sum",
+    "cap",
     "decide",
     "gaussian",
     "laplace",
     "lattice_spacing",
+    "prepare_cap",
+    "prepare_gaussian",
+    "prepare_sphere",
     "recording",
+    "reflect_row",
+    "release_rows",
     "replaying",
     "secure_source",
     "seeded_source",

@@ -75,10 +75,29 @@ class Arithmetic:
         """Return an interval around [low, high]."""
         return self.context.mpf([self.number(low).a, self.number(high).b])
 
+    def dyadic(self, low: int, high: int, n_bits: int) -> Any:
+        """Return an interval around [low, high] / 2^n_bits."""
+        from mpmath import libmp
+
+        precision = self.context.prec
+        first = libmp.from_man_exp(low, -n_bits, precision, libmp.round_floor)
+        last = libmp.from_man_exp(high, -n_bits, precision, libmp.round_ceiling)
+        return self.context.make_mpf((first, last))
+
+    def double(self, value: float) -> Any:
+        """Return an interval around one double; exact, since the precision is at least 53."""
+        mantissa, exponent = math.frexp(value)
+        whole = int(mantissa * 2.0**53)
+        return self.dyadic(whole, whole, 53 - exponent)
+
+    def uniform(self, uniform: LazyUniform) -> Any:
+        """Return an enclosure of U."""
+        return self.dyadic(uniform.numerator, uniform.numerator + 1, uniform.n_bits)
+
     def exponential(self, uniform: LazyUniform) -> Any:
         """Return an enclosure of E = -log(1 - U), a standard exponential variable."""
-        low, high = uniform.ends
-        return -self.context.log(self.between(1 - high, 1 - low))
+        top = (1 << uniform.n_bits) - uniform.numerator
+        return -self.context.log(self.dyadic(top - 1, top, uniform.n_bits))
 
     def sum_of_exponentials(self, uniforms: list[LazyUniform]) -> Any:
         """Return an enclosure of the sum of -log(1 - U), as one log of a product of integers."""
@@ -100,6 +119,12 @@ def ends(interval: Any) -> Enclosure:
 
     low, high = interval._mpi_
     return Fraction(*libmp.to_rational(low)), Fraction(*libmp.to_rational(high))
+
+
+def nearest_integer(interval: Any) -> int | None:
+    """Return the integer to which every number of an mpmath interval rounds, if there is one."""
+    first, last = (math.floor(end + Fraction(1, 2)) for end in ends(interval))
+    return first if first == last else None
 
 
 def nearest_float(value: Fraction) -> float:

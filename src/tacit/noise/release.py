@@ -55,13 +55,13 @@ def emit(
     source = _checked(source)
     tape = tapes.current()
     if tape is None:
-        return Release(draw(source), _priced(event, source))
+        return Release(draw(source), priced(event, source))
     seen = bounded() if callable(bounded) else bounded
     if isinstance(tape, tapes.Player):
-        return Release(tape.release(kind, seen, event, public or {}), _priced(event, source))
+        return Release(tape.release(kind, seen, event, public or {}), priced(event, source))
     value = draw(source)
     tape.release(tapes.Entry(kind, _copy(seen), event, _copied(value), public or {}))
-    return Release(value, _priced(event, source))
+    return Release(value, priced(event, source))
 
 
 def emit_implied(
@@ -79,13 +79,13 @@ def emit_implied(
     source = _checked(source)
     tape = tapes.current()
     if tape is None:
-        return Release(draw(source), _priced(event, source))
+        return Release(draw(source), priced(event, source))
     if isinstance(tape, tapes.Player):
         seen: T = tape.peek(kind)
-        return Release(tape.release(kind, implied(seen), event, {}), _priced(event, source))
+        return Release(tape.release(kind, implied(seen), event, {}), priced(event, source))
     value = draw(source)
     tape.release(tapes.Entry(kind, _copy(implied(value)), event, _copied(value), {}))
-    return Release(value, _priced(event, source))
+    return Release(value, priced(event, source))
 
 
 def _checked(source: Source | None) -> Source:
@@ -99,7 +99,8 @@ def _checked(source: Source | None) -> Source:
     return source
 
 
-def _priced(event: Event, source: Source) -> Event:
+def priced(event: Event, source: Source) -> Event:
+    """Return the event, or that there is none to speak of if the source is a test's."""
     if source.is_secure:
         return event
     return NonPrivate(reason=SEEDED, would_be=event, relation=event.relation)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +18,11 @@ from tacit.noise.exact import (
     ends,
     exponential_errors,
     exponentials,
+    nearest_integer,
 )
 from tacit.noise.generator import Source, Words
 from tacit.noise.lattice import lattice_spacing
+from tacit.noise.normals import LazyNormals, NormalWords
 from tacit.noise.release import Release, emit
 from tacit.privacy.events import PureEpsilon
 
@@ -181,52 +181,51 @@ def _decide_exactly(
     draw: _Draw, left: npt.NDArray[np.intp], fraction: Array, ratio: float, source: Source
 ) -> Array:
     """Return round(fraction + ratio * R * G / ||G||) at the coordinates ``left``."""
-    radii, angles, lengths = (
-        [LazyUniform(int(word)) for word in words]
-        for words in (draw.radius_words, draw.angle_words, draw.length_words)
-    )
+    # E = -log(1 - U) here
+    words = NormalWords(draw.n_coordinates, ~draw.radius_words[None], draw.angle_words[None])
+    lengths = [LazyUniform(int(word)) for word in draw.length_words]
+    decided = decide_sphere(words.row(0), lengths, left, fraction, ratio, source)
+    return decided.astype(np.float64)
+
+
+def decide_sphere(
+    normals: LazyNormals,
+    lengths: list[LazyUniform],
+    left: npt.NDArray[np.intp],
+    fraction: Array,
+    ratio: float,
+    source: Source,
+) -> npt.NDArray[np.int64]:
+    """Return round(fraction + ratio * R * G / ||G||) at the coordinates ``left``, exactly."""
     decided: dict[int, int] = {}
     while True:
-        if all(u.is_interior for u in (*radii, *lengths)):
+        if normals.is_interior and all(u.is_interior for u in lengths):
             pending = [int(i) for i in left if int(i) not in decided]
-            decided |= _decide_some(pending, radii, angles, lengths, fraction, ratio)
+            decided |= _decide_some(pending, normals, lengths, fraction, ratio)
             if len(decided) == len(left):
-                return np.array([decided[int(i)] for i in left], dtype=np.float64)
-        radii, angles, lengths = (
-            [u.refined(source) for u in group] for group in (radii, angles, lengths)
-        )
+                return np.array([decided[int(i)] for i in left], dtype=np.int64)
+        normals = normals.refined(source)
+        lengths = [u.refined(source) for u in lengths]
 
 
 def _decide_some(
     pending: list[int],
-    radii: list[LazyUniform],
-    angles: list[LazyUniform],
+    normals: LazyNormals,
     lengths: list[LazyUniform],
     fraction: Array,
     ratio: float,
 ) -> dict[int, int]:
     """Return the rounded coordinates that the bits drawn so far decide."""
-    arithmetic = Arithmetic(radii[0].n_bits + GUARD_BITS + 2 * len(lengths).bit_length())
-    sqrt = arithmetic.context.sqrt
-
-    def coordinate(i: int) -> Any:
-        low, high = angles[i // 2].ends
-        angle = 2 * arithmetic.context.pi * arithmetic.between(low, high)
-        turn = arithmetic.context.sin if i % 2 else arithmetic.context.cos
-        return sqrt(2 * arithmetic.exponential(radii[i // 2])) * turn(angle)
-
-    odd = len(lengths) % 2
-    square = 2 * arithmetic.sum_of_exponentials(radii[: len(radii) - odd])
-    if odd:
-        square += coordinate(len(lengths) - 1) ** 2
+    arithmetic = Arithmetic(lengths[0].n_bits + GUARD_BITS + 2 * len(lengths).bit_length())
+    square = normals.square(arithmetic)
     if ends(square)[0] <= 0:
         return {}
     length = arithmetic.sum_of_exponentials(lengths) * arithmetic.number(ratio)
-    factor = length / sqrt(square)
+    factor = length / arithmetic.context.sqrt(square)
     decided: dict[int, int] = {}
     for i in pending:
-        low, high = ends(coordinate(i) * factor + arithmetic.number(float(fraction[i])))
-        first, last = (math.floor(end + Fraction(1, 2)) for end in (low, high))
-        if first == last:
-            decided[i] = first
+        position = normals.coordinate(i, arithmetic) * factor
+        nearest = nearest_integer(position + arithmetic.number(float(fraction[i])))
+        if nearest is not None:
+            decided[i] = nearest
     return decided

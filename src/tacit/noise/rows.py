@@ -1,0 +1,372 @@
+"""Rows of noise drawn before the values they hide are known, and how a value meets its row.
+
+A stream of people is drawn in batches and applied one by one. Each row goes through a kernel:
+plain Python that numba can compile unchanged, which says whether floats decided every
+coordinate. Where they did not, `PreparedRows.exactly` decides with more bits.
+Proof: docs/proofs/cap_mechanism.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.noise import _check
+from tacit.noise.bounded import Bounded, Norm
+from tacit.noise.generator import Source
+from tacit.noise.release import Release, emit
+from tacit.privacy.events import Event
+from tacit.privacy.relation import Relation
+
+Array = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+# (value, floats_row, coin, margin, scale, norm, steps) -> whether floats decided the steps
+Kernel = Callable[[Any, Any, float, float, float, float, Any], bool]
+
+# The rows of one batch may not reach beyond whole doubles.
+_MOST_STEPS = 2.0**52
+# A norm computed in floats may pass the bound by this much, relative.
+_NORM_SLACK = 1e-12
+# Terms of a sum that are added one after the other; the sums of these chunks follow.
+CHUNK = 16
+# |float coin - coin| and the float error of the probability it is compared with, together, are
+# below this plus d 2^-53.
+_COIN_MARGIN = 2.0**-40
+
+
+class PreparedRows(Protocol):
+    """n rows of noise, drawn before the values they hide are known.
+
+    **Contract**: row i hides one value, once. Two values behind one row differ by what is
+    released.
+    """
+
+    kernel: ClassVar[Kernel]
+
+    @property
+    def floats(self) -> Array:
+        """What the kernel takes, shape (n, d)."""
+
+    @property
+    def coins(self) -> Array:
+        """Uniform doubles in [0, 1), shape (n,); zeros where the kernel uses none."""
+
+    @property
+    def margins(self) -> Array:
+        """A bound on the float error of any coordinate of a row, in steps; infinite at worst."""
+
+    @property
+    def scale(self) -> float:
+        """How many steps make one unit of the released value."""
+
+    @property
+    def source(self) -> Source:
+        """Where the bits come from."""
+
+    def exactly(self, i: int, value: Array, norm: float) -> Steps:
+        """Return the steps of row ``i`` in exact arithmetic, drawing more bits as needed."""
+
+
+def add_row(
+    value: Any,
+    floats_row: Any,
+    coin: float,  # noqa: ARG001
+    margin: float,
+    scale: float,
+    norm: float,  # noqa: ARG001
+    steps: Any,
+) -> bool:
+    """Put round(value * scale + noise) into ``steps``; say whether it is certain.
+
+    Parameters
+    ----------
+    value : array of shape (d,)
+        What the row hides.
+    floats_row : array of shape (d,)
+        The row's noise, in steps.
+    coin, norm : float
+        Not used.
+    margin : float
+        The row's margin, in steps.
+    scale : float
+        Steps per unit of the value, a power of two.
+    steps : array of shape (d,)
+        Where the result goes: int64, or float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.noise import add_row
+    >>> steps = np.empty(2, np.int64)
+    >>> add_row(np.array([1.0, 2.0]), np.array([0.3, -4.2]), 0.0, 1e-9, 8.0, 3.0, steps), steps
+    (True, array([ 8, 12]))
+    """
+    certain = True
+    for i in range(value.shape[0]):
+        # value * scale = whole + fraction, both exact; noise is only ever added to fraction.
+        scaled = value[i] * scale
+        whole = np.rint(scaled)
+        position = (scaled - whole) + floats_row[i]
+        nearest = np.rint(position)
+        if not abs(position - nearest) <= 0.5 - margin:
+            certain = False
+        # adding 0.0 turns -0.0 into 0.0
+        steps[i] = whole + nearest + 0.0
+    return certain
+
+
+def reflect_row(
+    value: Any,
+    floats_row: Any,
+    coin: float,
+    margin: float,
+    scale: float,
+    norm: float,
+    steps: Any,
+) -> bool:
+    """Put round(V * scale) into ``steps``, V the row turned towards the value.
+
+        u = value / ||value||, times -1 unless coin < 1/2 + ||value|| / (2 norm)
+        V = -s (I - 2 w w^T / w^T w) V0,   w = u + s e1,   s = the sign of u_1
+
+    V0 is ``floats_row``, a direction about e1; -s times the reflection takes e1 to u, and no
+    subtraction cancels, since w^T w = 2 (1 + |u_1|). Written out, with b = sum_{i>1} u_i V0_i:
+
+        V_1 = u_1 V0_1 + b,   V_i = u_i (V0_1 + s b / (1 + |u_1|)) - s V0_i
+
+    A value of zero is turned towards e1.
+
+    Parameters
+    ----------
+    value : array of shape (d,)
+        What the row hides, of norm at most ``norm``.
+    floats_row : array of shape (d,)
+        The row's direction about e1.
+    coin : float
+        The row's coin.
+    margin : float
+        The row's margin, in steps.
+    scale : float
+        Steps per unit of length, a power of two.
+    norm : float
+        The bound on the norm of any value.
+    steps : array of shape (d,)
+        Where the result goes: int64, or float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.noise import reflect_row
+    >>> steps = np.empty(2, np.int64)
+    >>> v = np.array([0.0, -1.0])
+    >>> reflect_row(v, np.array([0.6, 0.8]), 0.4, 1e-9, 1024.0, 1.0, steps), steps
+    (True, array([-819, -614]))
+    """
+    d = value.shape[0]
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, abs(value[i]))
+    # u_i = (value_i / largest) * inverse; dividing first keeps squares within range
+    square = 0.0
+    if largest > 0.0:
+        for start in range(0, d, CHUNK):
+            part = 0.0
+            for i in range(start, min(start + CHUNK, d)):
+                ratio = value[i] / largest
+                part += ratio * ratio
+            square += part
+        inverse = 1.0 / np.sqrt(square)
+    else:
+        inverse = 1.0
+    gap = coin - (0.5 + 0.5 * min(1.0, largest * np.sqrt(square) / norm))
+    certain = bool(abs(gap) > _COIN_MARGIN + d * 2.0**-53)
+    head = value[0] if largest > 0.0 else 1.0
+    if gap > 0.0:
+        inverse, head = -inverse, -head
+    if largest == 0.0:
+        largest = np.inf  # every value_i / largest is 0, and u is e1 or -e1
+        first = head
+    else:
+        first = value[0] / largest * inverse
+    sign = 1.0 if head >= 0.0 else -1.0
+    across = 0.0
+    for start in range(0, d, CHUNK):
+        part = 0.0
+        for i in range(max(start, 1), min(start + CHUNK, d)):
+            part += value[i] / largest * inverse * floats_row[i]
+        across += part
+    along = floats_row[0] + sign * across / (1.0 + abs(first))
+    for i in range(d):
+        if i == 0:
+            position = first * floats_row[0] + across
+        else:
+            position = value[i] / largest * inverse * along - sign * floats_row[i]
+        position *= scale
+        nearest = np.rint(position)
+        if not abs(position - nearest) <= 0.5 - margin:
+            certain = False
+        steps[i] = nearest + 0.0
+    return certain
+
+
+def release_rows(
+    values: Array,
+    prepared: PreparedRows,
+    norm: float,
+    event: Event,
+    source: Source | None = None,
+) -> Release[Steps]:
+    """Release one row of steps for each row of values.
+
+    Parameters
+    ----------
+    values : array of shape (n, d)
+        One value for each person, of norm at most ``norm``.
+    prepared : PreparedRows
+        As many rows of noise, used for nothing else.
+    norm : float
+        The bound on the norm of any value; public.
+    event : Event
+        What one person's row costs, replacing that person's record by any other.
+    source : Source, optional
+        The source the rows were prepared from, which is the default.
+
+    Returns
+    -------
+    Release
+        Whole numbers of shape (n, d), with the event.
+
+    Notes
+    -----
+    **Guarantee**. The law of the steps is exactly that of real arithmetic. Values above the norm
+    (by more than 1e-12, relative), values that are not finite, and rows that do not fit are
+    refused before anything is released.
+
+    **Assumes** that the event is what the rows were prepared for, and that no row is used twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.noise import prepare_gaussian, release_rows, secure_source
+    >>> from tacit.privacy import Gaussian, Relation
+    >>> rows = prepare_gaussian(4, 3, noise_std=2.0, source=secure_source())
+    >>> release = release_rows(np.zeros((4, 3)), rows, 1.0, Gaussian(1.0, Relation.REPLACE))
+    >>> release.value.shape, release.value.dtype
+    ((4, 3), dtype('int64'))
+    """
+    bound = _check.positive("norm", norm, remedy="pass the bound to which values are clipped.")
+    table = check_values(values, prepared.floats.shape, bound)
+    if bound * prepared.scale > _MOST_STEPS:
+        raise ValueError(
+            f"norm {bound!r} is more than 2^52 steps of {1.0 / prepared.scale!r}; add more noise "
+            "or clip to a smaller norm."
+        )
+    if source is not None and source is not prepared.source:
+        raise ValueError(
+            "source is not the source the rows were prepared from, so it does not say whether "
+            "they are secret; leave it out."
+        )
+    return emit(
+        "rows",
+        Bounded(table, 2.0 * bound, Norm.L2, Relation.REPLACE),
+        event,
+        prepared.source,
+        lambda _: apply_rows(table, prepared, bound),
+    )
+
+
+def check_values(values: Array, shape: tuple[int, ...], norm: float) -> Array:
+    """Return the values as they are if they fit the rows and the norm."""
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64:
+        kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
+        raise TypeError(
+            f"values must be a float64 array, got {kind}; convert them before clipping them."
+        )
+    if values.shape != shape:
+        raise ValueError(
+            f"values have shape {values.shape}, the prepared rows {shape}; prepare one row for "
+            "each value."
+        )
+    largest = np.max(np.abs(values), axis=1, initial=0.0)
+    if not np.all(np.isfinite(largest)):
+        raise ValueError("values hold NaN or infinity, which has no direction; drop them first.")
+    safe = np.where(largest > 0.0, largest, 1.0)
+    lengths = largest * np.sqrt(np.sum((values / safe[:, None]) ** 2, axis=1))
+    longest = float(np.max(lengths, initial=0.0))
+    if longest > norm * (1.0 + _NORM_SLACK):
+        raise ValueError(
+            f"values reach norm {longest!r}, above norm={norm!r}; clip each of them to the norm."
+        )
+    return values
+
+
+def apply_rows(values: Array, prepared: PreparedRows, norm: float) -> Steps:
+    """Return the steps of every row: floats for all, exact arithmetic where they do not suffice."""
+    floats, margins, scale = prepared.floats, prepared.margins, prepared.scale
+    if type(prepared).kernel is add_row:
+        steps, certain = _add_rows(values, floats, margins, scale)
+    else:
+        steps, certain = _reflect_rows(values, floats, prepared.coins, margins, scale, norm)
+    for i in np.flatnonzero(~certain):
+        steps[i] = prepared.exactly(int(i), values[i], norm)
+    return steps
+
+
+def _add_rows(
+    values: Array, floats: Array, margins: Array, scale: float
+) -> tuple[Steps, npt.NDArray[np.bool_]]:
+    """Do what `add_row` does, for all rows at once."""
+    scaled = values * scale
+    whole = np.rint(scaled)
+    position = (scaled - whole) + floats
+    return _rounded(position, margins, whole)
+
+
+def _reflect_rows(
+    values: Array, floats: Array, coins: Array, margins: Array, scale: float, norm: float
+) -> tuple[Steps, npt.NDArray[np.bool_]]:
+    """Do what `reflect_row` does, for all rows at once."""
+    position, sure = turned_rows(values, floats, coins, scale, norm)
+    steps, certain = _rounded(position, margins + turning_margin(values.shape[1], scale), 0.0)
+    return steps, certain & sure
+
+
+def turned_rows(
+    values: Array, floats: Array, coins: Array, scale: float, norm: float
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Return scale * V for every row, and whether its coin is sure; formulas: `reflect_row`."""
+    largest = np.max(np.abs(values), axis=1)
+    is_zero = largest == 0.0
+    u = values / np.where(is_zero, 1.0, largest)[:, None]
+    u[is_zero, 0] = 1.0
+    length = np.sqrt(np.einsum("ij,ij->i", u, u))
+    gap = coins - (0.5 + 0.5 * np.minimum(1.0, largest * length / norm))
+    u /= np.where(gap > 0.0, -length, length)[:, None]
+    # the sign of u_1 before any underflow
+    head = np.where(is_zero, 1.0, values[:, 0]) * np.where(gap > 0.0, -1.0, 1.0)
+    across = np.einsum("ij,ij->i", u[:, 1:], floats[:, 1:])
+    sign = np.where(head >= 0.0, 1.0, -1.0)
+    along = floats[:, 0] + sign * across / (1.0 + np.abs(u[:, 0]))
+    position: Array = u * along[:, None]
+    position -= sign[:, None] * floats
+    position[:, 0] = u[:, 0] * floats[:, 0] + across
+    position *= scale
+    return position, np.abs(gap) > _COIN_MARGIN + values.shape[1] * 2.0**-53
+
+
+def turning_margin(d: int, scale: float) -> float:
+    """Return by how much `turned_rows` may err beyond `reflect_row`: sums of d terms, any order."""
+    return 3.0 * d * 2.0**-53 * scale
+
+
+def _rounded(
+    position: Array, margins: Array, whole: Array | float
+) -> tuple[Steps, npt.NDArray[np.bool_]]:
+    nearest = np.rint(position)
+    position -= nearest
+    np.abs(position, out=position)
+    certain = np.all(position <= 0.5 - margins[:, None], axis=1)
+    return (whole + nearest).astype(np.int64), certain
