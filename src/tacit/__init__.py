@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tacit import datasets as datasets
     from tacit import erm as erm
     from tacit import linear_model as linear_model
+    from tacit import local as local
     from tacit import location as location
     from tacit import noise as noise
     from tacit import privacy as privacy
@@ -25,6 +26,7 @@ _SUBPACKAGES = (
     "datasets",
     "erm",
     "linear_model",
+    "local",
     "location",
     "noise",
     "privacy",

@@ -51,6 +51,8 @@ class Guarantee:
         The delta the release was planned for; statements quote it.
     assumptions
         What was vouched for and could not be checked, one sentence each.
+    notes
+        What else a reader must know to read the promise right, whole sentences.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Guarantee:
     event: Event
     target_delta: float | None = None
     assumptions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
@@ -72,6 +75,7 @@ class Guarantee:
         if self.target_delta is not None:
             _check.delta(self.target_delta)
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        object.__setattr__(self, "notes", tuple(self.notes))
 
     @property
     def relation(self) -> Relation:
@@ -145,6 +149,7 @@ class Guarantee:
                 "relation": self.relation.value,
                 "target_delta": self.target_delta,
                 "assumptions": list(self.assumptions),
+                "notes": list(self.notes),
                 "curve": [
                     {"delta": float(d), "epsilon": float(e) if math.isfinite(e) else None}
                     for d, e in zip(points.delta, points.epsilon, strict=True)
@@ -166,6 +171,7 @@ class Guarantee:
             event_from_dict(record["event"]),
             record["target_delta"],
             tuple(record["assumptions"]),
+            tuple(record.get("notes", ())),
         )
 
 
@@ -199,6 +205,7 @@ def _statement(promise: Guarantee, delta: float) -> str:
         + (f", except with probability at most {delta:g}." if delta > 0 else "."),
         f"Computed by: {promise.route(delta)}.",
     ]
+    parts[1:1] = promise.notes
     if promise.assumptions:
         parts.append("Provided that: " + "; ".join(promise.assumptions) + ".")
     return " ".join(parts)

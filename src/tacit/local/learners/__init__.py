@@ -1,0 +1,18 @@
+"""Learners: pure state machines that see sanitised reports and nothing else."""
+
+from tacit.local.learners.banco import Banco, BancoState, PosterBanco
+from tacit.local.learners.base import Learner
+from tacit.local.learners.gradient_descent import GradientDescent, GradientDescentState
+from tacit.local.learners.saving import learner_from_dict, state_from_bytes, state_to_bytes
+
+__all__ = [
+    "Banco",
+    "BancoState",
+    "GradientDescent",
+    "GradientDescentState",
+    "Learner",
+    "PosterBanco",
+    "learner_from_dict",
+    "state_from_bytes",
+    "state_to_bytes",
+]

@@ -1,0 +1,41 @@
+"""The sanitizer with the least noise."""
+
+from __future__ import annotations
+
+from tacit.local.sanitizers.base import Sanitizer
+from tacit.local.sanitizers.gaussian_noise import GaussianNoise
+from tacit.local.sanitizers.half_sphere import HalfSphere
+from tacit.local.sanitizers.priv_unit import PrivUnit
+from tacit.local.sanitizers.sphere_noise import SphereNoise
+
+
+def least_noise(epsilon: float, delta: float, n_features: int, norm: float = 1.0) -> Sanitizer:
+    """Return the sanitizer of the least root-mean-square norm that costs at most this.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What one report may cost. With delta 0 only pure sanitizers are looked at.
+    n_features : int
+        How many coordinates a gradient has.
+    norm : float
+        The bound to which gradients are clipped.
+
+    Notes
+    -----
+    **Guarantee**: the choice depends on these four numbers alone.
+
+    Examples
+    --------
+    >>> from tacit.local.sanitizers import least_noise
+    >>> least_noise(1.0, 0.0, n_features=50).kind
+    'priv_unit'
+    """
+    candidates: list[Sanitizer] = [
+        PrivUnit(epsilon, n_features, norm),
+        HalfSphere(epsilon, n_features, norm),
+        SphereNoise(epsilon, n_features, norm),
+    ]
+    if delta != 0.0:
+        candidates.append(GaussianNoise(epsilon, delta, n_features, norm))
+    return min(candidates, key=lambda sanitizer: sanitizer.rms_norm)

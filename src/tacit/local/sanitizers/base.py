@@ -1,0 +1,256 @@
+"""What every sanitizer is: it turns one person's gradient into a report that may leave."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.local.tail import Tail as Tail
+from tacit.noise import PreparedRows, Release, Source, release_rows, secure_source
+from tacit.privacy import PureEpsilon, Relation
+from tacit.privacy.events import Event
+
+Array = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+
+# A norm computed in floats may exceed the bound by this much of it; noise is widened to match.
+NORM_TOLERANCE = 1e-12
+NORM_SLACK = 1.0 + 2.0**-38
+# log of the probability with which `is_possible` may refuse a true report: below e^-100.
+LOG_CHANCE_OF_REFUSAL = 100.0
+_MOST_FEATURES = 10**6
+_LEAST_EPSILON = 1e-6
+_KINDS: dict[str, type[Sanitizer]] = {}
+
+
+class Sanitizer(ABC):
+    """A law of reports: an unbiased, private estimate of a gradient of norm at most ``norm``.
+
+    A report is ``spacing * steps`` with whole steps. One report of one person costs ``event``
+    under ``Relation.REPLACE``: any record for any other, against whoever receives the report.
+
+    The meaning of a kind never changes: client and server agree on a sanitizer by `to_dict`.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    epsilon: float
+    delta: float
+    n_features: int
+    norm: float
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
+
+    def __post_init__(self) -> None:
+        """Check what all sanitizers share, and make plain numbers of it."""
+        checked = {
+            "epsilon": positive(
+                "epsilon",
+                self.epsilon,
+                least=_LEAST_EPSILON,
+                remedy="pass what one report may cost, such as epsilon=1.0.",
+            ),
+            "n_features": count("n_features", self.n_features),
+            "norm": positive(
+                "norm",
+                self.norm,
+                least=2.0**-200,
+                most=2.0**200,
+                remedy="pass the bound to which gradients are clipped, such as norm=1.0.",
+            ),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def event(self) -> Event:
+        """What one report costs the person who sends it."""
+        return PureEpsilon(self.epsilon, Relation.REPLACE)
+
+    @property
+    @abstractmethod
+    def rms_norm(self) -> float:
+        """sqrt(E ||report||^2) for the worst gradient, before rounding to the lattice."""
+
+    @property
+    @abstractmethod
+    def tail(self) -> Tail:
+        """What a learner must know of the noise, rounding to the lattice included."""
+
+    @property
+    @abstractmethod
+    def spacing(self) -> float:
+        """What one step is worth."""
+
+    @abstractmethod
+    def prepare(self, n: int, source: Source) -> PreparedRows:
+        """Return ``n`` rows of noise, drawn before the gradients they hide are known."""
+
+    @abstractmethod
+    def _is_plausible(self, steps: Array) -> bool:
+        """Say whether a report of the right length can be a true one."""
+
+    def sanitize(self, gradient: Array, source: Source | None = None) -> Release[Array]:
+        """Return one person's report.
+
+        Parameters
+        ----------
+        gradient : array of shape (n_features,)
+            float64, finite, of Euclidean norm at most ``norm``.
+        source : Source, optional
+            Where the bits come from. By default a new `secure_source`.
+
+        Returns
+        -------
+        Release
+            The report, with ``event`` as its cost.
+
+        Notes
+        -----
+        **Guarantee**: a gradient that is too long, not finite, or of the wrong shape or type is
+        refused before anything is drawn.
+        """
+        row = np.asarray(gradient)
+        if row.ndim != 1:
+            raise ValueError(
+                f"gradient must have shape ({self.n_features},), got {row.shape}; use "
+                "sanitize_batch for the gradients of several people."
+            )
+        release = self._release(self._checked(row[None, :], "gradient"), source)
+        return Release(release.value[0], release.event)
+
+    def sanitize_batch(self, gradients: Array, source: Source | None = None) -> Release[Array]:
+        """Return one report for each row of ``gradients``, each row another person's.
+
+        The event is what each person spends; give nobody two rows.
+        """
+        rows = np.asarray(gradients)
+        if rows.ndim != 2 or not rows.size:
+            raise ValueError(
+                f"gradients must have shape (n, {self.n_features}) with n >= 1, got {rows.shape}; "
+                "pass one row for each person."
+            )
+        return self._release(self._checked(rows, "gradients"), source)
+
+    def _release(self, rows: Array, source: Source | None) -> Release[Array]:
+        if not (source is None or (hasattr(source, "words") and hasattr(source, "is_secure"))):
+            raise TypeError(
+                f"source must be a Source, got {source!r}; leave it out for a secure one."
+            )
+        prepared = self.prepare(len(rows), secure_source() if source is None else source)
+        release = release_rows(rows, prepared, self.norm, self.event)
+        reports: Array = np.multiply(release.value, self.spacing, dtype=np.float64)
+        return Release(reports, release.event)
+
+    def _checked(self, rows: npt.NDArray[Any], name: str) -> Array:
+        if rows.dtype != np.float64:
+            raise TypeError(
+                f"{name} has dtype {rows.dtype}; clip it in float64, so that the norm that was "
+                "checked is the norm that is released."
+            )
+        if rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"{name} has {rows.shape[1]} coordinates, but the sanitizer is for n_features = "
+                f"{self.n_features}; build both from the same model."
+            )
+        # A NaN or an infinity fails the comparison; dividing first excludes overflow.
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows / self.norm, rows / self.norm))
+        wrong = np.flatnonzero(~(lengths <= 1.0 + NORM_TOLERANCE))
+        if wrong.size:
+            raise ValueError(
+                f"{name} must be finite with norm at most {self.norm!r}; row {wrong[0]} has norm "
+                f"{lengths[wrong[0]] * self.norm!r}, which the noise would not hide: clip each "
+                "gradient to the norm first."
+            )
+        return np.ascontiguousarray(rows)
+
+    def is_possible(self, steps: npt.ArrayLike) -> bool:
+        """Say whether whole ``steps`` can be a true report.
+
+        Notes
+        -----
+        **Guarantee**: a true report is refused with probability below e^-100 (below 4e-44), and
+        never by a sanitizer whose reports are bounded.
+        """
+        array = np.asarray(steps)
+        if array.shape != (self.n_features,) or array.dtype.kind not in "iu":
+            return False
+        return self._is_plausible(array.astype(np.float64))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary, with which the other side makes the same sanitizer."""
+        # Every sanitizer is a frozen dataclass; the base is not, so that each orders its fields.
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        fields = {name: getattr(self, name) for name in names}
+        return {"kind": self.kind, "version": self.version, **fields}
+
+
+def sanitizer_from_dict(record: Mapping[str, Any]) -> Sanitizer:
+    """Return the sanitizer that ``to_dict`` described.
+
+    Notes
+    -----
+    **Guarantee**: the sanitizer costs no more than the ``epsilon`` and ``delta`` in the record,
+    whatever else the record says; a record with missing or unknown parameters is refused.
+
+    Examples
+    --------
+    >>> from tacit.local.sanitizers import HalfSphere, sanitizer_from_dict
+    >>> sanitizer = HalfSphere(1.0, n_features=3)
+    >>> sanitizer_from_dict(sanitizer.to_dict()) == sanitizer
+    True
+    """
+    fields = dict(record)
+    kind, version = fields.pop("kind", None), fields.pop("version", None)
+    if not isinstance(kind, str) or kind not in _KINDS or version != _KINDS[kind].version:
+        raise ValueError(
+            f"unknown sanitizer kind {kind!r} version {version!r}: this tacit knows "
+            f"{sorted(_KINDS)}; use one version of tacit on both sides."
+        )
+    names = {field.name for field in dataclasses.fields(_KINDS[kind])}  # type: ignore[arg-type]
+    if set(fields) != names:
+        raise ValueError(
+            f"a {kind!r} sanitizer has the parameters {sorted(names)}, got {sorted(fields)}; pass "
+            "what to_dict returned."
+        )
+    return _KINDS[kind](**fields)
+
+
+def positive(
+    name: str, value: object, *, remedy: str, least: float = 0.0, most: float = math.inf
+) -> float:
+    """Return ``value`` as a float if it is a finite number above zero, from least to most."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(
+            f"{name} must be a real number, got {value!r} ({type(value).__name__}); {remedy}"
+        )
+    number = float(value)
+    if not (0.0 < number < math.inf and least <= number <= most):
+        raise ValueError(
+            f"{name} must be positive and finite, from {least:g} to {most:g}, got {number!r}; "
+            f"{remedy}"
+        )
+    return number
+
+
+def count(name: str, value: object) -> int:
+    """Return ``value`` if it is a whole number of features."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}; pass an int.")
+    number = int(value)
+    if not 1 <= number <= _MOST_FEATURES:
+        raise ValueError(
+            f"{name} must be in [1, {_MOST_FEATURES}], got {number}; pass the length of a gradient."
+        )
+    return number

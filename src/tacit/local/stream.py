@@ -1,0 +1,164 @@
+"""A stream of people, one after the other: each is asked at the current point and answers once.
+
+This is a whole round of clients and server on one machine. The randomness of a batch of people is
+drawn beforehand (it does not depend on them); the loop over people is one plain function, compiled
+by numba where that is installed. Memory does not depend on the number of people.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.local import _compiled
+from tacit.local.learners.base import Learner, Step
+from tacit.local.sanitizers import Sanitizer
+from tacit.local.subgradients import LocalLoss
+from tacit.noise import PreparedRows, Source
+from tacit.noise import tape as tapes
+
+Array = npt.NDArray[np.float64]
+
+# People whose noise is drawn at once.
+_BATCH_NUMBERS = 1 << 18
+# Compiling takes seconds, and pays from about this many coordinates on.
+_WORTH_COMPILING = 2_000_000
+
+
+def learn(
+    learner: Learner,
+    state: Any,
+    rows: Array,
+    labels: Array,
+    loss: LocalLoss,
+    sanitizer: Sanitizer,
+    source: Source,
+    *,
+    compile_it: bool | None = None,
+) -> Any:
+    """Return the learner's state after every row, another person each, has answered once.
+
+    Rows are already clipped, so that subgradients have norm at most ``sanitizer.norm``; they are
+    clipped to it again. By default the loop is compiled if these rows alone are worth it.
+    """
+    n, d = rows.shape
+    if tapes.current() is not None:
+        return _learn_on_tape(learner, state, rows, labels, loss, sanitizer, source)
+    if compile_it is None:
+        compile_it = worth_compiling(n, d)
+    batch = max(1, _BATCH_NUMBERS // d)
+    for start in range(0, n, batch):
+        people = slice(start, min(start + batch, n))
+        state = learn_prepared(
+            learner.step,
+            learner.settings,
+            state,
+            rows[people],
+            labels[people],
+            loss,
+            sanitizer.prepare(people.stop - start, source),
+            sanitizer.norm,
+            sanitizer.spacing,
+            compile_it=compile_it,
+        )
+    return state
+
+
+def learn_prepared(
+    step: Step,
+    settings: Any,
+    state: Any,
+    rows: Array,
+    labels: Array,
+    loss: LocalLoss,
+    prepared: PreparedRows,
+    norm: float,
+    spacing: float,
+    *,
+    compile_it: bool,
+) -> Any:
+    """Do what `learn` does with noise already drawn, a row of it for each person."""
+    pull, width = type(loss).pull, float(loss.width)
+    loop = _loop(pull, type(prepared).kernel, step, compile_it)
+    people = np.ascontiguousarray(rows)
+    noise = prepared.floats, prepared.coins, prepared.margins, prepared.scale
+    done = 0
+    while done < len(people):
+        state, done = loop(state, done, people, labels, width, *noise, norm, spacing, settings)
+        if done < len(people):
+            # Floats could not decide this person's report: decide it exactly, and go on.
+            value = _clipped_pull(loss, state, people[done], labels[done], norm)
+            steps = prepared.exactly(done, value, norm)
+            state = step(state, steps.astype(np.float64) * spacing, settings)
+            done += 1
+    return state
+
+
+def worth_compiling(n_people: int, n_features: int) -> bool:
+    """Return whether a stream of this size gains from numba, if that is installed."""
+    return _compiled.IS_AVAILABLE and n_people * n_features >= _WORTH_COMPILING
+
+
+def _learn_on_tape(
+    learner: Learner,
+    state: Any,
+    rows: Array,
+    labels: Array,
+    loss: LocalLoss,
+    sanitizer: Sanitizer,
+    source: Source,
+) -> Any:
+    """Do the same through one recorded release for each person, for audits."""
+    for row, label in zip(rows, labels, strict=True):
+        pull = _clipped_pull(loss, state, row, label, sanitizer.norm)
+        report = sanitizer.sanitize(pull, source).value
+        state = learner.step(state, report, learner.settings)
+    return state
+
+
+def _clipped_pull(loss: LocalLoss, state: Any, row: Array, label: float, norm: float) -> Array:
+    pull: Array = type(loss).pull(state.point, row, float(label), float(loss.width))
+    length = math.sqrt(np.dot(pull, pull))
+    return pull * (norm / length) if length > norm else pull
+
+
+@cache
+def _loop(pull: Any, kernel: Any, step: Any, compile_it: bool) -> Any:
+    """Return the loop over people for one loss, one kind of noise and one learner."""
+    if compile_it:
+        from numba import njit
+
+        pull, kernel, step = njit(pull), njit(kernel), njit(step)
+
+    def loop(
+        state: Any,
+        first: int,
+        rows: Array,
+        labels: Array,
+        width: float,
+        floats: Array,
+        coins: Array,
+        margins: Array,
+        scale: float,
+        norm: float,
+        spacing: float,
+        settings: Any,
+    ) -> tuple[Any, int]:
+        """Return the state, and the first person whose report floats could not decide."""
+        n, d = rows.shape
+        steps = np.empty(d)
+        for i in range(first, n):
+            value = pull(state.point, rows[i], labels[i], width)
+            length = math.sqrt(np.dot(value, value))
+            if length > norm:
+                value = value * (norm / length)
+            if not kernel(value, floats[i], coins[i], margins[i], scale, norm, steps):
+                return state, i
+            state = step(state, steps * spacing, settings)
+        return state, n
+
+    return njit(loop) if compile_it else loop

@@ -1,0 +1,224 @@
+"""What one person computes at home: the negative subgradient of a loss at the server's point.
+
+Each loss is a small frozen class with a plain function that can be compiled. Records arrive
+clipped, so that the norm of the answer is at most ``norm`` whatever the point is.
+"""
+
+# Every pull has the same signature, so that one loop can run any of them.
+# ruff: noqa: ARG001
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.local import _check
+from tacit.local._compiled import compilable
+
+Array = npt.NDArray[np.float64]
+
+Pull = Callable[[Array, Array, float, float], Array]
+
+
+class LocalLoss(Protocol):
+    """A loss whose subgradients have a known bound.
+
+    ``pull(point, features, label, width)`` returns the negative subgradient; ``width`` is the
+    loss's own parameter, 0 where it has none.
+    """
+
+    kind: ClassVar[str]
+    pull: ClassVar[Any]
+
+    @property
+    def width(self) -> float:
+        """The loss's own parameter, passed to ``pull``."""
+
+    def norm(self, n_features: int, row_norm: float) -> float:
+        """Return the largest norm of a subgradient, for records of norm at most ``row_norm``."""
+
+
+@compilable
+def logistic_pull(point: Array, features: Array, label: float, width: float) -> Array:
+    """Return y sigmoid(-y s) x."""
+    margin = label * np.dot(point, features)
+    # exp overflows only where the answer is 0 anyway
+    weight = 1.0 / (1.0 + math.exp(min(margin, 700.0)))
+    return (label * weight) * features
+
+
+@compilable
+def hinge_pull(point: Array, features: Array, label: float, width: float) -> Array:
+    """Return y x where the margin is below 1, else 0."""
+    margin = label * np.dot(point, features)
+    return (label if margin < 1.0 else 0.0) * features
+
+
+@compilable
+def absolute_pull(point: Array, features: Array, label: float, width: float) -> Array:
+    """Return sign(y - s) x."""
+    pull: Array = np.sign(label - np.dot(point, features)) * features
+    return pull
+
+
+@compilable
+def huber_pull(point: Array, features: Array, label: float, width: float) -> Array:
+    """Return clip((y - s) / width, -1, 1) x."""
+    residual = (label - np.dot(point, features)) / width
+    pull: Array = min(max(residual, -1.0), 1.0) * features
+    return pull
+
+
+@compilable
+def distance_pull(point: Array, features: Array, label: float, width: float) -> Array:
+    """Return (x - w) / ||x - w||, 0 at the record itself."""
+    away = features - point
+    largest = np.max(np.abs(away))
+    if largest == 0.0:
+        return away
+    # Squares of tiny numbers lose their digits, and the answer would be longer than 1.
+    away = away / largest
+    pull: Array = away / math.sqrt(np.dot(away, away))
+    return pull
+
+
+@compilable
+def sign_pull(point: Array, features: Array, label: float, width: float) -> Array:
+    """Return the sign of every coordinate of x - w."""
+    pull: Array = np.sign(features - point)
+    return pull
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """log(1 + exp(-y <w, x>)), y = -1 or 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import Logistic
+    >>> Logistic.pull(np.zeros(1), np.array([0.5]), 1.0, 0.0)
+    array([0.25])
+    """
+
+    kind: ClassVar[str] = "logistic"
+    pull: ClassVar[Any] = staticmethod(logistic_pull)
+    width: ClassVar[float] = 0.0
+
+    def norm(self, n_features: int, row_norm: float) -> float:
+        """Return row_norm: the derivative in the score is below 1."""
+        return row_norm
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """max(0, 1 - y <w, x>), y = -1 or 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import Hinge
+    >>> Hinge.pull(np.zeros(1), np.array([0.5]), -1.0, 0.0)
+    array([-0.5])
+    """
+
+    kind: ClassVar[str] = "hinge"
+    pull: ClassVar[Any] = staticmethod(hinge_pull)
+    width: ClassVar[float] = 0.0
+
+    def norm(self, n_features: int, row_norm: float) -> float:
+        """Return row_norm: the derivative in the score is at most 1."""
+        return row_norm
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """|y - <w, x>|, whose minimiser is the conditional median.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import Absolute
+    >>> Absolute.pull(np.zeros(1), np.array([0.5]), 3.0, 0.0)
+    array([0.5])
+    """
+
+    kind: ClassVar[str] = "absolute"
+    pull: ClassVar[Any] = staticmethod(absolute_pull)
+    width: ClassVar[float] = 0.0
+
+    def norm(self, n_features: int, row_norm: float) -> float:
+        """Return row_norm: the derivative in the score is at most 1."""
+        return row_norm
+
+
+@dataclass(frozen=True)
+class Huber:
+    """Huber's loss over its width: quadratic within ``width`` of 0, absolute beyond.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import Huber
+    >>> Huber(width=2.0).pull(np.zeros(1), np.array([0.5]), 1.0, 2.0)
+    array([0.25])
+    """
+
+    kind: ClassVar[str] = "huber"
+    pull: ClassVar[Any] = staticmethod(huber_pull)
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check.positive("width", self.width)
+
+    def norm(self, n_features: int, row_norm: float) -> float:
+        """Return row_norm: the derivative in the score is at most 1."""
+        return row_norm
+
+
+@dataclass(frozen=True)
+class Distance:
+    """||w - x||, whose minimiser is the geometric median.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import Distance
+    >>> Distance.pull(np.zeros(2), np.array([3.0, 4.0]), 0.0, 0.0)
+    array([0.6, 0.8])
+    """
+
+    kind: ClassVar[str] = "distance"
+    pull: ClassVar[Any] = staticmethod(distance_pull)
+    width: ClassVar[float] = 0.0
+
+    def norm(self, n_features: int, row_norm: float) -> float:
+        """Return 1, whatever the records are."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class SumOfDistances:
+    """sum_j |w_j - x_j|, whose minimiser is the median of every column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import SumOfDistances
+    >>> SumOfDistances.pull(np.zeros(2), np.array([3.0, -4.0]), 0.0, 0.0)
+    array([ 1., -1.])
+    """
+
+    kind: ClassVar[str] = "sum_of_distances"
+    pull: ClassVar[Any] = staticmethod(sign_pull)
+    width: ClassVar[float] = 0.0
+
+    def norm(self, n_features: int, row_norm: float) -> float:
+        """Return sqrt(d): every coordinate is -1, 0 or 1."""
+        return math.sqrt(n_features)
