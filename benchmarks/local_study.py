@@ -200,7 +200,7 @@ def race(
 
 
 def contenders(sanitizer: Sanitizer, n_people: int) -> dict[str, Learner]:
-    """Return BANCO, the poster's, gradient descent at 13 rates, and at three rates of no thought."""
+    """Return BANCO, the poster's, 13 rates, and three rates of no thought."""
     rates: dict[str, Learner] = {
         f"rate {rate:.3g}": GradientDescent(float(rate), decay=0.0) for rate in RATES
     }

@@ -19,11 +19,19 @@ from tacit.linear_model import (
     QuantileRegressor,
     Ridge,
 )
+from tacit.local import (
+    LocalGeometricMedian,
+    LocalLinearSVC,
+    LocalLogisticRegression,
+    LocalMedian,
+    LocalRegressor,
+)
 from tacit.location import GeometricMedian, Mean, Median
 
 LARGE: dict[str, Any] = {"epsilon": 300.0, "delta": 1e-3, "random_state": 0}
 CLASSIFIER = {**LARGE, "classes": "infer", "row_norm": 20.0}
 REGRESSOR = {**LARGE, "label_range": "infer", "row_norm": 20.0}
+LOCAL: dict[str, Any] = {"epsilon": 300.0, "random_state": 0, "row_norm": 4.0}
 
 ESTIMATORS = [
     LogisticRegression(**CLASSIFIER),
@@ -36,6 +44,11 @@ ESTIMATORS = [
     Mean(**LARGE, row_norm=20.0),
     Median(**LARGE, bounds=(-20.0, 20.0)),
     GeometricMedian(**LARGE, row_norm=20.0),
+    LocalLogisticRegression(**LOCAL, classes="infer"),
+    LocalLinearSVC(**LOCAL, classes="infer"),
+    LocalRegressor(**LOCAL),
+    LocalMedian(**LOCAL),
+    LocalGeometricMedian(**LOCAL),
 ]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -198,3 +199,18 @@ def test_weak_ridges_do_not_overflow() -> None:
     assert 1.0 < promise.epsilon(1e-5) < 20.0
     assert Guarantee(Repeated(LogisticObjective(1.0, 1e-4, 4.0), 2)).epsilon(1e-5) > 1.0
     assert replace_from_add_remove(Guarantee(Gaussian(1e4)), 1e-2).epsilon < 1e-300
+
+
+def test_a_large_factor_is_not_understated() -> None:
+    words = Guarantee(PureEpsilon(800.0)).statement()
+    assert "at most a factor of exp(800.0000)" in words
+    assert "at most a factor of 2.719" in Guarantee(PureEpsilon(1.0)).statement()
+
+
+def test_notes_are_sentences_of_the_statement_and_of_the_certificate() -> None:
+    promise = Guarantee(PureEpsilon(1.0), notes=("The promise is local.",))
+    assert ". The promise is local. In plain words" in promise.statement()
+    assert Guarantee.from_json(promise.to_json()) == promise
+    old = json.loads(promise.to_json())
+    del old["notes"]
+    assert Guarantee.from_json(json.dumps(old)).notes == ()

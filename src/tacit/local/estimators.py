@@ -347,9 +347,10 @@ class LocalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
-        """Declare sparse input."""
+        """Declare sparse input, and that one pass over a few hundred rows is not enough."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.regressor_tags.poor_score = True
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -182,6 +182,11 @@ def _up(value: float, digits: int) -> str:
     return f"{rounded:.{digits}f}"
 
 
+def _factor(epsilon: float) -> str:
+    """Format exp(epsilon), in digits where anybody would read them."""
+    return _up(math.exp(epsilon), 3) if epsilon <= 10.0 else f"exp({_up(epsilon, 4)})"
+
+
 def _statement(promise: Guarantee, delta: float) -> str:
     if promise.voided_by:
         return (
@@ -201,7 +206,7 @@ def _statement(promise: Guarantee, delta: float) -> str:
         f"delta = {delta:g}, with respect to {promise.relation.sentence}.",
         "In plain words: whatever any one record says, and whatever else an observer knows, "
         f"the probability of any outcome changes by at most a factor of "
-        f"{_up(math.exp(min(epsilon, 700.0)), 3)}"
+        f"{_factor(epsilon)}"
         + (f", except with probability at most {delta:g}." if delta > 0 else "."),
         f"Computed by: {promise.route(delta)}.",
     ]

@@ -113,8 +113,8 @@ class Banco:
 
     Notes
     -----
-    **Guarantee** (docs/proofs/banco.md): for ``averaging=0`` and any w, the expected excess loss is,
-    over n people drawn alike,
+    **Guarantee** (docs/proofs/banco.md): for ``averaging=0``, any w and n people drawn alike, the
+    expected excess loss is
 
         1.13 unit sqrt(c / n) + ||w|| max(3 sqrt(c L / n), 4.5 L / (a n)) + 3 ||w|| B / sqrt(n)
         c = variance / 2 + norm^2,   L = log(1 + ||w|| / unit),   a = min(0.6838 / norm, reach)
