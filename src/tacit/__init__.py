@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from tacit import local as local
     from tacit import location as location
     from tacit import noise as noise
+    from tacit import preprocessing as preprocessing
     from tacit import privacy as privacy
     from tacit import records as records
+    from tacit import saving as saving
+    from tacit import table_model as table_model
     from tacit import testing as testing
     from tacit.privacy import Accountant as Accountant
     from tacit.privacy import Budget as Budget
     from tacit.privacy import Guarantee as Guarantee
     from tacit.privacy import Relation as Relation
+    from tacit.saving import load as load
+    from tacit.saving import save as save
+    from tacit.table_model import TableModel as TableModel
 
 __version__ = "0.1.0"
 
@@ -29,21 +35,32 @@ _SUBPACKAGES = (
     "local",
     "location",
     "noise",
+    "preprocessing",
     "privacy",
     "records",
+    "saving",
+    "table_model",
     "testing",
 )
-_FROM_PRIVACY = ("Accountant", "Budget", "Guarantee", "Relation")
+_NAMES = {
+    "Accountant": "privacy",
+    "Budget": "privacy",
+    "Guarantee": "privacy",
+    "Relation": "privacy",
+    "TableModel": "table_model",
+    "load": "saving",
+    "save": "saving",
+}
 
-__all__ = [*_SUBPACKAGES, *_FROM_PRIVACY, "__version__"]
+__all__ = [*_SUBPACKAGES, *_NAMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     # Loaded on first use, so that `import tacit` stays fast.
     if name in _SUBPACKAGES:
         return importlib.import_module(f"tacit.{name}")
-    if name in _FROM_PRIVACY:
-        return getattr(importlib.import_module("tacit.privacy"), name)
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"tacit.{_NAMES[name]}"), name)
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")
 
 

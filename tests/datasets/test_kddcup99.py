@@ -54,4 +54,4 @@ def test_no_text_was_cut(table):
 
 def test_protocol_and_flag_are_complete(table):
     for feature in kddcup99.SCHEMA[:2]:
-        assert np.all(feature.encode(table[feature.column]).sum(axis=1) == 1.0)
+        assert np.all(feature.encode(table[feature.name]).sum(axis=1) == 1.0)

@@ -1,0 +1,37 @@
+"""From raw tables to rows of features, by public facts alone: schemas, encoder, files."""
+
+from tacit.preprocessing.columns import Boolean, Category, Column, Ignored, Intervals, Number
+from tacit.preprocessing.draft import draft_schema
+from tacit.preprocessing.encoder import SchemaEncoder
+from tacit.preprocessing.encoding import encode_file, encode_rows, encode_table
+from tacit.preprocessing.errors import SchemaError, TableError
+from tacit.preprocessing.missing import Fill, Indicator, Missing, Neutral
+from tacit.preprocessing.reading import read_batches, read_table
+from tacit.preprocessing.schema import Schema
+from tacit.preprocessing.targets import ClassTarget, NumberTarget, Target
+
+__all__ = [
+    "Boolean",
+    "Category",
+    "ClassTarget",
+    "Column",
+    "Fill",
+    "Ignored",
+    "Indicator",
+    "Intervals",
+    "Missing",
+    "Neutral",
+    "Number",
+    "NumberTarget",
+    "Schema",
+    "SchemaEncoder",
+    "SchemaError",
+    "TableError",
+    "Target",
+    "draft_schema",
+    "encode_file",
+    "encode_rows",
+    "encode_table",
+    "read_batches",
+    "read_table",
+]

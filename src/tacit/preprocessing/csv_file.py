@@ -1,0 +1,106 @@
+"""A CSV file as a table: bytes by column, nothing inferred from the records."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from tacit.preprocessing.csv_lines import BLOCK, LONGEST_LINE, WholeLines, count_lines
+from tacit.preprocessing.errors import TableError
+from tacit.preprocessing.file_errors import guarded, readable
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file with a header, a record a line."""
+
+    path: Path
+    shown: str
+    delimiter: str
+    zipped: bool
+
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+            raise TableError(
+                f"delimiter must be one ASCII character other than a quotation mark and a line "
+                f"break, got {self.delimiter!r}; pass ',' or ';' or '\\t'."
+            )
+
+    def _open(self) -> IO[bytes]:
+        if self.zipped:
+            return cast(IO[bytes], gzip.open(self.path, "rb"))
+        return self.path.open("rb", buffering=BLOCK)
+
+    def _header(self, stream: IO[bytes]) -> list[str]:
+        """Read the header line, leaving the stream at the first record."""
+        with readable(self.shown, "CSV"):
+            line = b"\n"
+            while line in (b"\n", b"\r\n", b"\xef\xbb\xbf\n", b"\xef\xbb\xbf\r\n"):
+                line = stream.readline(LONGEST_LINE)
+        try:
+            text = line.decode("utf-8-sig").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise TableError(
+                f"{self.shown}: the header is not text in UTF-8; save the table as UTF-8."
+            ) from None
+        if len(line) >= LONGEST_LINE or "\r" in text or "\x00" in text or not text.strip():
+            raise TableError(
+                f"{self.shown}: the first line is no header of a CSV; it must name the columns, "
+                "and lines must end in a line feed."
+            )
+        try:
+            names = next(csv.reader([text], delimiter=self.delimiter, strict=True))
+        except (csv.Error, StopIteration):
+            raise TableError(
+                f"{self.shown}: the first line is no header of a CSV; mind its quotation marks."
+            ) from None
+        return [name.strip() for name in names]
+
+    def names(self) -> list[str]:
+        """Return the names in the header, without outer blanks."""
+        with self._open() as stream:
+            return self._header(stream)
+
+    def count(self) -> int:
+        """Return the number of lines."""
+        with readable(self.shown, "CSV"), self._open() as stream:
+            return count_lines(stream)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield records with as many fields as the header."""
+        with self._open() as stream:
+            header = self._header(stream)
+            lines = io.BufferedReader(WholeLines(stream, self.delimiter), BLOCK)
+            with readable(self.shown, "CSV"):
+                empty = not lines.peek(1)
+            if not empty:
+                yield from guarded(self._parsed(lines, header, names), self.shown, "CSV")
+
+    def _parsed(self, lines: IO[bytes], header: list[str], names: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        # By number, not by name: whatever the header holds, the columns are where it says.
+        numbers = [str(header.index(name)) for name in names]
+        reader = arrow_csv.open_csv(
+            lines,
+            read_options=arrow_csv.ReadOptions(
+                column_names=list(map(str, range(len(header)))),
+                block_size=2 * LONGEST_LINE,
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self.delimiter, invalid_row_handler=lambda _: "skip"
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(numbers, pa.binary()),
+                include_columns=numbers,
+                strings_can_be_null=False,
+            ),
+        )
+        for batch in reader:
+            yield batch.rename_columns(list(names))

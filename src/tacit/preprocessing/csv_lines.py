@@ -1,0 +1,144 @@
+r"""CSV whose every line is read on its own, so that no record can change how another is read.
+
+A quotation mark that is opened and not closed makes a CSV reader take the lines after it, all
+of them perhaps, as one value; a bare carriage return makes two records of one line. Here a line
+that is not complete in itself is left out before the reader sees it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import IO
+
+# Small blocks keep what is in memory small; a line longer than a block is no record.
+BLOCK = 2**18
+LONGEST_LINE = BLOCK
+_SUBSTITUTE = "\x1a"
+
+
+def whole_lines(delimiter: str) -> re.Pattern[bytes]:
+    r"""Return the pattern of a line that is complete in itself, without its line break.
+
+        line = field (delimiter field)*
+        field = '"' (not a quote | '""')* '"' blanks
+              | nothing, or text that does not start with a quote
+
+    Examples
+    --------
+    >>> from tacit.preprocessing.csv_lines import whole_lines
+    >>> complete = whole_lines(",")
+    >>> [bool(complete.fullmatch(line)) for line in (b'1,"a, b"', b'5" pipe,x', b'1,"a')]
+    [True, True, False]
+    """
+    mark = re.escape(delimiter.encode("ascii"))
+    blanks = rb"" if delimiter == "\t" else rb"\t"
+    field = (
+        rb'(?:"(?:[^"\r\n]|"")*+"[ ' + blanks + rb"]*+"
+        rb"|(?:[^\"\r\n" + mark + rb"][^\r\n" + mark + rb"]*+)?)"
+    )
+    return re.compile(field + rb"(?:" + mark + field + rb")*+")
+
+
+class WholeLines(io.RawIOBase):
+    r"""A stream of the lines of another that are complete in themselves.
+
+    Left out are lines that open a quotation mark and do not close it, lines with a carriage
+    return inside, and lines longer than 256 KiB. Bytes that are not UTF-8 become the control
+    character SUBSTITUTE.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.preprocessing.csv_lines import WholeLines
+    >>> WholeLines(io.BytesIO(b'1,"a"\n2,"b\n3,c\n'), ",").read()
+    b'1,"a"\n3,c\n'
+    """
+
+    def __init__(self, stream: IO[bytes], delimiter: str) -> None:
+        super().__init__()
+        self._complete = whole_lines(delimiter)
+        self._blocks = self._clean_blocks(stream)
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer with some of the next block."""
+        while not self._left:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._left = memoryview(block)
+        n = min(len(buffer), len(self._left))
+        buffer[:n] = self._left[:n]
+        self._left = self._left[n:]
+        return n
+
+    def _clean_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
+        for block in map(_utf8, blocks_of_lines(stream)):
+            tidy = b'"' not in block and block.count(b"\r") == block.count(b"\r\n")
+            yield block if tidy else b"".join(self._clean(block))
+
+    def _clean(self, block: bytes) -> Iterator[bytes]:
+        for line in block.split(b"\n"):
+            text = line.removesuffix(b"\r")
+            if text and self._complete.fullmatch(text):
+                yield text + b"\n"
+
+
+def _utf8(block: bytes) -> bytes:
+    """Return lines with a substitute for what is not UTF-8 in them, and no longer than they are."""
+    # Not left to the reader, which fails on all lines where it would quote a bad one.
+    if block.isascii():
+        return block
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError:
+        text = block.decode("utf-8", errors="replace")
+        return text.replace("\ufffd", _SUBSTITUTE).encode("utf-8")
+    return block
+
+
+def blocks_of_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    r"""Yield the lines of a stream, about 256 KiB at a time, without those longer than that.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.preprocessing.csv_lines import blocks_of_lines
+    >>> list(blocks_of_lines(io.BytesIO(b"1,2\n3,4")))
+    [b'1,2\n3,4']
+    """
+    while block := stream.read(BLOCK):
+        if not block.endswith(b"\n"):
+            start = block.rfind(b"\n") + 1
+            rest = stream.readline(LONGEST_LINE)
+            if len(block) - start + len(rest) <= LONGEST_LINE:
+                block += rest
+            else:
+                while rest and not rest.endswith(b"\n"):
+                    rest = stream.readline(LONGEST_LINE)
+                block = block[:start]
+        if block:
+            yield block
+
+
+def count_lines(stream: IO[bytes]) -> int:
+    r"""Return the number of lines, the last one with or without a line break.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.preprocessing.csv_lines import count_lines
+    >>> count_lines(io.BytesIO(b"1,2\n3,4"))
+    2
+    """
+    lines, last = 0, b"\n"
+    while block := stream.read(BLOCK):
+        lines += block.count(b"\n")
+        last = block[-1:]
+    return lines + (last != b"\n")

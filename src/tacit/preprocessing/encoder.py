@@ -1,0 +1,117 @@
+"""A scikit-learn transformer that learns nothing from data."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from tacit.preprocessing.encoding import encode_rows
+from tacit.preprocessing.errors import SchemaError
+from tacit.preprocessing.schema import Schema
+from tacit.preprocessing.tables import chunks
+
+
+class SchemaEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns a table into features by its public schema.
+
+    Numbers are clipped to their declared range and mapped to [0, 1]; a category has a feature for
+    each declared value, and a value that is not declared gives zeros; missing values are treated
+    as declared.
+
+    Parameters
+    ----------
+    schema : Schema
+        What is public about the table.
+    dtype : data type, default=numpy.float64
+        The type of the features.
+
+    Attributes
+    ----------
+    row_norm_ : float
+        The largest possible norm of a row, for an estimator's ``row_norm``.
+    n_features_in_, feature_names_in_
+        The columns that are read.
+
+    Notes
+    -----
+    **Guarantee**
+
+    1. Nothing is read in `fit`, which needs no data.
+    2. A row depends on its own record and on the schema, on nothing else.
+    3. No row is longer than ``row_norm_``, and some record has a row of that length.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tacit.preprocessing import Category, Number, Schema, SchemaEncoder
+    >>> schema = Schema((Number("age", 0, 100), Category("sex", ("Female", "Male"))))
+    >>> encoder = SchemaEncoder(schema).fit()
+    >>> encoder.transform(pd.DataFrame({"age": [30, 130], "sex": ["Male", "?"]}))
+    array([[0.3, 0. , 1. ],
+           [1. , 0. , 0. ]])
+    >>> round(encoder.row_norm_, 3)
+    1.414
+    """
+
+    def __init__(self, schema: Schema, dtype: npt.DTypeLike = np.float64) -> None:
+        self.schema = schema
+        self.dtype = dtype
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that there is nothing to fit."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Check the schema; neither ``X`` nor ``y`` is looked at."""
+        columns = self._columns()
+        self.row_norm_ = self.schema.row_norm
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.array([column.name for column in columns], dtype=object)
+        return self
+
+    def _columns(self) -> tuple[Any, ...]:
+        if not isinstance(self.schema, Schema):
+            raise TypeError(
+                f"schema must be a Schema, got {type(self.schema).__name__}; pass "
+                "Schema.from_file('schema.toml')."
+            )
+        if not self.schema.encoded:
+            raise SchemaError("every column of the schema is ignored; declare one that is not.")
+        return self.schema.encoded
+
+    def transform(self, X: Any) -> npt.NDArray[Any]:
+        """Return the features of every record.
+
+        Parameters
+        ----------
+        X
+            A pandas or polars frame, a pyarrow Table or RecordBatch, a dictionary of columns, or
+            a NumPy array with named fields. Columns that the schema does not declare are not read.
+        """
+        return encode_rows(X, self._columns(), self.dtype)
+
+    def encode_target(self, X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return the labels of the records that have one, and which records those are.
+
+        A record whose label the schema does not declare does not count, as in the estimators:
+        an error, or a count of such records, would tell of them.
+        """
+        target = self.schema.target
+        if target is None:
+            raise SchemaError("the schema has no target; declare one, or pass labels yourself.")
+        parts = [target.encode(chunk[target.name]) for _, chunk in chunks(X, [target.name])]
+        labels = [target.labels[:0], *(labels for labels, _ in parts)]
+        kept = [np.zeros(0, dtype=bool), *(kept for _, kept in parts)]
+        return np.concatenate(labels), np.concatenate(kept)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the names of the features."""
+        return np.array(self.schema.feature_names, dtype=object)

@@ -1,0 +1,111 @@
+"""What is predicted: one of several classes, or a number in a range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.preprocessing import _check
+from tacit.preprocessing.errors import SchemaError
+from tacit.preprocessing.values import Values
+
+Labels = npt.NDArray[Any]
+Kept = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """One of several classes. A record of none of them does not count.
+
+    Parameters
+    ----------
+    name
+        The column's name in the table.
+    classes
+        The public classes: all text, all whole numbers, or False and True. They are compared as
+        text without outer blanks, and labels have their type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.preprocessing import ClassTarget
+    >>> from tacit.preprocessing.values import ArrayValues
+    >>> target = ClassTarget("income", ("<=50K", ">50K"))
+    >>> target.encode(ArrayValues(np.array([">50K", "?", " <=50K"])))
+    (array(['>50K', '<=50K'], dtype='<U5'), array([ True, False,  True]))
+    """
+
+    kind: ClassVar[str] = "target"
+    name: str
+    classes: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        where = _check.named(self.name)
+        words = _check.words(where, "classes", self.classes)
+        if len(words) < 2:
+            raise SchemaError(f"{where}: classes must be at least two, got {words!r}.")
+        if {type(label) for label in self.classes} not in ({str}, {int}, {bool}):
+            raise SchemaError(
+                f"{where}: classes must be all text, all whole numbers or false and true, got "
+                f"{_check.shown(self.classes)}; put quotation marks around each."
+            )
+        object.__setattr__(self, "classes", tuple(self.classes))
+        try:
+            in_64_bits = self.labels.dtype.kind in "Uib"
+        except OverflowError:
+            in_64_bits = False
+        if not in_64_bits:
+            raise SchemaError(f"{where}: classes are too large for whole numbers; quote them.")
+
+    @property
+    def labels(self) -> Labels:
+        """The classes as an array."""
+        return np.array(self.classes)
+
+    def encode(self, values: Values) -> tuple[Labels, Kept]:
+        """Return the labels of the records that have one, and which those are."""
+        words = _check.words("", "classes", self.classes)
+        codes = values.codes({word: place for place, word in enumerate(words)})
+        kept = codes >= 0
+        return self.labels[codes[kept]], kept
+
+
+@dataclass(frozen=True)
+class NumberTarget:
+    """A number, clipped to [lower, upper]. A record without one does not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.preprocessing import NumberTarget
+    >>> from tacit.preprocessing.values import ArrayValues
+    >>> NumberTarget("visits", 0, 20).encode(ArrayValues(np.array([3.0, np.nan, 77.0])))
+    (array([ 3., 20.]), array([ True, False,  True]))
+    """
+
+    kind: ClassVar[str] = "target"
+    name: str
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        lower, upper = _check.interval(_check.named(self.name), self.lower, self.upper)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @property
+    def labels(self) -> Labels:
+        """No labels: the type of the numbers."""
+        return np.empty(0)
+
+    def encode(self, values: Values) -> tuple[Labels, Kept]:
+        """Return the numbers of the records that have one, and which those are."""
+        numbers = values.numbers()
+        kept = ~np.isnan(numbers)
+        return np.clip(numbers[kept], self.lower, self.upper), kept
+
+
+Target = ClassTarget | NumberTarget

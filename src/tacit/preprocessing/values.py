@@ -1,0 +1,75 @@
+"""A column of raw values, as numbers or as places among declared words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.preprocessing.words import code_of, number_of
+
+Numbers = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+
+class Values(Protocol):
+    """A column that can be asked for numbers or for codes, one per record."""
+
+    def __len__(self) -> int: ...
+
+    def numbers(self) -> Numbers:
+        """Return finite numbers, and NaN where there is none."""
+
+    def codes(self, place: Mapping[str, int]) -> Codes:
+        """Return the place of each value among declared words, or UNKNOWN, or MISSING."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayValues:
+    """The values of a NumPy array: numbers, text or objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.preprocessing.values import ArrayValues
+    >>> ArrayValues(np.array(["3", "x"])).numbers()
+    array([ 3., nan])
+    >>> ArrayValues(np.array(["b", "x", "?"])).codes({"a": 0, "b": 1})
+    array([ 1, -1, -2])
+    """
+
+    array: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def numbers(self) -> Numbers:
+        """Convert numbers and parse text."""
+        if self.array.dtype.kind in "biuf":
+            numbers = self.array.astype(np.float64)
+            numbers[~np.isfinite(numbers)] = np.nan
+            return numbers
+        return np.array(_each(number_of, self.array.tolist()), dtype=np.float64)
+
+    def codes(self, place: Mapping[str, int]) -> Codes:
+        """Look every value up."""
+        found = _each(lambda value: code_of(value, place), self.array.tolist())
+        return np.array(found, dtype=np.int64)
+
+
+def _each(read: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    """Return what ``read`` makes of each value, asking it once for each different text."""
+    # Only texts are remembered: 1, 1.0 and True are one key but not one word.
+    known: dict[str, Any] = {}
+    results = []
+    for value in values:
+        if type(value) is not str:
+            results.append(read(value))
+            continue
+        if value not in known:
+            known[value] = read(value)
+        results.append(known[value])
+    return results

@@ -1,0 +1,98 @@
+"""One value of a table as text or as a number: what every way of reading agrees on."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+# Texts that say there is no value, unless a schema declares one of them as a value.
+MISSING_WORDS = frozenset(
+    ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "<NA>"]
+)
+
+# The codes of a value that is no declared word.
+UNKNOWN = -1
+MISSING = -2
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BLANKS = " \t\n\r\f\v"
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value's text without outer blanks; None for a missing or unreadable one.
+
+    Whole numbers have no decimal point, whatever type they are stored in, so that a column of
+    codes reads the same whether or not one of its values is missing.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing.words import text_of
+    >>> text_of(" Private"), text_of(3.0), text_of(True), text_of(float("nan"))
+    ('Private', '3', 'true', None)
+    """
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8").strip()
+        except UnicodeDecodeError:
+            return None
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real | Decimal):
+        number = number_of(value)
+        if not math.isfinite(number):
+            return None
+        return str(int(number)) if number.is_integer() else repr(number)
+    return None
+
+
+def code_of(value: Any, place: Mapping[str, int]) -> int:
+    """Return a value's place among declared words, or UNKNOWN, or MISSING.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing.words import code_of
+    >>> [code_of(value, {"a": 0, "NA": 1}) for value in ("a", "NA", "b", "?", None)]
+    [0, 1, -1, -2, -2]
+    """
+    text = text_of(value)
+    if text is None:
+        return UNKNOWN if isinstance(value, bytes) else MISSING
+    found = place.get(text)
+    if found is not None:
+        return found
+    return MISSING if text in MISSING_WORDS else UNKNOWN
+
+
+def number_of(value: Any) -> float:
+    """Return a value as a finite number, or NaN where it is none.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing.words import number_of
+    >>> [number_of(value) for value in (" 39", "1e3", "1_000", "?", "inf", None)]
+    [39.0, 1000.0, nan, nan, nan, nan]
+    """
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")  # a digit is a digit in any of them
+    if isinstance(value, str):
+        text = value.strip(_BLANKS)
+        if _NUMBER.fullmatch(text) is None:
+            return math.nan
+        value = float(text)
+    elif not isinstance(value, Real | Decimal | np.bool_):
+        return math.nan
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan

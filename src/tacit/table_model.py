@@ -1,0 +1,211 @@
+"""A schema and an estimator together: fitted to raw tables, asked about raw tables."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.erm import Plan
+from tacit.preprocessing import (
+    ClassTarget,
+    NumberTarget,
+    Schema,
+    SchemaEncoder,
+    SchemaError,
+    encode_file,
+    encode_table,
+)
+from tacit.privacy import Guarantee
+
+
+def _has(method: str) -> Callable[[Any], bool]:
+    return lambda self: hasattr(self.estimator, method)
+
+
+class TableModel(BaseEstimator):  # type: ignore[misc]
+    """A model of a raw table: the public schema encodes it, the estimator learns from that.
+
+    What the estimator must know beforehand (``row_norm``, ``classes`` or ``label_range``, and
+    ``n_records``) is taken from the schema, whatever the estimator says of it.
+
+    Parameters
+    ----------
+    schema : Schema
+        What is public about the table, with a target.
+    estimator : estimator
+        A classifier for a target with classes, a regressor for one with a range; left unchanged.
+    dtype : data type, default=numpy.float64
+        The type of the encoded features; float32 halves the memory.
+    allow_unconfirmed : bool, default=False
+        Whether to fit although the schema has lines that were guessed from the data and that
+        nobody has confirmed. The guarantee then says so.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator.
+    privacy_ : Guarantee
+        What the fit promises.
+    plan_ : Plan or None
+        What was run and why.
+    classes_ : array
+        The classes, of a classifier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.preprocessing import ClassTarget, Number, Schema
+    >>> from tacit.table_model import TableModel
+    >>> age = np.random.default_rng(0).uniform(0, 100, 20_000)
+    >>> table = pd.DataFrame({"age": age, "ill": np.where(age > 50, "yes", "no")})
+    >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
+    >>> model = TableModel(schema, LogisticRegression(epsilon=1.0, delta=1e-6)).fit(table)
+    >>> model.predict(pd.DataFrame({"age": [10, 90]}))
+    array(['no', 'yes'], dtype='<U3')
+    >>> bool(model.privacy_.epsilon(1e-6) <= 1.0)
+    True
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        estimator: Any,
+        *,
+        dtype: npt.DTypeLike = np.float64,
+        allow_unconfirmed: bool = False,
+    ) -> None:
+        self.schema = schema
+        self.estimator = estimator
+        self.dtype = dtype
+        self.allow_unconfirmed = allow_unconfirmed
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a fitted estimator."""
+        return hasattr(self, "estimator_")
+
+    def plan(self, n_records: int | None = None) -> Plan:
+        """Return what a fit would run, what it would cost and what to expect, without data."""
+        plan: Plan = self._informed().plan(len(self.schema.feature_names), n_records)
+        return plan
+
+    def fit(self, table: Any) -> Self:
+        """Fit to a frame, an Arrow table or a dictionary of columns, the target among them."""
+        estimator = self._ready()
+        return self._fitted(estimator, *encode_table(table, self.schema, self.dtype))
+
+    def fit_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        delimiter: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Self:
+        """Fit to a file, read some records at a time; arguments as in `encode_file`."""
+        estimator = self._ready()
+        read = encode_file(path, self.schema, self.dtype, delimiter=delimiter, progress=progress)
+        return self._fitted(estimator, *read)
+
+    def _informed(self) -> Any:
+        """Return a new estimator that knows what the schema knows."""
+        if not hasattr(self.estimator, "predict"):
+            raise TypeError(
+                f"estimator must be a classifier or a regressor, got "
+                f"{type(self.estimator).__name__}; for a location, encode with SchemaEncoder."
+            )
+        target = self.schema.target
+        wanted = ClassTarget if is_classifier(self.estimator) else NumberTarget
+        if not isinstance(target, wanted):
+            raise SchemaError(
+                f"{type(self.estimator).__name__} needs a schema whose target has "
+                f"{'classes' if wanted is ClassTarget else 'lower and upper'}; declare one, or "
+                "choose another estimator."
+            )
+        facts: dict[str, Any] = {"row_norm": self.schema.row_norm}
+        facts["n_records"] = self.schema.n_records
+        if isinstance(target, ClassTarget):
+            facts["classes"] = list(target.classes)
+        else:
+            facts["label_range"] = (target.lower, target.upper)
+        known = self.estimator.get_params(deep=False)
+        return clone(self.estimator).set_params(**{k: v for k, v in facts.items() if k in known})
+
+    def _ready(self) -> Any:
+        """Return the estimator to fit, or refuse, before the table is opened."""
+        if self.schema.unconfirmed and not self.allow_unconfirmed:
+            names = ", ".join(map(repr, self.schema.unconfirmed))
+            raise SchemaError(
+                f"nobody has confirmed what the schema says of {names}: it was guessed from the "
+                "data, which would leak. Check each line and remove its `confirmed = false`, or "
+                "pass allow_unconfirmed=True, and the guarantee will say so."
+            )
+        estimator = self._informed()
+        if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
+            event = estimator.plan(len(self.schema.feature_names)).event
+            accountant = getattr(estimator, "accountant", None)
+            if accountant is not None:
+                accountant.check(event, estimator.delta)
+        return estimator
+
+    def _fitted(self, estimator: Any, rows: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
+        estimator.fit(rows, labels)
+        promise: Guarantee = estimator.privacy_
+        vouched = (*promise.assumptions, *self.schema.assumptions)
+        estimator.privacy_ = replace(promise, assumptions=vouched)
+        self.estimator_ = estimator
+        return self
+
+    @property
+    def privacy_(self) -> Guarantee:
+        """What the fit promises."""
+        check_is_fitted(self)
+        promise: Guarantee = self.estimator_.privacy_
+        return promise
+
+    @property
+    def plan_(self) -> Plan | None:
+        """What was run and why; None without noise."""
+        check_is_fitted(self)
+        plan: Plan | None = getattr(self.estimator_, "plan_", None)
+        return plan
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes, of a classifier."""
+        check_is_fitted(self)
+        classes: npt.NDArray[Any] = self.estimator_.classes_
+        return classes
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the names of the encoded features, one for each coefficient."""
+        return SchemaEncoder(self.schema).get_feature_names_out()
+
+    def predict(self, table: Any) -> npt.NDArray[Any]:
+        """Return the predicted class or number of every record; the target is not needed."""
+        return self._ask("predict", table)
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, table: Any) -> npt.NDArray[Any]:
+        """Return the score of every record."""
+        return self._ask("decision_function", table)
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, table: Any) -> npt.NDArray[Any]:
+        """Return the probability of every class for every record."""
+        return self._ask("predict_proba", table)
+
+    def _ask(self, method: str, table: Any) -> npt.NDArray[Any]:
+        check_is_fitted(self)
+        rows = SchemaEncoder(self.schema, self.dtype).fit().transform(table)
+        answer: npt.NDArray[Any] = getattr(self.estimator_, method)(rows)
+        return answer

@@ -1,0 +1,149 @@
+import gzip
+import os
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from tacit.preprocessing import TableError, read_batches, read_table
+from tests.preprocessing.helpers import HEADER, RECORDS, columns, write_csv
+
+TABLE = pa.table(columns())
+
+
+def stream(path):
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+
+
+WRITERS = {
+    "x.csv": write_csv,
+    "x.CSV": write_csv,
+    "x.csv.gz": lambda path: path.write_bytes(
+        gzip.compress(write_csv(path.with_name("plain.csv")).read_bytes())
+    ),
+    "x.tsv": lambda path: path.write_text(
+        "\n".join("\t".join(record) for record in (HEADER, *RECORDS))
+    ),
+    "x.parquet": lambda path: parquet.write_table(TABLE, path, row_group_size=3),
+    "x.feather": lambda path: feather.write_feather(TABLE, path, compression="lz4"),
+    "x.arrow": lambda path: feather.write_feather(TABLE, path, compression="uncompressed"),
+    "y.arrow": stream,
+}
+
+
+def words(column):
+    return [v.decode() if isinstance(v, bytes) else v for v in column.to_pylist()]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_columns_asked_for(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    for names in (["ill", "age"], ["town"], list(HEADER)):
+        table = read_table(tmp_path / name, names)
+        assert table.column_names == names
+        assert {n: words(table[n]) for n in names} == {n: columns()[n] for n in names}
+    assert read_table(str(tmp_path / name)).column_names == list(HEADER)
+
+
+def test_no_type_is_guessed_from_a_csv(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1,2020-01-01\n" * 10 + "x,true\n")
+    for batch in read_batches(path, ["a", "b"]):
+        assert batch.schema.types == [pa.binary(), pa.binary()]
+
+
+def test_headers(tmp_path):
+    path = tmp_path / "x.csv"
+    for content in (b"\xef\xbb\xbfa,b\n1,2", b"\n\r\n a , b \r\n1,2\r\n", b'"a","b"\n"1","2"\n'):
+        path.write_bytes(content)
+        assert read_table(path).to_pydict() == {"a": [b"1"], "b": [b"2"]}
+    path.write_bytes("ä;n\nb;1\n".encode())
+    assert read_table(path, delimiter=";").column_names == ["ä", "n"]
+    path.write_bytes(b"a,b\n")
+    assert read_table(path).num_rows == 0
+
+
+SECRET = "4711"
+
+
+def broken(folder):
+    """Yield paths with what is wrong with them; each has SECRET in it somewhere."""
+
+    def path(name, content):
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    text = f"age,town\n{SECRET},x\n".encode()
+    pq = pa.BufferOutputStream()
+    parquet.write_table(pa.table({"age": [SECRET] * 100}), pq, compression="none")
+    whole = pq.getvalue().to_pybytes()
+    yield folder / "none.csv", "no such file"
+    yield folder, "is not a file"
+    yield folder / ("x" * 5000 + ".csv"), "cannot be read|no such file"
+    yield "a\0b.csv", "not valid|no such file"
+    yield path("empty.csv", b""), "is empty"
+    yield path("empty.parquet", b""), "is empty"
+    yield path("x.xlsx", text), "does not tell the format"
+    yield path("x", text), "does not tell the format"
+    yield path("x.parquet.gz", text), "does not tell the format"
+    yield path("blank.csv", b"\n\n"), "no header"
+    yield path("mac.csv", text.replace(b"\n", b"\r")), "no header"
+    yield path("long.csv", b"a" * 2**20 + text), "no header"
+    yield path("latin.csv", "größe".encode("latin-1") + text), "not text in UTF-8"
+    yield path("utf16.csv", text.decode().encode("utf-16")), "not text in UTF-8"
+    yield path("quote.csv", b'"' + text), "no header.*quotation"
+    yield path("bare.csv", f"{SECRET},x\n1,y\n".encode()), "no column named 'age'"
+    yield path("twice.csv", b"age,age\n" + text), "several columns named 'age'"
+    yield path("bad.csv.gz", text), "cannot be read as CSV"
+    yield path("cut.csv.gz", gzip.compress(text * 99)[:-20]), "cannot be read as CSV"
+    yield path("x.parquet", text), "cannot be read as Parquet"
+    yield path("cut.parquet", whole[:-30]), "cannot be read as Parquet"
+    yield path("x.feather", text), "cannot be read as Arrow"
+    yield path("x.arrow", text), "cannot be read as Arrow"
+
+
+def test_broken_files_are_refused_without_a_word_of_them(tmp_path):
+    seen = 0
+    for path, message in broken(tmp_path):
+        with pytest.raises(TableError, match=message) as refusal:
+            read_table(path, ["age"])
+        assert SECRET not in str(refusal.value)
+        assert refusal.value.__cause__ is None
+        assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+        assert len(str(refusal.value)) < 500
+        seen += 1
+    assert seen == 23
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_without_permission(tmp_path):
+    path = write_csv(tmp_path / "x.csv")
+    path.chmod(0)
+    with pytest.raises(TableError, match="Permission denied"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", "é"])
+def test_impossible_delimiters(tmp_path, delimiter):
+    with pytest.raises(TableError, match="delimiter must be one ASCII character"):
+        read_table(write_csv(tmp_path / "x.csv"), delimiter=delimiter)
+
+
+def test_a_delimiter_is_for_csv(tmp_path):
+    parquet.write_table(TABLE, tmp_path / "x.parquet")
+    with pytest.raises(TableError, match="delimiter is for"):
+        read_table(tmp_path / "x.parquet", delimiter=",")
+
+
+def test_large_files_come_in_small_batches(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(200_000), "b": "x"})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    feather.write_feather(pa.table(frame), tmp_path / "x.arrow", chunksize=200_000)
+    for name in ("x.csv", "x.parquet", "x.arrow"):
+        batches = [batch.column(0) for batch in read_batches(tmp_path / name, ["a"])]
+        assert max(map(len, batches)) < 200_000
+        assert [int(v) for b in batches for v in b.to_pylist()] == list(range(200_000))

@@ -1,0 +1,41 @@
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tacit.preprocessing.words import MISSING, UNKNOWN, code_of, number_of, text_of
+from tests.preprocessing.helpers import WORDS
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_written_number_is_read_back(number):
+    assert number_of(repr(number)) == number
+    assert number_of(f" {number!r}\t".encode()) == number
+
+
+@given(st.integers(-(10**15), 10**15))
+def test_a_whole_number_is_one_word_in_every_type(number):
+    assert text_of(number) == text_of(float(number)) == text_of(np.float64(number)) == str(number)
+    assert text_of(np.int64(number)) == text_of(f" {number} ") == str(number)
+    assert text_of(Decimal(number)) == str(number)
+
+
+@given(st.one_of(WORDS, st.binary(), st.none(), st.floats(), st.integers(), st.decimals()))
+@example(10**400)
+def test_any_value_is_a_finite_number_or_none(value):
+    assert not math.isinf(number_of(value))
+    assert code_of(value, {"a": 0}) in (0, UNKNOWN, MISSING)
+
+
+@pytest.mark.parametrize("word", ["inf", "nan", "1_0", "0x10", "1e", "", "1,5", "\u0661", "1e999"])
+def test_other_texts_are_no_numbers(word):
+    assert math.isnan(number_of(word))
+
+
+def test_text_that_is_not_utf8_is_unknown():
+    assert code_of(b"\xff", {"a": 0}) == UNKNOWN
+    assert code_of(b" a", {"a": 0}) == 0
+    assert code_of(object(), {"a": 0}) == MISSING

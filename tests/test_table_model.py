@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression
+from tacit.location import Mean
+from tacit.preprocessing import (
+    Category,
+    ClassTarget,
+    Ignored,
+    Number,
+    NumberTarget,
+    Schema,
+    SchemaEncoder,
+    SchemaError,
+    TableError,
+)
+from tacit.privacy import Accountant, Budget, BudgetExceeded
+from tacit.table_model import TableModel
+
+RNG = np.random.default_rng(3)
+N = 4000
+AGE = RNG.uniform(0, 110, N)
+TABLE = pd.DataFrame(
+    {
+        "id": np.arange(N),
+        "age": AGE,
+        "sex": RNG.choice(["f", "m", "?"], N),
+        "ill": np.where(AGE > 50, "yes", "no"),
+        "cost": 10 * AGE,
+    }
+)
+COLUMNS = (Ignored("id"), Number("age", 0, 100), Category("sex", ("f", "m")))
+ILL = Schema(COLUMNS, ClassTarget("ill", ("yes", "no")))
+COST = Schema(COLUMNS, NumberTarget("cost", 0, 1000))
+
+
+def test_it_is_the_estimator_on_the_encoded_table() -> None:
+    estimator = LogisticRegression(2.0, 1e-6, random_state=0)
+    model = TableModel(ILL, estimator).fit(TABLE)
+    rows = SchemaEncoder(ILL).fit().transform(TABLE)
+    by_hand = LogisticRegression(
+        2.0, 1e-6, random_state=0, row_norm=2**0.5, classes=["no", "yes"]
+    ).fit(rows, TABLE["ill"].to_numpy())
+    assert model.estimator_.coef_.tobytes() == by_hand.coef_.tobytes()
+    assert model.predict_proba(TABLE).tobytes() == by_hand.predict_proba(rows).tobytes()
+    assert model.decision_function(TABLE).tobytes() == by_hand.decision_function(rows).tobytes()
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.privacy_ == by_hand.privacy_
+    assert model.plan_ == by_hand.plan_
+    assert len(model.get_feature_names_out()) == model.estimator_.coef_.shape[1]
+    assert not hasattr(estimator, "coef_")
+    assert estimator.row_norm == 1.0
+
+
+def test_it_learns() -> None:
+    ill = TableModel(ILL, LogisticRegression(2.0)).fit(TABLE)
+    assert (ill.predict(TABLE) == TABLE["ill"]).mean() > 0.9
+    cost = TableModel(COST, LinearRegression(2.0)).fit(TABLE)
+    assert np.abs(cost.predict(TABLE) - TABLE["cost"].clip(0, 1000)).mean() < 60
+
+
+def test_every_kind_of_table_gives_the_same_answer() -> None:
+    model = TableModel(ILL, LogisticRegression(2.0)).fit(pl.from_pandas(TABLE))
+    expected = model.predict_proba(TABLE).tobytes()
+    for table in (pl.from_pandas(TABLE), TABLE.drop(columns="ill"), TABLE.to_dict("list")):
+        assert model.predict_proba(table).tobytes() == expected
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_file_is_the_table_in_it(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"people.{ending}"
+    if ending == "csv":
+        TABLE.to_csv(path, index=False)
+    elif ending == "parquet":
+        TABLE.to_parquet(path)
+    else:
+        pl.from_pandas(TABLE).write_ipc(path, compression="uncompressed")
+    shares: list[float] = []
+    model = TableModel(ILL, LogisticRegression(2.0, random_state=0))
+    from_file = clone(model).fit_file(path, progress=shares.append)
+    in_memory = clone(model).fit(TABLE)
+    assert from_file.estimator_.coef_.tobytes() == in_memory.estimator_.coef_.tobytes()
+    assert shares[-1] == 1.0
+    assert shares == sorted(shares)
+
+
+def test_facts_come_from_the_schema() -> None:
+    model = TableModel(replace(COST, n_records=N), LinearRegression(1.0, label_range=(0, 1)))
+    fitted = model.fit(TABLE).estimator_
+    assert fitted.label_range == (0.0, 1000.0)
+    assert fitted.n_records == N
+    assert fitted.row_norm_ == 2**0.5
+
+
+def test_half_precision_features() -> None:
+    model = TableModel(ILL, LinearSVC(2.0), dtype=np.float32).fit(TABLE)
+    assert (model.predict(TABLE) == TABLE["ill"]).mean() > 0.9
+    assert not hasattr(model, "predict_proba")
+
+
+def test_guessed_lines_are_refused_or_said() -> None:
+    guessed = replace(ILL, unconfirmed=("age", "ill"))
+    with pytest.raises(SchemaError, match=r"'age', 'ill'.*allow_unconfirmed=True"):
+        TableModel(guessed, LogisticRegression(1.0)).fit(None)
+    model = TableModel(guessed, LogisticRegression(1.0), allow_unconfirmed=True).fit(TABLE)
+    assert "'age', 'ill' was guessed from the data" in model.privacy_.statement()
+    assert "guessed" not in TableModel(ILL, LogisticRegression(1.0)).fit(TABLE).privacy_.statement()
+
+
+def test_the_accountant_is_asked_before_the_file_is_opened() -> None:
+    accountant = Accountant(Budget(1.0, 1e-6))
+    model = TableModel(ILL, LogisticRegression(5.0, 1e-6, accountant=accountant))
+    with pytest.raises(BudgetExceeded):
+        model.fit_file("no such file.csv")
+    assert accountant.events == ()
+    TableModel(ILL, LogisticRegression(0.5, 1e-7, accountant=accountant)).fit(TABLE)
+    assert len(accountant.events) == 1
+
+
+def test_nothing_is_charged_for_a_file_that_is_not_there() -> None:
+    accountant = Accountant(Budget(5.0, 1e-5))
+    with pytest.raises(TableError, match="no such file"):
+        TableModel(ILL, LogisticRegression(1.0, accountant=accountant)).fit_file("nothing.csv")
+    assert accountant.events == ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "estimator", "error", "why"),
+    [
+        (COST, LogisticRegression(), SchemaError, "needs a schema whose target has classes"),
+        (ILL, LinearRegression(), SchemaError, "target has lower and upper"),
+        (Schema(COLUMNS), LogisticRegression(), SchemaError, "target has classes"),
+        (COST, Mean(), TypeError, "must be a classifier or a regressor, got Mean"),
+        (ILL, LogisticRegression(-1.0), ValueError, "epsilon"),
+        (ILL, LogisticRegression(mechanism="magic"), ValueError, "magic"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_before_reading(
+    schema: Schema, estimator: Any, error: type[Exception], why: str
+) -> None:
+    with pytest.raises(error, match=why):
+        TableModel(schema, estimator).fit_file("no such file.csv")
+
+
+def test_an_unfitted_model_says_so() -> None:
+    model = TableModel(ILL, LogisticRegression())
+    for ask in (lambda: model.predict(TABLE), lambda: model.privacy_, lambda: model.plan_):
+        with pytest.raises(NotFittedError):
+            ask()
+
+
+def test_a_plan_needs_no_data() -> None:
+    plan = TableModel(ILL, LogisticRegression(1.0, 1e-6)).plan(n_records=100_000)
+    assert plan.problem.n_features == 3
+    assert plan.event == TableModel(ILL, LogisticRegression(1.0, 1e-6)).fit(TABLE).plan_.event
+
+
+def test_without_a_budget_there_is_no_plan() -> None:
+    model = TableModel(ILL, LogisticRegression(np.inf)).fit(TABLE)
+    assert model.plan_ is None
+    assert model.privacy_.voided_by
