@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -212,6 +213,28 @@ def test_nonsense_is_refused(parameters: dict[str, Any], words: str) -> None:
     X, y = table(20)
     with pytest.raises((ValueError, TypeError), match=words):
         LocalLogisticRegression(**parameters).fit(X, y)
+
+
+def test_a_record_beyond_all_floats_answers_with_a_zero() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    X[3] = [1.7e308, 1.0]
+    model = LocalGeometricMedian(center=-1e308).fit(X)
+    assert model.n_reports_ == 40
+    assert np.all(np.isfinite(model.state_.estimate))
+
+
+def test_a_fitted_model_can_be_copied_and_goes_on() -> None:
+    X, y = table(60)
+    copy = pickle.loads(pickle.dumps(LocalLogisticRegression().fit(X, y)))
+    assert copy.partial_fit(X, y).n_reports_ == 120
+
+
+def test_a_refused_centre_leaves_nothing_behind() -> None:
+    X, _ = table(20)
+    model = LocalMedian(center=math.nan)
+    with pytest.raises(ValueError, match="center must be finite"):
+        model.partial_fit(X)
+    assert model.set_params(center=0.0).partial_fit(X).n_reports_ == 20
 
 
 def test_undeclared_classes_and_bad_losses_are_refused() -> None:

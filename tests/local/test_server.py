@@ -282,6 +282,26 @@ def test_a_disk_that_fails_stops_the_server(tmp_path, monkeypatch):
     back.receive(report(AGREED, 2))
 
 
+def test_a_save_that_fails_at_the_end_stops_the_server(tmp_path, monkeypatch):
+    # The new file is in place when the folder cannot be synced; the old one has no name any more.
+    asked = filled(2)
+    asked.save(tmp_path / "server")
+    with monkeypatch.context() as patch:
+
+        def fail(path):
+            raise OSError("input/output error")
+
+        patch.setattr("tacit.local.files.sync_folder", fail)
+        with pytest.raises(OSError, match="input/output"):
+            asked.save()
+    with pytest.raises(RuntimeError, match=r"Server\.load"):
+        asked.receive(report(AGREED, 2))
+    back = Server.load(tmp_path / "server")
+    assert back.n_reports == 2
+    back.receive(report(AGREED, 2))
+    back.close()
+
+
 def test_a_closed_server_counts_nobody(tmp_path):
     asked = filled(2)
     asked.save(tmp_path / "server")

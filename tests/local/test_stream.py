@@ -143,6 +143,49 @@ def test_rows_that_floats_cannot_decide_are_decided_exactly(
         np.testing.assert_array_equal(a, b)
 
 
+def test_the_exact_path_hides_the_loops_own_value() -> None:
+    # A loss whose pull differs each time it is computed, as a corner's may between two BLAS.
+    calls = []
+
+    class Fickle:
+        kind, width = "fickle", 0.0
+
+        @staticmethod
+        def pull(point: Any, features: Any, label: float, width: float) -> Any:  # noqa: ARG004
+            calls.append(1)
+            return features
+
+        def norm(self, n_features: int, row_norm: float) -> float:
+            return row_norm
+
+    sanitizer = PrivUnit(2.0, D)
+    learner = GradientDescent(1.0)
+    rows, labels = people(n=10)
+    prepared = sanitizer.prepare(10, seeded_source(0))
+    prepared.margins[:] = math.inf
+    learn_prepared(
+        learner.step,
+        learner.settings,
+        learner.init(D),
+        rows,
+        labels,
+        Fickle(),
+        prepared,
+        1.0,
+        sanitizer.spacing,
+        compile_it=False,
+    )
+    assert len(calls) == 10
+
+
+@pytest.mark.parametrize("kind", [PrivUnit, HalfSphere])
+def test_caps_take_any_norm(kind: Any) -> None:
+    for norm in (2.0**-190, 2.0**40, 4e59):
+        value = np.full(D, norm / 2)
+        report = kind(1.0, D, norm).sanitize(value).value
+        assert np.linalg.norm(report) == pytest.approx(kind(1.0, D, norm).rms_norm, rel=1e-5)
+
+
 def test_gaussian_reports_are_learned_from() -> None:
     sanitizer = GaussianNoise(2.0, 1e-6, D)
     learner = Banco(sanitizer.tail)

@@ -9,7 +9,7 @@ from scipy.stats import beta, binom, kstest
 from tacit.noise import Cap, prepare_cap, release_rows, secure_source, seeded_source
 from tacit.noise.cap_rows import CapWords, _is_positive, _kernel_margin, _turned
 from tacit.noise.exact import GUARD_BITS, Arithmetic, LazyUniform, ends
-from tacit.noise.latitude import QUANTILE_ERROR, Latitude
+from tacit.noise.latitude import Latitude
 from tacit.noise.normals import LOG_ERROR, TURN_ERROR
 from tacit.noise.rows import apply_rows, reflect_row
 from tests.noise.helpers import ACCEPT, REJECT, WordSource
@@ -258,7 +258,7 @@ def test_margins_hold_all_that_the_proof_lists(d):
     law = _law(d)
     rows = prepare_cap(200, d, law, secure_source())
     r = np.linalg.norm(rows.floats[:, 1:], axis=1)
-    first = Latitude(d).mills * QUANTILE_ERROR
+    first = Latitude(d).mills * Latitude(d).quantile_error
     rest = first * np.abs(rows.floats[:, 0]) / r + 2.0 * r * (LOG_ERROR + TURN_ERROR)
     terms = 16 + math.ceil(d / 16)
     kernel = (3 * terms + 28) * 2.0**-53

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.noise import latitude
 from tacit.noise.exact import Arithmetic, ends
-from tacit.noise.latitude import QUANTILE_ERROR, Latitude
+from tacit.noise.latitude import Latitude
 
 DIMENSIONS = [2, 3, 4, 5, 10, 51, 400]
 
@@ -74,7 +74,7 @@ def test_the_table_is_far_within_its_error(d):
     tails = np.minimum(tails, 0.5)
     for tail, t in zip(tails, law.fast_quantile(tails, 40), strict=True):
         error = abs(float(Fraction(float(t)) - _quantile(d, tail)))
-        assert error <= law.mills * QUANTILE_ERROR / 8 + 2.0**-53
+        assert error <= law.mills * law.quantile_error / 8 + 2.0**-53
 
 
 def test_a_shorter_table_would_be_seen(monkeypatch):
@@ -87,7 +87,7 @@ def test_a_shorter_table_would_be_seen(monkeypatch):
         error = np.max(np.abs(law.fast_quantile(tails, 20) - whole))
     finally:
         latitude._taylor_table.cache_clear()
-    assert error > 2 * law.mills * QUANTILE_ERROR
+    assert error > 2 * law.mills * law.quantile_error
 
 
 def test_tails_below_the_table_are_unknown():

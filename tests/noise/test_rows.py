@@ -205,7 +205,7 @@ def test_bad_values_are_refused():
 
 def test_the_norm_has_a_little_slack():
     check_values(np.array([[1.0 + 1e-13, 0.0]]), (1, 2), 1.0)
-    with pytest.raises(ValueError, match="above norm"):
+    with pytest.raises(ValueError, match="longer than norm"):
         check_values(np.array([[1.0 + 1e-11, 0.0]]), (1, 2), 1.0)
 
 

@@ -15,10 +15,8 @@ from tacit.local.learners import Banco, Learner
 from tacit.local.sanitizers import GaussianNoise, NoNoise, Sanitizer, least_noise
 from tacit.local.stream import learn, worth_compiling
 from tacit.local.subgradients import LocalLoss
-from tacit.noise import secure_source
 from tacit.noise.release import priced
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.public_facts import source_of
 
 Array = npt.NDArray[np.float64]
 
@@ -143,11 +141,6 @@ def privacy_of(stream: Stream, source: Any, notes: tuple[str, ...]) -> Guarantee
     """Return what every person is promised."""
     event = priced(stream.sanitizer.event, source)
     return Guarantee(event, stream.sanitizer.delta, (_ONCE, *notes), (_PER_PERSON,))
-
-
-def fresh_source(random_state: Any) -> Any:
-    """Return where a fit's bits come from."""
-    return source_of(random_state) or secure_source()
 
 
 @contextmanager

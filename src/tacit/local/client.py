@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tacit.local import _check
 from tacit.local.agreement import Agreement
+from tacit.local.clip import clipped
 from tacit.local.files import sync_folder, write_all
 from tacit.local.messages import (
     STEP_TYPES,
@@ -181,10 +182,14 @@ class Client:
         asked = Question.from_bytes(question)
         self._agreement.check(asked)
         flag = self._spend()
-        steps = self._sanitized(self._pull(asked.point))
-        step_bytes = self._agreement.step_bytes
-        report = Report(asked.task, asked.number, self._token, steps, step_bytes).to_bytes()
-        _keep(flag, report)
+        try:
+            steps = self._sanitized(self._pull(asked.point))
+            step_bytes = self._agreement.step_bytes
+            report = Report(asked.task, asked.number, self._token, steps, step_bytes).to_bytes()
+            _keep(flag, report)
+        finally:
+            if flag is not None:
+                os.close(flag)
         self._report = report
         return report
 
@@ -211,9 +216,6 @@ class Client:
         loss = self._agreement.loss
         with np.errstate(all="ignore"):
             pull = np.asarray(loss.pull(point, self._features, self._label, loss.width))
-        # No question leads here, but an error would tell something of the record.
-        if not np.all(np.isfinite(pull)):
-            return np.zeros(self._agreement.n_features)
         return clipped(pull, self._agreement.sanitizer.norm)
 
     def _sanitized(self, pull: Array) -> Steps:
@@ -232,19 +234,6 @@ class Client:
             "a Client cannot be copied or pickled: each copy could answer, and each answer costs "
             "epsilon; make the one client where the record is."
         )
-
-
-def clipped(vector: Array, norm: float) -> Array:
-    """Return ``vector`` scaled down to Euclidean norm ``norm`` where it is longer."""
-    largest = float(np.max(np.abs(vector), initial=0.0))
-    if largest == 0.0:
-        return vector
-    # Dividing first excludes overflow.
-    direction = vector / largest
-    length = float(np.sqrt(np.dot(direction, direction)))
-    if length <= norm / largest:
-        return vector
-    return direction * (norm / length)
 
 
 def _checked_features(features: npt.ArrayLike, agreement: Agreement) -> Array:
@@ -271,11 +260,8 @@ def _checked_label(label: float, agreement: Agreement) -> float:
 def _keep(flag: int | None, report: bytes) -> None:
     if flag is None:
         return
-    try:
-        write_all(flag, report)
-        os.fsync(flag)
-    finally:
-        os.close(flag)
+    write_all(flag, report)
+    os.fsync(flag)
 
 
 def _kept_report(path: str, agreement: Agreement) -> bytes | None:

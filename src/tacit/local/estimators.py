@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.linear_model._tables import FLOATS, clipped_scores
 from tacit.local import _check
-from tacit.local._shell import Stream, fresh_source, privacy_of, run, stream_of
+from tacit.local._shell import Stream, privacy_of, run, stream_of
 from tacit.local.subgradients import (
     Absolute,
     Distance,
@@ -24,7 +24,8 @@ from tacit.local.subgradients import (
     Logistic,
     SumOfDistances,
 )
-from tacit.public_facts import classes_of, codes_of
+from tacit.noise import secure_source
+from tacit.public_facts import classes_of, codes_of, source_of
 from tacit.records import INTERCEPT_SHARE
 
 Array = npt.NDArray[np.float64]
@@ -34,7 +35,7 @@ def _begin(estimator: Any, loss: LocalLoss, n_columns: int, unit: float) -> Stre
     """Set up a new stream: nobody has been asked yet."""
     stream = stream_of(estimator, loss, n_columns, unit)
     estimator._stream = stream
-    estimator._source = fresh_source(estimator.random_state)
+    estimator._source = source_of(estimator.random_state)
     estimator.state_ = stream.learner.init(stream.n_features)
     return stream
 
@@ -44,6 +45,8 @@ def _continue(
 ) -> Array:
     """Ask every row once, and return the estimate."""
     stream: Stream = estimator._stream
+    # A secure source is not kept: it cannot be copied, and models are.
+    source = estimator._source or secure_source()
     estimator.state_ = run(
         stream,
         estimator.state_,
@@ -51,12 +54,12 @@ def _continue(
         labels,
         limit,
         shuffle=shuffle,
-        source=estimator._source,
+        source=source,
         verbose=estimator.verbose,
     )
     estimator.n_reports_ = estimator.state_.n_reports
     estimator.sanitizer_, estimator.learner_ = stream.sanitizer, stream.learner
-    estimator.privacy_ = privacy_of(stream, estimator._source, notes)
+    estimator.privacy_ = privacy_of(stream, source, notes)
     estimate: Array = estimator.state_.estimate
     return estimate
 
@@ -392,15 +395,17 @@ def _fit_location(estimator: Any, loss: LocalLoss, X: Any, first: bool, shuffle:
     radius = _check.positive("row_norm", estimator.row_norm)
     table = validate_data(estimator, X, dtype=FLOATS, reset=first)
     if first:
-        _begin(estimator, loss, table.shape[1], radius)
         centre = 0.0 if estimator.center is None else estimator.center
         centre = np.broadcast_to(np.asarray(centre, dtype=np.float64), (table.shape[1],))
         if not np.all(np.isfinite(centre)):
             raise ValueError(f"center must be finite, got {estimator.center!r}.")
+        _begin(estimator, loss, table.shape[1], radius)
         estimator._centre = centre
     labels = np.zeros(table.shape[0])
     # A subgradient's norm does not depend on the record's size, so records are not clipped.
-    moved = _continue(estimator, table - estimator._centre, labels, np.inf, (), shuffle)
+    with np.errstate(over="ignore"):  # what overflows has no direction, and answers with a zero
+        away = table - estimator._centre
+    moved = _continue(estimator, away, labels, np.inf, (), shuffle)
     estimator.location_ = estimator._centre + moved
 
 

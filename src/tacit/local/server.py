@@ -197,13 +197,19 @@ class Server:
                     f"this server lives in {old.path}, and in two files it would diverge; save "
                     "there, and copy the file for a backup."
                 )
-            self._journal = Journal.create(
-                place,
-                self._snapshot(),
-                record_size=TOKEN_BYTES + self._agreement.step_bytes * self._agreement.n_features,
-                synced=synced,
-                replaces=old,
-            )
+            try:
+                self._journal = Journal.create(
+                    place,
+                    self._snapshot(),
+                    record_size=TOKEN_BYTES
+                    + self._agreement.step_bytes * self._agreement.n_features,
+                    synced=synced,
+                    replaces=old,
+                )
+            except BaseException:
+                # The new file may already be in the old one's place: nothing may be counted here.
+                self._is_whole = old is None
+                raise
             if old is not None:
                 old.close()
 

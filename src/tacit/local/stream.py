@@ -7,7 +7,6 @@ by numba where that is installed. Memory does not depend on the number of people
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.local import _compiled
+from tacit.local.clip import clipped
 from tacit.local.learners.base import Learner, Step
 from tacit.local.sanitizers import Sanitizer
 from tacit.local.subgradients import LocalLoss
@@ -85,14 +85,18 @@ def learn_prepared(
     pull, width = type(loss).pull, float(loss.width)
     loop = _loop(pull, type(prepared).kernel, step, compile_it)
     people = np.ascontiguousarray(rows)
+    held = np.zeros(people.shape[1])
     noise = prepared.floats, prepared.coins, prepared.margins, prepared.scale
     done = 0
     while done < len(people):
-        state, done = loop(state, done, people, labels, width, *noise, norm, spacing, settings)
+        with np.errstate(all="ignore"):  # a warning would tell something of a record
+            state, done = loop(
+                state, done, people, labels, width, *noise, norm, spacing, settings, held
+            )
         if done < len(people):
-            # Floats could not decide this person's report: decide it exactly, and go on.
-            value = _clipped_pull(loss, state, people[done], labels[done], norm)
-            steps = prepared.exactly(done, value, norm)
+            # Floats could not decide this person's report: decide it exactly, and go on. The value
+            # is the loop's own; computed anew it might differ in a bit, or across a corner.
+            steps = prepared.exactly(done, held, norm)
             state = step(state, steps.astype(np.float64) * spacing, settings)
             done += 1
     return state
@@ -114,16 +118,11 @@ def _learn_on_tape(
 ) -> Any:
     """Do the same through one recorded release for each person, for audits."""
     for row, label in zip(rows, labels, strict=True):
-        pull = _clipped_pull(loss, state, row, label, sanitizer.norm)
-        report = sanitizer.sanitize(pull, source).value
+        with np.errstate(all="ignore"):
+            pull = type(loss).pull(state.point, row, float(label), float(loss.width))
+        report = sanitizer.sanitize(clipped(pull, sanitizer.norm), source).value
         state = learner.step(state, report, learner.settings)
     return state
-
-
-def _clipped_pull(loss: LocalLoss, state: Any, row: Array, label: float, norm: float) -> Array:
-    pull: Array = type(loss).pull(state.point, row, float(label), float(loss.width))
-    length = math.sqrt(np.dot(pull, pull))
-    return pull * (norm / length) if length > norm else pull
 
 
 @cache
@@ -132,7 +131,9 @@ def _loop(pull: Any, kernel: Any, step: Any, compile_it: bool) -> Any:
     if compile_it:
         from numba import njit
 
-        pull, kernel, step = njit(pull), njit(kernel), njit(step)
+        pull, kernel, step, clip = njit(pull), njit(kernel), njit(step), njit(clipped)
+    else:
+        clip = clipped
 
     def loop(
         state: Any,
@@ -147,16 +148,18 @@ def _loop(pull: Any, kernel: Any, step: Any, compile_it: bool) -> Any:
         norm: float,
         spacing: float,
         settings: Any,
+        held: Array,
     ) -> tuple[Any, int]:
-        """Return the state, and the first person whose report floats could not decide."""
+        """Return the state, and the first person whose report floats could not decide.
+
+        What that person's report is to hide is left in ``held``.
+        """
         n, d = rows.shape
         steps = np.empty(d)
         for i in range(first, n):
-            value = pull(state.point, rows[i], labels[i], width)
-            length = math.sqrt(np.dot(value, value))
-            if length > norm:
-                value = value * (norm / length)
+            value = clip(pull(state.point, rows[i], labels[i], width), norm)
             if not kernel(value, floats[i], coins[i], margins[i], scale, norm, steps):
+                held[:] = value
                 return state, i
             state = step(state, steps * spacing, settings)
         return state, n

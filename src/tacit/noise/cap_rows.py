@@ -14,7 +14,7 @@ from tacit.noise.additive_rows import blocks, check_shape, forget_unknown
 from tacit.noise.cap import Cap
 from tacit.noise.exact import GUARD_BITS, Arithmetic, LazyUniform, ends, nearest_integer
 from tacit.noise.generator import Source, Words
-from tacit.noise.latitude import QUANTILE_ERROR, Latitude
+from tacit.noise.latitude import Latitude
 from tacit.noise.normals import UNIT, LazyNormals, NormalWords
 from tacit.noise.rows import CHUNK, Kernel, Steps, reflect_row, turned_rows, turning_margin
 
@@ -185,7 +185,7 @@ def _first(depth: Words, inside: npt.NDArray[np.bool_], cap: Cap) -> tuple[Array
     t = law.fast_quantile(tail, octaves)
     t[(s > complement) == inside] *= -1.0
     # |dq| <= mills |d log tail|; U is known within 2^-64
-    error = law.mills * (2.0**-64 * side / tail + 8.0 * UNIT + QUANTILE_ERROR) + 2.0 * UNIT
+    error = law.mills * (2.0**-64 * side / tail + 8.0 * UNIT + law.quantile_error) + 2.0 * UNIT
     return t, _SECOND_ORDER * error
 
 

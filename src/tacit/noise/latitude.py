@@ -24,8 +24,6 @@ Array = npt.NDArray[np.float64]
 _SEGMENT_BITS = 5
 _N_SEGMENTS = 1 << _SEGMENT_BITS
 _DEGREE = 8
-# |float quantile - quantile| over Mills' ratio at 0, for a tail known exactly.
-QUANTILE_ERROR = 2.0**-45
 # The float 1/2 belongs to the octave above, 0 to none.
 _SMALLEST_TAIL, _LARGEST_TAIL = 2.0**-1022, 0.5 - 2.0**-54
 
@@ -45,6 +43,11 @@ class Latitude:
     def mills(self) -> float:
         """The largest tail over density for t >= 0, reached at 0: 1 / (2 c_d)."""
         return 0.5 / self.peak
+
+    @property
+    def quantile_error(self) -> float:
+        """|float quantile - quantile| over `mills`, for a tail known exactly."""
+        return 2.0**-45 * max(1.0, self.n_coordinates / 2.0**16)
 
     def quantile(self, tail: Array) -> Array:
         """Return t >= 0 with P(T > t) = tail, for tails in (0, 1/2].
@@ -76,7 +79,7 @@ class Latitude:
     def fast_quantile(self, tail: Array, n_octaves: int) -> Array:
         """Return the same by a table of ``n_octaves``; NaN for tails below it.
 
-        Within mills * QUANTILE_ERROR + 2^-52 of the truth.
+        Within mills * quantile_error + 2^-52 of the truth.
         """
         table = _taylor_table(self, n_octaves)
         mantissa, exponent = np.frexp(np.clip(tail, _SMALLEST_TAIL, _LARGEST_TAIL))

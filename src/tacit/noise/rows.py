@@ -28,8 +28,8 @@ Kernel = Callable[[Any, Any, float, float, float, float, Any], bool]
 
 # The rows of one batch may not reach beyond whole doubles.
 _MOST_STEPS = 2.0**52
-# A norm computed in floats may pass the bound by this much, relative.
-_NORM_SLACK = 1e-12
+# A norm computed in floats may pass the bound by this much, relative, beside its own error.
+_NORM_TOLERANCE = 1e-12
 # Terms of a sum that are added one after the other; the sums of these chunks follow.
 CHUNK = 16
 # |float coin - coin| and the float error of the probability it is compared with, together, are
@@ -181,7 +181,7 @@ def reflect_row(
         inverse = 1.0 / np.sqrt(square)
     else:
         inverse = 1.0
-    gap = coin - (0.5 + 0.5 * min(1.0, largest * np.sqrt(square) / norm))
+    gap = coin - (0.5 + 0.5 * min(1.0, largest / norm * np.sqrt(square)))
     certain = bool(abs(gap) > _COIN_MARGIN + d * 2.0**-53)
     head = value[0] if largest > 0.0 else 1.0
     if gap > 0.0:
@@ -259,7 +259,7 @@ def release_rows(
     """
     bound = _check.positive("norm", norm, remedy="pass the bound to which values are clipped.")
     table = check_values(values, prepared.floats.shape, bound)
-    if bound * prepared.scale > _MOST_STEPS:
+    if type(prepared).kernel is add_row and bound * prepared.scale > _MOST_STEPS:
         raise ValueError(
             f"norm {bound!r} is more than 2^52 steps of {1.0 / prepared.scale!r}; add more noise "
             "or clip to a smaller norm."
@@ -276,6 +276,11 @@ def release_rows(
         prepared.source,
         lambda _: apply_rows(table, prepared, bound),
     )
+
+
+def norm_tolerance(n_coordinates: int) -> float:
+    """Return by how much, relative, a vector within its norm may seem longer in floats."""
+    return _NORM_TOLERANCE + n_coordinates * 2.0**-52
 
 
 def check_values(values: Array, shape: tuple[int, ...], norm: float) -> Array:
@@ -296,10 +301,8 @@ def check_values(values: Array, shape: tuple[int, ...], norm: float) -> Array:
     safe = np.where(largest > 0.0, largest, 1.0)
     lengths = largest * np.sqrt(np.sum((values / safe[:, None]) ** 2, axis=1))
     longest = float(np.max(lengths, initial=0.0))
-    if longest > norm * (1.0 + _NORM_SLACK):
-        raise ValueError(
-            f"values reach norm {longest!r}, above norm={norm!r}; clip each of them to the norm."
-        )
+    if longest > norm * (1.0 + norm_tolerance(values.shape[1])):
+        raise ValueError(f"values are longer than norm={norm!r}; clip each of them to the norm.")
     return values
 
 
@@ -343,7 +346,7 @@ def turned_rows(
     u = values / np.where(is_zero, 1.0, largest)[:, None]
     u[is_zero, 0] = 1.0
     length = np.sqrt(np.einsum("ij,ij->i", u, u))
-    gap = coins - (0.5 + 0.5 * np.minimum(1.0, largest * length / norm))
+    gap = coins - (0.5 + 0.5 * np.minimum(1.0, largest / norm * length))
     u /= np.where(gap > 0.0, -length, length)[:, None]
     # the sign of u_1 before any underflow
     head = np.where(is_zero, 1.0, values[:, 0]) * np.where(gap > 0.0, -1.0, 1.0)

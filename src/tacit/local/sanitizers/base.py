@@ -14,19 +14,18 @@ import numpy.typing as npt
 
 from tacit.local.tail import Tail as Tail
 from tacit.noise import PreparedRows, Release, Source, release_rows, secure_source
+from tacit.noise.rows import norm_tolerance
 from tacit.privacy import PureEpsilon, Relation
 from tacit.privacy.events import Event
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
-# A norm computed in floats may exceed the bound by this much of it; noise is widened to match.
-NORM_TOLERANCE = 1e-12
-NORM_SLACK = 1.0 + 2.0**-38
 # log of the probability with which `is_possible` may refuse a true report: below e^-100.
 LOG_CHANCE_OF_REFUSAL = 100.0
 _MOST_FEATURES = 10**6
-_LEAST_EPSILON = 1e-6
+# Beyond, a lattice step of additive noise would be too small a share of the norm for a double.
+_LEAST_EPSILON, _MOST_EPSILON = 1e-6, 1e9
 _KINDS: dict[str, type[Sanitizer]] = {}
 
 
@@ -59,6 +58,7 @@ class Sanitizer(ABC):
                 "epsilon",
                 self.epsilon,
                 least=_LEAST_EPSILON,
+                most=_MOST_EPSILON,
                 remedy="pass what one report may cost, such as epsilon=1.0.",
             ),
             "n_features": count("n_features", self.n_features),
@@ -166,12 +166,11 @@ class Sanitizer(ABC):
             )
         # A NaN or an infinity fails the comparison; dividing first excludes overflow.
         lengths = np.sqrt(np.einsum("ij,ij->i", rows / self.norm, rows / self.norm))
-        wrong = np.flatnonzero(~(lengths <= 1.0 + NORM_TOLERANCE))
+        wrong = np.flatnonzero(~(lengths <= 1.0 + norm_tolerance(self.n_features)))
         if wrong.size:
             raise ValueError(
-                f"{name} must be finite with norm at most {self.norm!r}; row {wrong[0]} has norm "
-                f"{lengths[wrong[0]] * self.norm!r}, which the noise would not hide: clip each "
-                "gradient to the norm first."
+                f"{name} must be finite with norm at most {self.norm!r}; row {wrong[0]} is "
+                "not, and the noise would not hide it: clip each gradient to the norm first."
             )
         return np.ascontiguousarray(rows)
 
@@ -194,6 +193,12 @@ class Sanitizer(ABC):
         names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         fields = {name: getattr(self, name) for name in names}
         return {"kind": self.kind, "version": self.version, **fields}
+
+
+def norm_slack(n_features: int) -> float:
+    """Return by how much noise is widened for gradients that a check in floats lets pass."""
+    # Twice the tolerance covers it and the float error of the check itself, d 2^-53.
+    return 1.0 + 2.0 * norm_tolerance(n_features)
 
 
 def sanitizer_from_dict(record: Mapping[str, Any]) -> Sanitizer:

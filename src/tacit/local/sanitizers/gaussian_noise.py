@@ -10,10 +10,10 @@ import numpy as np
 
 from tacit.local.sanitizers.base import (
     LOG_CHANCE_OF_REFUSAL,
-    NORM_SLACK,
     Array,
     Sanitizer,
     Tail,
+    norm_slack,
     positive,
 )
 from tacit.noise import PreparedRows, Source, lattice_spacing, prepare_gaussian
@@ -95,7 +95,9 @@ class GaussianNoise(Sanitizer):
     @property
     def noise_std(self) -> float:
         """The standard deviation of the noise on each coordinate, rounded up."""
-        return math.nextafter(2.0 * self.norm * NORM_SLACK * self.noise_multiplier, math.inf)
+        return math.nextafter(
+            2.0 * self.norm * norm_slack(self.n_features) * self.noise_multiplier, math.inf
+        )
 
     @property
     def spacing(self) -> float:
@@ -120,6 +122,6 @@ class GaussianNoise(Sanitizer):
         # P(chi-square_d > d + 2 sqrt(d x) + 2 x) <= e^-x (Laurent and Massart 2000, Lemma 1)
         d, x = self.n_features, LOG_CHANCE_OF_REFUSAL
         longest = self.noise_std * math.sqrt(d + 2.0 * math.sqrt(d * x) + 2.0 * x) + self.norm
-        return float(np.linalg.norm(steps)) * self.spacing <= longest * NORM_SLACK + (
-            self.spacing * math.sqrt(d)
-        )
+        return float(np.linalg.norm(steps)) * self.spacing <= longest * norm_slack(
+            self.n_features
+        ) + (self.spacing * math.sqrt(d))

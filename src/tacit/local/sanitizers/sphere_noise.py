@@ -9,10 +9,10 @@ import numpy as np
 
 from tacit.local.sanitizers.base import (
     LOG_CHANCE_OF_REFUSAL,
-    NORM_SLACK,
     Array,
     Sanitizer,
     Tail,
+    norm_slack,
 )
 from tacit.noise import PreparedRows, Source, lattice_spacing, prepare_sphere
 
@@ -69,7 +69,9 @@ class SphereNoise(Sanitizer):
     @property
     def width(self) -> float:
         """2 norm / epsilon, rounded up."""
-        return math.nextafter(2.0 * self.norm * NORM_SLACK / self.epsilon, math.inf)
+        return math.nextafter(
+            2.0 * self.norm * norm_slack(self.n_features) / self.epsilon, math.inf
+        )
 
     @property
     def spacing(self) -> float:
@@ -105,6 +107,6 @@ class SphereNoise(Sanitizer):
         # P(Gamma(d) > d + sqrt(2 d x) + x) <= e^-x (Boucheron, Lugosi and Massart 2013, sec. 2.4)
         d, x = self.n_features, LOG_CHANCE_OF_REFUSAL
         longest = self.width * (d + math.sqrt(2.0 * d * x) + x) + self.norm
-        return float(np.linalg.norm(steps)) * self.spacing <= longest * NORM_SLACK + (
-            self.spacing * math.sqrt(d)
-        )
+        return float(np.linalg.norm(steps)) * self.spacing <= longest * norm_slack(
+            self.n_features
+        ) + (self.spacing * math.sqrt(d))
