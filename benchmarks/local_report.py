@@ -29,7 +29,11 @@ def read(path: Path) -> list[dict[str, str]]:
     import csv
 
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        if "problem" in row:  # a bar would end a table's cell
+            row["problem"] = row["problem"].replace("|w*|", "‖w*‖")
+    return rows
 
 
 def number(value: float) -> str:

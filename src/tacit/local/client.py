@@ -216,7 +216,7 @@ class Client:
         loss = self._agreement.loss
         with np.errstate(all="ignore"):
             pull = np.asarray(loss.pull(point, self._features, self._label, loss.width))
-        return clipped(pull, self._agreement.sanitizer.norm)
+            return clipped(pull, self._agreement.sanitizer.norm)
 
     def _sanitized(self, pull: Array) -> Steps:
         release = self._agreement.sanitizer.sanitize(pull, self._source)
@@ -238,7 +238,8 @@ class Client:
 
 def _checked_features(features: npt.ArrayLike, agreement: Agreement) -> Array:
     row = _check.vector("features", features, agreement.n_columns)
-    row = clipped(row, agreement.row_norm)
+    with np.errstate(over="ignore"):
+        row = clipped(row, agreement.row_norm)
     return np.array(row) if agreement.intercept is None else np.append(row, agreement.intercept)
 
 

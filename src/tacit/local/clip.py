@@ -11,6 +11,10 @@ from tacit.local._compiled import compilable
 
 Array = npt.NDArray[np.float64]
 
+# Where the largest coordinate is between these, no square overflows, and those that underflow are
+# too small to matter.
+_SMALL, _LARGE = 1e-100, 1e100
+
 
 @compilable
 def clipped(vector: Array, norm: float) -> Array:
@@ -20,14 +24,18 @@ def clipped(vector: Array, norm: float) -> Array:
     limit is lowered by more than that and the result is never longer than ``norm`` in real numbers.
     A vector that is not finite becomes 0: an error would tell something of the record.
     """
+    limit = norm * (1.0 - (len(vector) + 8.0) * 2.0**-52)
     largest = float(np.max(np.abs(vector)))
+    if _SMALL < largest < _LARGE:
+        length = math.sqrt(np.dot(vector, vector))
+        return vector if length <= limit else vector * (limit / length)
     if not largest < math.inf:
         return np.zeros_like(vector)
     if largest == 0.0:
         return vector
-    direction = vector / largest  # first, so that no square overflows
+    # Squares may leave the range of doubles: divide first.
+    direction = vector / largest
     length = math.sqrt(np.dot(direction, direction))
-    limit = norm * (1.0 - (len(vector) + 8.0) * 2.0**-52)
     if length <= limit / largest:
         return vector
     cut: Array = direction * (limit / length)

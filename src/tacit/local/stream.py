@@ -120,7 +120,8 @@ def _learn_on_tape(
     for row, label in zip(rows, labels, strict=True):
         with np.errstate(all="ignore"):
             pull = type(loss).pull(state.point, row, float(label), float(loss.width))
-        report = sanitizer.sanitize(clipped(pull, sanitizer.norm), source).value
+            value = clipped(pull, sanitizer.norm)
+        report = sanitizer.sanitize(value, source).value
         state = learner.step(state, report, learner.settings)
     return state
 

@@ -17,6 +17,8 @@ LARGEST_LOG = 50.0
 # exp(-36) is below the last digit.
 _REACH = 6.0
 _TINY = 1e-300
+# A series of z^2 e terms: a hundred here.
+_LARGEST_SERIES = 6.0
 _N_NODES = 40
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_N_NODES)
 
@@ -39,9 +41,29 @@ def log_scale_free_magnitude(x: float, y: float, a: float) -> float:
 
         m = (2 / pi) integral_0^a sinh(v x) exp(-v^2 y) dv / v   ->   erfi(x / (2 sqrt y)),  a -> oo
 
-    A mixture that has no scale of its own: it costs no log T (docs/proofs/banco.md).
+    A mixture that has no scale of its own: it costs no log T (docs/proofs/banco.md). Where a is so
+    far beyond the integrand's peak that exp(-36) of it is left out, m is erfi, summed from a series
+    whose terms are all positive; else by quadrature.
     """
+    root = math.sqrt(y)
+    z = x / (2.0 * root)
+    if z <= _LARGEST_SERIES and a * root - z >= _REACH:
+        return math.log(max(_erfi(z), _TINY))
     return _log_integral(x, y, a, -1) + math.log(2.0 / math.pi)
+
+
+@compilable
+def _erfi(z: float) -> float:
+    """Return (2 / sqrt(pi)) sum_n z^(2n+1) / (n! (2n+1)), z >= 0."""
+    square = z * z
+    power = z  # z^(2n+1) / n!
+    total = z
+    n = 0
+    while power > 2.0**-55 * total:
+        n += 1
+        power *= square / n
+        total += power / (2 * n + 1)
+    return total * (2.0 / math.sqrt(math.pi))
 
 
 @compilable
