@@ -8,10 +8,18 @@ READY := $(VENV)/.ready-$(STAMP)
 # One thread a process: pytest itself runs on every core.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: test lint format bench clean venv
+.PHONY: test demo docs lint format bench clean venv
 
 test: venv
 	$(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
+
+demo: venv
+	$(BIN)/tacit demo
+
+docs: venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 lint: venv
 	$(BIN)/ruff check .
@@ -37,4 +45,4 @@ venv:
 	fi
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist

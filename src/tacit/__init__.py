@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit import preprocessing as preprocessing
     from tacit import privacy as privacy
     from tacit import records as records
+    from tacit import report as report
     from tacit import saving as saving
     from tacit import table_model as table_model
     from tacit import testing as testing
@@ -38,6 +39,7 @@ _SUBPACKAGES = (
     "preprocessing",
     "privacy",
     "records",
+    "report",
     "saving",
     "table_model",
     "testing",

@@ -1,0 +1,86 @@
+"""The commands, and the short manual that ``tacit --help`` prints."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tacit import __version__
+from tacit.cli.compare import compare
+from tacit.cli.demo import demo
+from tacit.cli.fit import fit
+from tacit.cli.inspect import inspect
+from tacit.cli.plan import plan
+from tacit.cli.predict import predict
+from tacit.cli.running import CommandGroup
+from tacit.cli.schema import schema
+
+MANUAL = """\
+Train models on sensitive tables, with a differential-privacy guarantee.
+
+You state what is public about the table (its columns, their ranges and values) in a schema, and
+how much privacy may be spent (epsilon, delta). You get a model in one file, its guarantee in plain
+words, and, if you like, a report to look at or to print.
+
+\b
+See it work, on a real health survey, in under a minute:
+  tacit demo
+
+\b
+From a table to a private model:
+  tacit schema draft people.csv --target income --out schema.toml
+  (check every line of schema.toml, and delete each "confirmed = false")
+  tacit plan --rows 30000 --schema schema.toml --epsilon 1
+  tacit fit people.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\
+      --model logistic --out model.tacit --report report.html
+  tacit inspect model.tacit
+  tacit predict model.tacit new_people.csv --out predictions.csv
+
+\b
+Tables are read from .csv, .csv.gz, .tsv, .parquet, .arrow and .feather files.
+Results go to standard output, notices and progress to standard error. In a
+pipe, text is plain and tables are separated by tabs; --json prints JSON.
+Exit codes: 0 done, 2 refused (a sentence says why and what to do),
+130 interrupted (no half-written file is left), 1 a bug in tacit.
+"""
+
+app = typer.Typer(
+    cls=CommandGroup,
+    name="tacit",
+    help=MANUAL,
+    epilog="'tacit COMMAND --help' explains a command, with examples.",
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tacit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+    debug: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error. It may show records."),
+    ] = False,
+) -> None:
+    """Take the options of every command; `CommandGroup` acts on --debug, wherever it stands."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for _command in (demo, plan, fit, predict, inspect, compare):
+    app.command()(_command)
+app.add_typer(schema, name="schema")

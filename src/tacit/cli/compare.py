@@ -1,0 +1,133 @@
+"""``tacit compare``: privacy-accuracy curves, on public data."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import options as opt
+from tacit.cli import output
+from tacit.cli.errors import Refused, before_records
+from tacit.cli.files import check_new
+
+if TYPE_CHECKING:
+    from tacit.preprocessing import Schema
+
+_NOT_PRIVATE = (
+    "NOT PRIVATE: the scores below are computed from the records, without noise. This spends no "
+    "budget because it protects nobody. It is for data that are public, as --public says these are."
+)
+
+
+def compare(
+    data: opt.Data,
+    schema: opt.SchemaFile,
+    public: Annotated[
+        bool,
+        typer.Option("--public", help="You vouch that these records are public. Required."),
+    ] = False,
+    target: opt.TargetColumn = None,
+    model: opt.Model = None,
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--epsilon", "-e", help="A budget to try; may be repeated.  [default: 0.1 0.3 1 3 10]"
+        ),
+    ] = None,
+    delta: opt.Delta = 1e-6,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option("--mechanism", help="One to try; may be repeated. By default all that apply."),
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", help="Fits at each point.")] = 3,
+    test: Annotated[
+        float, typer.Option("--test", help="The share of records to measure on.")
+    ] = 0.25,
+    relation: opt.RelationName = "add_remove",
+    quantile: opt.Quantile = None,
+    report: opt.Report = None,
+    delimiter: opt.Delimiter = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Measure accuracy by epsilon, on public data.
+
+    Tries several budgets and mechanisms. Trains on some records and scores the others, beside a
+    model without privacy and the best answer that needs no model. Scores are functions of the
+    records and nothing protects those, so this needs --public. For a sensitive table use tacit
+    plan, which needs no data.
+
+    \b
+    Examples:
+      tacit compare survey.csv --schema schema.toml --public
+      tacit compare survey.csv --schema schema.toml --public -e 0.5 -e 1 -e 2 \\
+          --mechanism objective_perturbation --mechanism noisy_gradient --report curves.html
+    """  # noqa: D301
+    from tacit.cli.curves import Settings, measured, show, which_apply
+    from tacit.cli.fit import read_schema
+    from tacit.cli.models import kind_for
+    from tacit.cli.reports import check_reports
+    from tacit.preprocessing import read_table
+
+    if not public:
+        raise Refused(
+            "compare scores models on the records themselves, which is not private; pass --public "
+            "if they are public, or use tacit plan, which needs no data."
+        )
+    if repeats < 1 or not 0.0 < test < 1.0:
+        raise Refused("--repeats must be at least 1 and --test between 0 and 1; leave them out.")
+    epsilons = tuple(sorted(set(epsilon or (0.1, 0.3, 1.0, 3.0, 10.0))))
+    if math.isinf(epsilons[-1]):
+        raise Refused("--epsilon inf: the model without privacy is shown anyway; leave it out.")
+    settings = Settings(epsilons, delta, tuple(mechanism or ()), repeats, relation, quantile)
+    with before_records():
+        check_new(report, force, data, schema)
+        check_reports(report)
+        declared = read_schema(schema, target)
+        kind = kind_for(declared, model)
+        settings, left_out = which_apply(kind, declared, settings)
+    output.note(_NOT_PRIVATE)
+    assert declared.target is not None
+    names = [*(column.name for column in declared.encoded), declared.target.name]
+    table = read_table(data, names, delimiter=delimiter)
+    with output.counted("comparing", settings.n_fits) as step:
+        curves = measured(kind, declared, table, settings, test, step)
+    if report is not None:
+        _write_report(report, kind, declared, table, settings, curves)
+    if as_json:
+        output.document(
+            {
+                "private": False,
+                "delta": delta,
+                "repeats": repeats,
+                **curves.to_dict(),
+                "refused": left_out,
+            }
+        )
+        return
+    show([curves])
+    for name, why in left_out.items():
+        output.note(f"{name} does not apply: {why}")
+    if report is not None:
+        output.note(f"wrote {report}")
+
+
+def _write_report(
+    path: Path, kind: Any, schema: Schema, table: Any, settings: Any, curves: Any
+) -> None:
+    """Write the report of a fit at the middle budget, with the curves in it."""
+    from tacit.cli.curves import picture_of
+    from tacit.cli.models import make_estimator
+    from tacit.cli.reports import write_model_report
+    from tacit.table_model import TableModel
+
+    epsilon = settings.epsilons[len(settings.epsilons) // 2]
+    estimator = make_estimator(
+        kind, epsilon, settings.delta, relation=settings.relation, quantile=settings.quantile
+    )
+    fitted = TableModel(schema, estimator, allow_unconfirmed=True).fit(table)
+    why = "The person who ran tacit compare vouched that these records are public."
+    write_model_report(path, fitted, picture_of(curves, why))

@@ -1,0 +1,234 @@
+"""How accuracy falls with privacy, measured on records that are public."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.cli import output
+from tacit.cli.errors import Refused, before_records
+from tacit.cli.models import ACCURACY, D2, R2, ModelKind, make_estimator, public_facts
+from tacit.erm import CannotSolve
+from tacit.erm.planner import CANDIDATES, MECHANISMS
+from tacit.preprocessing import ClassTarget, Schema, encode_table
+
+_SPLIT_SEED = 0
+_HEADER = ("model", "target", "score", "mechanism", "epsilon", "mean", "sd", "ceiling", "floor")
+FLOORS = {ACCURACY: "majority class", R2: "best constant", D2: "best constant"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """The mean and standard deviation of a score over repeated fits."""
+
+    mechanism: str
+    epsilon: float
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Scores of one model, between no model at all (floor) and no privacy (ceiling)."""
+
+    model: str
+    target: str
+    score: str
+    floor: float
+    ceiling: float
+    points: tuple[Point, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and dictionaries."""
+        return {
+            "model": self.model,
+            "target": self.target,
+            "score": self.score,
+            "floor": self.floor,
+            "ceiling": self.ceiling,
+            "points": [vars(point) for point in self.points],
+        }
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is tried, and how often."""
+
+    epsilons: tuple[float, ...]
+    delta: float
+    mechanisms: tuple[str, ...]
+    repeats: int
+    relation: str = "add_remove"
+    quantile: float | None = None
+
+    @property
+    def n_fits(self) -> int:
+        """How many fits `measured` makes, the one without privacy included."""
+        return 1 + len(self.epsilons) * len(self.mechanisms) * self.repeats
+
+
+def split(table: Any, test_share: float) -> tuple[Any, Any]:
+    """Return some records to train on and the others to measure on."""
+    n = table.num_rows
+    n_test = round(n * test_share)
+    if not 0 < n_test < n:
+        raise Refused(
+            "there are too few records to train on some and measure on others; give more, or "
+            "change --test."
+        )
+    order = np.random.default_rng(_SPLIT_SEED).permutation(n)
+    return table.take(order[n_test:]), table.take(order[:n_test])
+
+
+def measured(
+    kind: ModelKind,
+    schema: Schema,
+    table: Any,
+    settings: Settings,
+    test_share: float,
+    step: Callable[[], None],
+) -> Curves:
+    """Return the scores of a model with each mechanism at each epsilon.
+
+    ``settings`` name the mechanisms, all of which apply. Calls ``step`` after each fit.
+    """
+    train, test = split(table, test_share)
+    (rows, labels), (test_rows, test_labels) = (encode_table(t, schema) for t in (train, test))
+    if not len(rows) or not len(test_rows):
+        raise Refused(
+            "no record has a target that the schema declares; check the target's classes."
+        )
+    judge = _judge(kind, settings.quantile, test_labels)
+
+    def score(epsilon: float, mechanism: str) -> float:
+        fitted = _estimator(kind, schema, epsilon, mechanism, settings).fit(rows, labels)
+        step()
+        return judge(fitted.predict(test_rows))
+
+    points = []
+    for mechanism in settings.mechanisms:
+        for epsilon in settings.epsilons:
+            scores = [score(epsilon, mechanism) for _ in range(settings.repeats)]
+            spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+            points.append(Point(mechanism, epsilon, statistics.fmean(scores), spread))
+    assert schema.target is not None
+    floor = _floor(schema, labels, test_labels)
+    ceiling = score(math.inf, "auto")
+    return Curves(kind.name, schema.target.name, kind.score, floor, ceiling, tuple(points))
+
+
+def which_apply(
+    kind: ModelKind, schema: Schema, settings: Settings
+) -> tuple[Settings, dict[str, str]]:
+    """Return settings with the mechanisms that work, and why the others do not.
+
+    Where the settings name no mechanism, all are tried.
+    """
+    for name in settings.mechanisms:
+        if name not in (*MECHANISMS, "auto"):
+            raise Refused(
+                f"--mechanism {name!r} is unknown; choose from auto, {', '.join(MECHANISMS)}."
+            )
+    usable, refused = [], {}
+    for name in settings.mechanisms or CANDIDATES:
+        try:
+            with before_records():
+                for epsilon in settings.epsilons:
+                    estimator = _estimator(kind, schema, epsilon, name, settings)
+                    estimator.plan(len(schema.feature_names))
+            usable.append(name)
+        except Refused as why:
+            if not isinstance(why.__cause__, CannotSolve):
+                raise
+            refused[name] = str(why)
+    if not usable:
+        raise Refused(f"no mechanism applies: {' '.join(refused.values())}")
+    return replace(settings, mechanisms=tuple(usable)), refused
+
+
+def _estimator(
+    kind: ModelKind, schema: Schema, epsilon: float, mechanism: str, settings: Settings
+) -> Any:
+    return make_estimator(
+        kind,
+        epsilon,
+        settings.delta,
+        mechanism=mechanism,
+        relation=settings.relation,
+        quantile=settings.quantile,
+        **public_facts(schema),
+    )
+
+
+def _floor(schema: Schema, train: npt.NDArray[Any], test: npt.NDArray[Any]) -> float:
+    """Return the score of the best answer that does not look at a record."""
+    if not isinstance(schema.target, ClassTarget):
+        return 0.0
+    words, counts = np.unique(train, return_counts=True)
+    return float(np.mean(test == words[counts.argmax()]))
+
+
+def _judge(
+    kind: ModelKind, quantile: float | None, labels: npt.NDArray[Any]
+) -> Callable[[npt.NDArray[Any]], float]:
+    """Return the score of predictions: accuracy, or 1 - loss / loss of the best constant."""
+    if kind.score == ACCURACY:
+        return lambda answer: float(np.mean(answer == labels))
+    from sklearn.metrics import d2_pinball_score, d2_tweedie_score, r2_score
+
+    if kind.name == "quantile":
+        alpha = 0.5 if quantile is None else quantile
+        return lambda answer: float(d2_pinball_score(labels, answer, alpha=alpha))
+    if kind.name == "poisson":
+        return lambda answer: float(d2_tweedie_score(labels, answer, power=1))
+    return lambda answer: float(r2_score(labels, answer))
+
+
+def show(curves: Sequence[Curves]) -> None:
+    """Print a table of scores: one row a mechanism, one column an epsilon."""
+    if not output.is_watched():
+        output.table(
+            "", _HEADER, [_line(curve, point) for curve in curves for point in curve.points]
+        )
+        return
+    for curve in curves:
+        epsilons = list(dict.fromkeys(point.epsilon for point in curve.points))
+        rows = []
+        for mechanism in dict.fromkeys(point.mechanism for point in curve.points):
+            at = [point for point in curve.points if point.mechanism == mechanism]
+            rows.append([mechanism, *map(_cell, at)])
+        title = (
+            f"{curve.model}: {curve.score} for {curve.target}; without privacy "
+            f"{curve.ceiling:.3f}, {FLOORS[curve.score]} {curve.floor:.3f}"
+        )
+        output.table(title, ["", *(f"epsilon {e:g}" for e in epsilons)], rows)
+
+
+def _cell(point: Point) -> str:
+    return f"{point.mean:.3f}±{f'{point.sd:.3f}'.removeprefix('0')}"
+
+
+def _line(curve: Curves, point: Point) -> list[str]:
+    numbers = (point.epsilon, point.mean, point.sd, curve.ceiling, curve.floor)
+    names = (curve.model, curve.target, curve.score, point.mechanism)
+    return [*names, *(f"{number:.6g}" for number in numbers)]
+
+
+def picture_of(curves: Curves, why_public: str) -> Any:
+    """Return the scores as a report shows them."""
+    from tacit.report import AccuracyPicture, AccuracyPoint
+
+    return AccuracyPicture(
+        tuple(AccuracyPoint(p.mechanism, p.epsilon, p.mean, p.sd) for p in curves.points),
+        why_public,
+        score=curves.score,
+        floor=curves.floor,
+        ceiling=curves.ceiling,
+        floor_name=FLOORS[curves.score],
+    )

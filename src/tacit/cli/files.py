@@ -1,0 +1,56 @@
+"""Files a command is about to write: looked at before any work is done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tacit.cli.errors import Refused
+
+
+def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
+    """Refuse a file that could not be written, is there already, or is one of the inputs.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tacit.cli.files import check_new
+    >>> check_new(Path("no", "such", "folder", "model.tacit"), False)
+    Traceback (most recent call last):
+    tacit.cli.errors.Refused: 'no/such/folder': there is no such folder; make it first, ...
+    """
+    if path is None:
+        return
+    from tacit.preprocessing.file_errors import shown_path
+
+    shown, folder = shown_path(path), path.parent
+    try:
+        if not folder.is_dir():
+            where = shown_path(folder)
+            raise Refused(f"{where}: there is no such folder; make it first, or name another.")
+        exists = _exists(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "the path is not valid"
+        raise Refused(f"{shown} cannot be written ({why}); choose another name.") from None
+    if path.is_dir():
+        raise Refused(f"{shown} is a folder; name a file in it.")
+    if exists and not path.is_file():
+        raise Refused(f"{shown} is not an ordinary file, and would be replaced; name another.")
+    if any(other is not None and _same(path, other) for other in inputs):
+        raise Refused(f"{shown} is also a file this command reads or writes; choose another name.")
+    if exists and not force:
+        raise Refused(f"{shown} is there already; name another file, or pass --force.")
+    if not os.access(folder, os.W_OK):
+        raise Refused(f"{shown} cannot be written: its folder is read-only; choose another.")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        os.stat(path)  # unlike Path.exists it refuses names that no file can have
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

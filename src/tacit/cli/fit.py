@@ -1,0 +1,147 @@
+"""``tacit fit``: from a table to a private model in a file."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import options as opt
+from tacit.cli import output
+from tacit.cli.errors import Refused, before_records
+from tacit.cli.files import check_new
+
+if TYPE_CHECKING:
+    from tacit.preprocessing import Schema
+
+_NOT_CONFIRMED = (
+    "NOT CONFIRMED: what the schema says of {names} was guessed from the data. The guarantee does "
+    "not cover it, and says so."
+)
+_NO_PRIVACY = "NO PRIVACY: epsilon is infinite, so the model is fitted without noise."
+
+
+def fit(
+    data: opt.Data,
+    schema: opt.SchemaFile,
+    epsilon: opt.Epsilon,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the model.")],
+    delta: opt.Delta = 1e-6,
+    target: opt.TargetColumn = None,
+    model: opt.Model = None,
+    report: opt.Report = None,
+    mechanism: opt.MechanismName = "auto",
+    relation: opt.RelationName = "add_remove",
+    quantile: opt.Quantile = None,
+    delimiter: opt.Delimiter = None,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Encode the table in half the memory.")
+    ] = False,
+    allow_unconfirmed: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unconfirmed",
+            help="Fit although lines of the schema were guessed from the data and nobody has "
+            "confirmed them. The guarantee then says so.",
+        ),
+    ] = False,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Train a private model on a table.
+
+    Saves it and prints its guarantee in plain words. Nothing is printed that was not released: no
+    score on the records, and not their number. Each fit on the same records spends its budget anew,
+    and what has been spent adds up.
+
+    \b
+    Examples:
+      tacit fit people.csv --schema schema.toml --epsilon 1 --out model.tacit
+      tacit fit people.parquet --schema schema.toml --target income --epsilon 0.5 \\
+          --delta 1e-6 --model svc --out model.tacit --report report.html
+    """  # noqa: D301
+    from tacit.cli.reports import check_reports, write_model_report
+    from tacit.saving import inspect, save
+
+    with before_records():
+        check_new(out, force, data, schema, report)
+        check_new(report, force, data, schema, out)
+        check_reports(report)
+        declared = read_schema(schema, target)
+        _refuse_unconfirmed(declared, schema, allow_unconfirmed)
+        fitted = _model(
+            declared,
+            model,
+            epsilon,
+            delta,
+            mechanism=mechanism,
+            relation=relation,
+            quantile=quantile,
+            float32=float32,
+            allow_unconfirmed=allow_unconfirmed,
+        )
+    with output.progress("reading the table", "training") as step:
+        fitted.fit_file(data, delimiter=delimiter, progress=step)
+    save(fitted, out)
+    if report is not None:
+        write_model_report(report, fitted)
+    certificate = inspect(out)
+    if as_json:
+        files = {"out": str(out), "report": None if report is None else str(report)}
+        output.document({**files, **certificate.to_dict()})
+        return
+    _show(certificate, out, report)
+
+
+def read_schema(path: Path, target: str | None) -> Schema:
+    """Return the schema in a file, with a column of it as the target."""
+    from tacit.preprocessing import Schema
+
+    declared = Schema.from_file(path)
+    return declared if target is None else declared.with_target(target)
+
+
+def _refuse_unconfirmed(schema: Schema, path: Path, allowed: bool) -> None:
+    if not schema.unconfirmed:
+        return
+    names = ", ".join(map(repr, schema.unconfirmed))
+    if not allowed:
+        raise Refused(
+            f"{path.name}: nobody has confirmed what it says of {names}; it was guessed from the "
+            'data, which would leak. Check each line and delete its "confirmed = false", or pass '
+            "--allow-unconfirmed, and the guarantee will say so."
+        )
+    output.note(_NOT_CONFIRMED.format(names=names))
+
+
+def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **choices: Any) -> Any:
+    """Return the model to fit, planned once so that what cannot work is refused before reading."""
+    import numpy as np
+
+    from tacit.cli.models import kind_for, make_estimator
+    from tacit.table_model import TableModel
+
+    dtype = np.float32 if choices.pop("float32") else np.float64
+    allowed = choices.pop("allow_unconfirmed")
+    estimator = make_estimator(kind_for(schema, name), epsilon, delta, **choices)
+    model = TableModel(schema, estimator, dtype=dtype, allow_unconfirmed=allowed)
+    if math.isinf(epsilon):
+        output.note(_NO_PRIVACY)
+    else:
+        model.plan()
+    return model
+
+
+def _show(certificate: Any, out: Path, report: Path | None) -> None:
+    privacy, plan = certificate.privacy, certificate.model.plan_
+    style = "red" if privacy.voided_by else "yellow" if privacy.assumptions else "green"
+    output.boxed("Guarantee", certificate.statement, style)
+    shown = {"model": f"{out} ({type(certificate.estimator).__name__})"}
+    shown["sha256"] = certificate.sha256
+    if plan is not None:
+        shown["mechanism"] = f"{plan.mechanism.name}: {plan.reason}"
+    if report is not None:
+        shown["report"] = str(report)
+    output.facts(shown)

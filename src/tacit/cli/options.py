@@ -1,0 +1,63 @@
+"""Options that several commands share, so that they read and mean the same in each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="The table: .csv, .tsv, .parquet, .arrow, .feather.")
+]
+SchemaFile = Annotated[
+    Path, typer.Option("--schema", help="What is public about the table: a .toml or .json file.")
+]
+TargetColumn = Annotated[
+    str | None,
+    typer.Option("--target", help="The column to predict; by default the schema's target."),
+]
+Epsilon = Annotated[
+    float, typer.Option("--epsilon", "-e", help="The privacy budget; smaller is more private.")
+]
+Delta = Annotated[
+    float,
+    typer.Option("--delta", "-d", help="Probability with which the promise may fail; 0 for never."),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "--loss",
+        "-m",
+        help="logistic or svc for classes; linear, ridge, huber, quantile or poisson for numbers. "
+        "By default logistic or linear.",
+    ),
+]
+MechanismName = Annotated[
+    str,
+    typer.Option(
+        "--mechanism",
+        help="auto, objective_perturbation, noisy_gradient, output_perturbation, "
+        "sufficient_statistics or noisy_sgd.",
+    ),
+]
+RelationName = Annotated[
+    str,
+    typer.Option(
+        "--relation",
+        help="Which tables are neighbours: add_remove (a record more or less) or replace (a record "
+        "changed; needs n_records in the schema).",
+    ),
+]
+Quantile = Annotated[
+    float | None, typer.Option("--quantile", help="Which quantile --model quantile predicts.")
+]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="What separates the fields of a .csv file.")
+]
+Report = Annotated[
+    Path | None, typer.Option("--report", help="Also write a report, one HTML file.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

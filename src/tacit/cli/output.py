@@ -1,0 +1,157 @@
+"""What commands print: for people on a terminal, plain for pipes, JSON for programs.
+
+Results go to standard output, notices and progress to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDEST = 100
+
+
+def console(stderr: bool = False) -> Console:
+    """Return the terminal, or what stands in for it."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if made.is_terminal and made.width > _WIDEST:
+        made.width = _WIDEST
+    return made
+
+
+def is_watched() -> bool:
+    """Return whether results go to a terminal."""
+    return console().is_terminal
+
+
+def say(text: str = "", style: str | None = None) -> None:
+    """Print a result; into a pipe as it is, without colours or line breaks of ours."""
+    out = console()
+    if out.is_terminal:
+        out.print(text, style=style)
+    else:
+        sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """Print what a person should know beside the result."""
+    out = console(stderr=True)
+    if out.is_terminal:
+        out.print(text, style="yellow")
+    else:
+        sys.stderr.write(text + "\n")
+
+
+def boxed(title: str, text: str, style: str = "green") -> None:
+    """Print a paragraph that matters."""
+    out = console()
+    if not out.is_terminal:
+        sys.stdout.write(f"{title}: {text}\n")
+        return
+    from rich.panel import Panel
+    from rich.text import Text
+
+    out.print(Panel(Text(text), title=title, title_align="left", border_style=style))
+
+
+def facts(pairs: Mapping[str, str]) -> None:
+    """Print names and values, one pair a line."""
+    out = console()
+    if not out.is_terminal:
+        for name, value in pairs.items():
+            sys.stdout.write(f"{name}: {value}\n")
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for name, value in pairs.items():
+        grid.add_row(Text(name, style="bold"), Text(value))
+    out.print(grid)
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> None:
+    """Print a table; into a pipe one line a row, separated by tabs.
+
+    ``texts`` is the number of leading columns that are words; numbers stand to the right.
+    """
+    out = console()
+    if not out.is_terminal:
+        for row in (header, *rows):
+            sys.stdout.write("\t".join(row) + "\n")
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(
+        title=title, title_justify="left", title_style="bold", pad_edge=False, box=box.SIMPLE_HEAD
+    )
+    for place, name in enumerate(header):
+        side: Literal["left", "right"] = "left" if place < texts else "right"
+        shown.add_column(name, justify=side, no_wrap=place == 0)
+    for row in rows:
+        shown.add_row(*map(Text, row))
+    out.print(shown)
+
+
+def document(record: Mapping[str, Any]) -> None:
+    """Print one JSON document; numbers that JSON lacks become null."""
+    sys.stdout.write(json.dumps(_plain(record), indent=2, allow_nan=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):  # a number of NumPy's
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextlib.contextmanager
+def progress(what: str, then: str = "") -> Iterator[Callable[[float], None]]:
+    """Show how much is done, if a person is watching; takes shares from 0 to 1.
+
+    ``then`` is what is shown once all of it is done and the block still runs.
+    """
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield lambda share: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=out, transient=True) as bar:
+        task = bar.add_task(what, total=1.0)
+
+        def step(share: float) -> None:
+            bar.update(task, completed=share)
+            if share >= 1.0 and then:
+                bar.update(task, description=then, total=None)
+
+        yield step
+
+
+@contextlib.contextmanager
+def counted(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show progress in ``total`` equal steps."""
+    with progress(what) as share:
+        done = 0
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            share(done / total)
+
+        yield step

@@ -1,0 +1,259 @@
+"""``tacit plan``: what a fit would do and cost, without data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli import options as opt
+from tacit.cli import output
+from tacit.cli.errors import Refused, before_records
+
+_MOST_ROWS = 10**12
+# The gap that is wanted, where none is given: this share of the loss of guessing.
+_WANTED_SHARE = 0.01
+
+
+def plan(
+    rows: Annotated[int, typer.Option("--rows", "-n", help="About how many records there are.")],
+    epsilon: opt.Epsilon,
+    delta: opt.Delta = 1e-6,
+    columns: Annotated[
+        int | None,
+        typer.Option("--columns", help="Features of a record, after encoding; or pass --schema."),
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="Take columns, classes and range from here.")
+    ] = None,
+    target: opt.TargetColumn = None,
+    model: opt.Model = None,
+    classes: Annotated[
+        int, typer.Option("--classes", help="How many classes, without a schema.")
+    ] = 2,
+    label_range: Annotated[
+        tuple[float, float],
+        typer.Option("--range", help="Least and greatest label of a number, without a schema."),
+    ] = (0.0, 1.0),
+    row_norm: Annotated[
+        float | None,
+        typer.Option("--row-norm", help="Largest norm of a row; by default sqrt(columns)."),
+    ] = None,
+    gap: Annotated[
+        float | None,
+        typer.Option("--gap", help="The loss of accuracy you accept; tells the rows needed."),
+    ] = None,
+    public_rows: Annotated[
+        bool, typer.Option("--public-rows", help="The number of records is public.")
+    ] = False,
+    mechanism: opt.MechanismName = "auto",
+    relation: opt.RelationName = "add_remove",
+    quantile: opt.Quantile = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Predict noise and accuracy, without data.
+
+    Says which mechanism would run, how much noise it adds, what that costs and how many rows would
+    be enough.
+
+    The gap is the predicted average loss of the private model above that of the best model, in the
+    model's own loss. It is an estimate to compare by, not a promise.
+
+    \b
+    Examples:
+      tacit plan --rows 30000 --columns 100 --epsilon 1 --delta 1e-6 --loss logistic
+      tacit plan --rows 30000 --schema schema.toml --epsilon 0.5 --gap 0.001
+      tacit plan --rows 5000 --columns 12 --epsilon 1 --model linear --range 0 200 --json
+    """  # noqa: D301
+    from tacit.cli.models import make_estimator
+
+    if rows < 1 or (columns is not None and columns < 1):
+        raise Refused("--rows and --columns must be at least 1; say about how many there are.")
+    if gap is not None and not 0.0 < gap < math.inf:
+        raise Refused(f"--gap must be positive, got {gap:g}; say how much loss you accept.")
+    with before_records():
+        kind, n_features, facts = _shape(
+            schema, target, model, columns, classes, label_range, row_norm
+        )
+        if public_rows or relation == "replace":
+            facts["n_records"] = rows
+        estimator = make_estimator(
+            kind,
+            epsilon,
+            delta,
+            mechanism=mechanism,
+            relation=relation,
+            quantile=quantile,
+            **facts,
+        )
+        made = estimator.plan(n_features, rows)
+        record = _record(kind.name, estimator, made, rows, gap)
+    if as_json:
+        output.document(record)
+    else:
+        _show(record)
+
+
+def _shape(
+    schema: Path | None,
+    target: str | None,
+    model: str | None,
+    columns: int | None,
+    classes: int,
+    label_range: tuple[float, float],
+    row_norm: float | None,
+) -> tuple[Any, int, dict[str, Any]]:
+    """Return the model, the number of features, and what else is public."""
+    from tacit.cli.fit import read_schema
+    from tacit.cli.models import kind_for, model_kind, public_facts
+
+    if (schema is None) == (columns is None):
+        raise Refused("say how many features there are, with either --columns or --schema.")
+    if schema is not None:
+        declared = read_schema(schema, target)
+        facts = public_facts(declared)
+        if row_norm is not None:
+            facts["row_norm"] = row_norm
+        return kind_for(declared, model), len(declared.feature_names), facts
+    assert columns is not None
+    kind = model_kind(model or "logistic")
+    facts = {"n_records": None, "row_norm": math.sqrt(columns) if row_norm is None else row_norm}
+    if not kind.predicts_class:
+        return kind, columns, {**facts, "label_range": label_range}
+    if classes < 2 or (kind.name == "svc" and classes != 2):
+        raise Refused(f"--classes {classes}: svc knows two classes, logistic two or more.")
+    return kind, columns, {**facts, "classes": list(range(classes))}
+
+
+def _record(name: str, estimator: Any, made: Any, rows: int, gap: float | None) -> dict[str, Any]:
+    from tacit.report.alternatives import mechanisms_for
+
+    guess = guess_loss(made)
+    wanted = gap if gap is not None else _WANTED_SHARE * guess
+    n_features = made.problem.n_features
+
+    def gap_at(n: int) -> float:
+        if estimator.n_records is not None:
+            estimator.set_params(n_records=n)
+        risk: float = estimator.plan(n_features, n).excess_risk
+        return risk
+
+    public = estimator.n_records is not None
+    needed = rows_for(wanted, gap_at, rows)
+    if public:
+        estimator.set_params(n_records=rows)
+    return {
+        "model": name,
+        "epsilon": made.budget.epsilon,
+        "delta": made.budget.delta,
+        "relation": made.budget.relation.value,
+        "rows": rows,
+        "rows_are_public": public,
+        "features": n_features,
+        "row_norm": made.problem.objective.bounds.row_norm,
+        "mechanism": made.mechanism.name,
+        "reason": made.reason,
+        "settings": dict(made.settings),
+        "gap": made.excess_risk,
+        "loss_of_guessing": guess,
+        "wanted_gap": wanted,
+        "rows_needed": needed,
+        "mechanisms": [
+            {"mechanism": m.name, "gap": m.excess_risk, "noise": m.noise, "chosen": m.chosen}
+            for m in mechanisms_for(estimator, made, rows)
+        ],
+    }
+
+
+def guess_loss(plan: Any) -> float:
+    """Return the average loss of a model that knows nothing, to compare a gap with.
+
+    log(classes) for logistic regression, 1 for a hinge; for numbers the loss of the middle of the
+    range where the label lies halfway to its end.
+    """
+    import numpy as np
+
+    from tacit.erm.losses import SoftmaxLoss
+
+    objective = plan.problem.objective
+    if isinstance(objective.loss, SoftmaxLoss):
+        return math.log(objective.bounds.n_classes)
+    low, high = objective.bounds.label_range or (-1.0, 1.0)
+    if objective.bounds.label_range is None:
+        score, label = 0.0, 1.0
+    elif low >= 0.0:  # counts: the score is a logarithm
+        middle = (low + high) / 2
+        at = objective.loss.value(np.log([middle, middle / 2]), np.array([middle / 2, middle / 2]))
+        return float(at[0] - at[1])
+    else:
+        score, label = 0.0, high / 2
+    return float(objective.loss.value(np.array([score]), np.array([label]))[0])
+
+
+def rows_for(gap: float, gap_at: Callable[[int], float], start: int) -> int | None:
+    """Return about how many rows bring the predicted gap to ``gap``; None if no number does.
+
+    Examples
+    --------
+    >>> from tacit.cli.plan import rows_for
+    >>> rows_for(0.01, lambda n: 10_600 / n**2, start=100)
+    1100
+    """
+    low, high = 0, max(start, 1)
+    while gap_at(high) > gap:
+        low, high = high, 4 * high
+        if high > _MOST_ROWS:
+            return None
+    while low == 0 and high > 1:
+        if gap_at(high // 4 or 1) > gap:
+            low = high // 4 or 1
+        else:
+            high = high // 4 or 1
+    # to a hundredth
+    while high - low > 1 and high > 1.01 * low:
+        middle = round(math.sqrt(low * high)) if low else 1
+        middle = min(max(middle, low + 1), high - 1)
+        low, high = (low, middle) if gap_at(middle) <= gap else (middle, high)
+    return _rounded_up(high)
+
+
+def _rounded_up(n: int) -> int:
+    """Return at least ``n``, in two digits."""
+    unit: int = 10 ** max(len(str(n)) - 2, 0)
+    return (n + unit - 1) // unit * unit
+
+
+def _show(record: dict[str, Any]) -> None:
+    share = record["gap"] / record["loss_of_guessing"]
+    needed = record["rows_needed"]
+    noise = next(m["noise"] for m in record["mechanisms"] if m["chosen"])
+    output.facts(
+        {
+            "model": f"{record['model']}, {record['features']} features, {record['rows']:,} rows",
+            "budget": f"epsilon {record['epsilon']:g}, delta {record['delta']:g}, "
+            f"{record['relation']}",
+            "mechanism": f"{record['mechanism']}: {record['reason']}",
+            "noise": noise,
+            "predicted gap": f"{record['gap']:.3g} a record, {100 * share:.2g} % of the loss of "
+            f"guessing ({record['loss_of_guessing']:.3g})",
+            "rows needed": ("no number of rows" if needed is None else f"about {needed:,} rows")
+            + f" for a gap of {record['wanted_gap']:.3g}",
+        }
+    )
+    if share >= 1.0:
+        output.note(
+            "The noise would drown the model: take more rows, fewer columns or a larger epsilon."
+        )
+    rows = [
+        (
+            ("* " if m["chosen"] else "  ") + m["mechanism"],
+            "-" if m["gap"] is None else f"{m['gap']:.3g}",
+            m["noise"],
+        )
+        for m in record["mechanisms"]
+    ]
+    output.say()
+    output.table("What each mechanism would cost", ("mechanism", "gap", "noise"), rows, texts=3)

@@ -1,0 +1,151 @@
+"""``tacit predict``: ask a saved model about a raw table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli import options as opt
+from tacit.cli import output
+from tacit.cli.errors import Refused
+from tacit.cli.files import check_new
+
+_FORMATS = (".csv", ".parquet", ".arrow", ".feather")
+PREDICTION = "prediction"
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that tacit fit saved.")],
+    data: opt.Data,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Where to write: .csv, .parquet, .arrow, .feather. By default CSV."
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", help="Copy this column to the result; may be repeated."),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each class.")
+    ] = False,
+    delimiter: opt.Delimiter = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Ask a saved model about a table.
+
+    Predicts the target of every record, in order. The table needs the columns of the model's
+    schema, not the target. A line of a .csv file that has more or fewer fields than its header is
+    no record, and gets no prediction: copy a column that names the records with --keep. Predictions
+    are as secret as the records they are about.
+
+    \b
+    Examples:
+      tacit predict model.tacit new_people.csv --keep id --out predictions.csv
+      tacit predict model.tacit new_people.parquet --proba | head
+    """  # noqa: D301
+    check_new(out, force, model, data)
+    if out is not None and out.suffix.lower() not in _FORMATS:
+        raise Refused(f"--out {out.name!r}: predictions go to {', '.join(_FORMATS)} files.")
+    loaded = _table_model(model, proba)
+    header, rows = _asked(loaded, data, keep or [], proba, delimiter)
+    if as_json:
+        target = loaded.schema.target.name
+        records = [dict(zip(header, row, strict=True)) for row in rows]
+        output.document({"target": target, "records": records})
+        return
+    if out is None:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        return
+    from tacit.saving.files import write_whole
+
+    write_whole(out, _encoded(out.suffix.lower(), header, list(rows)))
+    output.say(f"wrote {out}")
+
+
+def _table_model(path: Path, proba: bool) -> Any:
+    from tacit.saving import load
+    from tacit.table_model import TableModel
+
+    model = load(path)
+    if not isinstance(model, TableModel):
+        raise Refused(
+            f"{path.name} was saved without a schema, so it does not know raw tables; load it in "
+            "Python with tacit.load, or make a model with tacit fit."
+        )
+    if proba and not hasattr(model, "predict_proba"):
+        raise Refused(
+            f"{path.name} is a {type(model.estimator_).__name__}, which has no probabilities; "
+            "leave --proba out."
+        )
+    return model
+
+
+def _asked(
+    model: Any, data: Path, keep: Sequence[str], proba: bool, delimiter: str | None
+) -> tuple[list[str], Iterator[list[Any]]]:
+    """Return the names of the result's columns, and its rows as they are read."""
+    from tacit.preprocessing import read_batches
+
+    names = [column.name for column in model.schema.encoded]
+    batches = read_batches(data, list(dict.fromkeys([*keep, *names])), delimiter=delimiter)
+    header = [*keep, PREDICTION]
+    if proba:
+        header += [f"p({label})" for label in model.classes_.tolist()]
+    if len(set(header)) < len(header):
+        raise Refused("--keep: two columns of the result would have one name; leave one out.")
+    return header, _rows(model, batches, keep, proba)
+
+
+def _rows(
+    model: Any, batches: Iterator[Any], keep: Sequence[str], proba: bool
+) -> Iterator[list[Any]]:
+    import pyarrow as pa
+
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        kept = [map(_text, batch.column(name).to_pylist()) for name in keep]
+        answers: list[Any] = [model.predict(table).tolist()]
+        if proba:
+            answers += model.predict_proba(table).T.tolist()
+        yield from (list(row) for row in zip(*kept, *answers, strict=True))
+
+
+def _text(value: Any) -> Any:
+    """Return a value of the table as it is copied; those of a CSV are bytes."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _encoded(suffix: str, header: Sequence[str], rows: list[list[Any]]) -> bytes:
+    if suffix == ".csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        return text.getvalue().encode("utf-8")
+    import pyarrow as pa
+
+    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
+    table = pa.table(dict(zip(header, map(list, columns), strict=True)))
+    sink = io.BytesIO()
+    if suffix == ".parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, sink)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(table, sink, compression="uncompressed")
+    return sink.getvalue()

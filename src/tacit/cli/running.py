@@ -1,0 +1,82 @@
+"""One road for every command: run it, and turn whatever goes wrong into a sentence and a code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from typer.core import TyperGroup
+
+from tacit.cli.errors import sentence_of
+
+REFUSED, A_BUG, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
+_DEBUG = "--debug"
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose errors are one sentence on standard error, without a traceback."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command and exit."""
+        words, debug = _without_debug(list(sys.argv[1:] if args is None else args))
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):  # a file's name may not be text
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except BaseException as error:
+            code = _explain(error, debug)
+        else:
+            if code == INTERRUPTED:  # typer makes it of a KeyboardInterrupt
+                _explain(KeyboardInterrupt(), False)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _without_debug(words: list[str]) -> tuple[list[str], bool]:
+    """Return the words without --debug, which may stand anywhere before a ``--``."""
+    end = words.index("--") if "--" in words else len(words)
+    kept = [word for word in words[:end] if word != _DEBUG]
+    return [*kept, *words[end:]], len(kept) < end
+
+
+def _explain(error: BaseException, debug: bool) -> int:
+    """Say what went wrong, and return the exit code."""
+    if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
+        return PIPE_CLOSED  # typer has taken care of what is still buffered
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else A_BUG
+    if isinstance(error, BrokenPipeError):
+        # Nobody reads on; what is still buffered must not raise again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        _complain("interrupted; no file was left half-written.")
+        return INTERRUPTED
+    known = sentence_of(error)
+    if known is None:
+        # Not one of tacit's own sentences, so it might repeat a record's value.
+        _complain(
+            f"something went wrong that should not ({type(error).__name__}); run the command "
+            "again with --debug, and report what it shows, without the values of records in it."
+        )
+        return A_BUG
+    _complain(known)
+    return REFUSED
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"tacit: {sentence}\n")

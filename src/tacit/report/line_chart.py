@@ -1,0 +1,197 @@
+"""Line charts as inline SVG: drawn once for wide pages and paper, once for phones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tacit.report.axes import Axis
+from tacit.report.markup import Markup, join, tag
+
+Point = tuple[float, float]
+
+N_STYLES = 6  # how many series the style sheet can tell apart
+_DODGE = 5.0  # pixels between error bars that stand at the same place
+_RADIUS = 3.5
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points joined by a line; ``spread`` is what an error bar reaches to either side."""
+
+    name: str
+    points: tuple[Point, ...]
+    spread: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal line for comparison, with a name above it."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """A chart: its axes, its series, and what a person who cannot see it should be told."""
+
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    alternative: str
+    levels: tuple[Level, ...] = ()
+    marked: Point | None = None
+    marked_name: str = ""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The size of a drawing and the room around its plot."""
+
+    width: float
+    height: float
+    left: float = 52.0
+    gap: float = 20.0
+    right: float = 16.0
+    top: float = 14.0
+    bottom: float = 46.0
+
+    def at(self, chart: LineChart, point: Point) -> Point:
+        """Return the place of a point."""
+        across = self.width - self.left - self.right
+        up = self.height - self.top - self.bottom
+        return (
+            self.left + across * chart.x.share(point[0]),
+            self.top + up * (1 - chart.y.share(point[1])),
+        )
+
+
+WIDE = Frame(680.0, 340.0)
+NARROW = Frame(340.0, 300.0, right=18.0, gap=12.0)
+_DIGIT = 8.0  # pixels that a digit of a label takes
+_LETTER = 7.6  # pixels that a letter of a bold label takes, generously
+
+
+def drawn(chart: LineChart) -> Markup:
+    """Return the chart for both widths; the style sheet shows one of them."""
+    letters = max(len(chart.y.label(tick)) for tick in chart.y.ticks)
+    frames = (replace(frame, left=frame.gap + _DIGIT * letters) for frame in (WIDE, NARROW))
+    return join(*(_svg(chart, frame, which) for frame, which in zip(frames, _CLASSES, strict=True)))
+
+
+_CLASSES = ("wide", "narrow")
+
+
+def _svg(chart: LineChart, frame: Frame, which: str) -> Markup:
+    series = [
+        _line(chart, frame, line, place, len(chart.series))
+        for place, line in enumerate(chart.series)
+    ]
+    return tag(
+        "svg",
+        _grid(chart, frame, sparse=which == "narrow"),
+        *(_level(chart, frame, level) for level in chart.levels),
+        *series,
+        _mark(chart, frame),
+        viewbox=f"0 0 {frame.width:g} {frame.height:g}",
+        role="img",
+        aria_label=chart.alternative,
+        class_=f"chart {which}",
+    )
+
+
+def _grid(chart: LineChart, frame: Frame, sparse: bool) -> Markup:
+    left, right = frame.left, frame.width - frame.right
+    base = frame.height - frame.bottom
+    pieces: list[Markup] = []
+    for tick in chart.y.ticks:
+        y = frame.at(chart, (chart.x.low, tick))[1]
+        pieces.append(tag("line", x1=_n(left), x2=_n(right), y1=_n(y), y2=_n(y), class_="grid"))
+        pieces.append(_text(chart.y.label(tick), left - 7, y + 4, "end"))
+    skipped = 2 if sparse and len(chart.x.ticks) > 6 else 1
+    for tick in chart.x.ticks[::-1][::skipped]:
+        x = frame.at(chart, (tick, chart.y.low))[0]
+        pieces.append(tag("line", x1=_n(x), x2=_n(x), y1=_n(base), y2=_n(base + 4), class_="axis"))
+        pieces.append(_text(chart.x.label(tick), x, base + 18, "middle"))
+    pieces.append(tag("line", x1=_n(left), x2=_n(right), y1=_n(base), y2=_n(base), class_="axis"))
+    pieces.append(_text(chart.x.title, (left + right) / 2, frame.height - 6, "middle"))
+    return tag("g", *pieces, class_="frame")
+
+
+def _line(chart: LineChart, frame: Frame, series: Series, place: int, count: int) -> Markup:
+    shift = (place - (count - 1) / 2) * _DODGE if count > 1 and series.spread else 0.0
+    places = [(x + shift, y) for x, y in (frame.at(chart, p) for p in series.points)]
+    path = " ".join(f"{_n(x)},{_n(y)}" for x, y in places)
+    bars = [
+        _bar(chart, frame, point, spread, at[0])
+        for point, spread, at in zip(series.points, series.spread, places, strict=False)
+        if spread > 0.0
+    ]
+    dots = [
+        marker(place, x, y, data_x=repr(point[0]), data_y=repr(point[1]))
+        for point, (x, y) in zip(series.points, places, strict=True)
+    ]
+    return tag(
+        "g", tag("polyline", points=path), *bars, *dots, class_=f"series s{place % N_STYLES}"
+    )
+
+
+def _bar(chart: LineChart, frame: Frame, point: Point, spread: float, x: float) -> Markup:
+    ends = [min(max(point[1] + s * spread, chart.y.low), chart.y.high) for s in (-1, 1)]
+    low, high = (frame.at(chart, (point[0], end))[1] for end in ends)
+    return tag("line", x1=_n(x), x2=_n(x), y1=_n(low), y2=_n(high), class_="bar")
+
+
+def marker(place: int, x: float, y: float, **data: str) -> Markup:
+    """Return the mark of a series: its shape, and not its colour alone, tells which it is."""
+    r = _RADIUS
+    kind = place % N_STYLES
+    if kind == 0:
+        return tag("circle", cx=_n(x), cy=_n(y), r=r, **data)
+    corners: Sequence[Point] = {
+        1: ((-r, -r), (r, -r), (r, r), (-r, r)),
+        2: ((0, -r - 1), (r + 1, r), (-r - 1, r)),
+        3: ((0, -r - 1.5), (r + 1.5, 0), (0, r + 1.5), (-r - 1.5, 0)),
+        4: ((0, r + 1), (r + 1, -r), (-r - 1, -r)),
+        5: ((-r - 1, -1), (r + 1, -1), (r + 1, 1), (-r - 1, 1)),
+    }[kind]
+    steps = " ".join(f"{_n(x + dx)} {_n(y + dy)}" for dx, dy in corners)
+    return tag("path", d=f"M {steps} Z", **data)
+
+
+def _level(chart: LineChart, frame: Frame, level: Level) -> Markup:
+    x1, x2 = frame.left, frame.width - frame.right
+    y = frame.at(chart, (chart.x.low, level.value))[1]
+    return tag(
+        "g",
+        tag("line", x1=_n(x1), x2=_n(x2), y1=_n(y), y2=_n(y)),
+        _text(level.name, x2 - 2, y - 5, "end"),
+        class_="level",
+    )
+
+
+def _mark(chart: LineChart, frame: Frame) -> Markup | None:
+    """Return a ring around the point that counts, with its name where there is room."""
+    if chart.marked is None:
+        return None
+    x, y = frame.at(chart, chart.marked)
+    base = frame.height - frame.bottom
+    fits = x + _LETTER * len(chart.marked_name) < frame.width
+    # The line falls, so there is room above it to the right and below it to the left.
+    where = (x + 8, y - 12, "start") if fits else (x - 8, y + 20, "end")
+    return tag(
+        "g",
+        tag("line", x1=_n(x), x2=_n(x), y1=_n(y), y2=_n(base)),
+        tag("circle", cx=_n(x), cy=_n(y), r=6),
+        _text(chart.marked_name, *where),
+        class_="marked",
+    )
+
+
+def _text(text: str, x: float, y: float, anchor: str) -> Markup:
+    return tag("text", text, x=_n(x), y=_n(y), text_anchor=anchor)
+
+
+def _n(value: float) -> str:
+    return f"{value:.2f}"

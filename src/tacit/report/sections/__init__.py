@@ -1,0 +1,1 @@
+"""The parts of a report, one file each: from facts to markup."""

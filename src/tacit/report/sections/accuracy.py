@@ -1,0 +1,138 @@
+"""The privacy-accuracy picture, where the data behind it are public."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tacit.report.axes import linear_axis, log_axis, log_axis_at
+from tacit.report.facts import AccuracyPicture, ReportFacts
+from tacit.report.line_chart import Level, LineChart, Series, drawn, marker
+from tacit.report.markup import Markup, tag
+from tacit.report.numbers import short
+from tacit.report.page import section
+from tacit.report.tables import Heading, Row, table
+from tacit.report.words import mechanism_title
+
+_MOST_TICKS = 7
+_NEAREST = 1.25  # ticks closer than this factor would overlap
+
+
+def accuracy_section(facts: ReportFacts) -> Markup | None:
+    """Return the section, or nothing where there are no public data."""
+    picture = facts.accuracy
+    if picture is None:
+        return None
+    return section(
+        "accuracy",
+        "What privacy costs in " + picture.score,
+        tag(
+            "div",
+            tag("h3", "These scores are not private"),
+            tag(
+                "p",
+                "They were computed from records without protection and spend no budget. They "
+                "may be shown only because the data behind them are public: ",
+                tag("strong", picture.why_public),
+            ),
+            class_="alarm",
+        ),
+        _figure(picture),
+        _numbers(picture),
+    )
+
+
+def _series(picture: AccuracyPicture) -> tuple[Series, ...]:
+    names = list(dict.fromkeys(point.mechanism for point in picture.points))
+    lines = []
+    for name in names:
+        own = sorted((p for p in picture.points if p.mechanism == name), key=lambda p: p.epsilon)
+        points = tuple((p.epsilon, p.mean) for p in own)
+        lines.append(Series(mechanism_title(name), points, tuple(p.sd for p in own)))
+    return tuple(lines)
+
+
+def _figure(picture: AccuracyPicture) -> Markup:
+    series = _series(picture)
+    ends = [p.mean + s * p.sd for p in picture.points for s in (-1, 1)]
+    levels = _levels(picture)
+    ends += [level.value for level in levels]
+    epsilons = tuple(sorted({p.epsilon for p in picture.points}))
+    x = log_axis_at("epsilon, on a logarithmic scale", epsilons)
+    close = any(b / a < _NEAREST for a, b in pairwise(epsilons))
+    if len(epsilons) > _MOST_TICKS or close:
+        x = log_axis(x.title, x.low, x.high)
+    room = 0.04 * (max(ends) - min(ends))
+    y = linear_axis(picture.score, min(ends) - room, max(ends) + room)
+    chart = LineChart(x, y, series, _alternative(picture, series), levels)
+    bars = any(point.sd > 0 for point in picture.points)
+    caption = f"{picture.score[:1].upper()}{picture.score[1:]} (upwards) at each epsilon." + (
+        " Bars reach one standard deviation over repeated fits to either side." if bars else ""
+    )
+    return tag("figure", drawn(chart), _legend(series), tag("figcaption", caption))
+
+
+def _levels(picture: AccuracyPicture) -> tuple[Level, ...]:
+    found = ((picture.floor_name, picture.floor), (picture.ceiling_name, picture.ceiling))
+    return tuple(Level(name, value) for name, value in found if value is not None)
+
+
+def _legend(series: tuple[Series, ...]) -> Markup:
+    items = [
+        tag(
+            "li",
+            tag(
+                "svg",
+                tag(
+                    "g",
+                    tag("polyline", points="0,6 34,6"),
+                    marker(place, 17.0, 6.0),
+                    class_=f"series s{place}",
+                ),
+                viewbox="0 0 34 12",
+                aria_hidden="true",
+            ),
+            line.name,
+        )
+        for place, line in enumerate(series)
+    ]
+    return tag("ul", *items, class_="legend")
+
+
+def _alternative(picture: AccuracyPicture, series: tuple[Series, ...]) -> str:
+    lines = "; ".join(
+        f"{line.name} from {short(line.points[0][1])} at epsilon {short(line.points[0][0])} to "
+        f"{short(line.points[-1][1])} at epsilon {short(line.points[-1][0])}"
+        for line in series
+    )
+    return f"Line chart of {picture.score} against epsilon: {lines}. The numbers are in the table."
+
+
+def _numbers(picture: AccuracyPicture) -> Markup:
+    series = _series(picture)
+    cells = {
+        (line.name, epsilon): (mean, sd)
+        for line in series
+        for (epsilon, mean), sd in zip(line.points, line.spread, strict=True)
+    }
+    rows = [
+        Row((_budget(epsilon), *(_cell(cells.get((line.name, epsilon))) for line in series)))
+        for epsilon in sorted({point.epsilon for point in picture.points})
+    ]
+    headings = [Heading("Budget"), *(Heading(line.name, number=True, name=True) for line in series)]
+    beside = "".join(
+        f" {level.name[:1].upper()}{level.name[1:]}: {level.value:.4f}."
+        for level in _levels(picture)
+    )
+    caption = f"The same {picture.score} in numbers, mean \N{PLUS-MINUS SIGN} standard deviation."
+    return table(caption + beside, headings, rows, stacked=True)
+
+
+def _budget(epsilon: float) -> Markup:
+    return tag("span", f"epsilon {short(epsilon)}", class_="word")
+
+
+def _cell(found: tuple[float, float] | None) -> str:
+    if found is None:
+        return ""
+    mean, sd = found
+    return f"{mean:.4f} \N{PLUS-MINUS SIGN}\N{NO-BREAK SPACE}{sd:.4f}" if sd > 0 else f"{mean:.4f}"

@@ -1,0 +1,145 @@
+"""The promise: in plain words, in three numbers, and as a curve."""
+
+from __future__ import annotations
+
+import math
+
+from tacit.privacy import Guarantee, Relation
+from tacit.privacy.guarantee import Curve
+from tacit.report.axes import linear_axis, log_axis
+from tacit.report.facts import ReportFacts
+from tacit.report.line_chart import LineChart, Series, drawn
+from tacit.report.markup import Markup, join, tag
+from tacit.report.numbers import probability, rounded_up
+from tacit.report.page import section
+from tacit.report.tables import Heading, Row, table
+
+_DECIMALS = 4
+
+
+def guarantee_section(facts: ReportFacts) -> Markup:
+    """Return the section, which begins with an alarm where there is no promise."""
+    promise = facts.privacy
+    if promise.voided_by:
+        return section("guarantee", "What is promised", _void(promise), first=True)
+    return section(
+        "guarantee",
+        "What is promised",
+        tag("p", promise.statement(), class_="statement"),
+        _figures(promise),
+        tag("h3", "The whole promise"),
+        tag(
+            "p",
+            "A guarantee is not one number but a curve: for every probability of failure, delta, "
+            "there is an epsilon. All of its points hold at the same time.",
+        ),
+        *_curve(promise),
+        _not_said(),
+        first=True,
+    )
+
+
+def _void(promise: Guarantee) -> Markup:
+    return tag(
+        "div",
+        tag("h3", "There is no privacy guarantee"),
+        tag("p", tag("strong", promise.statement())),
+        tag("p", "Nothing on this page is protected. Treat it like the data themselves."),
+        class_="alarm loud",
+    )
+
+
+def _at(promise: Guarantee) -> tuple[float, float]:
+    """Return the delta that the statement quotes, and its epsilon."""
+    delta = promise.target_delta
+    if delta is None:
+        delta = 0.0 if math.isfinite(promise.epsilon(0.0)) else 1e-6
+    return delta, promise.epsilon(delta)
+
+
+def _figures(promise: Guarantee) -> Markup:
+    delta, epsilon = _at(promise)
+    # Of two equally likely neighbours, a guess is right with probability (1 + TV) / 2, and
+    # delta at epsilon 0 bounds the total variation.
+    guess = rounded_up(50.0 * (1.0 + promise.delta(0.0)), 1)
+    whether = (
+        "whether a given record was there"
+        if promise.relation is Relation.ADD_REMOVE
+        else "which of two records was there"
+    )
+    numbers = (
+        (rounded_up(epsilon, _DECIMALS), "epsilon: smaller is more private"),
+        (probability(delta), "delta: how often it may fail"),
+        (
+            f"{guess}\N{NO-BREAK SPACE}%",
+            f"the most often a guess of {whether} can be right; a coin gets 50\N{NO-BREAK SPACE}%",
+        ),
+    )
+    return tag(
+        "dl",
+        *(tag("div", tag("dt", what), tag("dd", number)) for number, what in numbers),
+        class_="figures",
+    )
+
+
+def _curve(promise: Guarantee) -> list[Markup]:
+    curve = promise.curve()
+    points = tuple(
+        (float(d), float(e))
+        for d, e in zip(curve.delta, curve.epsilon, strict=True)
+        if math.isfinite(e)
+    )
+    if not points:
+        return [tag("p", "No finite epsilon is proved at any delta up to 0.01.")]
+    return [_picture(promise, points), _numbers(curve)]
+
+
+def _picture(promise: Guarantee, points: tuple[tuple[float, float], ...]) -> Markup:
+    delta, epsilon = _at(promise)
+    x = log_axis("delta, the probability of failure", points[0][0], points[-1][0], every=2)
+    y = linear_axis("epsilon", 0.0, max(e for _, e in points))
+    inside = x.low <= delta <= x.high and y.low <= epsilon <= y.high
+    name = f"epsilon {rounded_up(epsilon, 3)}"
+    chart = LineChart(
+        x=x,
+        y=y,
+        series=(Series("epsilon", points),),
+        alternative=(
+            f"Line chart of epsilon against delta: from {rounded_up(points[0][1], 2)} at delta "
+            f"{probability(points[0][0])} to {rounded_up(points[-1][1], 2)} at delta "
+            f"{probability(points[-1][0])}. The numbers are in the table below."
+        ),
+        marked=(delta, epsilon) if inside else None,
+        marked_name=name if inside else "",
+    )
+    caption = "Epsilon (upwards) at each delta, on a logarithmic scale. Lower is more private." + (
+        f" The ring is the delta that was planned for, {probability(delta)}." if inside else ""
+    )
+    return tag("figure", drawn(chart), tag("figcaption", caption))
+
+
+def _numbers(curve: Curve) -> Markup:
+    rows = [
+        Row((probability(float(d)), rounded_up(float(e), _DECIMALS), _factor(float(e))))
+        for d, e in zip(curve.delta, curve.epsilon, strict=True)
+    ]
+    headings = (Heading("Delta"), Heading("Epsilon", number=True), Heading("Factor", number=True))
+    caption = "Points of the curve, rounded up. The factor is by how much probabilities may change."
+    return table(caption, headings, rows)
+
+
+def _factor(epsilon: float) -> str:
+    return rounded_up(math.exp(epsilon), 3) if epsilon < 16.0 else "over 8 million"
+
+
+def _not_said() -> Markup:
+    return join(
+        tag("h3", "What it does not say"),
+        tag(
+            "p",
+            "It protects each record's part in the result, not what the result says of people in "
+            "general: a model can be private and still predict something about a person who was "
+            "never in the data. It does not cover other releases from the same records; their "
+            "costs add up. A person with several records is protected less.",
+        ),
+    )

@@ -1,0 +1,147 @@
+"""What was assumed public: what somebody vouched for, loudly; the schema; the parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tacit.preprocessing import (
+    Boolean,
+    Category,
+    ClassTarget,
+    Fill,
+    Indicator,
+    Intervals,
+    Number,
+    NumberTarget,
+    Schema,
+)
+from tacit.report.facts import PublicFact, ReportFacts
+from tacit.report.markup import LONGEST_NAME, Child, Markup, escape, join, named, tag
+from tacit.report.numbers import short
+from tacit.report.page import section
+from tacit.report.tables import Heading, Row, table
+
+_MOST_WORDS = 60
+
+
+def public_section(facts: ReportFacts) -> Markup:
+    """Return the section."""
+    return section(
+        "public",
+        "What was assumed public",
+        tag(
+            "p",
+            "These facts were taken as known before a record was read. The guarantee does not "
+            "protect them. Where the data disagree, the data are clipped: a wrong fact costs "
+            "accuracy, not privacy.",
+        ),
+        _vouched(facts),
+        _notes(facts),
+        _schema(facts.schema) if facts.schema is not None else None,
+        _parameters(facts.public) if facts.public else None,
+    )
+
+
+def _vouched(facts: ReportFacts) -> Markup | None:
+    if not facts.privacy.assumptions:
+        return None
+    return tag(
+        "div",
+        tag(
+            "h3",
+            "It was assumed that" if facts.privacy.voided_by else "The guarantee holds only if",
+        ),
+        tag("ul", *(tag("li", _sentence(line)) for line in facts.privacy.assumptions)),
+        class_="alarm",
+    )
+
+
+def _notes(facts: ReportFacts) -> Markup | None:
+    if not facts.privacy.notes:
+        return None
+    return join(
+        tag("h3", "To be read with the guarantee"),
+        tag("ul", *(tag("li", line) for line in facts.privacy.notes)),
+    )
+
+
+def _sentence(line: str) -> str:
+    return line[:1].upper() + line[1:] + ("" if line.endswith(".") else ".")
+
+
+def _schema(schema: Schema) -> Markup:
+    lines: list[Any] = [*schema.columns, *([] if schema.target is None else [schema.target])]
+    rows = [_line(line, line.name in schema.unconfirmed) for line in lines]
+    count = "private" if schema.n_records is None else f"{schema.n_records:,}"
+    caption = join(
+        f"The schema of the table. Number of records: {count}. SHA-256 ",
+        tag("code", schema.digest()),
+    )
+    headings = (
+        Heading("Column"),
+        Heading("Kind", word=True),
+        Heading("Declared"),
+        Heading("Missing values"),
+    )
+    return join(tag("h3", "Columns"), table(caption, headings, rows, stacked=True))
+
+
+def _line(line: Any, unconfirmed: bool) -> Row:
+    name = named(line.name)
+    if unconfirmed:
+        name = join(name, " ", tag("span", "guessed, not confirmed", class_="badge"))
+    kind = "flagged" if unconfirmed else None
+    return Row((name, line.kind, _declared(line), _missing(line)), kind)
+
+
+def _declared(line: Any) -> Child:
+    if isinstance(line, Number):
+        log = ", logarithmic" if line.log else ""
+        return f"{short(line.lower, 8)} to {short(line.upper, 8)}{log}"
+    if isinstance(line, NumberTarget):
+        return f"{short(line.lower, 8)} to {short(line.upper, 8)}"
+    if isinstance(line, Intervals):
+        return "cut at " + ", ".join(short(cut, 8) for cut in line.cuts)
+    if isinstance(line, Category):
+        return _words(line.values)
+    if isinstance(line, ClassTarget):
+        return _words([str(word) for word in line.classes])
+    if isinstance(line, Boolean):
+        return join("yes: ", _words(line.true), "; no: ", _words(line.false))
+    return "not read"
+
+
+def _words(words: Any) -> Markup:
+    shown = [escape(word, LONGEST_NAME) for word in words[:_MOST_WORDS]]
+    more = len(words) - _MOST_WORDS
+    tail = f", and {more:,} more" if more > 0 else ""
+    pieces: list[Child] = []
+    for place, word in enumerate(shown):
+        pieces += [", " if place else None, tag("bdi", word)]
+    return join(*pieces, tail)
+
+
+def _missing(line: Any) -> Child:
+    if not hasattr(line, "missing"):
+        return "left out" if isinstance(line, ClassTarget | NumberTarget) else ""
+    if isinstance(line.missing, Indicator):
+        return "a feature of their own"
+    if isinstance(line.missing, Fill):
+        return join("become ", named(str(line.missing.value)))
+    return "neutral"
+
+
+def _parameters(facts: tuple[PublicFact, ...]) -> Markup:
+    rows = [Row((fact.name, join(tag("bdi", fact.value), _remark(fact.remark)))) for fact in facts]
+    return join(
+        tag("h3", "Settings"),
+        table(
+            "Parameters of the model.",
+            (Heading("Setting"), Heading("Value")),
+            rows,
+        ),
+    )
+
+
+def _remark(text: str) -> Markup | None:
+    return tag("span", text, class_="remark") if text else None

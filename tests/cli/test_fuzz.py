@@ -1,0 +1,86 @@
+"""Whatever stands in a file, a command gives a result or one sentence, and no traceback."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cli.helpers import SCHEMA, rows, run, write_csv
+
+# A case here is a whole command, or three.
+CASES = max(int(os.environ.get("TACIT_FUZZ_CASES", "400")) // 20, 10)
+FUZZ = settings(
+    max_examples=CASES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@st.composite
+def edits(draw: st.DrawFn, original: bytes) -> bytes:
+    """Return a file with a piece replaced, or bytes that were never one."""
+    if draw(st.integers(0, 4)) == 0:
+        return draw(st.binary(max_size=200))
+    start = draw(st.integers(0, len(original)))
+    stop = min(start + draw(st.integers(0, 30)), len(original))
+    return original[:start] + draw(st.binary(max_size=12)) + original[stop:]
+
+
+def outcome_is_clean(out: Path | None, *words: object) -> None:
+    result = run(*words)
+    assert result.exit_code in (0, 2), result.output
+    assert "Traceback" not in result.output
+    if out is not None:
+        assert out.exists() == (result.exit_code == 0)
+        out.unlink(missing_ok=True)
+
+
+def table_bytes(folder: Path) -> bytes:
+    return write_csv(folder / "original.csv", rows(60)).read_bytes()
+
+
+@FUZZ
+@given(data=st.data())
+def test_tables(tmp_path: Path, schema: Path, model: Path, data: st.DataObject) -> None:
+    path = tmp_path / f"fuzzed.{data.draw(st.sampled_from(['csv', 'parquet', 'arrow', 'csv.gz']))}"
+    path.write_bytes(data.draw(edits(table_bytes(tmp_path))))
+    out = tmp_path / "m.tacit"
+    outcome_is_clean(out, "fit", path, "--schema", schema, "-e", 1, "-o", out)
+    outcome_is_clean(None, "predict", model, path, "--proba", "--json")
+    outcome_is_clean(None, "schema", "draft", path, "--target", "income")
+
+
+@FUZZ
+@given(data=st.data())
+def test_schemas(tmp_path: Path, data: st.DataObject) -> None:
+    table_bytes(tmp_path)
+    path = tmp_path / f"fuzzed.{data.draw(st.sampled_from(['toml', 'json']))}"
+    path.write_bytes(data.draw(edits(SCHEMA.encode())))
+    out = tmp_path / "m.tacit"
+    table = tmp_path / "original.csv"
+    outcome_is_clean(out, "fit", table, "--schema", path, "-e", 1, "-o", out)
+    outcome_is_clean(None, "plan", "--rows", 100, "--schema", path, "-e", 1)
+
+
+@FUZZ
+@given(data=st.data())
+def test_models(tmp_path: Path, model: Path, data: st.DataObject) -> None:
+    original = model.read_bytes()
+    path = tmp_path / "fuzzed.tacit"
+    path.write_bytes(data.draw(edits(original)))
+    result = run("inspect", path)
+    assert result.exit_code == (0 if path.read_bytes() == original else 2), result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("command", ["fit", "plan", "predict", "inspect", "compare", "schema"])
+@FUZZ
+@given(words=st.lists(st.text(max_size=8), max_size=6))
+def test_words(command: str, words: list[str]) -> None:
+    result = run(command, *words)
+    assert result.exit_code in (0, 2), result.output
+    assert "Traceback" not in result.output

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from tacit.cli.errors import Refused
+from tacit.cli.running import CommandGroup
+from tacit.preprocessing import TableError
+from tests.cli.helpers import environment
+
+
+def outcome(error: BaseException, *words: str) -> Result:
+    """Run a command that raises an error."""
+    app = typer.Typer(cls=CommandGroup, rich_markup_mode=None)
+
+    @app.command()
+    def go() -> None:
+        raise error
+
+    @app.command()
+    def other() -> None:
+        pass
+
+    return CliRunner().invoke(app, ["go", *words], prog_name="tacit")
+
+
+@pytest.mark.parametrize("error", [Refused("No; do this."), TableError("No; do this.")])
+def test_a_refusal(error: Exception) -> None:
+    result = outcome(error)
+    assert (result.exit_code, result.stderr, result.stdout) == (2, "tacit: No; do this.\n", "")
+
+
+def test_debug_shows_the_traceback_too() -> None:
+    result = outcome(Refused("No; do this."), "--debug")
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+    assert result.stderr.endswith("tacit: No; do this.\n")
+
+
+def test_interrupted() -> None:
+    result = outcome(KeyboardInterrupt())
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("Zebulon, 39"), KeyError("Zebulon"), AssertionError()]
+)
+def test_a_bug_does_not_repeat_values(error: Exception) -> None:
+    result = outcome(error)
+    assert result.exit_code == 1
+    assert "Zebulon" not in result.output
+    assert "--debug" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_error_of_the_system(tmp_path: Path) -> None:
+    result = outcome(PermissionError(13, "Permission denied", str(tmp_path)))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"tacit: '{tmp_path}': permission denied; ")
+
+
+def test_exit_codes_of_commands_pass() -> None:
+    assert outcome(typer.Exit(3)).exit_code == 3
+    assert outcome(SystemExit(4)).exit_code == 4
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    command = f"{sys.executable} -m tacit.cli --help | true"
+    run = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; for i in 1 2 3; do {command}; done; {command}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+    )
+    assert run.stderr == ""
+    assert run.returncode in (0, 141)
