@@ -152,7 +152,7 @@ def test_bad_values_are_refused_before_anything_is_drawn():
             raise AssertionError("drawn")
 
     law = Cap(2, 0.3, 0.9)
-    with pytest.raises(ValueError, match="above norm"):
+    with pytest.raises(ValueError, match="longer than norm"):
         cap(_gradient(np.array([1.0, 0.1])), law, Never())
     with pytest.raises(ValueError, match="about 2 coordinates"):
         cap(_gradient(np.zeros(3)), law, Never())

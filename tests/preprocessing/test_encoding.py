@@ -180,7 +180,7 @@ def test_no_file_gives_another_error(tmp_path, data):
     try:
         rows, labels = encode_file(tmp_path / name, SCHEMA)
     except TableError as refusal:
-        words = str(refusal)
+        words = str(refusal).replace(str(tmp_path), "")  # which may hold any digits
         assert not any(record[1] in words for record in RECORDS[:3])
     else:
         assert len(rows) == len(labels) > 0

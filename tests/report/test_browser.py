@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,13 @@ def test_noise_and_requests_would_be_noticed(browser: Any, tmp_path: Path) -> No
     page = tmp_path / "bad.html"
     page.write_text('<p>bad<img src="http://127.0.0.1:9/x.png"><script>nothing()</script>')
     show(browser, page)
-    console, asked = logs(browser)
+    console, asked = [], []
+    for _ in range(50):  # the browser's logs come when they come
+        more = logs(browser)
+        console, asked = console + more[0], asked + more[1]
+        if console and "http://127.0.0.1:9/x.png" in asked:
+            break
+        time.sleep(0.1)
     assert any("nothing is not defined" in line for line in console)
     assert "http://127.0.0.1:9/x.png" in asked
 

@@ -21,6 +21,7 @@ from tacit.preprocessing.columns import (
     Number,
 )
 from tacit.preprocessing.errors import SchemaError
+from tacit.preprocessing.file_errors import shown_path
 from tacit.preprocessing.missing import Fill, Indicator, Missing, Neutral
 from tacit.preprocessing.schema import Schema
 from tacit.preprocessing.targets import ClassTarget, NumberTarget, Target
@@ -50,7 +51,7 @@ _REMEDIES = {
 
 def read_schema(path: str | os.PathLike[str]) -> Schema:
     """Return the schema in a file; `Schema.from_file` is this."""
-    shown = _check.shown(os.fspath(path))
+    shown = shown_path(path)
     content = _content(path, shown)
     suffix = Path(path).suffix.lower()
     if suffix not in (".toml", ".json"):
