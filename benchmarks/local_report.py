@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +39,17 @@ def number(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "not finite"
 
 
-def means(rows: list[dict[str, str]], keys: tuple[str, ...], column: str) -> dict[Any, float]:
-    """Return the mean of a column over seeds, infinite if any run was not finite."""
-    groups: dict[Any, list[float]] = defaultdict(list)
-    for row in rows:
-        groups[tuple(row[key] for key in keys)].append(float(row[column]))
-    return {key: float(np.mean(values)) for key, values in groups.items()}
+def column_of(rows: list[dict[str, str]], keys: tuple[str, ...], column: str) -> dict[Any, float]:
+    """Return a column by its case; infinite if any run was not finite."""
+    return {tuple(row[key] for key in keys): float(row[column]) for row in rows}
 
 
 def rates_section(folder: Path, plt: Any) -> str:
     rows = read(folder / "local_rates.csv")
-    own = means(rows, ("problem", "epsilon", "learner", "n"), "excess")
-    plain = means(rows, ("problem", "epsilon", "learner", "n"), "plain_excess")
-    zero = means(rows, ("problem", "epsilon"), "zero")
-    seeds: dict[Any, set[str]] = defaultdict(set)
-    for row in rows:
-        seeds[row["problem"], row["epsilon"]].add(row["seed"])
+    own = column_of(rows, ("problem", "epsilon", "learner", "n"), "excess")
+    plain = column_of(rows, ("problem", "epsilon", "learner", "n"), "plain_excess")
+    zero = column_of(rows, ("problem", "epsilon"), "zero")
+    seeds = column_of(rows, ("problem", "epsilon"), "seeds")
     cases = list(dict.fromkeys((row["problem"], row["epsilon"]) for row in rows))
     last = str(max(int(row["n"]) for row in rows))
     rates = [
@@ -72,7 +66,7 @@ def rates_section(folder: Path, plt: Any) -> str:
             [
                 case[0],
                 f"{float(case[1]):g}",
-                str(len(seeds[case])),
+                f"{seeds[case]:g}",
                 number(zero[case]),
                 f"{number(best_own)} ({best_rate})",
                 number(banco),
@@ -142,8 +136,8 @@ def _draw_rates(
 
 def sanitizers_section(folder: Path, plt: Any) -> str:
     rows = read(folder / "local_sanitizers.csv")
-    own = means(rows, ("sanitizer", "learner", "n"), "excess")
-    plain = means(rows, ("sanitizer", "learner", "n"), "plain_excess")
+    own = column_of(rows, ("sanitizer", "learner", "n"), "excess")
+    plain = column_of(rows, ("sanitizer", "learner", "n"), "plain_excess")
     last = str(max(int(row["n"]) for row in rows))
     names = list(dict.fromkeys(row["sanitizer"] for row in rows))
     auto = own["PrivUnit (auto)", "banco", last]
@@ -178,9 +172,9 @@ def sanitizers_section(folder: Path, plt: Any) -> str:
 def scaling_section(folder: Path, plt: Any) -> str:
     rows = read(folder / "local_scaling.csv")
     keys = ("d", "epsilon", "learner", "n")
-    plain = means(rows, keys, "plain_excess")
-    own = means(rows, keys, "excess")
-    rms = means(rows, ("d", "epsilon"), "rms_norm")
+    plain = column_of(rows, keys, "plain_excess")
+    own = column_of(rows, keys, "excess")
+    rms = column_of(rows, ("d", "epsilon"), "rms_norm")
     last = max(int(row["n"]) for row in rows)
     table = []
     for d, epsilon in sorted(rms, key=lambda key: (float(key[1]), int(key[0]))):

@@ -46,6 +46,7 @@ from tacit.noise import secure_source  # noqa: E402
 
 Array = npt.NDArray[np.float64]
 
+LOSSES = ("excess", "plain_excess")
 RATES = np.logspace(-5, 1, 13)
 N_TEST = 100_000
 _CHUNK_NUMBERS = 1 << 18
@@ -304,6 +305,23 @@ def endless_task(n_people: int) -> list[list[Any]]:
     return rows
 
 
+def over_seeds(header: list[str], rows: list[list[Any]]) -> list[dict[str, Any]]:
+    """Return one row for each case: the mean of each loss over its seeds, and their number."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        record = dict(zip(header, row, strict=True))
+        record.pop("seed", None)
+        key = tuple(value for name, value in record.items() if name not in LOSSES)
+        groups.setdefault(key, []).append(record)
+    result = []
+    for group in groups.values():
+        losses = {name: [record[name] for record in group] for name in LOSSES}
+        means = {name: f"{np.mean(values):.5g}" for name, values in losses.items()}
+        spreads = {f"{name}_sd": f"{np.std(values):.2g}" for name, values in losses.items()}
+        result.append({**group[0], **means, **spreads, "seeds": len(group)})
+    return result
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -350,9 +368,7 @@ def main() -> int:
                 rows += result
                 elapsed = time.perf_counter() - start
                 print(f"{name}: {done} of {len(tasks)} after {elapsed:.0f} s", flush=True)
-        write_csv(
-            folder / f"local_{name}.csv", [dict(zip(header, row, strict=True)) for row in rows]
-        )
+        write_csv(folder / f"local_{name}.csv", over_seeds(header, rows))
     from local_report import write_report
 
     write_report(folder, machine(run))
