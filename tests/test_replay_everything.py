@@ -157,8 +157,10 @@ def test_halved_sensitivity_is_caught(name: str, monkeypatch: pytest.MonkeyPatch
     module, case = MUTANTS[name]
     monkeypatch.setattr(module, "moved", lambda relation: 0.5)
     estimator, kind = CASES[case]
-    if name == "output_perturbation":
-        # with a stiff ridge every margin is below 1, where the hinge has its full slope
+    if name in {"objective_perturbation", "output_perturbation"}:
+        # the noise may carry the logistic loss to where the record's slope is below a half; with
+        # a stiff ridge every margin is below 1, where the hinge has its full slope, whatever
+        # the noise
         estimator = LinearSVC(**SCORES, mechanism=name, regularization=1e4, fit_intercept=False)
     X, y, more_X, more_y = table(kind, extreme=1e6)
     with pytest.raises(SensitivityViolation):
