@@ -16,8 +16,9 @@ from tacit.erm.losses import (
     SoftmaxLoss,
     SquaredLoss,
 )
-from tacit.erm.minimizer import NotCertified, Perturbed, minimize_certified, minimize_exactly
+from tacit.erm.minimizer import NotCertified, minimize_certified, minimize_exactly
 from tacit.erm.objective import Objective
+from tacit.erm.perturbed import Perturbed
 from tacit.records import Bounds, MemoryRecords
 
 CLASSES = (-1.0, 1.0)

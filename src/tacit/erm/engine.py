@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.losses import Loss, PointLoss, QuantileLoss
-from tacit.erm.minimizer import Perturbed, minimize_exactly
+from tacit.erm.minimizer import minimize_exactly
 from tacit.erm.objective import Objective
+from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import Mechanism, Plan, Problem
 from tacit.erm.planner import choose_plan
 from tacit.noise import Source

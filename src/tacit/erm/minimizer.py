@@ -12,93 +12,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.losses import Loss, SoftmaxLoss
+from tacit.erm.newton import line_search, newton
 from tacit.erm.objective import Objective
+from tacit.erm.perturbed import Perturbed
 from tacit.erm.sets import WholeSpace
-from tacit.records import Block, RecordSource
+from tacit.records import Block
 
 Array = npt.NDArray[np.float64]
 
-_UNIT = 2.0**-53
 _NEWTON_DIMENSION = 600
 _MAX_STEPS = 60
-_KEEP_HESSIAN = 0.3
 
 
 class NotCertified(RuntimeError):
     """The minimiser's gradient norm could not be brought below what the proof needs."""
-
-
-@dataclass(frozen=True)
-class Perturbed:
-    """An objective with a linear perturbation, over given records."""
-
-    objective: Objective
-    records: RecordSource
-    perturbation: Array
-
-    @property
-    def ridge(self) -> float:
-        """The regularization, which a mechanism must have set."""
-        lam = self.objective.regularization
-        if lam is None:
-            raise ValueError("regularization must be set before minimising.")
-        return lam
-
-    def value_and_gradient(self, w: Array) -> tuple[float, Array]:
-        """Return G and its gradient in one pass over the records."""
-        loss = self.objective.loss
-        if isinstance(loss, Loss):
-            value, gradient = self.records.sum(lambda block: _fused(self.objective, loss, block, w))
-        else:
-            value, gradient = self.records.sum(
-                lambda block: (
-                    np.array(self.objective.value(block, w)),
-                    self.objective.gradient(block, w),
-                )
-            )
-        total = float(value) + self.ridge / 2 * float(np.vdot(w, w))
-        return total + float(np.vdot(self.perturbation, w)), (
-            gradient + self.ridge * w + self.perturbation
-        )
-
-    def hessian(self, w: Array) -> Array:
-        """Return the Hessian of the losses at w."""
-        (total,) = self.records.sum(lambda block: (self.objective.curvature(block, w),))
-        return total
-
-    def certified_norm(self, w: Array) -> float:
-        """Return an upper bound on the true gradient norm at w."""
-        (total,) = self.records.sum(lambda b: (self.objective.gradient(b, w),), fine=True)
-        gradient = total + self.ridge * w + self.perturbation
-        return float(np.linalg.norm(gradient)) * (1 + 1e-12) + self._float_error(w)
-
-    def _float_error(self, w: Array) -> float:
-        # Each slope is off by smoothness times the score's own error, (d + 4) u R ||w||, and by
-        # a few u of itself and of what it is the difference of (Poisson: exp(z) <= smoothness);
-        # the sum over records by sum_error; the last two terms by one rounding each.
-        size, objective = float(np.linalg.norm(w)), self.objective
-        n_terms = w.shape[0] + 4
-        smooth, steep = objective.smoothness, objective.lipschitz
-        if not (math.isfinite(smooth) and math.isfinite(steep)):
-            return math.inf
-        own = 8 * (steep + smooth / objective.row_norm)
-        slopes = self.records.count() * _UNIT * (smooth * n_terms * size + own)
-        sums = self.records.sum_error(fine=True) * steep
-        ends = 4 * _UNIT * (self.ridge * size + float(np.linalg.norm(self.perturbation)))
-        return float(slopes + sums + ends)
-
-
-def _fused(objective: Objective, loss: Loss, block: Block, w: Array) -> tuple[Array, Array]:
-    labels = objective.labels(block)
-    scores = block.scores(w)
-    value = np.array(loss.value(scores, labels).sum())
-    return value, block.weighted_sum(loss.d1(scores, labels))
 
 
 def minimize_certified(problem: Perturbed, start: Array, target: float) -> tuple[Array, float]:
@@ -110,7 +42,7 @@ def minimize_certified(problem: Perturbed, start: Array, target: float) -> tuple
         If the norm cannot be brought that low in double precision.
     """
     if _fits_newton(problem, start):
-        w = _newton(problem, start, target / 2)
+        w = newton(problem, start, target / 2)
     else:
         w = _lbfgs(problem, start, target / 2)
     certified = problem.certified_norm(w)
@@ -130,7 +62,7 @@ def minimize_exactly(problem: Perturbed, start: Array) -> Array:
     _, gradient = problem.value_and_gradient(start)
     target = 1e-12 * float(np.linalg.norm(gradient))
     if _fits_newton(problem, start):
-        start = _newton(problem, start, target)
+        start = newton(problem, start, target)
         _, gradient = problem.value_and_gradient(start)
         if float(np.linalg.norm(gradient)) <= 1e4 * target:
             return start  # else it stopped where the Hessian is flat
@@ -162,57 +94,6 @@ def _fits_newton(problem: Perturbed, start: Array) -> bool:
     return small and _is_smooth(problem.objective)
 
 
-def _newton(problem: Perturbed, w: Array, target: float) -> Array:
-    """Newton's method, keeping a Hessian while it still cuts the gradient to a third."""
-    value, gradient = problem.value_and_gradient(w)
-    norm, solve = float(np.linalg.norm(gradient)), None
-    for _ in range(_MAX_STEPS):
-        if norm <= target:
-            break
-        is_fresh = solve is None
-        if solve is None:
-            solve = _solver(problem, w)
-        w, value, gradient, moved_on = _line_search(problem, w, value, gradient, -solve(gradient))
-        reached = float(np.linalg.norm(gradient))
-        if not moved_on and is_fresh:
-            break
-        if not moved_on or reached > _KEEP_HESSIAN * norm:
-            solve = None
-        norm = reached
-    return w
-
-
-def _solver(problem: Perturbed, w: Array) -> Callable[[Array], Array]:
-    """Return the inverse of the Hessian at w, as a function."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-    hessian = problem.hessian(w)
-    hessian[np.diag_indices(w.size)] += problem.ridge
-    try:
-        factor = cho_factor(hessian)
-    except LinAlgError:  # singular without a ridge: the least-norm step
-        return lambda g: np.asarray(np.linalg.lstsq(hessian, g, rcond=None)[0], dtype=np.float64)
-    return lambda g: np.asarray(cho_solve(factor, g), dtype=np.float64)
-
-
-def _line_search(
-    problem: Perturbed, w: Array, value: float, gradient: Array, step: Array
-) -> tuple[Array, float, Array, bool]:
-    """Halve the step until the value falls, or, within float noise of it, the gradient does."""
-    slope, size = float(np.vdot(gradient, step)), 1.0
-    norm = float(np.linalg.norm(gradient))
-    for _ in range(40):
-        candidate = w + size * step
-        new_value, new_gradient = problem.value_and_gradient(candidate)
-        noise = 1e-13 * (abs(value) + abs(new_value))
-        if new_value <= value + 1e-4 * size * slope and -size * slope > noise:
-            return candidate, new_value, new_gradient, True
-        if new_value <= value + noise and float(np.linalg.norm(new_gradient)) < norm:
-            return candidate, new_value, new_gradient, True
-        size /= 2
-    return w, value, gradient, False
-
-
 def _lbfgs(problem: Perturbed, start: Array, target: float) -> Array:
     from scipy.optimize import minimize
 
@@ -242,7 +123,7 @@ def _lbfgs(problem: Perturbed, start: Array, target: float) -> Array:
         if float(np.linalg.norm(gradient)) <= target or not _is_smooth(problem.objective):
             break
         step = _newton_cg_step(problem, w, gradient)
-        w, value, gradient, moved_on = _line_search(problem, w, value, gradient, step)
+        w, value, gradient, moved_on = line_search(problem, w, value, gradient, step)
         if not moved_on:
             break
     return w

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.losses import LogisticLoss, Loss, SoftmaxLoss
-from tacit.erm.minimizer import Perturbed, minimize_certified
+from tacit.erm.minimizer import minimize_certified
 from tacit.erm.objective import Objective, moved, records_gradient
+from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import CannotSolve, Plan, Problem
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source

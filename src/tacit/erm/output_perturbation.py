@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.minimizer import Perturbed, minimize_certified
+from tacit.erm.minimizer import minimize_certified
 from tacit.erm.objective import moved
+from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import CannotSolve, Plan, Problem
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, sphere

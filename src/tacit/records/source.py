@@ -43,5 +43,8 @@ class RecordSource(Protocol):
     def count(self) -> int:
         """Return the number of records. Private."""
 
+    def every(self, step: int) -> RecordSource:
+        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
+
     def poisson_sample(self, rate: float, words: Words) -> RecordSource:
         """Return each record independently with probability ``rate``."""

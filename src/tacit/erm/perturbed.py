@@ -1,0 +1,92 @@
+"""An objective tilted by noise, over records: its value, gradient, Hessian and certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.losses import Loss
+from tacit.erm.objective import Objective
+from tacit.records import Block, RecordSource
+
+Array = npt.NDArray[np.float64]
+
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Perturbed:
+    """An objective with a linear perturbation, over given records."""
+
+    objective: Objective
+    records: RecordSource
+    perturbation: Array
+
+    @property
+    def ridge(self) -> float:
+        """The regularization, which a mechanism must have set."""
+        lam = self.objective.regularization
+        if lam is None:
+            raise ValueError("regularization must be set before minimising.")
+        return lam
+
+    def thinned(self, step: int) -> Perturbed:
+        """Return what every ``step``-th record says of G / step."""
+        return Perturbed(
+            self.objective.with_regularization(self.ridge / step),
+            self.records.every(step),
+            self.perturbation / step,
+        )
+
+    def value_and_gradient(self, w: Array) -> tuple[float, Array]:
+        """Return G and its gradient in one pass over the records."""
+        loss = self.objective.loss
+        if isinstance(loss, Loss):
+            value, gradient = self.records.sum(lambda block: _fused(self.objective, loss, block, w))
+        else:
+            value, gradient = self.records.sum(
+                lambda block: (
+                    np.array(self.objective.value(block, w)),
+                    self.objective.gradient(block, w),
+                )
+            )
+        total = float(value) + self.ridge / 2 * float(np.vdot(w, w))
+        return total + float(np.vdot(self.perturbation, w)), (
+            gradient + self.ridge * w + self.perturbation
+        )
+
+    def hessian(self, w: Array) -> Array:
+        """Return the Hessian of the losses at w."""
+        (total,) = self.records.sum(lambda block: (self.objective.curvature(block, w),))
+        return total
+
+    def certified_norm(self, w: Array) -> float:
+        """Return an upper bound on the true gradient norm at w."""
+        (total,) = self.records.sum(lambda b: (self.objective.gradient(b, w),), fine=True)
+        gradient = total + self.ridge * w + self.perturbation
+        return float(np.linalg.norm(gradient)) * (1 + 1e-12) + self._float_error(w)
+
+    def _float_error(self, w: Array) -> float:
+        # Each slope is off by smoothness times the score's own error, (d + 4) u R ||w||, and by
+        # a few u of itself and of what it is the difference of (Poisson: exp(z) <= smoothness);
+        # the sum over records by sum_error; the last two terms by one rounding each.
+        size, objective = float(np.linalg.norm(w)), self.objective
+        n_terms = w.shape[0] + 4
+        smooth, steep = objective.smoothness, objective.lipschitz
+        if not (math.isfinite(smooth) and math.isfinite(steep)):
+            return math.inf
+        own = 8 * (steep + smooth / objective.row_norm)
+        slopes = self.records.count() * _UNIT * (smooth * n_terms * size + own)
+        sums = self.records.sum_error(fine=True) * steep
+        ends = 4 * _UNIT * (self.ridge * size + float(np.linalg.norm(self.perturbation)))
+        return float(slopes + sums + ends)
+
+
+def _fused(objective: Objective, loss: Loss, block: Block, w: Array) -> tuple[Array, Array]:
+    labels = objective.labels(block)
+    scores = block.scores(w)
+    value = np.array(loss.value(scores, labels).sum())
+    return value, block.weighted_sum(loss.d1(scores, labels))
