@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,6 @@ class ObjectivePerturbation:
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Choose lam if it was left open, calibrate the noise, say what is expected."""
         _check_applies(problem)
-        family = _pure_family if budget.is_pure else _family
         lam = problem.objective.regularization
         if lam == 0.0:
             raise CannotSolve(
@@ -86,10 +86,10 @@ class ObjectivePerturbation:
                 "positive one, or None to let theory choose."
             )
         if lam is None:
-            lam = _choose_regularization(problem, budget, family)
+            lam = _choose_regularization(problem, budget, _family_of(budget))
         chosen = problem.with_regularization(lam)
         try:
-            noise = _noise_of(calibrate(family(chosen, budget), budget, guess=_guess(chosen)))
+            noise = _least_noise(chosen, budget)
         except BudgetUnreachable as error:
             raise CannotSolve(
                 f"regularization {lam:.3g} is too weak for epsilon {budget.epsilon:g}: what one "
@@ -97,7 +97,7 @@ class ObjectivePerturbation:
                 f"{problem.objective.hessian_trace / budget.epsilon:.3g} or above, or leave it "
                 "None."
             ) from error
-        event = family(chosen, budget)(noise)
+        event = _family_of(budget)(chosen, budget)(noise)
         squared = _squared_noise(budget, noise, problem.dimension)
         return Plan(
             mechanism=self,
@@ -177,6 +177,17 @@ def _ridge(objective: Objective) -> float:
     if objective.regularization is None:
         raise ValueError("regularization must be chosen first.")
     return objective.regularization
+
+
+@lru_cache(maxsize=64)
+def _least_noise(problem: Problem, budget: Budget) -> float:
+    """Return the least noise within the budget; kept, since a fit is planned more than once."""
+    family = _family_of(budget)(problem, budget)
+    return _noise_of(calibrate(family, budget, guess=_guess(problem)))
+
+
+def _family_of(budget: Budget) -> Callable[[Problem, Budget], Family]:
+    return _pure_family if budget.is_pure else _family
 
 
 def _family(problem: Problem, budget: Budget) -> Family:

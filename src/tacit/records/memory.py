@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from tacit.records.bounds import Bounds
 from tacit.records.threads import Workers
 
 Array = npt.NDArray[np.float64]
+T = TypeVar("T")
 
 _UNIT = 2.0**-53
 _BLOCK_BYTES = 4 << 20
@@ -77,6 +78,12 @@ class MemoryRecords:
         def total(worker: int, share: Sequence[int]) -> tuple[Array, ...]:
             return add(function(self._block(at, at + step, worker)) for at in share)
 
+        return add(iter(self._shared(total, starts)))
+
+    def _shared(
+        self, function: Callable[[int, Sequence[int]], T], starts: Sequence[int]
+    ) -> list[T]:
+        """Return what each thread makes of its share of the blocks, in order."""
         # Contiguous shares, so that each thread reads one stretch of memory; none for a table that
         # is in the cache anyway, where handing over the interpreter costs more than it saves.
         if self._workers is None:
@@ -85,7 +92,7 @@ class MemoryRecords:
         n_shares = min(self._workers.n_threads, len(starts)) if is_large else 1
         edges = [len(starts) * i // n_shares for i in range(n_shares + 1)]
         shares = [starts[a:b] for a, b in pairwise(edges)]
-        return add(iter(self._workers.map(total, shares)))
+        return self._workers.map(function, shares)
 
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
@@ -136,11 +143,15 @@ class MemoryRecords:
             # sizes in double precision whatever the rows are; one pass, kept for the fit
             factors = np.empty(self.count())
             step, limit = self._block_rows(), self.bounds.row_norm * _BELOW
-            for start in range(0, self.count(), step):
-                sizes = _row_sizes(self.rows[start : start + step])
-                scale = np.where(sizes > limit, limit / np.maximum(sizes, 1e-300), 1.0)
-                usable = np.isfinite(sizes) & (scale > 1 / _ABSURD)
-                factors[start : start + step] = np.where(usable, scale, 0.0)
+
+            def fill(_: int, starts: Sequence[int]) -> None:
+                for start in starts:
+                    sizes = _row_sizes(self.rows[start : start + step])
+                    scale = np.where(sizes > limit, limit / np.maximum(sizes, 1e-300), 1.0)
+                    usable = np.isfinite(sizes) & (scale > 1 / _ABSURD)
+                    factors[start : start + step] = np.where(usable, scale, 0.0)
+
+            self._shared(fill, range(0, self.count(), step))
             self._factors = factors
         return self._factors
 
