@@ -112,7 +112,6 @@ def test_the_certificate_is_above_the_true_gradient_norm(loss, labels, row_norm)
         ]:
             true, certified = exact_norm(problem, w), problem.certified_norm(w)
             assert true <= certified
-            assert true <= problem.certified_norm(w, fine=False)
             # and not by being far too careful: rounding of 30 terms of size L
             scale = problem.objective.lipschitz + problem.objective.smoothness * np.linalg.norm(w)
             assert certified - true <= 1e-12 * (30 * 50 * scale + float(true))
@@ -140,7 +139,7 @@ def test_the_certificate_covers_a_slope_that_is_a_small_difference():
 
 
 def test_without_room_for_rounding_the_norm_would_be_no_bound(monkeypatch):
-    monkeypatch.setattr(Perturbed, "_float_error", lambda self, w, fine: 0.0)
+    monkeypatch.setattr(Perturbed, "_float_error", lambda self, w: 0.0)
     below = 0
     for seed in range(20):
         problem = problem_of(*CASES[seed % len(CASES)], seed=seed)
@@ -158,18 +157,7 @@ def test_the_certificate_covers_cancellation():
     objective = Objective(LogisticLoss(), bounds, regularization=1e-9)
     problem = Perturbed(objective, MemoryRecords(rows, labels, bounds), np.zeros(1))
     w = minimize_exactly(problem, np.zeros(1))
-    for fine in (True, False):
-        assert exact_norm(problem, w) <= problem.certified_norm(w, fine=fine)
-
-
-def test_small_blocks_certify_what_large_ones_cannot(monkeypatch):
-    problem = problem_of(LogisticLoss(), CLASSES, n=5000, d=2)
-    w = minimize_exactly(problem, np.zeros(3))
-    coarse, fine = problem.certified_norm(w, fine=False), problem.certified_norm(w)
-    assert fine < coarse
-    monkeypatch.setattr(minimizer, "newton", lambda problem, start, target: start)
-    assert minimize_certified(problem, w, (fine + coarse) / 2)[1] == fine
-    assert minimize_certified(problem, w, 2 * coarse)[1] == coarse
+    assert exact_norm(problem, w) <= problem.certified_norm(w)
 
 
 # The minimisers
@@ -190,7 +178,7 @@ def test_minimisers_reach_what_the_proofs_need(loss, labels, row_norm, solver):
     target = 1e-7 * row_norm
     w, certified = minimize_certified(problem, np.zeros_like(problem.perturbation), target)
     assert certified <= target
-    assert certified in {problem.certified_norm(w, fine=fine) for fine in (True, False)}
+    assert certified == problem.certified_norm(w)
     assert w.shape == problem.perturbation.shape
     # strong convexity: any other certified point is within (tau + tau') / lam
     start = np.random.default_rng(1).standard_normal(w.shape) / row_norm

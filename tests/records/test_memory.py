@@ -88,7 +88,8 @@ def test_sums_do_not_depend_on_the_size_of_blocks(kind, n, monkeypatch):
     expected = MemoryRecords(X, y, bounds).sum(everything)
     assert expected[5] == n
     for fine_rows in (1, 60, 512):
-        monkeypatch.setattr(module, "_FINE_ROWS", fine_rows)
+        monkeypatch.setattr(module, "_FINE_ROWS", (fine_rows, fine_rows))
+        monkeypatch.setattr(module, "_FEWEST_ROWS", fine_rows)
         for block_bytes in (1, 1000, 8 << 20):
             monkeypatch.setattr(module, "_BLOCK_BYTES", block_bytes)
             records = MemoryRecords(X, y, bounds)
@@ -348,6 +349,7 @@ def adversarial_terms(n, seed):
 @pytest.mark.parametrize("n", [1, 100, 5000, 60_000])
 def test_the_bound_on_float_error_holds(n, kind, fine, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK_BYTES", 100_000)
+    monkeypatch.setattr(module, "_FINE_PRODUCT", 2**22)
     for terms in adversarial_terms(n, seed=n):
         X = np.stack([terms, terms[::-1], np.zeros(n)], axis=1)
         X *= (1 - 1e-8) / max(np.linalg.norm(X, axis=1).max(), 1.0)
@@ -360,8 +362,16 @@ def test_the_bound_on_float_error_holds(n, kind, fine, monkeypatch):
 
 
 def test_fine_sums_have_the_tighter_bound():
-    records = MemoryRecords(np.ones((10_000, 1)), None, Bounds())
+    records = MemoryRecords(np.ones((1_000_000, 1)), None, Bounds())
     assert records.sum_error(fine=True) < 0.1 * records.sum_error(fine=False)
+
+
+def test_the_bound_of_fine_sums_hardly_grows_with_the_records():
+    def error(n):
+        return MemoryRecords(np.broadcast_to(1.0, (n, 1)), None, Bounds()).sum_error(fine=True)
+
+    assert error(10**5) < error(10**6) < error(10**7) < 3e-7
+    assert error(4 * 10**9) < 5e-5 < error(5 * 10**9)  # what docs/proofs/noisy_gradient.md says
 
 
 # Bounds

@@ -4,9 +4,8 @@
 
 Newton's method where the Hessian is small, L-BFGS followed by Newton steps solved by conjugate
 gradients elsewhere. What counts is the certificate: the gradient norm at the returned point,
-computed in double precision, plus a bound on its own float error; over small blocks, where the
-bound is tighter, if that is needed. Failing to certify is an error, never a retry with fresh
-noise.
+computed in double precision over small blocks, plus a bound on its own float error. Failing to
+certify is an error, never a retry with fresh noise.
 """
 
 from __future__ import annotations
@@ -46,9 +45,7 @@ def minimize_certified(problem: Perturbed, start: Array, target: float) -> tuple
         w = newton(problem, start, target / 2)
     else:
         w = _lbfgs(problem, start, target / 2)
-    certified = problem.certified_norm(w, fine=False)
-    if not certified <= target:
-        certified = problem.certified_norm(w)
+    certified = problem.certified_norm(w)
     if not certified <= target:
         raise NotCertified(
             f"the minimiser's gradient norm is certified only to {certified:.3g}, and the proof "

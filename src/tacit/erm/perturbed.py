@@ -63,17 +63,13 @@ class Perturbed:
         (total,) = self.records.sum(lambda block: (self.objective.curvature(block, w),))
         return total
 
-    def certified_norm(self, w: Array, *, fine: bool = True) -> float:
-        """Return an upper bound on the true gradient norm at w.
-
-        ``fine`` sums over small blocks: slower, and the part of the bound that is float error is
-        smaller.
-        """
-        (total,) = self.records.sum(lambda b: (self.objective.gradient(b, w),), fine=fine)
+    def certified_norm(self, w: Array) -> float:
+        """Return an upper bound on the true gradient norm at w."""
+        (total,) = self.records.sum(lambda b: (self.objective.gradient(b, w),), fine=True)
         gradient = total + self.ridge * w + self.perturbation
-        return float(np.linalg.norm(gradient)) * (1 + 1e-12) + self._float_error(w, fine)
+        return float(np.linalg.norm(gradient)) * (1 + 1e-12) + self._float_error(w)
 
-    def _float_error(self, w: Array, fine: bool) -> float:
+    def _float_error(self, w: Array) -> float:
         # Each slope is off by smoothness times the score's own error, (d + 4) u R ||w||, and by
         # a few u of itself and of what it is the difference of (Poisson: exp(z) <= smoothness);
         # the sum over records by sum_error; the last two terms by one rounding each.
@@ -84,7 +80,7 @@ class Perturbed:
             return math.inf
         own = 8 * (steep + smooth / objective.row_norm)
         slopes = self.records.count() * _UNIT * (smooth * n_terms * size + own)
-        sums = self.records.sum_error(fine=fine) * steep
+        sums = self.records.sum_error(fine=True) * steep
         ends = 4 * _UNIT * (self.ridge * size + float(np.linalg.norm(self.perturbation)))
         return float(slopes + sums + ends)
 

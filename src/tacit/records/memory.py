@@ -20,7 +20,10 @@ T = TypeVar("T")
 _UNIT = 2.0**-53
 _BLOCK_BYTES = 4 << 20
 _SHARED_BYTES = 64 << 20
-_FINE_ROWS = 256
+_FEWEST_ROWS = 256
+# Small blocks are as large as keeps the bound on float error, (rows) u n, near 2^-22.
+_FINE_PRODUCT = 2**31
+_FINE_ROWS = (64, 4096)
 # Rows are scaled to a hair below the norm, so that rounding cannot push one above it.
 _BELOW = 1.0 - 1e-9
 # A row this many times too long, or not finite, counts as a row of zeros: its products would
@@ -71,7 +74,7 @@ class MemoryRecords:
         self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks of rows in one pass."""
-        step = _FINE_ROWS if fine else self._block_rows()
+        step = self._block_rows(fine)
         starts = range(0, max(self.count(), 1), step)
         add = _paired if fine else _in_turn
 
@@ -102,7 +105,7 @@ class MemoryRecords:
         section 4.2); forming each term costs a few u more.
         """
         n = max(self.count(), 1)
-        rows = min(_FINE_ROWS if fine else self._block_rows(), n)
+        rows = min(self._block_rows(fine), n)
         blocks = math.ceil(n / rows)
         return (rows + (math.log2(blocks) + 1 if fine else blocks) + 8) * _UNIT * n
 
@@ -133,9 +136,13 @@ class MemoryRecords:
         sample._factors = self.clip_factors()[chosen]
         return sample
 
-    def _block_rows(self) -> int:
+    def _block_rows(self, fine: bool = False) -> int:
         # Beyond 128 kB a temporary costs page faults; within, a block's stay in the cache.
-        return max(_BLOCK_BYTES // max(self.n_features * 8, 1), _FINE_ROWS)
+        usual = max(_BLOCK_BYTES // max(self.n_features * 8, 1), _FEWEST_ROWS)
+        if not fine:
+            return usual
+        least, most = _FINE_ROWS
+        return min(max(_FINE_PRODUCT // max(self.count(), 1), least), most, usual)
 
     def clip_factors(self) -> Array:
         """Return the factor, at most 1, by which each row is scaled to its norm."""
