@@ -17,8 +17,10 @@ FLOATS = [np.float64, np.float32]
 def labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
     """Return rows and class labels, checked, and set what is public of them."""
     rows, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS)
-    check_classification_targets(labels)
-    return rows, np.asarray(labels)
+    labels = np.asarray(labels)
+    if labels.dtype.kind not in "biuUS":  # which are classes, whatever they are
+        check_classification_targets(labels)
+    return rows, labels
 
 
 def numbered_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, npt.NDArray[np.float64]]:
