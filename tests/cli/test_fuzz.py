@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import csv as arrow_csv
+from pyarrow import feather, parquet
 
 from tests.cli.helpers import SCHEMA, rows, run, write_csv
 
-# A case here is a whole command, or three.
-CASES = max(int(os.environ.get("TACIT_FUZZ_CASES", "400")) // 20, 10)
+# A case here is a whole command, or three; 10,000 of each test belong to a release.
+CASES = int(os.environ.get("TACIT_FUZZ_CASES", "20"))
 FUZZ = settings(
     max_examples=CASES,
     deadline=None,
@@ -39,15 +43,35 @@ def outcome_is_clean(out: Path | None, *words: object) -> None:
         out.unlink(missing_ok=True)
 
 
-def table_bytes(folder: Path) -> bytes:
-    return write_csv(folder / "original.csv", rows(60)).read_bytes()
+KINDS = ["csv", "csv.gz", "parquet", "arrow", "feather"]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the same table as a file of every kind."""
+    folder = tmp_path_factory.mktemp("tables")
+    text = write_csv(folder / "table.csv", rows(60)).read_bytes()
+    table = arrow_csv.read_csv(folder / "table.csv")
+    parquet.write_table(table, folder / "table.parquet")
+    feather.write_feather(table, folder / "table.feather")
+    with (
+        pa.OSFile(str(folder / "table.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as f,
+    ):
+        f.write_table(table)
+    (folder / "table.csv.gz").write_bytes(gzip.compress(text, mtime=0))
+    return {kind: (folder / f"table.{kind}").read_bytes() for kind in KINDS}
 
 
 @FUZZ
 @given(data=st.data())
-def test_tables(tmp_path: Path, schema: Path, model: Path, data: st.DataObject) -> None:
-    path = tmp_path / f"fuzzed.{data.draw(st.sampled_from(['csv', 'parquet', 'arrow', 'csv.gz']))}"
-    path.write_bytes(data.draw(edits(table_bytes(tmp_path))))
+def test_tables(
+    tmp_path: Path, schema: Path, model: Path, tables: dict[str, bytes], data: st.DataObject
+) -> None:
+    kind, other = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from(KINDS))
+    path = tmp_path / f"fuzzed.{kind}"
+    is_misnamed = data.draw(st.integers(0, 9)) == 0
+    path.write_bytes(data.draw(edits(tables[other if is_misnamed else kind])))
     out = tmp_path / "m.tacit"
     outcome_is_clean(out, "fit", path, "--schema", schema, "-e", 1, "-o", out)
     outcome_is_clean(None, "predict", model, path, "--proba", "--json")
@@ -56,12 +80,12 @@ def test_tables(tmp_path: Path, schema: Path, model: Path, data: st.DataObject) 
 
 @FUZZ
 @given(data=st.data())
-def test_schemas(tmp_path: Path, data: st.DataObject) -> None:
-    table_bytes(tmp_path)
+def test_schemas(tmp_path: Path, tables: dict[str, bytes], data: st.DataObject) -> None:
+    table = tmp_path / "original.csv"
+    table.write_bytes(tables["csv"])
     path = tmp_path / f"fuzzed.{data.draw(st.sampled_from(['toml', 'json']))}"
     path.write_bytes(data.draw(edits(SCHEMA.encode())))
     out = tmp_path / "m.tacit"
-    table = tmp_path / "original.csv"
     outcome_is_clean(out, "fit", table, "--schema", path, "-e", 1, "-o", out)
     outcome_is_clean(None, "plan", "--rows", 100, "--schema", path, "-e", 1)
 

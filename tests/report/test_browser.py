@@ -1,8 +1,9 @@
 """Reports in headless Chromium: rendered, quiet, alone, readable on a phone, accessible.
 
 Needs selenium, a Chromium with its driver (Debian: chromium and chromium-driver, or
-TACIT_BROWSER and TACIT_DRIVER), and, for one test, axe-core (npm install axe-core in the
-repository, or TACIT_AXE with the path of axe.min.js). Skipped, with the reason, where absent.
+TACIT_BROWSER and TACIT_DRIVER), and, for two tests, axe-core: TACIT_AXE with the path of
+axe.min.js, or npm (TACIT_NPM), with which it is installed for the run. Skipped, with the reason,
+where absent.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import json
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +35,9 @@ from tacit.report import (
 )
 from tests.report.helpers import facts, picture, table_model
 
-ROOT = Path(__file__).parents[2]
 DESKTOP, PHONE = 900, 360
 LONG = "w" * 500
+AXE = "axe-core@4.14.0"
 
 
 def _program(variable: str, *names: str) -> str:
@@ -45,15 +47,17 @@ def _program(variable: str, *names: str) -> str:
     return found
 
 
-def _axe() -> str:
-    folders = [ROOT / "node_modules", *map(Path, os.environ.get("NODE_PATH", "").split(os.pathsep))]
-    places = [folder / "axe-core" / "axe.min.js" for folder in folders]
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     if "TACIT_AXE" in os.environ:
-        places = [Path(os.environ["TACIT_AXE"])]
-    for place in places:
-        if place.is_file():
-            return place.read_text(encoding="utf-8")
-    pytest.skip("axe-core is not in node_modules, NODE_PATH or TACIT_AXE")
+        return Path(os.environ["TACIT_AXE"]).read_text(encoding="utf-8")
+    npm, folder = _program("TACIT_NPM", "npm"), tmp_path_factory.mktemp("axe")
+    quiet = ["--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
+    try:
+        subprocess.run([npm, "install", *quiet, AXE], check=True, capture_output=True, timeout=120)
+    except (OSError, subprocess.SubprocessError) as why:
+        pytest.skip(f"npm cannot install {AXE}: {why}")
+    return (folder / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -249,9 +253,8 @@ def test_paper_is_white_on_a_dark_screen_too(browser: Any, pages: dict[str, Path
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("width", "dark"), [(DESKTOP, False), (DESKTOP, True), (PHONE, False)])
 def test_axe_finds_nothing_serious(
-    browser: Any, pages: dict[str, Path], name: str, width: int, dark: bool
+    browser: Any, axe: str, pages: dict[str, Path], name: str, width: int, dark: bool
 ) -> None:
-    axe = _axe()
     show(browser, pages[name], width, dark)
     browser.execute_script(axe)
     report = browser.execute_async_script(
@@ -264,8 +267,7 @@ def test_axe_finds_nothing_serious(
     assert [v for v in report["found"] if v[1] in ("serious", "critical")] == []
 
 
-def test_axe_would_notice(browser: Any, tmp_path: Path) -> None:
-    axe = _axe()
+def test_axe_would_notice(browser: Any, axe: str, tmp_path: Path) -> None:
     page = tmp_path / "bad.html"
     page.write_text('<html><body><p style="color:#ccc;background:#fff">faint</p></body></html>')
     show(browser, page)
