@@ -22,14 +22,20 @@ def records(n: int, zeros: int = 0) -> np.ndarray:
     return np.column_stack([rows, np.zeros((n, zeros))])
 
 
-def spread(model: Any, rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the standard deviation of each released number, and the error bar it was given."""
-    found, errors = [], np.empty(0)
+def fits(model: Any, rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers that fits released and the error bars they were given."""
+    found, errors = [], []
     for _ in range(N_FITS):
         coefficients = facts_of_quickly(model.fit(rows, labels))
         found.append([row.value for row in coefficients.rows])
-        errors = np.array([row.error for row in coefficients.rows])
-    return np.std(found, axis=0, ddof=1), errors
+        errors.append([row.error for row in coefficients.rows])
+    return np.array(found), np.array(errors)
+
+
+def spread(model: Any, rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the standard deviation of each released number, and the error bar it was given."""
+    found, errors = fits(model, rows, labels)
+    return np.std(found, axis=0, ddof=1), errors[-1]
 
 
 def facts_of_quickly(model: Any) -> Any:
@@ -67,8 +73,11 @@ def test_moments_are_bounded(n: int) -> None:
     model = LinearRegression(
         1.0, 1e-6, row_norm=2.0, label_range=(-2.0, 8.0), mechanism="sufficient_statistics"
     )
-    actual, stated = spread(model, rows, rows @ [1.0, -1.0, 0.5] + 3.0)
-    assert np.all(actual < stated)
+    found, errors = fits(model, rows, rows @ [1.0, -1.0, 0.5] + 3.0)
+    # two fits of three, since one in a thousand is close to singular and as far off as it likes
+    low, high = np.quantile(found, [1 / 6, 5 / 6], axis=0)
+    actual, stated = (high - low) / 2, np.median(errors, axis=0)
+    assert np.all(actual < 0.75 * stated)
     if n == 2:  # where the records say next to nothing, the bound is not far off
         assert np.all(actual > stated / 3)
 

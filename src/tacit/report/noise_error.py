@@ -109,7 +109,8 @@ def _moments(plan: Plan, weight_norm: float | None) -> NoiseError:
 
     Every entry of e has std z R Y and every entry of N w at most s ||w||, s = z R^2; the least
     eigenvalue of N is near -s sqrt(2 d) (semicircle law), always above -noise_norm. The released
-    w stands for w0.
+    w stands for w0. In the rare fit where N outweighs the ridge the inverse is close to singular,
+    so that w has no standard deviation; the bar is for the others.
     """
     if weight_norm is None:
         return unknown(
@@ -125,7 +126,7 @@ def _moments(plan: Plan, weight_norm: float | None) -> NoiseError:
     on_gram = on_entry * weight_norm
     return NoiseError(
         math.hypot(on_moment, on_gram) / least,
-        "Error bars are roughly the most that the standard deviation of the noise can be: "
+        "Error bars are roughly the most by which the noise moves a number in two fits of three: "
         "the records are assumed to say as little about a feature as the mechanism guards "
         "against. With many records it is far smaller.",
         is_bound=True,

@@ -64,7 +64,7 @@ bdi, code, caption { overflow-wrap: anywhere; }
 th:last-child, td:last-child { padding-right: 0; }
 thead th { border-bottom: 1px solid var(--rule); color: var(--soft); font-weight: 600;
   vertical-align: bottom; overflow-wrap: normal; }
-tbody th { font-weight: 500; }
+tbody th { font-weight: 500; min-width: 6.5rem; }
 .number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
 .stack .number, th.number { white-space: normal; }
 .word { white-space: nowrap; }
