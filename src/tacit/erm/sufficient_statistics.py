@@ -108,12 +108,16 @@ class SufficientStatistics:
         std = multiplier * size**2
         # a lower confidence bound on the least eigenvalue, and the ridge that covers the noise
         sure = max(float(floor) - 1.645 * std, 0.0)
-        noise_norm = std * two * math.sqrt(d * math.log(2 * d * d / _FAILURE))
-        ridge = max(noise_norm - sure, 0.0) + (objective.regularization or 0.0)
+        ridge = max(noise_norm(std * two, d) - sure, 0.0) + (objective.regularization or 0.0)
         weights = np.linalg.solve(
             _unpack(noisy_gram, d) + max(ridge, 1e-9 * std) * np.eye(d), noisy_cross
         )
         return Release(weights, receipt([r.event for r in releases], plan.event))
+
+
+def noise_norm(std: float, dimension: int) -> float:
+    """Return what the norm of symmetric noise of this std exceeds with probability rho at most."""
+    return std * math.sqrt(dimension * math.log(2 * dimension * dimension / _FAILURE))
 
 
 def _pack(matrix: Array) -> Array:

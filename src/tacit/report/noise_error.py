@@ -18,7 +18,7 @@ from tacit.erm import (
     SufficientStatistics,
 )
 from tacit.erm.objective import moved
-from tacit.erm.sufficient_statistics import _FAILURE
+from tacit.erm.sufficient_statistics import noise_norm
 from tacit.privacy import Event, Gaussian, NonPrivate, PureEpsilon, Relation
 from tacit.report.words import output_noise_std
 
@@ -120,8 +120,7 @@ def _moments(plan: Plan, weight_norm: float | None) -> NoiseError:
     z, size, d = plan.settings["noise_multiplier"], objective.row_norm, plan.problem.dimension
     two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
     on_entry = z * size**2 * two
-    noise_norm = on_entry * math.sqrt(d * math.log(2 * d * d / _FAILURE))
-    least = noise_norm - on_entry * math.sqrt(2 * d)
+    least = noise_norm(on_entry, d) - on_entry * math.sqrt(2 * d)
     on_moment = z * moved(relation) * size * objective.bounds.label_bound
     on_gram = on_entry * weight_norm
     return NoiseError(
