@@ -1,14 +1,8 @@
 """Local privacy: people sanitise at home, and the server learns from the noise."""
 
 from tacit.local.agreement import Agreement
+from tacit.local.classifiers import LocalLinearSVC, LocalLogisticRegression
 from tacit.local.client import AlreadyAnswered, Client
-from tacit.local.estimators import (
-    LocalGeometricMedian,
-    LocalLinearSVC,
-    LocalLogisticRegression,
-    LocalMedian,
-    LocalRegressor,
-)
 from tacit.local.learners import (
     Banco,
     BancoState,
@@ -20,7 +14,9 @@ from tacit.local.learners import (
     state_from_bytes,
     state_to_bytes,
 )
+from tacit.local.location import LocalGeometricMedian, LocalMedian
 from tacit.local.messages import Question, Reason, Rejected, Report
+from tacit.local.regressor import LocalRegressor
 from tacit.local.sanitizers import (
     GaussianNoise,
     HalfSphere,

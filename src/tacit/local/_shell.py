@@ -15,8 +15,10 @@ from tacit.local.learners import Banco, Learner
 from tacit.local.sanitizers import GaussianNoise, NoNoise, Sanitizer, least_noise
 from tacit.local.stream import learn, worth_compiling
 from tacit.local.subgradients import LocalLoss
+from tacit.noise import secure_source
 from tacit.noise.release import priced
 from tacit.privacy import Budget, Guarantee, Relation
+from tacit.public_facts import source_of
 
 Array = npt.NDArray[np.float64]
 
@@ -166,3 +168,43 @@ def _progress(n: int, verbose: int) -> Iterator[Any]:
             bar.update(task, advance=done, size=float(np.linalg.norm(state.estimate)))
 
         yield advance
+
+
+def begin(estimator: Any, loss: LocalLoss, n_columns: int, unit: float) -> Stream:
+    """Set up a new stream: nobody has been asked yet."""
+    stream = stream_of(estimator, loss, n_columns, unit)
+    estimator._stream = stream
+    estimator._source = source_of(estimator.random_state)
+    estimator.state_ = stream.learner.init(stream.n_features)
+    return stream
+
+
+def go_on(
+    estimator: Any, table: Any, labels: Array, limit: float, notes: Any, shuffle: bool
+) -> Array:
+    """Ask every row once, and return the estimate."""
+    stream: Stream = estimator._stream
+    # A secure source is not kept: it cannot be copied, and models are.
+    source = estimator._source or secure_source()
+    estimator.state_ = run(
+        stream,
+        estimator.state_,
+        table,
+        labels,
+        limit,
+        shuffle=shuffle,
+        source=source,
+        verbose=estimator.verbose,
+    )
+    estimator.n_reports_ = estimator.state_.n_reports
+    estimator.sanitizer_, estimator.learner_ = stream.sanitizer, stream.learner
+    estimator.privacy_ = privacy_of(stream, source, notes)
+    estimate: Array = estimator.state_.estimate
+    return estimate
+
+
+def split(weights: Array, constant: float) -> tuple[Array, Array]:
+    """Return the coefficients and the intercept."""
+    if constant:
+        return weights[:-1], constant * weights[-1:]
+    return weights, np.zeros(1)

@@ -1,0 +1,252 @@
+"""Two classes, learned in one pass over people who each answer once, sanitised at home."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, log_expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tacit.linear_model._tables import FLOATS, clipped_scores
+from tacit.local import _check
+from tacit.local._shell import begin, go_on, split
+from tacit.local.subgradients import (
+    Hinge,
+    LocalLoss,
+    Logistic,
+)
+from tacit.public_facts import classes_of, codes_of
+from tacit.records import INTERCEPT_SHARE
+
+Array = npt.NDArray[np.float64]
+
+
+def _fit_classifier(
+    estimator: Any, loss: LocalLoss, X: Any, y: Any, first: bool, declared: Any, shuffle: bool
+) -> None:
+    _check.positive("row_norm", estimator.row_norm)
+    table, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, reset=first)
+    check_classification_targets(labels)
+    if first:
+        classes, notes = classes_of(declared, y)
+        if classes.size != 2:
+            raise ValueError(
+                "Only binary classification is supported. "
+                f"{type(estimator).__name__} needs exactly 2 classes, got {classes.size} "
+                f"class{'es' if classes.size != 1 else ''}; declare two."
+            )
+        estimator._intercept_coordinate = (
+            INTERCEPT_SHARE * estimator.row_norm * bool(estimator.fit_intercept)
+        )
+        stream = begin(estimator, loss, table.shape[1], 1.0 / estimator.row_norm)
+        estimator.classes_, estimator._notes = classes, notes
+        estimator.row_norm_ = estimator.row_norm
+    stream = estimator._stream
+    codes, known = codes_of(np.asarray(labels), estimator.classes_)
+    # Somebody of no declared class answers too, like a person half of either.
+    signs = np.where(known, np.where(codes == 1, 1.0, -1.0), 0.0)
+    weights = go_on(estimator, table, signs, estimator.row_norm_, estimator._notes, shuffle)
+    estimator.coef_, estimator.intercept_ = split(weights, stream.intercept)
+    estimator.coef_ = estimator.coef_[None, :]
+
+
+class LocalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Logistic regression of two classes from one sanitised answer of each person.
+
+    Every row is visited once. It stands for one person who computes the gradient of
+    the loss at the server's current point, sanitises it and sends it; the learner sees only that.
+    `tacit.local.Client` and `Server` are the same two halves on two machines.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        What each person's one answer may cost.
+    delta : float, default=0.0
+        The probability with which the promise may fail.
+    row_norm : float, default=1.0
+        Records are scaled to this norm at most.
+    classes : sequence of 2 labels, "infer" or None
+        The two classes, which are public.
+    learner : "banco" or Learner
+        `Banco` needs no learning rate; `GradientDescent(rate=...)` does.
+    sanitizer : "auto" or a class of `tacit.local.sanitizers`
+        "auto" is the one with the least noise for this epsilon, delta and dimension.
+    fit_intercept : bool, default=True
+        Whether to learn an intercept.
+    shuffle : bool, default=True
+        Whether `fit` visits the rows in an order that depends on their number alone; a sorted
+        table would mislead any learner that sees each person once. `partial_fit` never shuffles.
+    random_state : int or None
+        For tests: seeds the noise and voids the guarantee.
+    verbose : int, default=0
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_features_in_
+        As in scikit-learn.
+    n_reports_ : int
+        How many people have answered.
+    state_ : BancoState or the like
+        The learner's state; `tacit.local.state_to_bytes` saves it.
+    sanitizer_, learner_
+        What was used.
+    privacy_ : Guarantee
+        What each person is promised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import LocalLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20_000, 2))
+    >>> y = X[:, 0] > 0
+    >>> model = LocalLogisticRegression(epsilon=4.0, row_norm=2.0).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    >>> model.privacy_.epsilon(0.0)
+    4.0
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        row_norm: float = 1.0,
+        classes: Sequence[Any] | str | None = None,
+        learner: Any = "banco",
+        sanitizer: Any = "auto",
+        fit_intercept: bool = True,
+        shuffle: bool = True,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.classes = classes
+        self.learner = learner
+        self.sanitizer = sanitizer
+        self.fit_intercept = fit_intercept
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input and two classes."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Ask every row once, beginning anew."""
+        _fit_classifier(self, Logistic(), X, y, True, self.classes, self.shuffle)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
+        """Ask more people; rows already seen must not come again."""
+        first = not hasattr(self, "_stream")
+        declared = self.classes if classes is None else classes
+        _fit_classifier(self, Logistic(), X, y, first, declared, False)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the signed score of every record."""
+        check_is_fitted(self)
+        scores: Array = clipped_scores(self, X, self.coef_[0]) + self.intercept_[0]
+        return scores
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the more likely class of every record."""
+        side = (self.decision_function(X) > 0).astype(int)
+        labels: npt.NDArray[Any] = self.classes_[side]
+        return labels
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of both classes for every record."""
+        p = expit(self.decision_function(X))
+        return np.column_stack([1.0 - p, p])
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of `predict_proba`."""
+        scores = self.decision_function(X)
+        return np.column_stack([log_expit(-scores), log_expit(scores)])
+
+
+class LocalLinearSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear support-vector classification from one sanitised answer of each person.
+
+    Parameters and attributes as for `LocalLogisticRegression`; the loss is the hinge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import LocalLinearSVC
+    >>> X = np.random.default_rng(0).standard_normal((20_000, 2))
+    >>> y = X[:, 0] > 0
+    >>> LocalLinearSVC(epsilon=4.0, row_norm=2.0).fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        row_norm: float = 1.0,
+        classes: Sequence[Any] | str | None = None,
+        learner: Any = "banco",
+        sanitizer: Any = "auto",
+        fit_intercept: bool = True,
+        shuffle: bool = True,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.classes = classes
+        self.learner = learner
+        self.sanitizer = sanitizer
+        self.fit_intercept = fit_intercept
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input and two classes."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Ask every row once, beginning anew."""
+        _fit_classifier(self, Hinge(), X, y, True, self.classes, self.shuffle)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
+        """Ask more people; rows already seen must not come again."""
+        first = not hasattr(self, "_stream")
+        declared = self.classes if classes is None else classes
+        _fit_classifier(self, Hinge(), X, y, first, declared, False)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the signed score of every record."""
+        check_is_fitted(self)
+        scores: Array = clipped_scores(self, X, self.coef_[0]) + self.intercept_[0]
+        return scores
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class on whose side each record lies."""
+        side = (self.decision_function(X) > 0).astype(int)
+        labels: npt.NDArray[Any] = self.classes_[side]
+        return labels

@@ -1,0 +1,143 @@
+"""Medians, learned in one pass over people who each answer once, sanitised at home."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from tacit.linear_model._tables import FLOATS
+from tacit.local import _check
+from tacit.local._shell import begin, go_on
+from tacit.local.subgradients import (
+    Distance,
+    LocalLoss,
+    SumOfDistances,
+)
+
+Array = npt.NDArray[np.float64]
+
+
+def _fit_location(estimator: Any, loss: LocalLoss, X: Any, first: bool, shuffle: bool) -> None:
+    radius = _check.positive("row_norm", estimator.row_norm)
+    table = validate_data(estimator, X, dtype=FLOATS, reset=first)
+    if first:
+        centre = 0.0 if estimator.center is None else estimator.center
+        centre = np.broadcast_to(np.asarray(centre, dtype=np.float64), (table.shape[1],))
+        if not np.all(np.isfinite(centre)):
+            raise ValueError(f"center must be finite, got {estimator.center!r}.")
+        begin(estimator, loss, table.shape[1], radius)
+        estimator._centre = centre
+    labels = np.zeros(table.shape[0])
+    # A subgradient's norm does not depend on the record's size, so records are not clipped.
+    with np.errstate(over="ignore"):  # what overflows has no direction, and answers with a zero
+        away = table - estimator._centre
+    moved = go_on(estimator, away, labels, np.inf, (), shuffle)
+    estimator.location_ = estimator._centre + moved
+
+
+class LocalMedian(BaseEstimator):  # type: ignore[misc]
+    """The median of every column from one sanitised answer of each person.
+
+    Parameters
+    ----------
+    row_norm : float, default=1.0
+        How far from ``center`` the medians might well be, which is public; records themselves need
+        no bound.
+    center : array or None
+        A public guess; 0 by default.
+    epsilon, delta, learner, sanitizer, shuffle, random_state, verbose
+        As for `LocalLogisticRegression`, and so are the attributes; ``location_`` is the answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import LocalMedian
+    >>> ages = np.random.default_rng(0).normal(40.0, 10.0, (30_000, 1))
+    >>> LocalMedian(epsilon=2.0, center=50.0, row_norm=20.0).fit(ages).location_.round(-1)
+    array([40.])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        row_norm: float = 1.0,
+        center: Any = None,
+        learner: Any = "banco",
+        sanitizer: Any = "auto",
+        shuffle: bool = True,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.center = center
+        self.learner = learner
+        self.sanitizer = sanitizer
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Ask every row once, beginning anew."""
+        _fit_location(self, SumOfDistances(), X, True, self.shuffle)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Ask more people; rows already seen must not come again."""
+        _fit_location(self, SumOfDistances(), X, not hasattr(self, "_stream"), False)
+        return self
+
+
+class LocalGeometricMedian(BaseEstimator):  # type: ignore[misc]
+    """The geometric median from one sanitised answer of each person.
+
+    Parameters and attributes as for `LocalMedian`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import LocalGeometricMedian
+    >>> X = np.random.default_rng(0).normal([1.0, -1.0], 0.5, (30_000, 2))
+    >>> LocalGeometricMedian(epsilon=2.0).fit(X).location_.round()
+    array([ 1., -1.])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        row_norm: float = 1.0,
+        center: Any = None,
+        learner: Any = "banco",
+        sanitizer: Any = "auto",
+        shuffle: bool = True,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.center = center
+        self.learner = learner
+        self.sanitizer = sanitizer
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Ask every row once, beginning anew."""
+        _fit_location(self, Distance(), X, True, self.shuffle)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Ask more people; rows already seen must not come again."""
+        _fit_location(self, Distance(), X, not hasattr(self, "_stream"), False)
+        return self

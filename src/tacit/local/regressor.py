@@ -1,0 +1,117 @@
+"""A number, learned in one pass over people who each answer once, sanitised at home."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tacit.linear_model._tables import FLOATS, clipped_scores
+from tacit.local import _check
+from tacit.local._shell import begin, go_on, split
+from tacit.local.subgradients import (
+    Absolute,
+    Huber,
+    LocalLoss,
+)
+from tacit.records import INTERCEPT_SHARE
+
+Array = npt.NDArray[np.float64]
+
+
+class LocalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Robust linear regression from one sanitised answer of each person.
+
+    Labels need no bound: one label pulls the weights by at most its row's norm.
+
+    Parameters
+    ----------
+    loss : Absolute or Huber
+        `Absolute` learns the conditional median; `Huber(width)` is nearer to least squares, its
+        width in the labels' own units.
+    label_scale : float, default=1.0
+        The size of labels that would be no surprise, which is public; a wrong one costs time.
+    epsilon, delta, row_norm, learner, sanitizer, fit_intercept, shuffle, random_state, verbose
+        As for `LocalLogisticRegression`, and so are the attributes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local import LocalRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (40_000, 1))
+    >>> y = 2 * X[:, 0] + rng.laplace(0, 0.1, 40_000)
+    >>> LocalRegressor(epsilon=4.0).fit(X, y).coef_.round()
+    array([2.])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        loss: LocalLoss | None = None,
+        label_scale: float = 1.0,
+        row_norm: float = 1.0,
+        learner: Any = "banco",
+        sanitizer: Any = "auto",
+        fit_intercept: bool = True,
+        shuffle: bool = True,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.label_scale = label_scale
+        self.row_norm = row_norm
+        self.learner = learner
+        self.sanitizer = sanitizer
+        self.fit_intercept = fit_intercept
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input, and that one pass over a few hundred rows is not enough."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Ask every row once, beginning anew."""
+        return self._fit(X, y, True, self.shuffle)
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Ask more people; rows already seen must not come again."""
+        return self._fit(X, y, not hasattr(self, "_stream"), False)
+
+    def _fit(self, X: Any, y: Any, first: bool, shuffle: bool) -> Self:
+        loss = Absolute() if self.loss is None else self.loss
+        if not isinstance(loss, Absolute | Huber):
+            raise TypeError(f"loss must be Absolute() or Huber(width), got {self.loss!r}.")
+        row_norm = _check.positive("row_norm", self.row_norm)
+        scale = _check.positive("label_scale", self.label_scale)
+        table, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=FLOATS, y_numeric=True, reset=first
+        )
+        if first:
+            self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
+            begin(self, loss, table.shape[1], scale / row_norm)
+            self.row_norm_ = row_norm
+        weights = go_on(
+            self, table, np.asarray(labels, dtype=np.float64), self.row_norm_, (), shuffle
+        )
+        self.coef_, intercept = split(weights, self._stream.intercept)
+        self.intercept_ = float(intercept[0])
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the predicted label of every record."""
+        check_is_fitted(self)
+        scores: Array = clipped_scores(self, X, self.coef_) + self.intercept_
+        return scores
