@@ -60,7 +60,8 @@ def plan(
     be enough.
 
     The gap is the predicted average loss of the private model above that of the best model, in the
-    model's own loss. It is an estimate to compare by, not a promise.
+    model's own loss. It is an estimate to compare by, not a promise: one table in six is off by
+    more than ten times.
 
     \b
     Examples:
@@ -237,10 +238,10 @@ def _show(record: dict[str, Any]) -> None:
             f"{record['relation']}",
             "mechanism": f"{record['mechanism']}: {record['reason']}",
             "noise": noise,
-            "predicted gap": f"{record['gap']:.3g} a record, {100 * share:.2g} % of the loss of "
-            f"guessing ({record['loss_of_guessing']:.3g})",
+            "predicted gap": f"{record['gap']:.2g} a record, {100 * share:.2g} % of the loss of "
+            f"guessing ({record['loss_of_guessing']:.3g}); give or take a factor of ten",
             "rows needed": ("no number of rows" if needed is None else f"about {needed:,} rows")
-            + f" for a gap of {record['wanted_gap']:.3g}",
+            + f" for a gap of {record['wanted_gap']:.2g}, give or take a factor of three",
         }
     )
     if share >= 1.0:

@@ -203,7 +203,8 @@ class Accountant:
                 else ""
             )
             raise BudgetExceeded(
-                f"charging {event} would bring the total to epsilon {total:.6g} at delta "
+                f"a release of epsilon {Guarantee(event).epsilon(delta):.4g} at delta {delta:g} "
+                f"would bring the total to epsilon {total:.6g} at delta "
                 f"{self.budget.delta:g} by {type(self.rule).__name__}, over the budget "
                 f"({self.budget}){hint}. Nothing was read. Lower this release's epsilon or delta, "
                 "or raise the accountant's budget."

@@ -25,7 +25,8 @@ def plan_section(facts: ReportFacts) -> Markup | None:
     rows = [_row(row, best) for row in facts.mechanisms]
     caption = (
         "Predicted cost is the rise of the average loss per record that noise and regularisation "
-        "are expected to cause. " + facts.about_mechanisms
+        "are expected to cause, give or take a factor of ten; accuracy need not follow it. "
+        + facts.about_mechanisms
     )
     return section(
         "plan",

@@ -1,0 +1,31 @@
+"""What a plan predicts is of the right size, for tables as a schema encodes them and others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from tacit.linear_model import LogisticRegression
+
+N, D = 5000, 5
+
+
+@pytest.mark.parametrize("is_box", [True, False], ids=["in a box", "around zero"])
+@pytest.mark.parametrize("mechanism", ["objective_perturbation", "noisy_gradient"])
+def test_the_predicted_loss_is_within_forty_times(is_box: bool, mechanism: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (N, D)) if is_box else rng.standard_normal((N, D))
+    weights = rng.standard_normal(D)
+    y = (X - X.mean(axis=0)) @ weights + rng.logistic(size=N) > 0
+    shared = {"row_norm": math.sqrt(D), "mechanism": mechanism}
+
+    def loss(model: LogisticRegression) -> float:
+        return float(log_loss(y, model.fit(X, y).predict_proba(X)))
+
+    private = LogisticRegression(1.0, 1e-6, classes=[False, True], **shared)
+    predicted = private.plan(D, N).excess_risk
+    lost = np.mean([loss(private) for _ in range(5)]) - loss(LogisticRegression(math.inf, **shared))
+    assert 1 / 40 < lost / predicted < 40
