@@ -10,7 +10,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PARTS = ["bench_noise.py", "accuracy.py", "speed.py", "bench_local.py", "local_study.py"]
+PARTS = [
+    "bench_noise.py",
+    "accuracy.py",
+    "speed.py",
+    "front_door.py",
+    "bench_local.py",
+    "local_study.py",
+]
 
 
 def main() -> int:
