@@ -24,7 +24,9 @@ def test_help_is_a_short_manual() -> None:
     assert run().stdout == text
 
 
-@pytest.mark.parametrize("command", [*(c for c in COMMANDS if c != "schema"), "schema draft"])
+@pytest.mark.parametrize(
+    "command", [*(c for c in COMMANDS if c != "schema"), "schema draft", "schema check"]
+)
 def test_each_command_has_examples(command: str) -> None:
     result = run(*command.split(), "--help")
     assert result.exit_code == 0
@@ -85,7 +87,7 @@ def test_without_typer_it_says_what_to_install() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment()
     )
     assert run.returncode == 2
-    assert "pip install 'tacit[cli]'" in run.stderr
+    assert "pip install typer (it belongs to the extra cli)" in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -52,7 +52,9 @@ def test_bad_places_for_the_report(tmp_path: Path) -> None:
 
 def test_without_statsmodels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
-    assert "pip install 'tacit[demo]'" in refused("demo", "--out", tmp_path / "r.html")
+    assert "pip install statsmodels (it belongs to the extra demo)" in refused(
+        "demo", "--out", tmp_path / "r.html"
+    )
 
 
 def test_the_public_schema_describes_the_records() -> None:

@@ -115,8 +115,26 @@ def test_target_may_be_chosen_on_the_line(people: Path, schema: Path) -> None:
     out = people.parent / "m.tacit"
     assert "--target" in refused("fit", people, "--schema", schema, "-e", 1, "-o", out)
     words = ("fit", people, "--schema", schema, "-e", 1, "-o", out, "--target")
-    assert "'town'" in refused(*words, "town")
+    assert "no column 'town' to be the target" in refused(*words, "town")
     assert run(*words, "income").exit_code == 0
+
+
+def test_a_target_that_the_schema_does_not_have(people: Path, schema: Path) -> None:
+    words = ("fit", people, "--schema", schema, "-e", 1, "-o", people.parent / "m.tacit")
+    sentence = refused(*words, "--target", "incom")
+    assert "no column 'incom'" in sentence
+    assert "'income'" in sentence
+    assert "kind" not in sentence
+
+
+def test_another_delimiter(people: Path, schema: Path) -> None:
+    out = people.parent / "m.tacit"
+    for mark, typed in ((";", ";"), ("\t", r"\t"), ("\t", "\t"), ("|", "|")):
+        path = people.parent / "other.csv"
+        path.write_text(people.read_text().replace(",", mark))
+        words = ("fit", path, "--schema", schema, "-e", 1, "-o", out, "--force")
+        assert f"pass the delimiter {mark!r}" in refused(*words)
+        assert run(*words, "--delimiter", typed).exit_code == 0
 
 
 def test_unconfirmed_lines_are_refused_unless_told_otherwise(people: Path, schema: Path) -> None:
@@ -203,6 +221,7 @@ def test_missing_and_impossible_values_are_fine(tmp_path: Path, schema: Path, ho
     ("more", "said"),
     [
         (("-e", -1), "epsilon"),
+        (("-e", 0), "takes inf, for no privacy"),
         (("-e", "nan"), "epsilon"),
         (("-e", 1, "-d", 2), "delta"),
         (("-e", 1, "--mechanism", "magic"), "magic"),

@@ -76,6 +76,7 @@ def test_tables(
     outcome_is_clean(out, "fit", path, "--schema", schema, "-e", 1, "-o", out)
     outcome_is_clean(None, "predict", model, path, "--proba", "--json")
     outcome_is_clean(None, "schema", "draft", path, "--target", "income")
+    outcome_is_clean(None, "schema", "check", path, "--schema", schema)
 
 
 @FUZZ
@@ -103,7 +104,7 @@ def test_models(tmp_path: Path, model: Path, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("command", ["fit", "plan", "predict", "inspect", "compare", "schema"])
 @FUZZ
-@given(words=st.lists(st.text(max_size=8), max_size=6))
+@given(words=st.lists(st.text(max_size=8).filter(lambda word: word != "--debug"), max_size=6))
 def test_words(command: str, words: list[str]) -> None:
     result = run(command, *words)
     assert result.exit_code in (0, 2), result.output

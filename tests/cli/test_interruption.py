@@ -62,8 +62,8 @@ CASES = {
     "fit, before the disk has it": ("os", "fsync", FIT),
     "fit, before it has its name": ("os", "replace", FIT),
     "predict": (
-        "tacit.table_model",
-        "SchemaEncoder",
+        "tacit.preprocessing.encoding",
+        "write_rows",
         "predict model.tacit people.csv -o new.csv",
     ),
     "inspect": ("tacit.saving.model_file", "load_bytes", "inspect model.tacit --report new.html"),
@@ -73,6 +73,11 @@ CASES = {
         "compare people.csv --schema schema.toml --public --report new.html",
     ),
     "schema draft": ("os", "replace", "schema draft people.csv -o new.toml"),
+    "schema check": (
+        "tacit.preprocessing.checking",
+        "columns_of_batch",
+        "schema check people.csv --schema schema.toml",
+    ),
     "plan": ("tacit.cli.plan", "rows_for", "plan --rows 9 --columns 9 -e 1"),
     "demo": ("tacit.linear_model.logistic", "fit_objective", "demo --out new.html"),
 }
@@ -114,7 +119,9 @@ def test_a_real_fit_stops_soon(folder: Path) -> None:
         command.send_signal(signal.SIGINT)
         code = command.wait(timeout=30)
         said = command.stderr.read() if command.stderr else ""
-    assert code == 130, said
+    # Interrupted within an import that runs code of its own, Python ends by the signal itself once
+    # all is said and done; a shell shows 130 for either.
+    assert code in (130, -signal.SIGINT), said
     assert time.monotonic() - asked < 10
     assert sorted(path.name for path in folder.iterdir()) == [
         "many.csv",

@@ -67,6 +67,51 @@ def test_odd_values_get_a_prediction(model: Path, tmp_path: Path) -> None:
     assert set(lines[1:]) <= {"low", "high"}
 
 
+UNREAD = (
+    "column 'age': 2 of 4 values are no numbers, and count as missing; ",
+    "column 'sex': 1 of 4 values are none that the schema declares, and count as none of them; ",
+)
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--proba",), ("-o", "out.csv")])
+def test_values_that_were_not_read_are_counted(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = [
+        ["p1", '"39,5"', SECRET, "10", "?"],
+        ["p2", SECRET, "f", "", "?"],
+        ["p3", "", "m", "200", "?"],
+        ["p4", "39.5", "?", "10", SECRET],
+    ]
+    result = run("predict", model, write_csv(tmp_path / "odd.csv", table), *more)
+    assert result.exit_code == 0
+    notes = result.stderr.splitlines()
+    assert [note[: len(said)] for note, said in zip(notes, UNREAD, strict=True)] == list(UNREAD)
+    assert SECRET not in result.output
+
+
+def test_nothing_is_noted_where_everything_was_read(model: Path, people: Path) -> None:
+    assert run("predict", model, people).stderr == ""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
+def test_any_column_of_the_table_may_be_kept(model: Path, people: Path, suffix: str) -> None:
+    frame, path = pd.read_csv(people).head(3), people.parent / f"more.{suffix}"
+    frame["pid"] = ["x", "y", "z"]  # the schema does not declare it
+    if suffix == "csv":
+        frame.to_csv(path, index=False)
+    elif suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_feather(path)
+    result = run("predict", model, path, "--keep", "pid", "--keep", "income")
+    assert [line.split(",")[0] for line in result.stdout.splitlines()] == ["pid", "x", "y", "z"]
+    sentence = refused("predict", model, path, "--keep", "pud")
+    assert "no column named 'pud', which --keep asks for; any column of the table" in sentence
+    assert "which the schema declares" not in sentence
+
+
 @pytest.mark.parametrize("what", BAD_TABLES)
 def test_bad_tables(model: Path, tmp_path: Path, what: str) -> None:
     out = tmp_path / "out.csv"

@@ -35,6 +35,14 @@ def test_json(people: Path) -> None:
     assert Schema.from_dict(record).names == ("id", "age", "sex", "hours", "income")
 
 
+def test_columns_that_are_ignored_say_why(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text("pid,when\n" + "".join(f"{i},2020-01-01\n" for i in range(30)))
+    lines = run("schema", "draft", path).stdout.splitlines()
+    assert any("pid = " in line and "# ignored: looks like an ident" in line for line in lines)
+    assert any("when = " in line and "looks like dates" in line for line in lines)
+
+
 def test_a_confirmed_schema_is_not_overwritten(people: Path, schema: Path) -> None:
     before = schema.read_text()
     assert "--force" in refused("schema", "draft", people, "-o", schema)

@@ -17,10 +17,11 @@ from tacit.preprocessing import (
     NumberTarget,
     Schema,
     TableError,
+    distinct,
     draft_schema,
     encode_file,
 )
-from tacit.preprocessing.draft import round_outward
+from tacit.preprocessing.guess import round_outward
 from tests.preprocessing.helpers import HEADER, WORDS, write_csv
 
 
@@ -65,7 +66,10 @@ def test_a_draft_is_a_schema_nobody_has_confirmed(path):
     assert "LOOKING AT THE DATA" in lines[0]
     body = lines[lines.index("[columns]") + 1 :]
     assert len(body) == 6
-    assert all("confirmed = false" in line and line.endswith("# guessed") for line in body)
+    assert all("confirmed = false" in line for line in body)
+    for line in body:
+        assert ("# ignored: " in line) == ('kind = "ignored"' in line)
+        assert ("# ignored: " in line) != line.endswith("# guessed")
 
 
 def test_a_line_is_confirmed_by_deleting_the_mark(path):
@@ -88,6 +92,110 @@ def test_targets(path, tmp_path):
     assert schema.target == ClassTarget("a", ("0", "1"))
     schema = Schema.from_dict(tomllib.loads(draft_schema(tmp_path / "y.csv", "b")))
     assert schema.target == NumberTarget("b", 1, 4)
+
+
+def lines_of(tmp_path, frame, suffix=".csv", target=None):
+    """Return the drafted line of each column."""
+    path = tmp_path / f"drafted{suffix}"
+    if suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    text = draft_schema(path, target)
+    assert Schema.from_dict(tomllib.loads(text)).unconfirmed
+    return {line.split(" = ")[0]: line for line in text.splitlines() if "# " in line[3:]}
+
+
+N = 300
+ODD = pd.DataFrame(
+    {
+        "date": pd.date_range("2001-01-01", periods=N).strftime("%Y-%m-%d"),
+        "german": pd.date_range("2001-01-01", periods=N).strftime("%d.%m.%Y"),
+        "time": pd.date_range("2001-01-01", periods=N).strftime("%Y-%m-%d %H:%M:%S"),
+        "weight": [f"{40 + i / 7:.3f}".replace(".", ",") for i in range(N)],
+        "dose": [("1,5", "2,25")[i % 2] for i in range(N)],
+        "mostly": ["1,5" if i % 30 == 0 else str(i % 40) for i in range(N)],
+        "name": [f"person {i}" for i in range(N)],
+        "half": [f"x{i}" if i % 2 else str(i) for i in range(N)],
+        "nothing": [""] * N,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "why"),
+    [
+        ("date", "ignored", "# ignored: looks like dates; "),
+        ("german", "ignored", "# ignored: looks like dates; "),
+        ("time", "ignored", "# ignored: looks like dates; "),
+        ("weight", "ignored", "# ignored: looks like numbers with decimal commas; "),
+        ("dose", "category", "# guessed; looks like numbers with decimal commas; "),
+        ("mostly", "number", "# guessed; some have decimal commas and are not read; "),
+        ("name", "ignored", "# ignored: 100 % of the different values are no numbers"),
+        ("half", "ignored", "# ignored: 50 % of the different values are no numbers"),
+        ("nothing", "ignored", "# ignored: it has no values"),
+    ],
+)
+def test_a_draft_says_why(tmp_path, name, kind, why):
+    line = lines_of(tmp_path, ODD)[name]
+    assert f'kind = "{kind}"' in line
+    assert why in line
+
+
+def test_types_that_no_kind_reads(tmp_path):
+    frame = pd.DataFrame({"when": pd.date_range("2001-01-01", periods=3), "age": [1, 2, 3]})
+    assert "# ignored: stored as neither" in lines_of(tmp_path, frame, ".parquet")["when"]
+
+
+def test_dates_and_decimal_commas_are_no_target(tmp_path):
+    with pytest.raises(TableError, match=r"'weight'.*cannot be the target; it.*decimal commas"):
+        lines_of(tmp_path, ODD, target="weight")
+    assert "decimal commas" in lines_of(tmp_path, ODD, target="dose")["dose"]
+
+
+IDENTIFIER = "# ignored: looks like an identifier; if it is not, kind = "
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    ("name", "values", "is_identifier"),
+    [
+        ("case", np.arange(20) + 4711, True),
+        ("case", np.arange(19) + 4711, False),  # a few differ by chance
+        ("case", np.arange(40) // 2, False),
+        ("case", np.append(np.arange(99), 0), False),  # one of them twice
+        ("id", np.append(np.arange(99), 0), True),
+        ("pid", np.arange(5), True),
+        ("caseID", np.arange(19), True),
+        ("case_id", np.append(np.arange(80), [0] * 20), False),
+        ("paid", np.arange(40) + 0.5, False),  # no whole numbers
+        ("share", np.linspace(0.0, 1.0, 50), False),
+        ("case", np.append(np.arange(99.0), np.nan), False),  # one record has none
+        ("case", np.arange(50_000), True),  # of several batches
+        ("case", np.append(np.arange(50_000), 7), False),
+    ],
+)
+def test_identifiers(tmp_path, suffix, name, values, is_identifier):
+    frame = pd.DataFrame({name: values, "town": "Oslo"})
+    line = lines_of(tmp_path, frame, suffix)[name]
+    assert (IDENTIFIER in line) == is_identifier
+    assert ('kind = "ignored"' in line) == is_identifier
+    assert ('kind = "number", lower' in line) != is_identifier
+
+
+def test_an_identifier_may_be_the_target_all_the_same(tmp_path):
+    frame = pd.DataFrame({"cost": np.arange(30), "town": "Oslo"})
+    line = lines_of(tmp_path, frame, target="cost")["cost"]
+    assert 'kind = "target", lower = 0' in line
+
+
+def test_only_some_records_are_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(distinct, "_MOST_RECORDS", 20)
+    counted = distinct.Distinct(0.95)
+    counted.add(20, [str(i) for i in range(20)])
+    counted.add(20, ["0"])
+    assert counted.is_each
+    assert counted.n_records == 20
 
 
 def test_headers_that_name_no_columns(tmp_path):

@@ -1,5 +1,6 @@
 import gzip
 import os
+import sys
 
 import numpy as np
 import pandas as pd
@@ -7,7 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from tacit.preprocessing import TableError, read_batches, read_table
+from tacit.preprocessing import TableError, draft_schema, read_batches, read_table
+from tacit.preprocessing.file_errors import guarded
 from tests.preprocessing.helpers import HEADER, RECORDS, columns, write_csv
 
 TABLE = pa.table(columns())
@@ -132,6 +134,53 @@ def test_impossible_delimiters(tmp_path, delimiter):
         read_table(write_csv(tmp_path / "x.csv"), delimiter=delimiter)
 
 
+OTHERS = [
+    ("x.csv", "age;sex;ward", ";"),
+    ("x.csv", "age\tsex", "\t"),
+    ("x.csv", "age|sex", "|"),
+    ("x.csv", '"age";"sex"', ";"),  # by commas it is no header at all
+    ("x.csv", "age|b;sex;ward", ";"),  # the one that makes most names
+    ("x.tsv", "age;sex", ";"),
+    ("x.tsv", "age,sex", ","),
+]
+
+
+@pytest.mark.parametrize(("name", "header", "delimiter"), OTHERS)
+def test_the_likely_delimiter_is_named(tmp_path, name, header, delimiter):
+    path = tmp_path / name
+    path.write_text(f"{header}\n39{delimiter}4711\n")
+    for read in (read_table, draft_schema, lambda path: list(read_batches(path, ["age"]))):
+        with pytest.raises(TableError) as refusal:
+            read(path)
+        assert f"pass the delimiter {delimiter!r}, or" in str(refusal.value)
+        assert "sex" not in str(refusal.value)  # not even the header is repeated
+    assert read_table(path, delimiter=delimiter).num_rows <= 1
+
+
+def test_one_column_is_a_table(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("age\n39\n")
+    assert read_table(path).column_names == ["age"]
+    path.write_text('"age;sex"\n39\n')  # in quotation marks it is one name
+    assert read_table(path).column_names == ["age;sex"]
+    path.write_text("age;sex\n39\n")
+    assert read_table(path, delimiter=",").column_names == ["age;sex"]
+
+
+def test_a_column_that_was_asked_for_is_not_said_to_be_declared(tmp_path):
+    path = write_csv(tmp_path / "x.csv")
+    for read in (read_table, read_batches):
+        with pytest.raises(TableError, match=r"no column named 'pid', which is asked for") as told:
+            read(path, ["pid"])
+        assert "schema" not in str(told.value)
+
+
+def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(TableError, match=r"pip install pyarrow \(.*extra cli\)"):
+        read_table(tmp_path / "x.csv")
+
+
 def test_a_delimiter_is_for_csv(tmp_path):
     parquet.write_table(TABLE, tmp_path / "x.parquet")
     with pytest.raises(TableError, match="delimiter is for"):
@@ -147,3 +196,13 @@ def test_large_files_come_in_small_batches(tmp_path):
         batches = [batch.column(0) for batch in read_batches(tmp_path / name, ["a"])]
         assert max(map(len, batches)) < 200_000
         assert [int(v) for b in batches for v in b.to_pylist()] == list(range(200_000))
+
+
+def test_an_index_beyond_its_dictionary_is_damage() -> None:
+    # a Parquet file with one flipped byte held such an index, met only where it was used
+    words = pa.DictionaryArray.from_arrays(
+        pa.array([0, 5], pa.int32()), pa.array(["a", "b"]), safe=False
+    )
+    batch = pa.record_batch({"sex": words})
+    with pytest.raises(TableError, match="cannot be read as Parquet: it is damaged"):
+        list(guarded(iter([batch]), "'people.parquet'", "Parquet"))

@@ -93,6 +93,18 @@ def test_another_target():
             schema.with_target(name)
     with pytest.raises(SchemaError, match="no column 'nothing'"):
         schema.with_target("nothing")
+    # whether or not there is a target, a name that is not there is told as such
+    few = "no column 'il' to be the target; declare it, or choose from 'age'.*'ill'"
+    for declared in (schema, SCHEMA):
+        with pytest.raises(SchemaError, match=few):
+            declared.with_target("il")
+    many = Schema(tuple(Ignored(f"column {i}") for i in range(99)))
+    with pytest.raises(SchemaError, match=r"nearest names are 'column 1'(, 'column [0-9]+'){2}\."):
+        many.with_target("colum 1")
+    with pytest.raises(SchemaError, match=r"such as 'column 0'(, 'column [0-9]+'){7}\."):
+        many.with_target("xyz")
+    with pytest.raises(SchemaError, match=r"declare it\."):
+        Schema(()).with_target("age")
     with pytest.raises(SchemaError, match="target is 'ill', not 'age'"):
         SCHEMA.with_target("age")
 

@@ -30,7 +30,7 @@ def main(args: Sequence[str] | None = None) -> None:
             raise
         sys.stderr.write(
             f"tacit: the command line needs {error.name}, which is not installed; "
-            "pip install 'tacit[cli]'.\n"
+            f"pip install {error.name} (it belongs to the extra cli).\n"
         )
         sys.exit(2)
     except KeyboardInterrupt:

@@ -37,7 +37,7 @@ def load_records() -> Any:
     except ImportError:
         raise Refused(
             "the demo's records come with statsmodels, which is not installed; "
-            "pip install 'tacit[demo]'."
+            "pip install statsmodels (it belongs to the extra demo)."
         ) from None
     import pyarrow as pa
 

@@ -112,6 +112,13 @@ def make_estimator(
     """
     from tacit import linear_model
 
+    if epsilon <= 0.0:
+        # The library's sentence names math.inf, which is no word of the command line.
+        raise Refused(
+            f"--epsilon must be above 0, got {epsilon:g}: zero epsilon means the output may not "
+            "depend on the data at all; pass a positive number, such as 1 (tacit fit also takes "
+            "inf, for no privacy)."
+        )
     own = dict(facts)
     if quantile is not None:
         if kind.name != "quantile":

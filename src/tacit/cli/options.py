@@ -53,8 +53,20 @@ RelationName = Annotated[
 Quantile = Annotated[
     float | None, typer.Option("--quantile", help="Which quantile --model quantile predicts.")
 ]
+
+
+def _tab(delimiter: str | None) -> str | None:
+    r"""Return a tab for \t, as errors write it: few shells make it easy to type one."""
+    return "\t" if delimiter == r"\t" else delimiter
+
+
 Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="What separates the fields of a .csv file.")
+    str | None,
+    typer.Option(
+        "--delimiter",
+        callback=_tab,
+        help=r"What separates the fields of a .csv file: ',', ';', '|' or '\t'.",
+    ),
 ]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Also write a report, one HTML file.")

@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +16,15 @@ from tacit.cli import output
 from tacit.cli.errors import Refused
 from tacit.cli.files import check_new
 
+if TYPE_CHECKING:
+    from tacit.preprocessing.checking import Tally
+
 _FORMATS = (".csv", ".parquet", ".arrow", ".feather")
 PREDICTION = "prediction"
+_KEPT = (
+    "which --keep asks for; any column of the table may be kept, declared in the schema or not: "
+    "check its name in the table's header"
+)
 
 
 def predict(
@@ -52,25 +59,30 @@ def predict(
       tacit predict model.tacit new_people.csv --keep id --out predictions.csv
       tacit predict model.tacit new_people.parquet --proba | head
     """  # noqa: D301
+    from tacit.cli.unreadable import unreadable
+    from tacit.preprocessing.checking import Tally
+    from tacit.saving.files import write_whole
+
     check_new(out, force, model, data)
     if out is not None and out.suffix.lower() not in _FORMATS:
         raise Refused(f"--out {out.name!r}: predictions go to {', '.join(_FORMATS)} files.")
     loaded = _table_model(model, proba)
-    header, rows = _asked(loaded, data, keep or [], proba, delimiter)
+    tally = Tally(loaded.schema.encoded)
+    header, rows = _asked(loaded, data, keep or [], proba, delimiter, tally)
     if as_json:
         target = loaded.schema.target.name
         records = [dict(zip(header, row, strict=True)) for row in rows]
         output.document({"target": target, "records": records})
-        return
-    if out is None:
+    elif out is None:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
-        return
-    from tacit.saving.files import write_whole
-
-    write_whole(out, _encoded(out.suffix.lower(), header, list(rows)))
-    output.say(f"wrote {out}")
+    else:
+        write_whole(out, _encoded(out.suffix.lower(), header, list(rows)))
+        output.say(f"wrote {out}")
+    # The table that is asked about is not what the guarantee protects, so this may be told.
+    for sentence in unreadable(tally.checks):
+        output.note(sentence)
 
 
 def _table_model(path: Path, proba: bool) -> Any:
@@ -92,32 +104,50 @@ def _table_model(path: Path, proba: bool) -> Any:
 
 
 def _asked(
-    model: Any, data: Path, keep: Sequence[str], proba: bool, delimiter: str | None
+    model: Any,
+    data: Path,
+    keep: Sequence[str],
+    proba: bool,
+    delimiter: str | None,
+    tally: Tally,
 ) -> tuple[list[str], Iterator[list[Any]]]:
     """Return the names of the result's columns, and its rows as they are read."""
-    from tacit.preprocessing import read_batches
+    from tacit.preprocessing.reading import open_table, refuse_absent_in
 
     names = [column.name for column in model.schema.encoded]
-    batches = read_batches(data, list(dict.fromkeys([*keep, *names])), delimiter=delimiter)
+    file = open_table(data, delimiter=delimiter)
+    present = file.names()
+    refuse_absent_in(data, present, names)
+    refuse_absent_in(data, present, keep, _KEPT)
+    batches = file.batches(list(dict.fromkeys([*keep, *names])))
     header = [*keep, PREDICTION]
     if proba:
         header += [f"p({label})" for label in model.classes_.tolist()]
     if len(set(header)) < len(header):
         raise Refused("--keep: two columns of the result would have one name; leave one out.")
-    return header, _rows(model, batches, keep, proba)
+    return header, _rows(model, batches, keep, proba, tally)
 
 
 def _rows(
-    model: Any, batches: Iterator[Any], keep: Sequence[str], proba: bool
+    model: Any, batches: Iterator[Any], keep: Sequence[str], proba: bool, tally: Tally
 ) -> Iterator[list[Any]]:
-    import pyarrow as pa
+    import numpy as np
 
+    from tacit.preprocessing.encoding import write_rows
+    from tacit.preprocessing.tables import columns_of_batch
+    from tacit.preprocessing.values import ReadOnce
+
+    columns, n_features = model.schema.encoded, len(model.schema.feature_names)
     for batch in batches:
-        table = pa.Table.from_batches([batch])
+        # Encoded here, as model.predict would, so that counting does not parse the values again.
+        chunk = {name: ReadOnce(values) for name, values in columns_of_batch(batch).items()}
+        tally.add(chunk)
+        encoded = np.zeros((batch.num_rows, n_features), dtype=model.dtype)
+        write_rows(chunk, columns, encoded)
         kept = [map(_text, batch.column(name).to_pylist()) for name in keep]
-        answers: list[Any] = [model.predict(table).tolist()]
+        answers: list[Any] = [model.estimator_.predict(encoded).tolist()]
         if proba:
-            answers += model.predict_proba(table).T.tolist()
+            answers += model.estimator_.predict_proba(encoded).T.tolist()
         yield from (list(row) for row in zip(*kept, *answers, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""``tacit schema draft``: a first schema, for a person to correct and confirm."""
+"""``tacit schema``: draft a schema for a person to correct, and check a table by it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.files import check_new
+from tacit.cli.schema_check import check
 
 schema = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
@@ -65,3 +66,6 @@ def draft(
         output.say(text.rstrip("\n"))
     else:
         output.say(f"wrote {out}")
+
+
+schema.command()(check)

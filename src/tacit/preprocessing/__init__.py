@@ -1,5 +1,7 @@
 """From raw tables to rows of features, by public facts alone: schemas, encoder, files."""
 
+from tacit.preprocessing.checking import check_file
+from tacit.preprocessing.column_check import ColumnCheck
 from tacit.preprocessing.columns import Boolean, Category, Column, Ignored, Intervals, Number
 from tacit.preprocessing.draft import draft_schema
 from tacit.preprocessing.encoder import SchemaEncoder
@@ -15,6 +17,7 @@ __all__ = [
     "Category",
     "ClassTarget",
     "Column",
+    "ColumnCheck",
     "Fill",
     "Ignored",
     "Indicator",
@@ -28,6 +31,7 @@ __all__ = [
     "SchemaError",
     "TableError",
     "Target",
+    "check_file",
     "draft_schema",
     "encode_file",
     "encode_rows",

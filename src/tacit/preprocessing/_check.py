@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,6 +17,8 @@ from tacit.preprocessing.words import text_of
 
 # Ranges wider than this would overflow when they are measured.
 _LARGEST = 1e300
+# More names than this are not all listed in an error.
+_MOST_NAMES = 8
 
 
 def shown(value: object) -> str:
@@ -35,6 +38,18 @@ def named(name: object) -> str:
             "empty: write it as in the table's header."
         )
     return f"column {shown(name)}"
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """Return the remedy for a name that is not declared: all that are if they are few."""
+    close = difflib.get_close_matches(name, names, n=3)
+    if len(names) <= _MOST_NAMES:
+        listed, what = names, "declare it, or choose from"
+    elif close:
+        listed, what = close, "declare it, or choose another; the nearest names are"
+    else:
+        listed, what = names[:_MOST_NAMES], "declare it, or choose another, such as"
+    return f"{what} {', '.join(map(shown, listed))}" if listed else "declare it"
 
 
 def is_text(value: str) -> bool:

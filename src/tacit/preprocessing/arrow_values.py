@@ -61,6 +61,12 @@ class ArrowValues:
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return self._by_word(encoded, lambda word: code_of(word, place), MISSING, np.int64)
 
+    def where(self, chosen: npt.NDArray[np.bool_]) -> ArrowValues:
+        """Return some of the values."""
+        import pyarrow as pa
+
+        return ArrowValues(self._readable().filter(pa.array(chosen)), self.name)
+
     def different(self) -> list[Any]:
         """Return the different values, text as bytes."""
         import pyarrow as pa

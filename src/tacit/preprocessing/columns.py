@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.preprocessing import _check
+from tacit.preprocessing.column_check import ColumnCheck, check_numbers, check_words
 from tacit.preprocessing.missing import Fill, Indicator, Missing, Neutral
 from tacit.preprocessing.values import ArrayValues, Numbers, Values
 from tacit.preprocessing.words import MISSING
@@ -41,6 +42,9 @@ class Column(Protocol):
 
     def write(self, values: Values, out: Out) -> None:
         """Fill ``out``, one row a value and zero so far, with the features."""
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Return how many values `write` does not take as they stand."""
 
     def encode(self, values: npt.NDArray[Any]) -> Numbers:
         """Return the features of an array of values."""
@@ -149,6 +153,10 @@ class Number(_Encodes):
         out[:, 0] = scaled
         _write_missing(out, absent, self.missing)
 
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing, no number, or outside the range."""
+        return check_numbers(self.name, self.kind, values, self.lower, self.upper)
+
     def _of_missing(self) -> float:
         if isinstance(self.missing, Fill):
             return float(self._scaled(np.array([self.missing.value], dtype=np.float64))[0])
@@ -208,6 +216,10 @@ class Intervals(_Encodes):
         _write_ones(out, np.where(absent, MISSING, found))
         _write_missing(out, absent, self.missing)
 
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing or no number; nothing is clipped."""
+        return check_numbers(self.name, self.kind, values)
+
 
 @dataclass(frozen=True)
 class Category(_Encodes):
@@ -249,14 +261,22 @@ class Category(_Encodes):
         words = [f"{self.name}={value}" for value in self.values]
         return [*words, *_indicator_name(self.name, self.missing)]
 
+    @property
+    def _place(self) -> Mapping[str, int]:
+        return {word: place for place, word in enumerate(self.values)}
+
     def write(self, values: Values, out: Out) -> None:
         """Mark the value each record has."""
-        codes = values.codes({word: place for place, word in enumerate(self.values)})
+        codes = values.codes(self._place)
         absent = codes == MISSING
         if isinstance(self.missing, Fill):
             codes[absent] = self.values.index(str(self.missing.value))
         _write_ones(out, codes)
         _write_missing(out, absent, self.missing)
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing or not declared."""
+        return check_words(self.name, self.kind, values, self._place)
 
 
 @dataclass(frozen=True)
@@ -314,6 +334,10 @@ class Boolean(_Encodes):
         out[:, 0] = np.where(absent, self._of_missing(), codes)
         _write_missing(out, absent, self.missing)
 
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing or neither true nor false."""
+        return check_words(self.name, self.kind, values, self._place)
+
     def _of_missing(self) -> float:
         if isinstance(self.missing, Fill):
             return float(self.missing.value)
@@ -343,3 +367,7 @@ class Ignored(_Encodes):
 
     def write(self, values: Values, out: Out) -> None:
         """Write nothing."""
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Look at nothing."""
+        return ColumnCheck(self.name, self.kind, len(values))

@@ -14,6 +14,18 @@ from tacit.preprocessing.csv_lines import BLOCK, LONGEST_LINE, WholeLines, count
 from tacit.preprocessing.errors import TableError
 from tacit.preprocessing.file_errors import guarded, readable
 
+# What separates the fields of tables, where it is not what it should be; the likelier first.
+_DELIMITERS = (";", "\t", "|", ",")
+
+
+def _split(header: str, delimiter: str) -> list[str]:
+    """Return the names in a header without outer blanks; none if it is no line of a CSV."""
+    try:
+        names = next(csv.reader([header], delimiter=delimiter, strict=True))
+    except (csv.Error, StopIteration):
+        return []
+    return [name.strip() for name in names]
+
 
 @dataclass(frozen=True)
 class CsvFile:
@@ -23,6 +35,7 @@ class CsvFile:
     shown: str
     delimiter: str
     zipped: bool
+    assumed: bool = False  # nobody said what the delimiter is
 
     def __post_init__(self) -> None:
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
@@ -53,13 +66,24 @@ class CsvFile:
                 f"{self.shown}: the first line is no header of a CSV; it must name the columns, "
                 "and lines must end in a line feed."
             )
-        try:
-            names = next(csv.reader([text], delimiter=self.delimiter, strict=True))
-        except (csv.Error, StopIteration):
+        names = _split(text, self.delimiter)
+        if self.assumed and len(names) < 2:
+            self._refuse_other_delimiter(text)
+        if not names:
             raise TableError(
                 f"{self.shown}: the first line is no header of a CSV; mind its quotation marks."
-            ) from None
-        return [name.strip() for name in names]
+            )
+        return names
+
+    def _refuse_other_delimiter(self, header: str) -> None:
+        """Refuse a header that is at most one name, and several by another delimiter."""
+        likely = max(_DELIMITERS, key=lambda mark: len(_split(header, mark)))
+        if len(_split(header, likely)) > 1:
+            raise TableError(
+                f"{self.shown}: the header is several names by the delimiter {likely!r}, and not "
+                f"by {self.delimiter!r}; pass the delimiter {likely!r}, or {self.delimiter!r} if "
+                "the table has one column."
+            )
 
     def names(self) -> list[str]:
         """Return the names in the header, without outer blanks."""

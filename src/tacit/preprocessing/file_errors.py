@@ -17,7 +17,7 @@ def shown_path(path: str | os.PathLike[str]) -> str:
     return text if len(text) <= 200 else text[:100] + "..." + text[-90:]
 
 
-def check_file(path: str | os.PathLike[str], shown: str) -> None:
+def check_path(path: str | os.PathLike[str], shown: str) -> None:
     """Refuse what is not a readable file with something in it."""
     try:
         if not Path(path).exists():
@@ -50,10 +50,15 @@ def readable(shown: str, what: str) -> Iterator[None]:
 
 
 def guarded(batches: Iterator[Any], shown: str, what: str) -> Iterator[Any]:
-    """Yield batches that have records, with `readable` around each."""
+    """Yield batches that have records, with `readable` around each.
+
+    Readers check what they need: an index beyond its dictionary would be met only where it is used.
+    """
     while True:
         with readable(shown, what):
             batch = next(batches, None)
+            if batch is not None:
+                batch.validate(full=True)
         if batch is None:
             return
         if batch.num_rows:

@@ -15,13 +15,14 @@ from typing import Any, Protocol
 from tacit.preprocessing.arrow_file import ArrowFile
 from tacit.preprocessing.csv_file import CsvFile
 from tacit.preprocessing.errors import TableError
-from tacit.preprocessing.file_errors import check_file, shown_path
+from tacit.preprocessing.file_errors import check_path, shown_path
 from tacit.preprocessing.parquet_file import ParquetFile
-from tacit.preprocessing.tables import refuse_absent
+from tacit.preprocessing.tables import DECLARED, refuse_absent
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
+_ASKED_FOR = "which is asked for; check the name, in the table's header too"
 
 
 class TableFile(Protocol):
@@ -56,15 +57,19 @@ def open_table(path: str | os.PathLike[str], *, delimiter: str | None = None) ->
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise TableError("reading files needs pyarrow; pip install 'tacit[cli]'.") from None
+        raise TableError(
+            "reading files needs pyarrow, which is not installed; pip install pyarrow (it belongs "
+            "to the extra cli)."
+        ) from None
     shown = shown_path(path)
-    check_file(path, shown)
+    check_path(path, shown)
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     zipped = suffixes[-1:] == [".gz"]
     suffix = (suffixes[:-1] if zipped else suffixes)[-1:] or [""]
     if suffix[0] in _DELIMITERS:
+        usual = _DELIMITERS[suffix[0]]
         if delimiter is None:
-            delimiter = _DELIMITERS[suffix[0]]
+            return CsvFile(Path(path), shown, usual, zipped, assumed=True)
         return CsvFile(Path(path), shown, delimiter, zipped)
     if delimiter is not None:
         raise TableError(f"{shown}: delimiter is for .csv and .tsv files; leave it out.")
@@ -95,7 +100,7 @@ def read_batches(
     [{'age': [b'39', b'50']}]
     """
     file = open_table(path, delimiter=delimiter)
-    refuse_absent_in(path, file.names(), names)
+    refuse_absent_in(path, file.names(), names, _ASKED_FOR)
     return file.batches(names)
 
 
@@ -119,7 +124,7 @@ def read_table(
     file = open_table(path, delimiter=delimiter)
     present = file.names()
     wanted = present if names is None else list(names)
-    refuse_absent_in(path, present, wanted)
+    refuse_absent_in(path, present, wanted, _ASKED_FOR)
     import pyarrow as pa
 
     batches = list(file.batches(wanted))
@@ -129,10 +134,10 @@ def read_table(
 
 
 def refuse_absent_in(
-    path: str | os.PathLike[str], present: Sequence[str], names: Sequence[str]
+    path: str | os.PathLike[str], present: Sequence[str], names: Sequence[str], why: str = DECLARED
 ) -> None:
-    """Refuse a file that does not have each named column once."""
+    """Refuse a file that does not have each named column once, ``why`` it is to have it."""
     try:
-        refuse_absent(present, names)
+        refuse_absent(present, names, why)
     except TableError as error:
         raise TableError(f"{shown_path(path)}: {error}") from None

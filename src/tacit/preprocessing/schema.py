@@ -115,6 +115,11 @@ class Schema:
         A category becomes its classes, a boolean its two words, and a number its range. The
         schema must not have another target.
         """
+        if name not in self.names:
+            raise SchemaError(
+                f"the schema has no column {_check.shown(name)} to be the target; "
+                f"{_check.nearest(name, self.names)}."
+            )
         if self.target is not None:
             if self.target.name == name:
                 return self
@@ -122,14 +127,9 @@ class Schema:
                 f"the schema's target is {_check.shown(self.target.name)}, not "
                 f"{_check.shown(name)}; change the kind of one of them in the schema."
             )
-        found = [column for column in self.columns if column.name == name]
-        if not found:
-            raise SchemaError(
-                f"the schema has no column {_check.shown(name)} to be the target; declare it, such "
-                'as { kind = "target", classes = ["no", "yes"] }.'
-            )
+        (found,) = (column for column in self.columns if column.name == name)
         rest = tuple(column for column in self.columns if column.name != name)
-        return replace(self, columns=rest, target=_as_target(found[0]))
+        return replace(self, columns=rest, target=_as_target(found))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and dictionaries, as JSON has them."""

@@ -234,13 +234,13 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
     return record
 
 
-def schema_to_toml(schema: Schema, comment: str = "") -> str:
-    """Return a schema as TOML, one line a column, each unconfirmed one ending in a comment."""
+def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) -> str:
+    """Return a schema as TOML, one line a column, with the comment of that column at its end."""
     head = [] if schema.n_records is None else [f"n_records = {schema.n_records}", ""]
     lines = [*head, "[columns]"]
     for name, facts in _facts(schema):
-        note = f"  # {comment}" if comment and "confirmed" in facts else ""
-        lines.append(f"{key_text(name)} = {value_text(facts)}{note}")
+        line = f"{key_text(name)} = {value_text(facts)}"
+        lines.append(f"{line}  # {comments[name]}" if comments and name in comments else line)
     return "\n".join(lines) + "\n"
 
 

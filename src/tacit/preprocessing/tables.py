@@ -14,6 +14,8 @@ from tacit.preprocessing.values import ArrayValues, Values
 
 Chunk = Mapping[str, Values]
 
+DECLARED = "which the schema declares; check the name in the schema and in the table's header"
+
 
 def n_rows_of(table: Any) -> int:
     """Return how many records a table has.
@@ -98,17 +100,14 @@ def _names_of(table: Any) -> list[Any]:
     return list(table.columns if hasattr(table, "columns") else table.dtype.names)
 
 
-def refuse_absent(present: Sequence[Any], names: Sequence[str]) -> None:
-    """Refuse a table that does not have each named column once."""
+def refuse_absent(present: Sequence[Any], names: Sequence[str], why: str = DECLARED) -> None:
+    """Refuse a table that does not have each named column once, ``why`` it is to have it."""
     # Only declared names are quoted: what stands in the header's place might be a record.
     for name in names:
         found = sum(1 for other in present if isinstance(other, str) and other == name)
         if found != 1:
             how = "no column" if not found else "several columns"
-            raise TableError(
-                f"the table has {how} named {name!r}, which the schema declares; check the name "
-                "in the schema and in the table's header, letter by letter."
-            )
+            raise TableError(f"the table has {how} named {name!r}, {why}, letter by letter.")
 
 
 def _array(name: str, column: Any) -> npt.NDArray[Any]:

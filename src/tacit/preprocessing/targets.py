@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.preprocessing import _check
+from tacit.preprocessing.column_check import ColumnCheck, check_numbers, check_words
 from tacit.preprocessing.errors import SchemaError
 from tacit.preprocessing.values import Values
 
@@ -65,12 +67,20 @@ class ClassTarget:
         """The classes as an array."""
         return np.array(self.classes)
 
+    @property
+    def _place(self) -> Mapping[str, int]:
+        words = _check.words("", "classes", self.classes)
+        return {word: place for place, word in enumerate(words)}
+
     def encode(self, values: Values) -> tuple[Labels, Kept]:
         """Return the labels of the records that have one, and which those are."""
-        words = _check.words("", "classes", self.classes)
-        codes = values.codes({word: place for place, word in enumerate(words)})
+        codes = values.codes(self._place)
         kept = codes >= 0
         return self.labels[codes[kept]], kept
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Count the labels that are missing or not declared; their records do not count."""
+        return check_words(self.name, self.kind, values, self._place)
 
 
 @dataclass(frozen=True)
@@ -106,6 +116,10 @@ class NumberTarget:
         numbers = values.numbers()
         kept = ~np.isnan(numbers)
         return np.clip(numbers[kept], self.lower, self.upper), kept
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Count the labels that are missing, no number, or outside the range."""
+        return check_numbers(self.name, self.kind, values, self.lower, self.upper)
 
 
 Target = ClassTarget | NumberTarget

@@ -26,6 +26,9 @@ class Values(Protocol):
     def codes(self, place: Mapping[str, int]) -> Codes:
         """Return the place of each value among declared words, or UNKNOWN, or MISSING."""
 
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
+        """Return some of the values."""
+
 
 @dataclass(frozen=True, eq=False)
 class ArrayValues:
@@ -58,6 +61,47 @@ class ArrayValues:
         """Look every value up."""
         found = _each(lambda value: code_of(value, place), self.array.tolist())
         return np.array(found, dtype=np.int64)
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> ArrayValues:
+        """Return some of the values."""
+        return ArrayValues(self.array[chosen])
+
+
+class ReadOnce:
+    """Values that are read once, though they are asked for several times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.preprocessing.values import ArrayValues, ReadOnce
+    >>> ages = ReadOnce(ArrayValues(np.array(["3", "x"])))
+    >>> ages.numbers(), ages.numbers()
+    (array([ 3., nan]), array([ 3., nan]))
+    """
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._numbers: Numbers | None = None
+        self._codes: tuple[Mapping[str, int], Codes] | None = None
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def numbers(self) -> Numbers:
+        """Return a copy of the numbers, which whoever asks may change."""
+        if self._numbers is None:
+            self._numbers = self._values.numbers()
+        return self._numbers.copy()
+
+    def codes(self, place: Mapping[str, int]) -> Codes:
+        """Return a copy of the codes, which whoever asks may change."""
+        if self._codes is None or self._codes[0] != place:
+            self._codes = (place, self._values.codes(place))
+        return self._codes[1].copy()
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
+        """Return some of the values."""
+        return self._values.where(chosen)
 
 
 def _each(read: Callable[[Any], Any], values: list[Any]) -> list[Any]:
