@@ -89,7 +89,8 @@ svg .s0 { color: var(--accent); } svg .s0 polyline { stroke-width: 2.5; }
 svg .s1 polyline { stroke-dasharray: 7 3; } svg .s2 polyline { stroke-dasharray: 2 3; }
 svg .s3 polyline { stroke-dasharray: 9 3 2 3; } svg .s4 polyline { stroke-dasharray: 4 4; }
 svg .s5 polyline { stroke-dasharray: 1 5; }
-svg .level line { stroke: var(--ink); stroke-dasharray: 3 3; } svg .level text { fill: var(--ink); }
+svg .level line { stroke: var(--ink); stroke-dasharray: 3 3; }
+svg .level text { fill: var(--ink); paint-order: stroke; stroke: var(--ground); stroke-width: 4px; }
 svg .marked circle { fill: none; stroke: var(--accent); stroke-width: 2; }
 svg .marked line { stroke: var(--accent); stroke-dasharray: 2 3; }
 svg .marked text { fill: var(--ink); font-weight: 600; }

@@ -54,7 +54,8 @@ def members_of(model: Any) -> dict[str, bytes]:
         names = sorted(kind.model.__name__ for kind in KINDS.values())
         raise CannotSave(
             f"a {type(model).__name__} cannot be saved; tacit saves a fitted {', '.join(names)}, "
-            "or a TableModel of one."
+            "or a TableModel of one, which encodes a table by its schema; of a Pipeline, save "
+            "the last step."
         )
     check_is_fitted(model, "privacy_")
     kind, writer = KINDS[word], Writer()
