@@ -91,8 +91,8 @@ def _svg(chart: LineChart, frame: Frame, which: str) -> Markup:
     return tag(
         "svg",
         _grid(chart, frame, sparse=which == "narrow"),
-        *(_level(chart, frame, level) for level in chart.levels),
         *series,
+        *(_level(chart, frame, level) for level in chart.levels),
         _mark(chart, frame),
         viewbox=f"0 0 {frame.width:g} {frame.height:g}",
         role="img",
