@@ -165,8 +165,11 @@ IDENTIFIER = "# ignored: looks like an identifier; if it is not, kind = "
         ("case", np.arange(40) // 2, False),
         ("case", np.append(np.arange(99), 0), False),  # one of them twice
         ("id", np.append(np.arange(99), 0), True),
-        ("pid", np.arange(5), True),
-        ("caseID", np.arange(19), True),
+        ("pid", np.arange(20) * 1000, True),
+        ("pid", np.arange(5), False),  # a few differ by chance
+        ("caseID", np.arange(20) * 7919, True),
+        ("amount_paid", np.arange(200) * 977, False),
+        ("income", np.arange(200) * 977, False),  # differs in every record, with gaps
         ("case_id", np.append(np.arange(80), [0] * 20), False),
         ("paid", np.arange(40) + 0.5, False),  # no whole numbers
         ("share", np.linspace(0.0, 1.0, 50), False),

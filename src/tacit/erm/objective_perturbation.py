@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -179,9 +178,7 @@ def _ridge(objective: Objective) -> float:
     return objective.regularization
 
 
-@lru_cache(maxsize=64)
 def _least_noise(problem: Problem, budget: Budget) -> float:
-    """Return the least noise within the budget; kept, since a fit is planned more than once."""
     family = _family_of(budget)(problem, budget)
     return _noise_of(calibrate(family, budget, guess=_guess(problem)))
 

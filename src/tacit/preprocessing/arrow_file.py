@@ -10,6 +10,7 @@ from typing import Any
 
 from tacit.preprocessing.file_errors import guarded, readable
 from tacit.preprocessing.parquet_file import BATCH
+from tacit.preprocessing.soundness import check_sound
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class ArrowFile:
             fields = sorted(reader.schema.names.index(name) for name in names)
         with self._open(fields) as reader:
             for batch in guarded(_each(reader), self.shown, "Arrow"):
+                with readable(self.shown, "Arrow"):
+                    check_sound(batch)
                 chosen = batch.select(list(names))
                 for start in range(0, chosen.num_rows, BATCH):
                     yield chosen.slice(start, BATCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from tacit.preprocessing.words import number_of
@@ -33,6 +34,7 @@ class Distinct:
     def __init__(self, least: float) -> None:
         self._least = least
         self._seen: set[str] = set()
+        self._low, self._high = math.inf, -math.inf
         self.n_records = 0
         self.is_nearly_each = True
 
@@ -42,10 +44,17 @@ class Distinct:
             return
         self.n_records += n_records
         self._seen.update(texts)
-        whole = all(number_of(text).is_integer() for text in texts)
+        numbers = [number_of(text) for text in texts]
+        self._low, self._high = min([self._low, *numbers]), max([self._high, *numbers])
+        whole = all(number.is_integer() for number in numbers)
         if not whole or len(self._seen) < self._least * self.n_records:
             self.is_nearly_each = False
             self._seen.clear()
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the numbers leave few gaps, as those do that are counted up."""
+        return self._high - self._low < 2 * self.n_records
 
     @property
     def is_each(self) -> bool:

@@ -50,15 +50,10 @@ def readable(shown: str, what: str) -> Iterator[None]:
 
 
 def guarded(batches: Iterator[Any], shown: str, what: str) -> Iterator[Any]:
-    """Yield batches that have records, with `readable` around each.
-
-    Readers check what they need: an index beyond its dictionary would be met only where it is used.
-    """
+    """Yield batches that have records, with `readable` around each."""
     while True:
         with readable(shown, what):
             batch = next(batches, None)
-            if batch is not None:
-                batch.validate(full=True)
         if batch is None:
             return
         if batch.num_rows:

@@ -92,9 +92,13 @@ class Guess:
         return self._total > 0 and self._numbers >= _MOST * self._total
 
     def _is_identifier(self) -> bool:
-        if self._distinct.is_each and self._distinct.n_records >= _FEW_RECORDS:
+        counted = self._distinct
+        if counted.n_records < _FEW_RECORDS:
+            return False
+        # An amount may differ in every record too, but hardly fills its range.
+        if counted.is_each and counted.is_dense:
             return True
-        return self._distinct.is_nearly_each and is_name_of_identifiers(self._name)
+        return counted.is_nearly_each and is_name_of_identifiers(self._name)
 
     def _look(self) -> str:
         """Return what most words look like that are no numbers, or nothing."""

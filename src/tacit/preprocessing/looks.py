@@ -9,6 +9,8 @@ _DATE = re.compile(
     r"(?:[0-9]{4}([-/.])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))"
     r"(?:[T ][0-9]{1,2}:[0-9]{2}.*)?"
 )
+# "id" as a word of its own, or "ID" or "Id" at the end of one that is not all capitals.
+_IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])(?:id|Id|ID)$|[a-z](?:ID|Id)$|^[pP]id$|^PID$")
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+")
 
 
@@ -42,7 +44,7 @@ def is_name_of_identifiers(name: str) -> bool:
     Examples
     --------
     >>> from tacit.preprocessing.looks import is_name_of_identifiers
-    >>> [is_name_of_identifiers(name) for name in ("id", "patient_id", "caseID", "pid", "idle")]
-    [True, True, True, True, False]
+    >>> [is_name_of_identifiers(name) for name in ("id", "patient_id", "caseID", "paid", "idle")]
+    [True, True, True, False, False]
     """
-    return name.lower().endswith("id")
+    return _IDENTIFIER.search(name) is not None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.preprocessing.file_errors import guarded, readable
+from tacit.preprocessing.soundness import check_sound
 
 # Records at a time: few enough for their rows to stay in the cache.
 BATCH = 16_384
@@ -48,4 +49,6 @@ class ParquetFile:
         with self._open(read_dictionary=texts) as file:
             batches = file.iter_batches(batch_size=BATCH, columns=list(names))
             for batch in guarded(batches, self.shown, "Parquet"):
+                with readable(self.shown, "Parquet"):
+                    check_sound(batch)
                 yield batch.select(list(names))
