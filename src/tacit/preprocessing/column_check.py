@@ -25,7 +25,7 @@ class ColumnCheck:
     records
         How many values there are.
     missing
-        How many are null, empty or a word for it such as ``NA``.
+        How many are null, empty, stored as NaN or infinity, or a word for it such as ``NA``.
     unreadable
         How many are there but are no number, none of the declared values or classes, or none of
         the words of a boolean.
