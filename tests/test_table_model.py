@@ -49,7 +49,7 @@ def test_it_is_the_estimator_on_the_encoded_table() -> None:
     model = TableModel(ILL, estimator).fit(TABLE)
     rows = SchemaEncoder(ILL).fit().transform(TABLE)
     by_hand = LogisticRegression(
-        2.0, 1e-6, random_state=0, row_norm=2**0.5, classes=["no", "yes"]
+        2.0, 1e-6, random_state=0, row_norm=1.25**0.5, classes=["no", "yes"]
     ).fit(rows, TABLE["ill"].to_numpy())
     assert model.estimator_.coef_.tobytes() == by_hand.coef_.tobytes()
     assert model.predict_proba(TABLE).tobytes() == by_hand.predict_proba(rows).tobytes()
@@ -99,7 +99,7 @@ def test_facts_come_from_the_schema() -> None:
     fitted = model.fit(TABLE).estimator_
     assert fitted.label_range == (0.0, 1000.0)
     assert fitted.n_records == N
-    assert fitted.row_norm_ == 2**0.5
+    assert fitted.row_norm_ == 1.25**0.5
 
 
 def test_half_precision_features() -> None:

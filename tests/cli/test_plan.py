@@ -47,7 +47,7 @@ def test_rows_for() -> None:
 def test_from_a_schema(schema: Path) -> None:
     record = planned("--rows", 5000, "--schema", schema, "-e", 1)
     assert record["features"] == 4
-    assert record["row_norm"] == pytest.approx(math.sqrt(3))
+    assert record["row_norm"] == pytest.approx(math.sqrt(1.5))
     assert record["model"] == "logistic"
 
 

@@ -29,22 +29,22 @@ COLUMNS = st.one_of(
 
 def test_a_number_is_clipped_and_scaled():
     rows = Number("x", -10, 10).encode(np.array([-11.0, -10.0, 0.0, 5.0, 10.0, 1e308]))
-    assert rows[:, 0].tolist() == [0.0, 0.0, 0.5, 0.75, 1.0, 1.0]
+    assert rows[:, 0].tolist() == [-0.5, -0.5, 0.0, 0.25, 0.5, 0.5]
 
 
 def test_log_scales():
-    assert Number("x", 0, 999, log=True).encode(np.array([9.0]))[0, 0] == pytest.approx(1 / 3)
+    assert Number("x", 0, 999, log=True).encode(np.array([9.0]))[0, 0] == pytest.approx(-1 / 6)
     assert Number("x", 1e-6, 1, log=True).encode(np.array([1e-3, 0.0]))[:, 0].tolist() == [
-        pytest.approx(0.5),
-        0.0,
+        pytest.approx(0.0),
+        -0.5,
     ]
 
 
 @pytest.mark.parametrize("absent", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_missing(absent):
     values = np.array([absent])
-    assert Number("x", 0, 4).encode(values).tolist() == [[0.5]]
-    assert Number("x", 0, 4, missing=Fill(1)).encode(values).tolist() == [[0.25]]
+    assert Number("x", 0, 4).encode(values).tolist() == [[0.0]]
+    assert Number("x", 0, 4, missing=Fill(1)).encode(values).tolist() == [[-0.25]]
     assert Number("x", 0, 4, missing=Indicator()).encode(values).tolist() == [[0.0, 1.0]]
     assert Intervals("x", (1, 2)).encode(values).tolist() == [[0.0, 0.0, 0.0]]
     assert Intervals("x", (1, 2), Fill(1)).encode(values).tolist() == [[0.0, 1.0, 0.0]]
@@ -62,23 +62,23 @@ def test_unknown_and_missing_words_differ():
 
 def test_booleans():
     words = np.array(["yes", "No", "1", "FALSE", "maybe"])
-    assert Boolean("x").encode(words)[:, 0].tolist() == [1, 0, 1, 0, 0.5]
+    assert Boolean("x").encode(words)[:, 0].tolist() == [0.5, -0.5, 0.5, -0.5, 0]
     assert Boolean("x", ("oui",), ("non",)).encode(np.array(["oui", "yes"]))[:, 0].tolist() == [
-        1.0,
         0.5,
+        0.0,
     ]
-    assert Boolean("x", missing=Fill(True)).encode(words)[4].tolist() == [1.0]
-    assert Boolean("x").encode(np.array([True, False]))[:, 0].tolist() == [1.0, 0.0]
+    assert Boolean("x", missing=Fill(True)).encode(words)[4].tolist() == [0.5]
+    assert Boolean("x").encode(np.array([True, False]))[:, 0].tolist() == [0.5, -0.5]
 
 
 @given(COLUMNS, st.lists(st.one_of(WORDS, NUMBERS, st.none(), st.booleans()), max_size=20))
-def test_features_lie_between_0_and_1_and_their_norm_is_at_most_1(column, values):
+def test_the_norm_of_features_is_at_most_the_largest(column, values):
     array = np.empty(len(values), dtype=object)
     array[:] = values
     rows = column.encode(array)
     assert rows.shape == (len(values), len(column.names()))
-    assert np.all((rows >= 0.0) & (rows <= 1.0))
-    assert np.all((rows**2).sum(axis=1) <= 1.0)
+    assert np.all(np.abs(rows) <= column.largest)
+    assert np.all((rows**2).sum(axis=1) <= column.largest**2)
 
 
 @given(COLUMNS, st.lists(st.one_of(WORDS, NUMBERS, st.none(), st.booleans()), min_size=1))
@@ -91,15 +91,15 @@ def test_a_row_depends_on_its_own_value_only(column, values):
 
 def test_the_greatest_norm_is_reached():
     reached = {
-        "age": ["100"],
-        "size": ["1000", None],
+        "age": ["0", "100"],
+        "size": [None],
         "hours": ["0", None],
         "town": ["Oslo", ""],
-        "smoker": ["yes"],
+        "smoker": ["yes", "no"],
     }
     for column in SCHEMA.encoded:
         rows = column.encode(np.array(reached[column.name], dtype=object))
-        assert np.all(np.linalg.norm(rows, axis=1) == 1.0), column.name
+        assert np.all(np.linalg.norm(rows, axis=1) == column.largest), column.name
 
 
 @pytest.mark.parametrize(

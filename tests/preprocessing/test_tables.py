@@ -49,7 +49,7 @@ def test_typed_columns_read_as_text_does(make):
 def test_masked_values_are_missing():
     age = np.ma.MaskedArray([39.0, 50.0], mask=[False, True])
     table = {name: values[:2] for name, values in columns().items()} | {"age": age}
-    assert SchemaEncoder(SCHEMA).transform(table)[:, 0].tolist() == [0.39, 0.5]
+    assert SchemaEncoder(SCHEMA).transform(table)[:, 0] == pytest.approx([-0.11, 0.0])
 
 
 def test_an_empty_table_has_no_rows():

@@ -1,7 +1,7 @@
 """The kinds of columns: what is public about each, and how its values become features.
 
-A feature is between 0 and 1, and the features of one column have an L2 norm of at most 1, which
-is reached. So the largest possible norm of a row is the square root of the number of columns.
+The features of one column have an L2 norm of at most `largest`, which some value reaches. So the
+largest possible norm of a row is the root of the sum of their squares.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ Out = npt.NDArray[Any]
 TRUE_WORDS = ("true", "True", "TRUE", "t", "T", "yes", "Yes", "YES", "y", "Y", "1")
 FALSE_WORDS = ("false", "False", "FALSE", "f", "F", "no", "No", "NO", "n", "N", "0")
 NEUTRAL = Neutral()
-_MIDDLE = 0.5
 
 
 class Column(Protocol):
@@ -36,6 +35,10 @@ class Column(Protocol):
     @property
     def name(self) -> str:
         """The column's name in the table."""
+
+    @property
+    def largest(self) -> float:
+        """The largest L2 norm that the features of a value can have."""
 
     def names(self) -> list[str]:
         """Return the names of its features."""
@@ -78,11 +81,14 @@ def _write_ones(out: Out, codes: npt.NDArray[np.int64]) -> None:
 
 @dataclass(frozen=True)
 class Number(_Encodes):
-    """A number, clipped to [lower, upper] and mapped to [0, 1].
+    """A number, clipped to [lower, upper] and mapped to [-1/2, 1/2].
 
-        (v - lower) / (upper - lower)
-        (log v - log lower) / (log upper - log lower)     with log, where lower > 0
-        log(1 + v) / log(1 + upper)                       with log, where lower = 0 (counts)
+        (v - lower) / (upper - lower) - 1/2
+        (log v - log lower) / (log upper - log lower) - 1/2   with log, where lower > 0
+        log(1 + v) / log(1 + upper) - 1/2                     with log, where lower = 0 (counts)
+
+    Around zero rather than from it, because that halves the longest row, and the noise with it, and
+    leaves less to the intercept (docs/decisions/0015-features-around-zero.md).
 
     Text that is no number, infinity and NaN are missing values.
 
@@ -102,12 +108,12 @@ class Number(_Encodes):
     >>> import numpy as np
     >>> from tacit.preprocessing import Number
     >>> Number("hours", 0, 50).encode(np.array([10.0, 99.0]))
-    array([[0.2],
-           [1. ]])
+    array([[-0.3],
+           [ 0.5]])
     >>> Number("bytes", 0, 99, log=True).encode(np.array([0.0, 9.0, 1e6]))
-    array([[0. ],
-           [0.5],
-           [1. ]])
+    array([[-0.5],
+           [ 0. ],
+           [ 0.5]])
     """
 
     kind: ClassVar[str] = "number"
@@ -130,6 +136,11 @@ class Number(_Encodes):
     def _fill(self, where: str, value: object) -> float:
         return _check.within(where, "missing", value, self.lower, self.upper)
 
+    @property
+    def largest(self) -> float:
+        """One half, at either end; one where a missing value has a feature of its own."""
+        return 1.0 if isinstance(self.missing, Indicator) else 0.5
+
     def names(self) -> list[str]:
         """Return the column's name, with "log" before it on that scale."""
         scaled = f"log {self.name}" if self.log else self.name
@@ -138,11 +149,13 @@ class Number(_Encodes):
     def _scaled(self, numbers: Numbers) -> Numbers:
         clipped = np.clip(numbers, self.lower, self.upper)
         if not self.log:
-            return np.asarray((clipped - self.lower) / (self.upper - self.lower))
-        if self.lower == 0.0:
-            return np.asarray(np.minimum(np.log1p(clipped) / np.log1p(self.upper), 1.0))
-        span = math.log(self.upper) - math.log(self.lower)
-        return np.asarray(np.clip((np.log(clipped) - math.log(self.lower)) / span, 0.0, 1.0))
+            share = (clipped - self.lower) / (self.upper - self.lower)
+        elif self.lower == 0.0:
+            share = np.minimum(np.log1p(clipped) / np.log1p(self.upper), 1.0)
+        else:
+            span = math.log(self.upper) - math.log(self.lower)
+            share = np.clip((np.log(clipped) - math.log(self.lower)) / span, 0.0, 1.0)
+        return np.asarray(share - 0.5)
 
     def write(self, values: Values, out: Out) -> None:
         """Scale; treat what is missing as declared."""
@@ -160,7 +173,7 @@ class Number(_Encodes):
     def _of_missing(self) -> float:
         if isinstance(self.missing, Fill):
             return float(self._scaled(np.array([self.missing.value], dtype=np.float64))[0])
-        return 0.0 if isinstance(self.missing, Indicator) else _MIDDLE
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -198,6 +211,11 @@ class Intervals(_Encodes):
 
     def _fill(self, where: str, value: object) -> float:
         return _check.finite(where, "missing", value)
+
+    @property
+    def largest(self) -> float:
+        """One: a single feature is set."""
+        return 1.0
 
     def names(self) -> list[str]:
         """Return "name<first cut", then "name>=cut" for the cut each interval starts at."""
@@ -256,6 +274,11 @@ class Category(_Encodes):
     def _fill(self, where: str, value: object) -> str:
         return _check.member(where, "missing", value, self.values)
 
+    @property
+    def largest(self) -> float:
+        """One: a single feature is set."""
+        return 1.0
+
     def names(self) -> list[str]:
         """Return "name=value" for each value."""
         words = [f"{self.name}={value}" for value in self.values]
@@ -281,7 +304,7 @@ class Category(_Encodes):
 
 @dataclass(frozen=True)
 class Boolean(_Encodes):
-    """Yes or no: 1 or 0. Any other word is a missing value.
+    """Yes or no: 1/2 or -1/2. Any other word is a missing value.
 
     Parameters
     ----------
@@ -291,16 +314,16 @@ class Boolean(_Encodes):
         The words for each. By default true, t, yes, y and 1, and false, f, no, n and 0, in small
         letters, capitals or with a capital.
     missing
-        ``Neutral()`` (one half), ``Indicator()`` or ``Fill(True)`` or ``Fill(False)``.
+        ``Neutral()`` (zero), ``Indicator()`` or ``Fill(True)`` or ``Fill(False)``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tacit.preprocessing import Boolean
     >>> Boolean("smoker").encode(np.array(["yes", "no", ""]))
-    array([[1. ],
-           [0. ],
-           [0.5]])
+    array([[ 0.5],
+           [-0.5],
+           [ 0. ]])
     """
 
     kind: ClassVar[str] = "boolean"
@@ -319,6 +342,11 @@ class Boolean(_Encodes):
     def _fill(self, where: str, value: object) -> bool:
         return _check.flag(where, "missing", value)
 
+    @property
+    def largest(self) -> float:
+        """One half, at either end; one where a missing value has a feature of its own."""
+        return 1.0 if isinstance(self.missing, Indicator) else 0.5
+
     def names(self) -> list[str]:
         """Return the column's name."""
         return [self.name, *_indicator_name(self.name, self.missing)]
@@ -328,10 +356,10 @@ class Boolean(_Encodes):
         return {**dict.fromkeys(self.false, 0), **dict.fromkeys(self.true, 1)}
 
     def write(self, values: Values, out: Out) -> None:
-        """Set 1 for each true word."""
+        """Set 1/2 for each true word, -1/2 for each false one."""
         codes = values.codes(self._place)
         absent = codes < 0
-        out[:, 0] = np.where(absent, self._of_missing(), codes)
+        out[:, 0] = np.where(absent, self._of_missing(), codes - 0.5)
         _write_missing(out, absent, self.missing)
 
     def check(self, values: Values) -> ColumnCheck:
@@ -339,9 +367,7 @@ class Boolean(_Encodes):
         return check_words(self.name, self.kind, values, self._place)
 
     def _of_missing(self) -> float:
-        if isinstance(self.missing, Fill):
-            return float(self.missing.value)
-        return 0.0 if isinstance(self.missing, Indicator) else _MIDDLE
+        return float(self.missing.value) - 0.5 if isinstance(self.missing, Fill) else 0.0
 
 
 @dataclass(frozen=True)
@@ -360,6 +386,11 @@ class Ignored(_Encodes):
 
     def __post_init__(self) -> None:
         _check.named(self.name)
+
+    @property
+    def largest(self) -> float:
+        """Zero: it has no features."""
+        return 0.0
 
     def names(self) -> list[str]:
         """Return no names."""

@@ -17,9 +17,9 @@ from tacit.preprocessing.tables import chunks
 class SchemaEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turns a table into features by its public schema.
 
-    Numbers are clipped to their declared range and mapped to [0, 1]; a category has a feature for
-    each declared value, and a value that is not declared gives zeros; missing values are treated
-    as declared.
+    Numbers are clipped to their declared range and mapped to [-1/2, 1/2]; a category has a feature
+    for each declared value, and a value that is not declared gives zeros; missing values are
+    treated as declared.
 
     Parameters
     ----------
@@ -50,10 +50,10 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> schema = Schema((Number("age", 0, 100), Category("sex", ("Female", "Male"))))
     >>> encoder = SchemaEncoder(schema).fit()
     >>> encoder.transform(pd.DataFrame({"age": [30, 130], "sex": ["Male", "?"]}))
-    array([[0.3, 0. , 1. ],
-           [1. , 0. , 0. ]])
+    array([[-0.2,  0. ,  1. ],
+           [ 0.5,  0. ,  0. ]])
     >>> round(encoder.row_norm_, 3)
-    1.414
+    1.118
     """
 
     def __init__(self, schema: Schema, dtype: npt.DTypeLike = np.float64) -> None:

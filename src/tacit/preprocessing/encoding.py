@@ -37,7 +37,7 @@ def encode_rows(table: Any, columns: Sequence[Column], dtype: npt.DTypeLike = np
     >>> from tacit.preprocessing.encoding import encode_rows
     >>> columns = (Number("age", 0, 100), Category("sex", ("Female", "Male")))
     >>> encode_rows({"age": [30], "sex": ["Male"]}, columns)
-    array([[0.3, 0. , 1. ]])
+    array([[-0.2,  0. ,  1. ]])
     """
     names = list(dict.fromkeys(column.name for column in columns))
     rows = _zeros(n_rows_of(table), sum(len(column.names()) for column in columns), dtype)
@@ -73,8 +73,8 @@ def encode_table(
     >>> from tacit.preprocessing import ClassTarget, Number, Schema, encode_table
     >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
     >>> encode_table({"age": [30, 40, 50], "ill": ["yes", "?", "no"]}, schema)
-    (array([[0.3],
-           [0.5]]), array(['yes', 'no'], dtype='<U3'))
+    (array([[-0.2],
+           [ 0. ]]), array(['yes', 'no'], dtype='<U3'))
     """
     _check_can_fit(schema)
     filler = _Filler(schema, n_rows_of(table), dtype)
@@ -134,8 +134,8 @@ def encode_file(
     >>> _ = path.write_text("age,ill\n30,yes\n40,?\n50,no\n")
     >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
     >>> encode_file(path, schema)
-    (array([[0.3],
-           [0.5]]), array(['yes', 'no'], dtype='<U3'))
+    (array([[-0.2],
+           [ 0. ]]), array(['yes', 'no'], dtype='<U3'))
     """
     _check_can_fit(schema)
     names = _wanted(schema)

@@ -14,8 +14,8 @@ class Neutral:
     >>> import numpy as np
     >>> from tacit.preprocessing import Neutral, Number
     >>> Number("age", 0, 100, missing=Neutral()).encode(np.array([20.0, np.nan]))
-    array([[0.2],
-           [0.5]])
+    array([[-0.3],
+           [ 0. ]])
     """
 
 
@@ -28,8 +28,8 @@ class Indicator:
     >>> import numpy as np
     >>> from tacit.preprocessing import Indicator, Number
     >>> Number("age", 0, 100, missing=Indicator()).encode(np.array([20.0, np.nan]))
-    array([[0.2, 0. ],
-           [0. , 1. ]])
+    array([[-0.3,  0. ],
+           [ 0. ,  1. ]])
     """
 
 
@@ -42,8 +42,8 @@ class Fill:
     >>> import numpy as np
     >>> from tacit.preprocessing import Fill, Number
     >>> Number("age", 0, 100, missing=Fill(40)).encode(np.array([20.0, np.nan]))
-    array([[0.2],
-           [0.4]])
+    array([[-0.3],
+           [-0.1]])
     """
 
     value: float | str | bool

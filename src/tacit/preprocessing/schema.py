@@ -95,8 +95,8 @@ class Schema:
     @property
     def row_norm(self) -> float:
         """The largest possible L2 norm of a row of features."""
-        # The features of a column have norm at most 1, reached by some value: see `columns`.
-        return math.sqrt(len(self.encoded))
+        # Each column's largest norm is reached, and by any values of the others: see `columns`.
+        return math.hypot(*(column.largest for column in self.columns))
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -186,8 +186,8 @@ def _meaning(estimator: Any, from_schema: bool) -> str:
         what = "What the prediction changes by when a feature grows by one."
     if from_schema:
         what += (
-            " Features are those of the schema: a number runs from 0 at its lower bound to 1 at "
-            "its upper bound, and a category's value is 1 where it is the record's own."
+            " Features are those of the schema: a number runs from -1/2 at its lower bound to 1/2 "
+            "at its upper bound, and a category's value is 1 where it is the record's own."
         )
     return what
 
