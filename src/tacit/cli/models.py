@@ -81,7 +81,7 @@ def public_facts(schema: Schema) -> dict[str, Any]:
     >>> from tacit.cli.models import public_facts
     >>> from tacit.preprocessing import ClassTarget, Number, Schema
     >>> public_facts(Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes"))))
-    {'row_norm': 1.0, 'n_records': None, 'classes': ['no', 'yes']}
+    {'row_norm': 0.5, 'n_records': None, 'classes': ['no', 'yes']}
     """
     facts: dict[str, Any] = {"row_norm": schema.row_norm, "n_records": schema.n_records}
     target = schema.target
