@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
+import tacit.erm.plan as plan_module
+from tacit.erm.plan import HARDER_THAN_IDEAL
 from tacit.linear_model import LogisticRegression
 
 N, D = 5000, 5
@@ -29,3 +31,16 @@ def test_the_predicted_loss_is_of_the_right_size(is_box: bool, mechanism: str) -
     predicted = private.plan(D, N).excess_risk
     lost = np.mean([loss(private) for _ in range(5)]) - loss(LogisticRegression(math.inf, **shared))
     assert 1 / 100 < lost / predicted < 40
+
+
+def test_all_mechanisms_are_scaled_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else which one is chosen would depend on how pessimistic a prediction is."""
+
+    def risks() -> list[float]:
+        model = LogisticRegression(1.0, 1e-6, classes=[False, True])
+        names = ("objective_perturbation", "noisy_gradient", "output_perturbation")
+        return [model.set_params(mechanism=name).plan(D, N).excess_risk for name in names]
+
+    usual = risks()
+    monkeypatch.setattr(plan_module, "HARDER_THAN_IDEAL", 1.0)
+    assert usual == pytest.approx([HARDER_THAN_IDEAL * risk for risk in risks()])

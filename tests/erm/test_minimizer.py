@@ -160,6 +160,21 @@ def test_the_certificate_covers_cancellation():
     assert exact_norm(problem, w) <= problem.certified_norm(w)
 
 
+def test_every_source_of_rounding_is_in_the_certificate():
+    # rounding hardly ever comes near its bound, so each term is held to its formula
+    unit = 2.0**-53
+    problem = problem_of(LogisticLoss(), CLASSES, n=3000, d=4, row_norm=3.0, lam=7.0)
+    records, objective, w = problem.records, problem.objective, np.full(5, 2.0)
+    sums = records.sum_error(fine=True) * objective.lipschitz
+    slopes = records.count() * unit * objective.smoothness * (5 + 4) * np.linalg.norm(w)
+    ends = 4 * unit * (7.0 * np.linalg.norm(w) + np.linalg.norm(problem.perturbation))
+    own = records.count() * unit * 8 * objective.lipschitz
+    assert problem._float_error(w) >= (sums + slopes + ends + own) * (1 - 1e-12)
+    (total,) = records.sum(lambda block: (objective.gradient(block, w),), fine=True)
+    computed = np.linalg.norm(total + 7.0 * w + problem.perturbation)
+    assert problem.certified_norm(w) >= computed + problem._float_error(w)
+
+
 # The minimisers
 
 

@@ -118,3 +118,13 @@ def test_rows_are_not_copied_for_a_sample() -> None:
     records = MemoryRecords(rows, y, Bounds(row_norm=2.0))
     assert np.shares_memory(records.every(8).rows, rows)
     assert records.every(8).count() == N // 8
+
+
+def test_the_hessian_of_a_sample_is_scaled_up() -> None:
+    problem = problem_of(*table())
+    w, inverse = newton_module._start_from_sample(problem, np.zeros(D + 1))
+    assert inverse is not None
+    gradient = np.linspace(-1.0, 2.0, D + 1)
+    whole = problem.hessian(w) + problem.ridge * np.eye(D + 1)
+    step = inverse(gradient)
+    assert np.linalg.norm(whole @ step - gradient) < 0.3 * np.linalg.norm(gradient)

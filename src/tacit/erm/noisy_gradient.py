@@ -100,7 +100,7 @@ class NoisyGradient:
             budget=budget,
             event=event,
             excess_risk=problem.risk_of_noise(squared, problem.objective.regularization or 0.0)
-            + 2 * _smoothness(problem) * problem.typical_norm**2 / (n_steps + 1) ** 2,
+            + problem.pessimism * _unfinished(problem) / (n_steps + 1) ** 2,
             reason="exact Gaussian accounting; any loss, any set; no minimiser to certify",
             settings={"n_steps": float(n_steps), "clip": clip},
         )
@@ -165,6 +165,11 @@ def _clip(problem: Problem, clip: float | None) -> float:
             "declared; declare it, or pass NoisyGradient(clip=...)."
         )
     return objective.score_unit / 4 * objective.row_norm
+
+
+def _unfinished(problem: Problem) -> float:
+    """Return 2 beta ||w||^2: over (T + 1)^2, or T + 1, what T steps leave to do."""
+    return 2 * _smoothness(problem) * problem.typical_norm**2
 
 
 def _smoothness(problem: Problem) -> float:
@@ -278,7 +283,7 @@ class NoisySGD:
             budget=budget,
             event=event,
             excess_risk=problem.risk_of_noise(squared, problem.objective.regularization or 0.0)
-            + 2 * _smoothness(problem) * problem.typical_norm**2 / (self.n_steps + 1),
+            + problem.pessimism * _unfinished(problem) / (self.n_steps + 1),
             reason="small samples of the records; for data too large for full passes",
             settings={"n_steps": float(self.n_steps), "clip": clip, "noise_multiplier": multiplier},
         )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.objective import moved
 from tacit.erm.perturbed import Perturbed
-from tacit.erm.plan import HARDER_THAN_IDEAL, CannotSolve, Plan, Problem
+from tacit.erm.plan import CannotSolve, Plan, Problem
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, sphere
 from tacit.privacy import Budget, Event, Gaussian, PureEpsilon, calibrate
@@ -118,7 +118,7 @@ def _risk(problem: Problem, budget: Budget, noise: float, lam: float) -> float:
     """Predict (beta / 2) E||noise on w||^2 plus the ridge's bias."""
     objective = problem.objective
     squared = (noise * moved(budget.relation) * objective.lipschitz / lam) ** 2
-    noisy = HARDER_THAN_IDEAL * objective.smoothness / 2 * squared
+    noisy = problem.pessimism * objective.smoothness / 2 * squared
     return noisy + problem.risk_of_noise(0.0, lam)
 
 

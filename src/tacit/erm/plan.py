@@ -80,6 +80,11 @@ class Problem:
         guess = math.sqrt(TYPICAL_SQUARED_WEIGHT * self.dimension) * unit
         return min(guess, objective.feasible.radius(self.dimension))
 
+    @property
+    def pessimism(self) -> float:
+        """What every term of a predicted risk is multiplied by, so that plans rank as without."""
+        return HARDER_THAN_IDEAL if math.isfinite(self.objective.hessian_trace) else 1.0
+
     def with_regularization(self, regularization: float) -> Problem:
         """Return the same problem with lam set."""
         return replace(self, objective=self.objective.with_regularization(regularization))
@@ -94,8 +99,7 @@ class Problem:
         n, objective = self.n_predicted, self.objective
         size = squared_noise + (regularization * self.typical_norm) ** 2
         if math.isfinite(objective.hessian_trace):
-            ideal = size * self.dimension / (2 * n * n * objective.hessian_trace)
-            return HARDER_THAN_IDEAL * ideal
+            return self.pessimism * size * self.dimension / (2 * n * n * objective.hessian_trace)
         return self.typical_norm * math.sqrt(size) / n
 
 
