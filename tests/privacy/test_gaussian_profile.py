@@ -1,0 +1,72 @@
+"""The Gaussian profile keeps its digits however small mu is."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from tacit.privacy.gaussian_profile import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    log_gaussian_delta,
+)
+
+# Quotients e / mu up to delta about 1e-100.
+QUOTIENTS = (0.0, 1e-6, 0.01, 0.5, 1.0, 3.0, 8.0, 20.0)
+
+
+def exact(mu: float, epsilon: float) -> mpmath.mpf:
+    with mpmath.workdps(400):
+        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+
+
+@pytest.mark.parametrize("mu", [10.0**k for k in range(-100, -20, 20)] + [3.0e-16, 1e-15, 7e-12])
+@pytest.mark.parametrize("quotient", QUOTIENTS)
+def test_delta_of_tiny_mu_is_not_understated(mu: float, quotient: float) -> None:
+    _hold_to_exact(mu, quotient * mu)
+
+
+@pytest.mark.parametrize("mu", np.logspace(-11, 1, 25).tolist())
+@pytest.mark.parametrize("quotient", QUOTIENTS)
+def test_delta_of_ordinary_mu_is_exact(mu: float, quotient: float) -> None:
+    _hold_to_exact(mu, quotient * mu)
+
+
+def _hold_to_exact(mu: float, epsilon: float) -> None:
+    truth = exact(mu, epsilon)
+    for computed in (
+        float(gaussian_delta(mu, epsilon)),
+        float(mpmath.exp(log_gaussian_delta(mu, epsilon))),
+    ):
+        assert float(computed / truth) == pytest.approx(1.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("mu", [1e-15, 1e-13, 1e-9, 1e-7, 1e-5, 1e-3])
+def test_negative_epsilons_obey_the_symmetry(mu: float) -> None:
+    # dG(mu, -e) = 1 - exp(-e) + exp(-e) dG(mu, e)
+    e = mu * np.array([0.1, 1.0, 3.0])
+    expected = -np.expm1(-e) + np.exp(-e) * gaussian_delta(mu, e)
+    assert gaussian_delta(mu, -e) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_inverses_agree_with_it_for_tiny_mu() -> None:
+    for mu in (1e-14, 1e-12, 1e-8, 3e-5):
+        epsilon = gaussian_epsilon(mu, 0.01 * mu)
+        assert float(exact(mu, epsilon) / (0.01 * mu)) == pytest.approx(1.0, rel=1e-6)
+        assert exact(mu, epsilon) <= 0.01 * mu * (1 + 1e-9)
+        again = gaussian_mu(epsilon, 0.01 * mu)
+        assert again == pytest.approx(mu, rel=1e-6)
+
+
+def test_the_midpoint_rule_errs_by_what_its_docstring_says() -> None:
+    # g = 1 - t R is convex and g'' <= 2 g on t >= 0, with R'' = R + t R'.
+    with mpmath.workdps(50):
+        for k in range(400):
+            t = mpmath.mpf(k) / 8
+            mills = mpmath.ncdf(-t) / mpmath.npdf(t)
+            g = 1 - t * mills
+            second = 2 * g - t * (mills - t * g)
+            assert 0 < second <= 2 * g
