@@ -132,3 +132,11 @@ def test_a_seeded_source_repeats_and_says_it_is_not_secure():
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises((TypeError, ValueError), match="seed"):
         seeded_source(seed)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_with_its_parents_number_does_not_share_the_stream(monkeypatch):
+    # In a PID namespace a child can have the number its parent has.
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    source = secure_source()
+    assert _words_of_child(source) != source.words(4).tobytes()

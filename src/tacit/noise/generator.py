@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from typing import Any, Protocol
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.noise import _check
+from tacit.privacy.processes import generation
 
 Words = npt.NDArray[np.uint64]
 
@@ -32,7 +32,7 @@ class SecureSource:
     before it draws, and a source cannot be copied or pickled, so no two holders share a stream.
     """
 
-    __slots__ = ("_generator", "_process")
+    __slots__ = ("_generation", "_generator")
 
     is_secure = True
 
@@ -42,12 +42,12 @@ class SecureSource:
     def _rekey(self) -> None:
         from randomgen import AESCounter
 
-        self._process = os.getpid()
+        self._generation = generation()
         self._generator: Any = AESCounter(key=secrets.randbits(128))
 
     def words(self, n: int) -> Words:
         """Return the next ``n`` words."""
-        if os.getpid() != self._process:
+        if self._generation != generation():
             self._rekey()
         words: Words = self._generator.random_raw(n)
         return words

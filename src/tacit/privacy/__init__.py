@@ -1,12 +1,6 @@
 """Promises and how they add up. Nothing here ever sees data."""
 
-from tacit.privacy.accountant import (
-    Accountant,
-    BudgetExceeded,
-    GaussianSum,
-    RenyiSum,
-    SumOfEpsilons,
-)
+from tacit.privacy.accountant import Accountant, AnyAccountant, BudgetExceeded
 from tacit.privacy.budget import Budget
 from tacit.privacy.calibration import BudgetUnreachable, calibrate
 from tacit.privacy.conversion import replace_from_add_remove
@@ -27,11 +21,13 @@ from tacit.privacy.events import (
     ZeroConcentrated,
     event_from_dict,
 )
+from tacit.privacy.filters import Filter, GaussianSum, RenyiSum, SumOfEpsilons
 from tacit.privacy.guarantee import Curve, Guarantee
 from tacit.privacy.relation import Relation
 
 __all__ = [
     "Accountant",
+    "AnyAccountant",
     "Budget",
     "BudgetExceeded",
     "BudgetUnreachable",
@@ -39,6 +35,7 @@ __all__ = [
     "Curve",
     "Event",
     "ExponentialMechanism",
+    "Filter",
     "Gaussian",
     "GaussianSum",
     "Guarantee",

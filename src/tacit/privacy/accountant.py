@@ -1,121 +1,50 @@
-"""A budget shared by several releases, refusing what would overspend it.
-
-When later events may be chosen in view of earlier outputs, composing what happened to be charged
-is not enough: an analyst could pick the event that is cheap exactly where the earlier output was
-revealing. What is sound is a rule fixed in advance that adds up one number per event, a privacy
-filter (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021; Smith and Thakurta 2022).
-"""
+"""A budget shared by several releases, refusing what would overspend it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
+import threading
+from typing import NoReturn, Protocol, runtime_checkable
 
 from tacit.privacy import _check
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Composed, Event
-from tacit.privacy.gaussian_profile import gaussian_epsilon
+from tacit.privacy.filters import Charge, Charges, Filter, SumOfEpsilons
 from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.processes import generation
 
 
 class BudgetExceeded(RuntimeError):
     """A release was refused because it would overspend; nothing was read or released."""
 
 
-@dataclass(frozen=True)
-class Charge:
-    """One event, and the delta at which its epsilon is counted."""
+@runtime_checkable
+class AnyAccountant(Protocol):
+    """What a release asks of whoever keeps the budget: `Accountant`, or a durable ledger."""
 
-    event: Event
-    delta: float
+    @property
+    def budget(self) -> Budget:
+        """What may be spent in all; fixed for life."""
 
+    @property
+    def rule(self) -> Filter:
+        """How charges add up; fixed for life."""
 
-class Filter(Protocol):
-    """A rule that bounds what adaptively chosen events cost together."""
+    def charge(self, event: Event, delta: float | None = None) -> float:
+        """Book ``event`` and return the epsilon spent in all, or raise and book nothing."""
 
-    def spent(self, charges: tuple[Charge, ...], delta: float) -> float:
-        """Return a sound epsilon at ``delta`` for all charges, infinite if there is none."""
+    def check(self, event: Event, delta: float | None = None) -> None:
+        """Raise if charging ``event`` would overspend; book nothing either way."""
 
+    def spent(self) -> float:
+        """Return the epsilon spent so far, at the budget's delta."""
 
-@dataclass(frozen=True)
-class SumOfEpsilons:
-    """Epsilons add up and deltas add up: simple, for any events, best for a few.
-
-    Examples
-    --------
-    >>> from tacit.privacy import Accountant, Budget, PureEpsilon, SumOfEpsilons
-    >>> accountant = Accountant(Budget(1.0), SumOfEpsilons())
-    >>> accountant.charge(PureEpsilon(0.6))
-    0.6
-    """
-
-    def spent(self, charges: tuple[Charge, ...], delta: float) -> float:
-        """Return the sum, if the deltas allow it."""
-        if sum(charge.delta for charge in charges) > delta * (1 + 1e-12):
-            return math.inf
-        return sum(Guarantee(charge.event).epsilon(charge.delta) for charge in charges)
-
-
-@dataclass(frozen=True)
-class GaussianSum:
-    """Squared mu add up: exact for Gaussian mechanisms, and only for events that are such.
-
-    Examples
-    --------
-    >>> from tacit.privacy import Accountant, Budget, Gaussian, GaussianSum
-    >>> accountant = Accountant(Budget(1.0, 1e-5), GaussianSum())
-    >>> round(accountant.charge(Gaussian(6.0)), 4)
-    0.5945
-    """
-
-    def spent(self, charges: tuple[Charge, ...], delta: float) -> float:
-        """Return the Gaussian epsilon of the summed mu^2."""
-        total = 0.0
-        for leaf, n in _leaves(charges):
-            mu = leaf.gaussian_mu()
-            if mu is None:
-                return math.inf
-            total += n * mu * mu
-        return gaussian_epsilon(math.sqrt(total), delta)
-
-
-@dataclass(frozen=True)
-class RenyiSum:
-    """Renyi divergences add up at one order fixed in advance: any events, best for many.
-
-    Examples
-    --------
-    >>> from tacit.privacy import Accountant, Budget, RenyiSum, Repeated, SampledGaussian
-    >>> accountant = Accountant(Budget(2.0, 1e-5), RenyiSum(order=12))
-    >>> accountant.charge(Repeated(SampledGaussian(4.0, 0.01), 1000)) < 1.2
-    True
-    """
-
-    order: float = 16.0
-
-    def __post_init__(self) -> None:
-        if not 1.0 < _check.real("order", self.order) < math.inf:
-            raise ValueError(f"order must be above 1, got {self.order!r}; 8 to 32 suits epsilon 1.")
-
-    def spent(self, charges: tuple[Charge, ...], delta: float) -> float:
-        """Return the conversion of the summed divergence at the order."""
-        if delta <= 0.0:
-            return math.inf
-        a = self.order
-        orders = np.array([a])
-        total = sum(n * float(leaf.renyi(orders)[0]) for leaf, n in _leaves(charges))
-        return max(total + math.log1p(-1 / a) - math.log(delta * a) / (a - 1), 0.0)
-
-
-def _leaves(charges: tuple[Charge, ...]) -> list[tuple[Event, int]]:
-    return [leaf for charge in charges for leaf in charge.event.leaves()]
+    def remaining(self) -> float:
+        """Return the epsilon of the largest release that would still be accepted."""
 
 
 class Accountant:
-    """Keeps what was spent of one budget, in memory.
+    """Keeps what was spent of one budget, in the memory of one process.
 
     Charge an event *before* the data are read: a crash then leaves the budget spent.
 
@@ -125,6 +54,15 @@ class Accountant:
         What may be spent in all.
     rule
         How charges add up; fixed for life. `SumOfEpsilons` by default.
+
+    Notes
+    -----
+    **Guarantee**
+
+    1. However many threads charge it, the releases it accepted are together within the budget by
+       its rule.
+    2. There is one of it: `copy`, `deepcopy` and scikit-learn's ``clone`` return the accountant
+       itself; pickling it is refused, and so is any use in a forked process.
 
     Examples
     --------
@@ -141,9 +79,21 @@ class Accountant:
     def __init__(self, budget: Budget, rule: Filter | None = None) -> None:
         if not isinstance(budget, Budget):
             raise TypeError(f"budget must be a Budget, got {budget!r}.")
-        self.budget = budget
-        self.rule: Filter = SumOfEpsilons() if rule is None else rule
-        self._charges: tuple[Charge, ...] = ()
+        self._budget = budget
+        self._rule: Filter = SumOfEpsilons() if rule is None else rule
+        self._charges: Charges = ()
+        self._lock = threading.Lock()
+        self._generation = generation()
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent in all."""
+        return self._budget
+
+    @property
+    def rule(self) -> Filter:
+        """How charges add up."""
+        return self._rule
 
     def __copy__(self) -> Accountant:
         return self
@@ -152,18 +102,61 @@ class Accountant:
         # A budget is shared, never duplicated: clones of an estimator spend the same one.
         return self
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Accountant cannot be pickled: the copy could spend the same budget again, unseen. "
+            "It lives in one process; a durable ledger for several is to come. Until then fit in "
+            "one process (n_jobs=1, or joblib's threading backend), and keep a model with "
+            "tacit.save, or take its accountant out with model.set_params(accountant=None)."
+        )
+
+    def __repr__(self) -> str:
+        if self._generation != generation():
+            return f"Accountant({self.budget}, of another process)"
+        n = len(self._charges)
+        return (
+            f"Accountant({self.budget}, by {type(self.rule).__name__}: spent {self.spent():g} on "
+            f"{n} release{'' if n == 1 else 's'}, {self.remaining():g} left)"
+        )
+
     @property
     def events(self) -> tuple[Event, ...]:
         """What was charged so far, oldest first."""
-        return tuple(charge.event for charge in self._charges)
+        return tuple(charge.event for charge in self._booked())
 
     def spent(self) -> float:
         """Return the epsilon spent so far, at the budget's delta."""
-        return self.rule.spent(self._charges, self.budget.delta) if self._charges else 0.0
+        charges = self._booked()
+        return self.rule.spent(charges, self.budget.delta) if charges else 0.0
+
+    def remaining(self) -> float:
+        """Return the epsilon of the largest release that would still be accepted.
+
+        That is at the budget's delta; by `SumOfEpsilons`, at what is left of it.
+        """
+        charges = self._booked()
+        return self.rule.remaining(charges, self.budget) if charges else self.budget.epsilon
 
     def guarantee(self) -> Guarantee | None:
-        """Return the guarantee of the events charged, had they been fixed in advance."""
-        return Guarantee(Composed(self.events), self.budget.delta) if self._charges else None
+        """Return the guarantee of the events charged, had they been fixed in advance.
+
+        It says so, and what they cost by the accountant's rule, which holds however they were
+        chosen.
+        """
+        charges = self._booked()
+        if not charges:
+            return None
+        by_rule = self.rule.spent(charges, self.budget.delta)
+        return Guarantee(
+            Composed(tuple(charge.event for charge in charges)),
+            self.budget.delta,
+            ("the list of releases was fixed before the first of them was seen",),
+            (
+                "However the releases were chosen, they cost together at most epsilon = "
+                f"{math.ceil(by_rule * 1e4) / 1e4 if math.isfinite(by_rule) else by_rule:.4f} and "
+                f"delta = {self.budget.delta:g} by {type(self.rule).__name__}.",
+            ),
+        )
 
     def charge(self, event: Event, delta: float | None = None) -> float:
         """Book ``event`` and return the epsilon spent in all, or raise and book nothing.
@@ -176,15 +169,32 @@ class Accountant:
             The part of the budget's delta at which `SumOfEpsilons` counts the event; 0 for a
             pure event, a tenth of the budget's by default.
         """
-        charges, total = self._with(event, delta)
-        self._charges = charges
+        # Asked before the lock: in a forked process another thread may hold it for ever.
+        self._refuse_forked()
+        with self._lock:
+            charges, total = self._with(event, delta)
+            self._charges = charges
         return total
 
     def check(self, event: Event, delta: float | None = None) -> None:
         """Raise if charging ``event`` would overspend; book nothing either way."""
+        self._refuse_forked()
         self._with(event, delta)
 
-    def _with(self, event: Event, delta: float | None) -> tuple[tuple[Charge, ...], float]:
+    def _booked(self) -> Charges:
+        self._refuse_forked()
+        return self._charges
+
+    def _refuse_forked(self) -> None:
+        if self._generation != generation():
+            raise RuntimeError(
+                "this Accountant was made in the process that this one was forked from, and what "
+                "is charged here would not be seen there. It lives in one process; a durable "
+                "ledger for several is to come. Until then make the releases in the process that "
+                "made the accountant."
+            )
+
+    def _with(self, event: Event, delta: float | None) -> tuple[Charges, float]:
         if event.relation is not self.budget.relation:
             raise ValueError(
                 f"the event is under {event.relation.name} but this accountant's budget is under "
@@ -196,17 +206,25 @@ class Accountant:
         charges = (*self._charges, Charge(event, _check.delta(delta)))
         total = self.rule.spent(charges, self.budget.delta)
         if not total <= self.budget.epsilon * (1 + 1e-12):
-            hint = (
-                " (an infinite total: this rule has no price for the event, or the deltas are "
-                "used up; SumOfEpsilons and RenyiSum take any event)"
-                if math.isinf(total)
-                else ""
-            )
-            raise BudgetExceeded(
-                f"a release of epsilon {Guarantee(event).epsilon(delta):.4g} at delta {delta:g} "
-                f"would bring the total to epsilon {total:.6g} at delta "
-                f"{self.budget.delta:g} by {type(self.rule).__name__}, over the budget "
-                f"({self.budget}){hint}. Nothing was read. Lower this release's epsilon or delta, "
-                "or raise the accountant's budget."
-            )
+            raise BudgetExceeded(self._refusal(charges, total))
         return charges, total
+
+    def _refusal(self, charges: Charges, total: float) -> str:
+        event, delta = charges[-1].event, charges[-1].delta
+        void = Guarantee(event).voided_by
+        if void:
+            return (
+                f"the release would carry no guarantee ({'; '.join(void)}), and no finite budget "
+                f"({self.budget}) pays for that. Nothing was read. Leave random_state out and "
+                "choose a finite epsilon, or try things out with Accountant(Budget(math.inf))."
+            )
+        asked = f"a release of epsilon {Guarantee(event).epsilon(delta):.4g} at delta {delta:g}"
+        if math.isinf(total):
+            why = self.rule.why_infinite(charges, self.budget.delta)
+            return f"{asked} is refused: {why}. Nothing was read. The budget is {self.budget}."
+        return (
+            f"{asked} would bring the total to epsilon {total:.6g} at delta "
+            f"{self.budget.delta:g} by {type(self.rule).__name__}, over the budget "
+            f"({self.budget}). Nothing was read. Lower this release's epsilon or delta, or raise "
+            "the accountant's budget."
+        )

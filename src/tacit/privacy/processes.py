@@ -1,0 +1,32 @@
+"""Telling a forked process from the one it was forked from."""
+
+from __future__ import annotations
+
+import os
+
+
+class _Forks:
+    """How many forks lie between this process and the first one that loaded tacit."""
+
+    # A process's number does not tell: in its own namespace a child can have its parent's.
+    generation = 0
+
+
+def _count_one_more() -> None:
+    _Forks.generation += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_one_more)
+
+
+def generation() -> int:
+    """Return a number that is another one in every process forked from this one.
+
+    Examples
+    --------
+    >>> from tacit.privacy.processes import generation
+    >>> generation() == generation()
+    True
+    """
+    return _Forks.generation

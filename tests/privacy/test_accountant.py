@@ -1,0 +1,285 @@
+"""A budget is one thing: not copied, not forked, not raced, and it says what it means."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from tacit.linear_model import LogisticRegression
+from tacit.location import Mean
+from tacit.privacy import (
+    Accountant,
+    AnyAccountant,
+    Budget,
+    BudgetExceeded,
+    Filter,
+    Gaussian,
+    GaussianSum,
+    LogisticObjective,
+    NonPrivate,
+    PureEpsilon,
+    RenyiSum,
+    SumOfEpsilons,
+    ZeroConcentrated,
+)
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.standard_normal((60, 2))
+LABELS = ROWS[:, 0] > 0
+RULES: list[Filter] = [SumOfEpsilons(), GaussianSum(), RenyiSum(16.0)]
+
+
+def in_a_child(work: Callable[[], str]) -> str:
+    """Return what ``work`` says in a forked process."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover - another process
+        try:
+            said = work()
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    with os.fdopen(read) as stream:
+        return stream.read()
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+
+# --- one budget ---------------------------------------------------------------------------------
+
+
+def test_it_is_an_accountant() -> None:
+    assert isinstance(Accountant(Budget(1.0)), AnyAccountant)
+
+
+def test_pickling_is_refused_and_the_ledger_named() -> None:
+    with pytest.raises(TypeError, match="ledger"):
+        pickle.dumps(Accountant(Budget(1.0)))
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_a_copy_is_the_same_accountant(duplicate: Callable[[Accountant], Accountant]) -> None:
+    accountant = Accountant(Budget(1.0))
+    assert duplicate(accountant) is accountant
+
+
+def test_an_estimator_that_holds_one_still_clones() -> None:
+    accountant = Accountant(Budget(1.0, 1e-5))
+    for estimator in (LogisticRegression(accountant=accountant), Mean(accountant=accountant)):
+        assert clone(estimator).accountant is accountant
+
+
+def test_a_search_over_processes_spends_nothing_it_cannot_book() -> None:
+    # 13 fits of epsilon 1 under a budget of 1 before accountants refused to be pickled.
+    accountant = Accountant(Budget(1.0, 1e-5))
+    model = LogisticRegression(1.0, 1e-6, classes=[False, True], accountant=accountant)
+    search = GridSearchCV(model, {"regularization": [1.0, 2.0, 3.0, 4.0]}, cv=3, n_jobs=2)
+    with pytest.raises(Exception, match=r"pickle|ledger"):
+        search.fit(ROWS, LABELS)
+    assert accountant.events == ()
+
+
+@needs_fork
+def test_a_forked_process_cannot_spend_it() -> None:
+    accountant = Accountant(Budget(1.0))
+    for ask in (
+        lambda: str(accountant.charge(PureEpsilon(1.0))),
+        lambda: str(accountant.check(PureEpsilon(1.0))),
+        lambda: str(accountant.spent()),
+        lambda: str(accountant.remaining()),
+        lambda: str(accountant.guarantee()),
+    ):
+        assert "ledger" in in_a_child(ask)
+    assert accountant.charge(PureEpsilon(1.0)) == 1.0
+
+
+@needs_fork
+def test_a_child_of_a_child_cannot_spend_it_and_may_have_its_own() -> None:
+    accountant = Accountant(Budget(1.0))
+    assert "ledger" in in_a_child(
+        lambda: in_a_child(lambda: str(accountant.charge(PureEpsilon(1.0))))
+    )
+    assert in_a_child(lambda: str(Accountant(Budget(1.0)).charge(PureEpsilon(0.5)))) == "0.5"
+
+
+@needs_fork
+def test_a_child_is_refused_even_where_it_has_its_parents_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # In a PID namespace a child can have the number its parent has.
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    accountant = Accountant(Budget(1.0))
+    assert "ledger" in in_a_child(lambda: str(accountant.charge(PureEpsilon(1.0))))
+
+
+@needs_fork
+def test_a_fork_while_a_charge_is_made_does_not_hang_the_child() -> None:
+    accountant = Accountant(Budget(1.0), SlowRule())
+    thread = threading.Thread(target=accountant.charge, args=(PureEpsilon(0.1),))
+    thread.start()
+    SlowRule.entered.wait()
+    try:
+        assert "ledger" in in_a_child(lambda: str(accountant.charge(PureEpsilon(0.1))))
+    finally:
+        SlowRule.leave.set()
+        thread.join()
+
+
+class SlowRule(SumOfEpsilons):
+    entered, leave = threading.Event(), threading.Event()
+
+    def spent(self, charges: tuple[object, ...], delta: float) -> float:  # type: ignore[override]
+        self.entered.set()
+        self.leave.wait(10)
+        return 0.1
+
+
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_threads_do_not_overspend() -> None:
+    for _ in range(100):
+        accountant = Accountant(Budget(1.0))
+        start = threading.Barrier(4)
+
+        def spend(accountant: Accountant = accountant, start: threading.Barrier = start) -> None:
+            start.wait()
+            for _ in range(4):
+                try:
+                    accountant.charge(PureEpsilon(0.3))
+                except BudgetExceeded:
+                    return
+
+        threads = [threading.Thread(target=spend) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(accountant.events) == 3
+
+
+def test_threads_of_a_search_share_the_budget() -> None:
+    accountant = Accountant(Budget(1.0))
+
+    def fit(_: int) -> bool:
+        try:
+            Mean(0.4, 0.0, accountant=accountant).fit(ROWS)
+        except BudgetExceeded:
+            return False
+        return True
+
+    done = Parallel(n_jobs=2, backend="threading")(delayed(fit)(i) for i in range(5))
+    assert sum(done) == 2
+
+
+@pytest.mark.parametrize("name", ["budget", "rule"])
+def test_what_was_agreed_cannot_be_changed(name: str) -> None:
+    accountant = Accountant(Budget(1.0))
+    with pytest.raises(AttributeError):
+        setattr(accountant, name, getattr(Accountant(Budget(9.0)), name))
+
+
+# --- what is left, and what is said -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_what_remains_can_be_spent_and_no_more(rule: Filter) -> None:
+    accountant = Accountant(Budget(2.0, 1e-5), rule)
+    assert accountant.remaining() == pytest.approx(2.0)
+    accountant.charge(Gaussian(6.0))
+    left = accountant.remaining()
+    assert 0.0 < left < 2.0
+    fits, over = {
+        "SumOfEpsilons": (PureEpsilon(left * 0.999), PureEpsilon(left * 1.001)),
+        "GaussianSum": (_gaussian(left * 0.999), _gaussian(left * 1.001)),
+        "RenyiSum": (_renyi(left * 0.999), _renyi(left * 1.001)),
+    }[type(rule).__name__]
+    accountant.check(fits)
+    with pytest.raises(BudgetExceeded):
+        accountant.check(over)
+
+
+def _gaussian(epsilon: float) -> Gaussian:
+    from tacit.privacy.gaussian_profile import gaussian_mu
+
+    return Gaussian(1 / gaussian_mu(epsilon, 1e-5))
+
+
+def _renyi(epsilon: float) -> ZeroConcentrated:
+    # epsilon = 16 rho + log(15/16) - log(16 delta) / 15
+    rho = (epsilon - math.log1p(-1 / 16) + math.log(16 * 1e-5) / 15) / 16
+    return ZeroConcentrated(rho)
+
+
+def test_nothing_remains_when_all_is_spent() -> None:
+    accountant = Accountant(Budget(1.0))
+    accountant.charge(PureEpsilon(1.0))
+    assert accountant.remaining() == 0.0
+    assert Accountant(Budget(math.inf)).remaining() == math.inf
+
+
+def test_repr_says_how_it_stands() -> None:
+    accountant = Accountant(Budget(1.0, 1e-5))
+    accountant.charge(PureEpsilon(0.25))
+    assert repr(accountant) == (
+        "Accountant(epsilon 1, delta 1e-05, ADD_REMOVE, by SumOfEpsilons: "
+        "spent 0.25 on 1 release, 0.75 left)"
+    )
+
+
+def test_used_up_deltas_are_said_in_so_many_words() -> None:
+    accountant = Accountant(Budget(1.0, 1e-6))
+    accountant.charge(Gaussian(30.0), 1e-6)
+    with pytest.raises(BudgetExceeded, match="deltas are used up") as refusal:
+        accountant.charge(Gaussian(30.0), 1e-6)
+    assert "epsilon inf" not in str(refusal.value)
+    assert "smaller delta" in str(refusal.value)
+
+
+def test_an_event_without_a_price_is_said_to_have_none() -> None:
+    accountant = Accountant(Budget(1.0, 1e-6), GaussianSum())
+    with pytest.raises(BudgetExceeded, match="no Gaussian mechanism") as refusal:
+        accountant.charge(LogisticObjective(100.0, 0.01, 1.0))
+    assert "SumOfEpsilons" in str(refusal.value)
+    with pytest.raises(BudgetExceeded, match="delta 0"):
+        Accountant(Budget(1.0), RenyiSum()).charge(PureEpsilon(0.1))
+
+
+def test_what_is_not_private_is_refused_with_its_reason() -> None:
+    for rule in RULES:
+        with pytest.raises(BudgetExceeded, match="because of sunshine") as refusal:
+            Accountant(Budget(1.0, 1e-6), rule).charge(NonPrivate("because of sunshine"))
+        assert "random_state" in str(refusal.value)
+
+
+def test_the_guarantee_says_what_it_assumes() -> None:
+    accountant = Accountant(Budget(1.0, 1e-5))
+    for _ in range(4):
+        accountant.charge(Gaussian(16.6), 2.5e-6)
+    promise = accountant.guarantee()
+    assert promise is not None
+    said = promise.statement()
+    assert "fixed before the first" in said
+    assert f"epsilon = {accountant.spent():.4f}"[:-1] in said
+    assert "SumOfEpsilons" in said
