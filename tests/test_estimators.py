@@ -198,7 +198,8 @@ def test_typed_labels_declare_their_classes() -> None:
     words = np.where(LABELS, "yes", "no")
     for labels in (
         LABELS,
-        pd.Series(pd.Categorical(words, categories=["no", "yes"])),
+        pd.Series(LABELS).astype("boolean"),
+        pl.Series(LABELS),
         pl.Series(words, dtype=pl.Enum(["no", "yes"])),
     ):
         model = LogisticRegression(row_norm=3.0).fit(X, labels)

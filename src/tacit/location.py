@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from tacit.engine import WithoutNoise, release
 from tacit.erm import (
     L2Ball,
     Mechanism,
@@ -17,28 +19,26 @@ from tacit.erm import (
     Objective,
     Problem,
     QuantileOnALine,
-    minimize,
+    minimize_unread,
 )
 from tacit.erm.losses import DistanceLoss, QuantileLoss
 from tacit.erm.plan import receipt
-from tacit.linear_model._tables import unlabelled_rows
+from tacit.linear_model._tables import note_columns
 from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
 from tacit.privacy import (
-    Accountant,
+    AnyAccountant,
     Budget,
     Composed,
     Event,
     ExponentialMechanism,
     Gaussian,
-    Guarantee,
-    NonPrivate,
     PureEpsilon,
     Relation,
     Repeated,
     calibrate,
 )
-from tacit.public_facts import budget_of, n_records_of, source_of
-from tacit.records import Bounds, MemoryRecords
+from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of
+from tacit.records import Bounds, MemoryRecords, UnreadTable
 
 Array = npt.NDArray[np.float64]
 
@@ -50,11 +50,6 @@ def _centre(declared: Any, n_features: int) -> Array:
     if not np.all(np.isfinite(centre)):
         raise ValueError(f"center must be finite, got {declared!r}; pass a public guess.")
     return centre
-
-
-def _charge(accountant: Accountant | None, event: Event, budget: Budget) -> None:
-    if accountant is not None:
-        accountant.charge(event, budget.delta)
 
 
 class Mean(BaseEstimator):  # type: ignore[misc]
@@ -97,7 +92,7 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         row_norm: float = 1.0,
         center: Any = None,
         n_records: int | str | None = None,
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -113,23 +108,44 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         """Release the mean of the rows of ``X``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
         bounds = Bounds(row_norm=self.row_norm)
-        table = np.asarray(unlabelled_rows(self, X), dtype=np.float64)
-        n_records, notes = n_records_of(self.n_records, table.shape[0], budget.relation)
-        centre = _centre(self.center, table.shape[1])
-        event = _sum_event(budget, counts=n_records is None)
-        _charge(self.accountant, event, budget)
-        if budget.is_infinite:
-            factors = np.linalg.norm(table - centre, axis=1)
-            scale = np.minimum(1.0, bounds.row_norm / np.maximum(factors, 1e-300))
-            self.location_ = centre + ((table - centre) * scale[:, None]).mean(axis=0)
-        else:
-            total = bounded_sum(table - centre, bounds.row_norm, Norm.L2, budget.relation)
-            source = source_of(self.random_state)
-            moved, count = _noisy_sum(total, n_records, table.shape[0], event, source)
-            event = moved.event
-            self.location_ = centre + np.asarray(moved.value) / count
-        self.privacy_ = Guarantee(event, budget.delta, notes)
+        table, names = note_columns(self, X, sparse=False)
+        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
+        centre = _centre(self.center, table.n_columns)
+        plan = _Planned(_sum_event(budget, counts=n_records.value is None), budget)
+        source = source_of(self.random_state)
+
+        def work() -> Release[Array]:
+            away = _dense(table) - centre
+            if budget.is_infinite:
+                sizes = np.linalg.norm(away, axis=1)
+                scale = np.minimum(1.0, bounds.row_norm / np.maximum(sizes, 1e-300))
+                return Release((away * scale[:, None]).mean(axis=0), plan.event)
+            total = bounded_sum(away, bounds.row_norm, Norm.L2, budget.relation)
+            return _noisy_mean(total, n_records.value, len(away), plan.event, source)
+
+        released = release(
+            plan,
+            work,
+            accountant=self.accountant,
+            source=source,
+            assumptions=assumptions_of(n_records, names),
+        )
+        self.location_ = centre + released.value
+        self.privacy_ = released.privacy
         return self
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What a location costs; there is nothing else to plan."""
+
+    event: Event
+    budget: Budget
+
+
+def _dense(table: UnreadTable) -> Array:
+    rows, _ = table.read()
+    return np.asarray(rows, dtype=np.float64)
 
 
 # The count's part of the budget: a tenth of the mu, or a tenth of the epsilon.
@@ -138,7 +154,7 @@ _COUNT_SHARE = 0.1
 
 def _sum_event(budget: Budget, counts: bool) -> Event:
     if budget.is_infinite:
-        return NonPrivate("the budget is infinite", relation=budget.relation)
+        return WithoutNoise(budget).event
     if budget.is_pure:
         if not counts:
             return PureEpsilon(budget.epsilon, budget.relation)
@@ -158,10 +174,10 @@ def _sum_event(budget: Budget, counts: bool) -> Event:
     return Composed((Gaussian(z / _COUNT_SHARE, budget.relation), Gaussian(rest, budget.relation)))
 
 
-def _noisy_sum(
+def _noisy_mean(
     total: Bounded, n_records: int | None, n_rows: int, event: Event, source: Source | None
-) -> tuple[Release[Any], float]:
-    """Release the count, unless public, and the sum."""
+) -> Release[Array]:
+    """Release the count, unless public, and the sum; return their quotient."""
     count = float(n_records or 1)
     parts = event.events if isinstance(event, Composed) else (event,)
     spent: list[Event] = []
@@ -170,8 +186,8 @@ def _noisy_sum(
         counted = _noisy(one, parts[0], source)
         spent.append(counted.event)
         count = max(float(counted.value), 1.0)
-    release = _noisy(total, parts[-1], source)
-    return Release(release.value, receipt([*spent, release.event], event)), count
+    noisy = _noisy(total, parts[-1], source)
+    return Release(np.asarray(noisy.value) / count, receipt([*spent, noisy.event], event))
 
 
 def _noisy(bounded: Bounded, event: Event, source: Source | None) -> Release[Any]:
@@ -212,7 +228,7 @@ class Median(BaseEstimator):  # type: ignore[misc]
         bounds: tuple[float, float] | Sequence[tuple[float, float]] = (-1.0, 1.0),
         quantile: float = 0.5,
         relation: Relation | str = "add_remove",
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -227,31 +243,41 @@ class Median(BaseEstimator):  # type: ignore[misc]
         """Release the quantile of every column of ``X``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
         loss = QuantileLoss(self.quantile)
-        table = np.asarray(unlabelled_rows(self, X), dtype=np.float64)
-        limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.shape[1], 2))
+        table, names = note_columns(self, X, sparse=False)
+        limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.n_columns, 2))
         if not (np.all(np.isfinite(limits)) and np.all(limits[:, 0] < limits[:, 1])):
             raise ValueError(f"bounds must be finite pairs low < high, got {self.bounds!r}.")
-        if budget.is_infinite:
-            event: Event = NonPrivate("the budget is infinite", relation=budget.relation)
-            _charge(self.accountant, event, budget)
-            clipped = np.clip(table, limits[:, 0], limits[:, 1])
-            self.location_ = np.quantile(clipped, self.quantile, axis=0)
-        else:
-            each, event = _column_events(budget, table.shape[1])
-            _charge(self.accountant, event, budget)
-            source = source_of(self.random_state)
+        each, event = _column_events(budget, table.n_columns)
+        source = source_of(self.random_state)
+
+        def work() -> Release[Array]:
+            rows = _dense(table)
+            if budget.is_infinite:
+                clipped = np.clip(rows, limits[:, 0], limits[:, 1])
+                return Release(np.quantile(clipped, self.quantile, axis=0), event)
             releases = [
                 _column_quantile(column, loss, low, high, each, source)
-                for column, (low, high) in zip(table.T, limits, strict=True)
+                for column, (low, high) in zip(rows.T, limits, strict=True)
             ]
-            self.location_ = np.array([float(np.ravel(r.value)[0]) for r in releases])
-            event = receipt([release.event for release in releases], event)
-        self.privacy_ = Guarantee(event, budget.delta)
+            values = np.array([float(np.ravel(r.value)[0]) for r in releases])
+            return Release(values, receipt([r.event for r in releases], event))
+
+        released = release(
+            _Planned(event, budget),
+            work,
+            accountant=self.accountant,
+            source=source,
+            assumptions=assumptions_of(names),
+        )
+        self.location_ = released.value
+        self.privacy_ = released.privacy
         return self
 
 
 def _column_events(budget: Budget, n_columns: int) -> tuple[Budget, Event]:
     """Return one column's pure budget and the event of all columns."""
+    if budget.is_infinite:
+        return budget, WithoutNoise(budget).event
 
     def family(noise: float) -> Event:
         choice = ExponentialMechanism(1 / noise, budget.relation)
@@ -305,7 +331,7 @@ class GeometricMedian(BaseEstimator):  # type: ignore[misc]
         center: Any = None,
         n_records: int | str | None = None,
         mechanism: str | Mechanism = "noisy_gradient",
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -321,20 +347,21 @@ class GeometricMedian(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the geometric median of the rows of ``X``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        Bounds(row_norm=self.row_norm)  # refuse before the table is opened
-        table = np.asarray(unlabelled_rows(self, X), dtype=np.float64)
-        n_records, notes = n_records_of(self.n_records, table.shape[0], budget.relation)
-        centre = _centre(self.center, table.shape[1])
-        bounds = Bounds(row_norm=self.row_norm, n_records=n_records)
+        Bounds(row_norm=self.row_norm)  # refuse before the table is looked at
+        table, names = note_columns(self, X, sparse=False)
+        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
+        centre = _centre(self.center, table.n_columns)
+        bounds = Bounds(row_norm=self.row_norm, n_records=n_records.value)
         mechanism = NoisyGradient() if self.mechanism == NoisyGradient.name else self.mechanism
-        result = minimize(
-            MemoryRecords(table - centre, None, bounds),
-            Objective(DistanceLoss(), bounds, 0.0, L2Ball(self.row_norm)),
+        objective = Objective(DistanceLoss(), bounds, 0.0, L2Ball(self.row_norm))
+        result = minimize_unread(
+            lambda: MemoryRecords(_dense(table) - centre, None, bounds),
+            Problem(objective, table.n_columns),
             budget,
             mechanism,
             accountant=self.accountant,
             source=source_of(self.random_state),
-            assumptions=notes,
+            assumptions=assumptions_of(n_records, names),
         )
         self.location_ = centre + result.weights
         self.privacy_ = result.privacy

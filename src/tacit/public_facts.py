@@ -1,22 +1,70 @@
-"""What an estimator may know before it reads a record: declared, typed, or inferred on request.
+"""What an estimator may know before it reads a record, and how it came to know it.
 
-Each function returns the fact and, where it was read off the data because the user said
-``"infer"``, the sentence the guarantee must repeat.
+A fact is public because somebody declared it, because a type says it, or because the user said
+``"infer"``. Whatever was not declared brings the sentence that the guarantee must repeat.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.noise import Source, seeded_source
 from tacit.privacy import Budget, Relation
+from tacit.records import as_labels, as_numbers
+
+T = TypeVar("T")
 
 INFER = "infer"
-_INFERRED = "{what} read off the data ('infer') does not have to be protected"
+
+
+class Provenance(Enum):
+    """How a fact came to be known: the sentence it adds to a guarantee, with ``{what}`` in it."""
+
+    DECLARED = None
+    # A type that cannot have been made from the data without saying so: bool, polars Enum.
+    TYPED = ""
+    CAME_WITH_DATA = "{what}, which came with the data, do not have to be protected"
+    INFERRED = "{what} read off the data ('infer') does not have to be protected"
+
+
+@dataclass(frozen=True)
+class Fact(Generic[T]):
+    """A public fact, what it is called in a sentence, and how it came to be known.
+
+    Examples
+    --------
+    >>> from tacit.public_facts import Fact, Provenance
+    >>> Fact((0, 9), "the range of the labels", Provenance.INFERRED).assumptions
+    ("the range of the labels read off the data ('infer') does not have to be protected",)
+    """
+
+    value: T
+    what: str
+    provenance: Provenance = Provenance.DECLARED
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee must say, if anything."""
+        sentence = self.provenance.value
+        return (sentence.format(what=self.what),) if sentence else ()
+
+
+def assumptions_of(*facts: Fact[Any]) -> tuple[str, ...]:
+    """Return what the guarantee of a release that relies on ``facts`` must say."""
+    return tuple(sentence for fact in facts for sentence in fact.assumptions)
+
+
+def column_names(names: Sequence[str] | None) -> Fact[Sequence[str] | None]:
+    """Return the names of a table's columns, which nobody declared."""
+    provenance = Provenance.DECLARED if names is None else Provenance.CAME_WITH_DATA
+    return Fact(names, "the names of the columns", provenance)
 
 
 def budget_of(epsilon: float, delta: float, relation: Relation | str) -> Budget:
@@ -40,32 +88,47 @@ def source_of(random_state: int | None) -> Source | None:
     return seeded_source(int(random_state))
 
 
-def classes_of(declared: Any, labels: Any) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
-    """Return the classes: declared, or typed (bool, Categorical, Enum), or inferred."""
-    if isinstance(declared, str) and declared == INFER:
-        return np.unique(np.asarray(labels)), (_INFERRED.format(what="the list of classes"),)
+def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
+    """Return the classes: declared, typed (bool, Enum, pandas Categorical), or inferred."""
+    what = "the list of classes"
+    if is_inferred(declared):
+        as_labels(labels)  # refuses in words that repeat no label
+        found = np.ravel(np.asarray(labels))
+        check_classification_targets(found)
+        return Fact(np.unique(found), what, Provenance.INFERRED)
     if declared is not None:
         classes = np.unique(np.asarray(declared))
         if classes.ndim != 1 or classes.size != len(declared):
             raise ValueError(f"classes must be distinct labels, got {declared!r}.")
-        return classes, ()
-    typed = _typed_classes(labels)
-    if typed is not None:
-        return np.unique(np.asarray(typed)), ()
+        return Fact(classes, what)
+    return _typed_classes(labels)
+
+
+def _typed_classes(labels: Any) -> Fact[npt.NDArray[Any]]:
+    """Return the classes that the type of the labels names, without looking at a label."""
+    dtype: Any = getattr(labels, "dtype", None)
+    if str(dtype) in ("bool", "boolean", "bool[pyarrow]", "Boolean"):
+        return Fact(np.array([False, True]), "the list of classes", Provenance.TYPED)
+    library = type(dtype).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(dtype, "categories"):
+        # "astype('category')" makes the categories from the labels, and the type cannot tell.
+        what = "the categories of the labels' type"
+        categories = np.unique(np.asarray(dtype.categories))
+        return Fact(categories, what, Provenance.CAME_WITH_DATA)
+    if library == "polars" and type(dtype).__name__ == "Enum":
+        categories = np.unique(np.asarray(dtype.categories))
+        return Fact(categories, "the categories of the labels", Provenance.TYPED)
+    if library == "polars" and str(dtype).startswith("Categorical"):
+        raise ValueError(
+            "classes is not declared, and the labels are a polars Categorical, whose categories "
+            "are a pool of whatever strings this process has met, in other columns too. Pass "
+            "classes=[...], or cast the labels to polars Enum([...])."
+        )
     raise ValueError(
         "classes is not declared, and reading the list of classes off the data would leak it: a "
         "class that occurs once tells that its record is there. Pass classes=[...], or labels of "
-        "type bool, pandas Categorical or polars Enum, or classes='infer' to accept the leak."
+        "type bool or polars Enum, or classes='infer' to accept the leak."
     )
-
-
-def _typed_classes(labels: Any) -> Sequence[Any] | None:
-    if getattr(labels, "dtype", None) == np.bool_:
-        return [False, True]
-    categories = getattr(getattr(labels, "dtype", None), "categories", None)
-    if categories is None:
-        return None
-    return list(categories.to_list() if hasattr(categories, "to_list") else categories)
 
 
 def is_inferred(declared: Any) -> bool:
@@ -80,7 +143,7 @@ def codes_of(
     if labels.dtype.kind == "O":
         # Compared as they are: converting could truncate a label, or print it in an error.
         place = {value: code for code, value in enumerate(classes.tolist())}
-        found = np.array([place.get(value, -1) for value in labels.tolist()], dtype=np.int64)
+        found = np.array([_place_of(value, place) for value in labels.tolist()], dtype=np.int64)
         return np.maximum(found, 0), found >= 0
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
         raise ValueError(
@@ -91,35 +154,43 @@ def codes_of(
     return codes, np.asarray(classes[codes] == labels)
 
 
-def label_range_of(
-    declared: Any, labels: npt.NDArray[Any]
-) -> tuple[tuple[float, float], tuple[str, ...]]:
+def _place_of(value: Any, place: dict[Any, int]) -> int:
+    try:
+        return place.get(value, -1)
+    except TypeError:  # a label that cannot be looked up is no class
+        return -1
+
+
+def label_range_of(declared: Any, labels: Any = None) -> Fact[tuple[float, float]]:
     """Return the range to which labels are clipped."""
-    if isinstance(declared, str) and declared == INFER:
-        low, high = float(np.min(labels)), float(np.max(labels))
+    what = "the range of the labels"
+    if is_inferred(declared):
+        numbers = as_numbers(labels)
+        low, high = float(np.min(numbers)), float(np.max(numbers))
         if low == high:
             low, high = low - 0.5, high + 0.5
-        return (low, high), (_INFERRED.format(what="the range of the labels"),)
+        return Fact((low, high), what, Provenance.INFERRED)
     if declared is None:
         raise ValueError(
             "label_range is not declared, and the least and greatest label are themselves "
             "records. Pass label_range=(low, high), or 'infer' to accept the leak."
         )
     low, high = declared
-    return (float(low), float(high)), ()
+    return Fact((float(low), float(high)), what)
 
 
 def n_records_of(
     declared: int | str | None, n_rows: int | None, relation: Relation
-) -> tuple[int | None, tuple[str, ...]]:
+) -> Fact[int | None]:
     """Return the public number of records, or None where it is private."""
+    what = "the number of records"
     if isinstance(declared, str):
         if declared != INFER:
             raise ValueError(f"n_records must be a number, None or 'infer', got {declared!r}.")
-        return n_rows, (_INFERRED.format(what="the number of records"),)
+        return Fact(n_rows, what, Provenance.INFERRED)
     if declared is None and relation is Relation.REPLACE:
         raise ValueError(
             "under REPLACE the number of records is public, but n_records is not declared; pass "
             "n_records=..., or 'infer' to publish the number of rows."
         )
-    return declared, ()
+    return Fact(declared, what)

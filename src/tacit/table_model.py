@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,11 +24,24 @@ from tacit.preprocessing import (
     encode_file,
     encode_table,
 )
+from tacit.preprocessing.encoding import check_columns, check_file
 from tacit.privacy import Guarantee
 
 
 def _has(method: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(self.estimator, method)
+
+
+Encoded = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class _Unread:
+    """A raw table that is encoded when its plan has been charged."""
+
+    n_columns: int
+    read: Callable[[], Encoded]
+    n_rows: int | None = None  # what counts is known when it is encoded
 
 
 class TableModel(BaseEstimator):  # type: ignore[misc]
@@ -102,7 +115,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     def fit(self, table: Any) -> Self:
         """Fit to a frame, an Arrow table or a dictionary of columns, the target among them."""
         estimator = self._ready()
-        return self._fitted(estimator, *encode_table(table, self.schema, self.dtype))
+        check_columns(table, self.schema)
+        return self._fitted(estimator, lambda: encode_table(table, self.schema, self.dtype))
 
     def fit_file(
         self,
@@ -113,8 +127,13 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit to a file, read some records at a time; arguments as in `encode_file`."""
         estimator = self._ready()
-        read = encode_file(path, self.schema, self.dtype, delimiter=delimiter, progress=progress)
-        return self._fitted(estimator, *read)
+        check_file(path, self.schema, delimiter=delimiter)
+        return self._fitted(
+            estimator,
+            lambda: encode_file(
+                path, self.schema, self.dtype, delimiter=delimiter, progress=progress
+            ),
+        )
 
     def _informed(self) -> Any:
         """Return a new estimator that knows what the schema knows."""
@@ -157,8 +176,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
                 accountant.check(event, estimator.delta)
         return estimator
 
-    def _fitted(self, estimator: Any, rows: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
-        estimator.fit(rows, labels)
+    def _fitted(self, estimator: Any, read: Callable[[], Encoded]) -> Self:
+        estimator.fit(_Unread(len(self.schema.feature_names), read), None)
         promise: Guarantee = estimator.privacy_
         vouched = (*promise.assumptions, *self.schema.assumptions)
         estimator.privacy_ = replace(promise, assumptions=vouched)

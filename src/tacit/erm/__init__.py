@@ -1,6 +1,6 @@
 """Private empirical risk minimisation: a problem, five places for the noise, a planner."""
 
-from tacit.erm.engine import Result, minimize
+from tacit.erm.engine import Result, minimize, minimize_unread
 from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
 from tacit.erm.minimizer import NotCertified
 from tacit.erm.noisy_gradient import NoisyGradient, NoisySGD
@@ -35,4 +35,5 @@ __all__ = [
     "WholeSpace",
     "choose_plan",
     "minimize",
+    "minimize_unread",
 ]

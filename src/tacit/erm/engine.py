@@ -1,21 +1,22 @@
-"""The road of one fit: plan, charge, solve, check the receipt."""
+"""The road of one minimisation: plan, then through the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.engine import WithoutNoise, release
 from tacit.erm.losses import Loss, PointLoss, QuantileLoss
 from tacit.erm.minimizer import minimize_exactly
 from tacit.erm.objective import Objective
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import Mechanism, Plan, Problem
 from tacit.erm.planner import choose_plan
-from tacit.noise import Source
-from tacit.privacy import Accountant, Budget, Event, Guarantee, NonPrivate
+from tacit.noise import Release, Source
+from tacit.privacy import AnyAccountant, Budget, Guarantee
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -39,7 +40,7 @@ def minimize(
     budget: Budget,
     mechanism: str | Mechanism = "auto",
     *,
-    accountant: Accountant | None = None,
+    accountant: AnyAccountant | None = None,
     source: Source | None = None,
     assumptions: Sequence[str] = (),
 ) -> Result:
@@ -66,7 +67,8 @@ def minimize(
     --------
     >>> import numpy as np
     >>> from tacit.erm import Objective, minimize
-    >>> from tacit.erm.losses import LogisticLoss
+    >>> from tacit.engine import WithoutNoise, release
+    from tacit.erm.losses import LogisticLoss
     >>> from tacit.privacy import Budget
     >>> from tacit.records import Bounds, MemoryRecords
     >>> x = np.random.default_rng(0).standard_normal((2000, 3))
@@ -82,29 +84,44 @@ def minimize(
             f"the records are clipped to {records.bounds} but the objective's sensitivities are "
             f"derived from {objective.bounds}; give both the same Bounds."
         )
-    problem = Problem(objective, records.n_features)
-    if budget.is_infinite:
-        event: Event = NonPrivate("the budget is infinite", relation=budget.relation)
-        if accountant is not None:
-            accountant.charge(event, budget.delta)
-        return Result(_exact(problem, records), Guarantee(event, budget.delta), None)
-    plan = choose_plan(problem, budget, mechanism)
-    if accountant is not None:
-        accountant.charge(plan.event, budget.delta)
-    release = plan.mechanism.solve(plan, records, source)
-    _check_receipt(plan, release.event)
-    privacy = Guarantee(release.event, budget.delta, tuple(assumptions))
-    return Result(np.asarray(release.value), privacy, plan)
+    return minimize_unread(
+        lambda: records,
+        Problem(objective, records.n_features),
+        budget,
+        mechanism,
+        accountant=accountant,
+        source=source,
+        assumptions=assumptions,
+    )
 
 
-def _check_receipt(plan: Plan, event: Event) -> None:
-    """The event of what was released must be the event that was charged."""
-    paid = event.would_be if isinstance(event, NonPrivate) else event
-    if paid != plan.event:
-        raise RuntimeError(
-            f"released {paid} but planned {plan.event}: the release is withheld. This is a bug "
-            "in the mechanism; please report it as SECURITY.md says."
-        )
+def minimize_unread(
+    open_records: Callable[[], RecordSource],
+    problem: Problem,
+    budget: Budget,
+    mechanism: str | Mechanism = "auto",
+    *,
+    accountant: AnyAccountant | None = None,
+    source: Source | None = None,
+    assumptions: Sequence[str] = (),
+) -> Result:
+    """Minimise over records that are opened after the plan was made and charged.
+
+    ``open_records`` returns them within the bounds of the problem's objective; the other
+    parameters are those of `minimize`.
+    """
+    plan = None if budget.is_infinite else choose_plan(problem, budget, mechanism)
+    bare = WithoutNoise(budget)
+
+    def work() -> Release[Array]:
+        if plan is None:
+            return Release(_exact(problem, open_records()), bare.event)
+        return plan.mechanism.solve(plan, open_records(), source)
+
+    done = release(
+        plan or bare, work, accountant=accountant, source=source, assumptions=assumptions
+    )
+    return Result(np.asarray(done.value), done.privacy, plan)
 
 
 def _exact(problem: Problem, records: RecordSource) -> Array:

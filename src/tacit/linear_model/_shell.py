@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm import FeasibleSet, Objective, Plan, Problem, WholeSpace, choose_plan, minimize
+from tacit.erm import (
+    FeasibleSet,
+    Objective,
+    Plan,
+    Problem,
+    WholeSpace,
+    choose_plan,
+    minimize_unread,
+)
 from tacit.erm.losses import Loss
-from tacit.privacy import Accountant, Budget, Guarantee
-from tacit.public_facts import budget_of, source_of
-from tacit.records import INTERCEPT_SHARE, Bounds, MemoryRecords
+from tacit.privacy import Budget, Guarantee
+from tacit.public_facts import Fact, assumptions_of, budget_of, codes_of, source_of
+from tacit.records import INTERCEPT_SHARE, Bounds, MemoryRecords, UnreadTable
 
 Array = npt.NDArray[np.float64]
 
@@ -53,42 +62,41 @@ def plan_of(
     return choose_plan(Problem(objective, n_features, expected), budget, mechanism)
 
 
-def refuse_early(estimator: Any, X: Any, n_classes: int) -> None:
-    """Ask the accountant before the table is even validated, if its width can be known."""
-    shape = getattr(X, "shape", None)
-    budget = budget_of(estimator.epsilon, estimator.delta, estimator.relation)
-    if estimator.accountant is None or budget.is_infinite or shape is None or len(shape) != 2:
-        return
-    event = estimator._plan(int(shape[1]), None, n_classes).event
-    estimator.accountant.check(event, budget.delta)
+def class_targets(classes: npt.NDArray[Any], rows: Any, labels: Any) -> tuple[Any, Array]:
+    """Return the records of a declared class: -1 and 1 for two classes, codes for more."""
+    codes, known = codes_of(labels, classes)
+    if not known.all():
+        rows, codes = rows[known], codes[known]
+    if classes.size == 2:
+        return rows, np.where(codes == 1, 1.0, -1.0)
+    return rows, codes.astype(np.float64)
 
 
 def fit_objective(
+    estimator: Any,
     objective: Objective,
-    rows: Any,
-    labels: Array,
-    budget: Budget,
-    mechanism: Any,
-    *,
-    accountant: Accountant | None,
-    random_state: int | None,
-    verbose: int,
-    notes: tuple[str, ...],
+    table: UnreadTable,
+    targets: Callable[[Any, Any], tuple[Any, Array]],
+    facts: Sequence[Fact[Any]],
 ) -> Fitted:
-    """Minimise the objective over a table's records."""
+    """Minimise the objective over a table's records.
+
+    The table is read when the plan is charged; ``targets`` then makes records of rows and labels.
+    """
+    budget = budget_of(estimator.epsilon, estimator.delta, estimator.relation)
     if budget.is_infinite and objective.regularization is None:
         ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
         objective = objective.with_regularization(ridge * objective.row_norm**2)
-    result = minimize(
-        MemoryRecords(rows, labels, objective.bounds),
-        objective,
+    result = minimize_unread(
+        lambda: MemoryRecords(*targets(*table.read()), objective.bounds),
+        Problem(objective, table.n_columns),
         budget,
-        mechanism,
-        accountant=accountant,
-        source=source_of(random_state),
-        assumptions=notes,
+        estimator.mechanism,
+        accountant=estimator.accountant,
+        source=source_of(estimator.random_state),
+        assumptions=assumptions_of(*facts),
     )
-    if verbose:
+    if estimator.verbose:
         sys.stderr.write(f"{result.plan or 'no noise: the budget is infinite'}\n")
         sys.stderr.write(result.privacy.statement() + "\n")
     weights, constant = result.weights, objective.bounds.intercept

@@ -1,4 +1,4 @@
-"""Tables as scikit-learn checks them: arrays, sparse arrays, frames and Arrow tables of numbers."""
+"""Tables as estimators meet them: their columns noted first, their values read later."""
 
 from __future__ import annotations
 
@@ -6,32 +6,50 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from tacit.records import Bounds, MemoryRecords
+from tacit.public_facts import Fact, column_names
+from tacit.records import Bounds, MemoryRecords, TableInMemory, UnreadTable, as_rows
 
-FLOATS = [np.float64, np.float32]
-
-
-def labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
-    """Return rows and class labels, checked, and set what is public of them."""
-    rows, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS)
-    labels = np.asarray(labels)
-    if labels.dtype.kind not in "biuUS":  # which are classes, whatever they are
-        check_classification_targets(labels)
-    return rows, labels
+_NOT_GIVEN = "no_validation"  # scikit-learn's word for an estimator without labels
 
 
-def numbered_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, npt.NDArray[np.float64]]:
-    """Return rows and numeric labels, checked, and set what is public of them."""
-    rows, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, y_numeric=True)
-    return rows, np.asarray(labels, dtype=np.float64)
+def note_columns(
+    estimator: Any, X: Any, y: Any = _NOT_GIVEN, *, first: bool = True, sparse: bool = True
+) -> tuple[UnreadTable, Fact[Any]]:
+    """Return a table that is not read yet and what its columns are called.
+
+    ``sparse`` says whether the estimator takes sparse arrays. Sets ``n_features_in_`` and
+    ``feature_names_in_``, or compares with them if not ``first``.
+    """
+    if isinstance(X, UnreadTable):
+        estimator.n_features_in_ = X.n_columns
+        return X, column_names(None)
+    labelled = not (isinstance(y, str) and y == _NOT_GIVEN)
+    if labelled and y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    if hasattr(X, "tocsr") and not sparse:
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert "
+            "to a dense numpy array."
+        )
+    table = TableInMemory(X, y if labelled else None)
+    _check_columns(estimator, X, reset=first)
+    return table, column_names(getattr(estimator, "feature_names_in_", None))
 
 
-def unlabelled_rows(estimator: Any, X: Any) -> Any:
-    """Return rows, checked, and set what is public of them."""
-    return validate_data(estimator, X, dtype=FLOATS)
+def rows_to_ask_about(estimator: Any, X: Any) -> Any:
+    """Return rows of the columns that the estimator was fitted on; errors repeat no value."""
+    rows, _ = as_rows(X)
+    _check_columns(estimator, X, reset=False)
+    return rows
+
+
+def _check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    # Names and numbers of columns alone; scikit-learn's look at the values would quote them.
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def clipped_scores(estimator: Any, X: Any, coef: Any) -> npt.NDArray[np.float64]:
@@ -40,7 +58,7 @@ def clipped_scores(estimator: Any, X: Any, coef: Any) -> npt.NDArray[np.float64]
     A model that only ever saw rows of norm at most ``row_norm`` is asked about such rows: a longer
     one is scaled down as it would have been in the fit, so that its intercept keeps its weight.
     """
-    rows = validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+    rows = rows_to_ask_about(estimator, X)
     factors = MemoryRecords(rows, None, Bounds(row_norm=estimator.row_norm_)).clip_factors()
     scores = np.asarray(rows @ coef, dtype=np.float64)
     return scores * (factors if scores.ndim == 1 else factors[:, None])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,15 +16,15 @@ from tacit.erm import FeasibleSet, Mechanism, Objective, Plan
 from tacit.erm.losses import LogisticLoss, Loss, SoftmaxLoss
 from tacit.linear_model._shell import (
     Fitted,
+    class_targets,
     fit_objective,
     intercept_coordinate,
     objective_of,
     plan_of,
-    refuse_early,
 )
-from tacit.linear_model._tables import clipped_scores, labelled_rows
-from tacit.privacy import Accountant, Relation
-from tacit.public_facts import budget_of, classes_of, codes_of, is_inferred, n_records_of
+from tacit.linear_model._tables import clipped_scores, note_columns
+from tacit.privacy import AnyAccountant, Relation
+from tacit.public_facts import budget_of, classes_of, is_inferred, n_records_of
 from tacit.records import Bounds
 
 Array = npt.NDArray[np.float64]
@@ -102,7 +103,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -154,39 +155,28 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _plan(self, n_features: int, expected: int | None, n_classes: int) -> Plan:
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        public, _ = n_records_of(self.n_records, expected, budget.relation)
-        objective = self._objective(n_classes, public)
+        public = n_records_of(self.n_records, expected, budget.relation)
+        objective = self._objective(n_classes, public.value)
         return plan_of(objective, n_features, expected, budget, self.mechanism)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to records ``X`` (one a row) with labels ``y``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        if not is_inferred(self.classes):
-            classes, _ = classes_of(self.classes, y)  # refuse before the table is opened
-            refuse_early(self, X, len(classes))
-        table, labels = labelled_rows(self, X, y)
-        classes, about_classes = classes_of(self.classes, y)
-        if classes.size < 2:
+        classes = classes_of(self.classes, y)
+        table, names = note_columns(self, X, y)
+        if classes.value.size < 2:
             raise ValueError(
-                f"{type(self).__name__} needs at least 2 classes, got one class: {classes!r}."
+                f"{type(self).__name__} needs at least 2 classes, got one class: {classes.value!r}."
             )
-        n_records, about_n = n_records_of(self.n_records, table.shape[0], budget.relation)
-        codes, known = codes_of(labels, classes)
-        if not known.all():
-            table, codes = table[known], codes[known]
-        targets = np.where(codes == 1, 1.0, -1.0) if classes.size == 2 else codes.astype(np.float64)
+        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
         fitted = fit_objective(
-            self._objective(classes.size, n_records),
+            self,
+            self._objective(classes.value.size, n_records.value),
             table,
-            targets,
-            budget,
-            self.mechanism,
-            accountant=self.accountant,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            notes=about_classes + about_n,
+            partial(class_targets, classes.value),
+            (classes, n_records, names),
         )
-        self._publish(fitted, classes)
+        self._publish(fitted, classes.value)
         return self
 
     def _publish(self, fitted: Fitted, classes: npt.NDArray[Any]) -> None:

@@ -17,12 +17,11 @@ from tacit.linear_model._shell import (
     intercept_coordinate,
     objective_of,
     plan_of,
-    refuse_early,
 )
-from tacit.linear_model._tables import clipped_scores, numbered_rows
-from tacit.privacy import Accountant, Budget, Relation
-from tacit.public_facts import budget_of, is_inferred, label_range_of, n_records_of
-from tacit.records import Bounds
+from tacit.linear_model._tables import clipped_scores, note_columns
+from tacit.privacy import AnyAccountant, Budget, Relation
+from tacit.public_facts import INFER, budget_of, is_inferred, label_range_of, n_records_of
+from tacit.records import Bounds, as_numbers
 
 Array = npt.NDArray[np.float64]
 
@@ -77,33 +76,26 @@ class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _plan(self, n_features: int, expected: int | None, n_classes: int) -> Plan:
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        label_range, _ = label_range_of(self.label_range, np.empty(0))
-        public, _ = n_records_of(self.n_records, expected, budget.relation)
-        objective, _ = self._objective(budget, label_range, public)
+        label_range = label_range_of(self.label_range)
+        public = n_records_of(self.n_records, expected, budget.relation)
+        objective, _ = self._objective(budget, label_range.value, public.value)
         return plan_of(objective, n_features, expected, budget, self.mechanism)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to records ``X`` (one a row) with numbers ``y``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        if self.label_range is None and not budget.is_infinite:
-            label_range_of(None, np.empty(0))  # refuse before the table is opened
-        if self.label_range is not None and not is_inferred(self.label_range):
-            refuse_early(self, X, 1)
-        table, labels = numbered_rows(self, X, y)
-        declared = "infer" if self.label_range is None else self.label_range
-        label_range, about_labels = label_range_of(declared, labels)
-        n_records, about_n = n_records_of(self.n_records, table.shape[0], budget.relation)
-        objective, middle = self._objective(budget, label_range, n_records)
+        # Without noise there is nothing that a range would bound.
+        unbounded = self.label_range is None and budget.is_infinite
+        label_range = label_range_of(INFER if unbounded else self.label_range, y)
+        table, names = note_columns(self, X, y)
+        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
+        objective, middle = self._objective(budget, label_range.value, n_records.value)
         fitted = fit_objective(
+            self,
             objective,
             table,
-            labels - middle,
-            budget,
-            self.mechanism,
-            accountant=self.accountant,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            notes=about_labels + about_n,
+            lambda rows, labels: (rows, as_numbers(labels) - middle),
+            (label_range, n_records, names),
         )
         self.row_norm_ = self.row_norm
         self.coef_ = fitted.coef
@@ -166,7 +158,7 @@ constraint, accountant, random_state, verbose
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -220,7 +212,7 @@ class Ridge(_Regressor):
         mechanism: str | Mechanism = "auto",
         fit_intercept: bool = True,
         constraint: FeasibleSet | None = None,
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -281,7 +273,7 @@ class HuberRegressor(_Regressor):
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -345,7 +337,7 @@ class QuantileRegressor(_Regressor):
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -408,7 +400,7 @@ class PoissonRegressor(_Regressor):
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
-        accountant: Accountant | None = None,
+        accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:

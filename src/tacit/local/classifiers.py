@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from tacit.linear_model._tables import FLOATS, clipped_scores
+from tacit.linear_model._tables import clipped_scores, note_columns
 from tacit.local import _check
 from tacit.local._shell import begin, go_on, split
 from tacit.local.subgradients import (
@@ -20,7 +19,7 @@ from tacit.local.subgradients import (
     LocalLoss,
     Logistic,
 )
-from tacit.public_facts import classes_of, codes_of
+from tacit.public_facts import assumptions_of, classes_of, codes_of
 from tacit.records import INTERCEPT_SHARE
 
 Array = npt.NDArray[np.float64]
@@ -30,10 +29,10 @@ def _fit_classifier(
     estimator: Any, loss: LocalLoss, X: Any, y: Any, first: bool, declared: Any, shuffle: bool
 ) -> None:
     _check.positive("row_norm", estimator.row_norm)
-    table, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, reset=first)
-    check_classification_targets(labels)
+    unread, names = note_columns(estimator, X, y, first=first)
     if first:
-        classes, notes = classes_of(declared, y)
+        found = classes_of(declared, y)
+        classes, notes = found.value, assumptions_of(found, names)
         if classes.size != 2:
             raise ValueError(
                 "Only binary classification is supported. "
@@ -43,10 +42,11 @@ def _fit_classifier(
         estimator._intercept_coordinate = (
             INTERCEPT_SHARE * estimator.row_norm * bool(estimator.fit_intercept)
         )
-        stream = begin(estimator, loss, table.shape[1], 1.0 / estimator.row_norm)
+        begin(estimator, loss, unread.n_columns, 1.0 / estimator.row_norm)
         estimator.classes_, estimator._notes = classes, notes
         estimator.row_norm_ = estimator.row_norm
     stream = estimator._stream
+    table, labels = unread.read()
     codes, known = codes_of(np.asarray(labels), estimator.classes_)
     # Somebody of no declared class answers too, like a person half of either.
     signs = np.where(known, np.where(codes == 1, 1.0, -1.0), 0.0)

@@ -7,9 +7,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
-from tacit.linear_model._tables import FLOATS
+from tacit.linear_model._tables import note_columns
 from tacit.local import _check
 from tacit.local._shell import begin, go_on
 from tacit.local.subgradients import (
@@ -17,25 +16,28 @@ from tacit.local.subgradients import (
     LocalLoss,
     SumOfDistances,
 )
+from tacit.public_facts import assumptions_of
 
 Array = npt.NDArray[np.float64]
 
 
 def _fit_location(estimator: Any, loss: LocalLoss, X: Any, first: bool, shuffle: bool) -> None:
     radius = _check.positive("row_norm", estimator.row_norm)
-    table = validate_data(estimator, X, dtype=FLOATS, reset=first)
+    unread, names = note_columns(estimator, X, first=first, sparse=False)
     if first:
         centre = 0.0 if estimator.center is None else estimator.center
-        centre = np.broadcast_to(np.asarray(centre, dtype=np.float64), (table.shape[1],))
+        centre = np.broadcast_to(np.asarray(centre, dtype=np.float64), (unread.n_columns,))
         if not np.all(np.isfinite(centre)):
             raise ValueError(f"center must be finite, got {estimator.center!r}.")
-        begin(estimator, loss, table.shape[1], radius)
+        begin(estimator, loss, unread.n_columns, radius)
+        estimator._notes = assumptions_of(names)
         estimator._centre = centre
+    table, _ = unread.read()
     labels = np.zeros(table.shape[0])
     # A subgradient's norm does not depend on the record's size, so records are not clipped.
     with np.errstate(over="ignore"):  # what overflows has no direction, and answers with a zero
         away = table - estimator._centre
-    moved = go_on(estimator, away, labels, np.inf, (), shuffle)
+    moved = go_on(estimator, away, labels, np.inf, estimator._notes, shuffle)
     estimator.location_ = estimator._centre + moved
 
 

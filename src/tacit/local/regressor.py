@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from tacit.linear_model._tables import FLOATS, clipped_scores
+from tacit.linear_model._tables import clipped_scores, note_columns
 from tacit.local import _check
 from tacit.local._shell import begin, go_on, split
 from tacit.local.subgradients import (
@@ -17,7 +17,8 @@ from tacit.local.subgradients import (
     Huber,
     LocalLoss,
 )
-from tacit.records import INTERCEPT_SHARE
+from tacit.public_facts import assumptions_of
+from tacit.records import INTERCEPT_SHARE, as_numbers
 
 Array = npt.NDArray[np.float64]
 
@@ -96,16 +97,14 @@ class LocalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"loss must be Absolute() or Huber(width), got {self.loss!r}.")
         row_norm = _check.positive("row_norm", self.row_norm)
         scale = _check.positive("label_scale", self.label_scale)
-        table, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=FLOATS, y_numeric=True, reset=first
-        )
+        unread, names = note_columns(self, X, y, first=first)
         if first:
             self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
-            begin(self, loss, table.shape[1], scale / row_norm)
+            begin(self, loss, unread.n_columns, scale / row_norm)
+            self._notes = assumptions_of(names)
             self.row_norm_ = row_norm
-        weights = go_on(
-            self, table, np.asarray(labels, dtype=np.float64), self.row_norm_, (), shuffle
-        )
+        table, labels = unread.read()
+        weights = go_on(self, table, as_numbers(labels), self.row_norm_, self._notes, shuffle)
         self.coef_, intercept = split(weights, self._stream.intercept)
         self.intercept_ = float(intercept[0])
         return self

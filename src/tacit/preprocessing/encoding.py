@@ -14,7 +14,14 @@ from tacit.preprocessing.errors import SchemaError, TableError
 from tacit.preprocessing.file_errors import shown_path
 from tacit.preprocessing.reading import open_table, refuse_absent_in
 from tacit.preprocessing.schema import Schema
-from tacit.preprocessing.tables import Chunk, chunks, columns_of_batch, n_rows_of
+from tacit.preprocessing.tables import (
+    Chunk,
+    chunks,
+    columns_of_batch,
+    n_rows_of,
+    names_of,
+    refuse_absent,
+)
 
 Rows = npt.NDArray[Any]
 
@@ -156,6 +163,20 @@ def encode_file(
     if progress is not None:
         progress(1.0)
     return rows, labels
+
+
+def check_columns(table: Any, schema: Schema) -> None:
+    """Refuse a table in memory without the declared columns; no value is read."""
+    _check_can_fit(schema)
+    refuse_absent(names_of(table), _wanted(schema))
+
+
+def check_file(
+    path: str | os.PathLike[str], schema: Schema, *, delimiter: str | None = None
+) -> None:
+    """Refuse a file that is absent or lacks a declared column; only its header is read."""
+    _check_can_fit(schema)
+    refuse_absent_in(path, open_table(path, delimiter=delimiter).names(), _wanted(schema))
 
 
 def _wanted(schema: Schema) -> list[str]:

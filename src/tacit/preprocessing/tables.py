@@ -56,8 +56,7 @@ def chunks(table: Any, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
     >>> [(n, list(c)) for n, c in chunks({"age": [30, 40], "name": ["a", "b"]}, ["age"])]
     [(2, ['age'])]
     """
-    _refuse_nameless(table)
-    refuse_absent(_names_of(table), names)
+    refuse_absent(names_of(table), names)
     if type(table).__module__.partition(".")[0] == "pyarrow":
         table = table.select(list(names))
         batches = table.to_batches() if hasattr(table, "to_batches") else [table]
@@ -91,7 +90,9 @@ def _refuse_nameless(table: Any) -> None:
     )
 
 
-def _names_of(table: Any) -> list[Any]:
+def names_of(table: Any) -> list[Any]:
+    """Return the names of a table's columns, whatever they are."""
+    _refuse_nameless(table)
     if isinstance(table, Mapping):
         return list(table)
     if hasattr(table, "schema") and hasattr(table.schema, "names"):

@@ -4,6 +4,19 @@ from tacit.records.block import Block
 from tacit.records.bounds import INTERCEPT_SHARE, Bounds
 from tacit.records.memory import MemoryRecords
 from tacit.records.source import RecordSource
-from tacit.records.tables import as_rows
+from tacit.records.tables import as_labels, as_numbers, as_rows, shape_of
+from tacit.records.unread import TableInMemory, UnreadTable
 
-__all__ = ["INTERCEPT_SHARE", "Block", "Bounds", "MemoryRecords", "RecordSource", "as_rows"]
+__all__ = [
+    "INTERCEPT_SHARE",
+    "Block",
+    "Bounds",
+    "MemoryRecords",
+    "RecordSource",
+    "TableInMemory",
+    "UnreadTable",
+    "as_labels",
+    "as_numbers",
+    "as_rows",
+    "shape_of",
+]

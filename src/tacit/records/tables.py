@@ -5,12 +5,141 @@ None of the frame libraries is imported: a table is known by the module its type
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 _NUMBERS = "biufc"  # NumPy's kinds; complex numbers are refused with scikit-learn's words
+
+
+def shape_of(X: Any) -> tuple[int, int]:
+    """Return how many rows and columns a table has, without reading a value.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the table is not two-dimensional, or has no rows or no columns.
+
+    Examples
+    --------
+    >>> from tacit.records.tables import shape_of
+    >>> shape_of([[1, 2, 3], [4, 5, 6]])
+    (2, 3)
+    """
+    if hasattr(X, "collect"):
+        raise TypeError(_LAZY.format(kind=type(X).__name__))
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        shape = _shape_of_lists(X)
+    if len(shape) != 2:
+        raise ValueError(_NOT_A_TABLE.format(n=len(shape), what=_as_table_of(X)))
+    n_rows, n_columns = (int(n) for n in shape)
+    if not n_columns:
+        raise ValueError(_NO_COLUMNS)
+    if not n_rows:
+        raise ValueError(_NO_ROWS)
+    return n_rows, n_columns
+
+
+def _shape_of_lists(X: Any) -> tuple[int, ...]:
+    """Return the shape of a list of rows, or of any other sequence of sequences."""
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        if hasattr(X, "__array__"):
+            return tuple(np.asarray(X).shape)  # says its shape in no other way
+        return ()
+    if not len(X):
+        return (0, 1)
+    first = X[0]
+    if hasattr(first, "shape"):
+        return (len(X), *first.shape)
+    if isinstance(first, str | bytes) or not hasattr(first, "__len__"):
+        return (len(X),)
+    deeper = len(first) and hasattr(first[0], "__len__") and not isinstance(first[0], str | bytes)
+    return (len(X), len(first), len(first[0])) if deeper else (len(X), len(first))
+
+
+def _as_table_of(X: Any) -> str:
+    if hasattr(X, "to_frame"):
+        return "X.to_frame()"
+    return "X.reshape(-1, 1) for a single feature or X.reshape(1, -1) for one record"
+
+
+def as_labels(y: Any) -> npt.NDArray[Any]:
+    """Return labels as a one-dimensional array, one a record, in whatever type they came.
+
+    A list stays a list of its values: one label of another type must not change the others.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is more than one label a record, or one is missing or infinite. Messages never
+        repeat a value.
+
+    Examples
+    --------
+    >>> from tacit.records.tables import as_labels
+    >>> as_labels([1, "a"])
+    array([1, 'a'], dtype=object)
+    """
+    from sklearn.utils import assert_all_finite
+
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    _refuse_masked(y, "y")
+    if isinstance(y, list | tuple):
+        y = _objects(y)
+    labels = _one_column(np.asarray(y))
+    assert_all_finite(labels, input_name="y")
+    return labels
+
+
+def _one_column(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return labels without a second dimension; the number of records is not said."""
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        message = (
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of "
+            "y to (n_samples, ), for example using ravel()."
+        )
+        warnings.warn(message, DataConversionWarning, stacklevel=2)
+        return np.ravel(labels)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"y should be a 1d array, got {labels.ndim} dimensions instead; pass one label for "
+            "each record."
+        )
+    return labels
+
+
+def as_numbers(y: Any) -> npt.NDArray[np.float64]:
+    """Return labels as numbers; errors never repeat a value.
+
+    Examples
+    --------
+    >>> from tacit.records.tables import as_numbers
+    >>> as_numbers([1, 2.5])
+    array([1. , 2.5])
+    """
+    labels = as_labels(y)
+    try:
+        if labels.dtype.kind not in _NUMBERS.replace("c", "") + "O":
+            raise ValueError
+        return np.asarray(labels, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(
+            "y holds something else than numbers: could not convert it to float. Drop such "
+            "records, or use a classifier."
+        ) from None
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def as_rows(X: Any) -> tuple[Any, tuple[str, ...] | None]:
@@ -63,7 +192,7 @@ def as_rows(X: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 def _from_pandas(frame: Any) -> tuple[Any, tuple[str, ...] | None]:
     if frame.ndim != 2:
-        raise ValueError(_NOT_A_TABLE.format(n=frame.ndim, shape=frame.shape, what="X.to_frame()"))
+        raise ValueError(_NOT_A_TABLE.format(n=frame.ndim, what="X.to_frame()"))
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if getattr(dtype, "kind", "O") not in _NUMBERS:
             raise _not_numbers(name, dtype)
@@ -74,11 +203,9 @@ def _from_pandas(frame: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 def _from_polars(frame: Any) -> tuple[Any, tuple[str, ...]]:
     if not hasattr(frame, "to_numpy"):
-        raise TypeError(
-            f"X is a polars {type(frame).__name__}, which has no rows yet; pass X.collect()."
-        )
+        raise TypeError(_LAZY.format(kind=type(frame).__name__))
     if len(frame.shape) != 2:
-        raise ValueError(_NOT_A_TABLE.format(n=1, shape=frame.shape, what="X.to_frame()"))
+        raise ValueError(_NOT_A_TABLE.format(n=1, what="X.to_frame()"))
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if not (dtype.is_numeric() or str(dtype) == "Boolean"):
             raise _not_numbers(name, dtype)
@@ -87,7 +214,7 @@ def _from_polars(frame: Any) -> tuple[Any, tuple[str, ...]]:
 
 def _from_arrow(table: Any) -> tuple[Any, tuple[str, ...]]:
     if not hasattr(table, "column_names"):
-        raise ValueError(_NOT_A_TABLE.format(n=1, shape=(len(table),), what="pyarrow.table(...)"))
+        raise ValueError(_NOT_A_TABLE.format(n=1, what="pyarrow.table(...)"))
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         if str(field.type) not in _ARROW_NUMBERS:
@@ -99,14 +226,19 @@ def _from_arrow(table: Any) -> tuple[Any, tuple[str, ...]]:
     return np.column_stack(columns), names
 
 
+_LAZY = "X is a {kind}, which has no rows yet; pass X.collect()."
 _ARROW_NUMBERS = frozenset(
     ["bool", "halffloat", "float", "double"]
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
+# How many rows there are is not said: the number of records is private.
 _NOT_A_TABLE = (
-    "Expected 2D array, got {n}D array instead (shape={shape}). Reshape your data: one row a "
-    "record and one column a feature, such as {what}."
+    "Expected 2D array, got {n}D array instead. Reshape your data: one row a record and one column "
+    "a feature, such as {what}."
 )
+_NO_ROWS = "Found array with 0 sample(s), while a minimum of 1 is required."
+# In scikit-learn's words, but for the number of rows.
+_NO_COLUMNS = "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
 
 
 def _names(columns: list[Any]) -> tuple[str, ...] | None:
@@ -129,6 +261,10 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
         X = _plain_array(X)
     try:
         return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    except OverflowError:
+        raise ValueError(
+            "X holds a number too large for a float; clip or drop such values."
+        ) from None
     except ValueError as error:
         message = str(error)
         if "contains NaN" in message or "contains infinity" in message:
@@ -136,6 +272,8 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
                 f"{message.splitlines()[0]} It is in column {_bad_column(X, names)!r}; fill in or "
                 "drop such values, by a rule that does not look at other records."
             ) from None
+        if "0 sample(s)" in message or "0 feature(s)" in message:
+            raise ValueError(_NO_ROWS if "0 sample(s)" in message else _NO_COLUMNS) from None
         if "could not convert" in message:  # the rest of the message would repeat the value
             raise ValueError(
                 "X holds text: could not convert string to float. Drop or encode such columns, "
@@ -144,24 +282,36 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
         raise
 
 
-def _plain_array(X: Any) -> npt.NDArray[Any]:
-    if isinstance(X, np.ma.MaskedArray):
+def _refuse_masked(values: Any, name: str) -> None:
+    if isinstance(values, np.ma.MaskedArray):
         raise TypeError(
-            "X is a masked array, and masks would be ignored; pass X.filled(value) for a value "
-            "that is public."
+            f"{name} is a masked array, and masks would be ignored; pass {name}.filled(value) for "
+            "a value that is public."
         )
-    array: npt.NDArray[Any] = X if isinstance(X, np.ndarray) else np.asarray(X)
+
+
+def _plain_array(X: Any) -> npt.NDArray[Any]:
+    _refuse_masked(X, "X")
+    array = _array_of(X)
     if array.ndim != 2:
         raise ValueError(
             _NOT_A_TABLE.format(
                 n=array.ndim,
-                shape=array.shape,
                 what="X.reshape(-1, 1) for a single feature or X.reshape(1, -1) for one record",
             )
         )
     if array.dtype.kind not in _NUMBERS + "O":
         raise _not_numbers(0, array.dtype)
     return array
+
+
+def _array_of(X: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(X)
+    except ValueError:  # NumPy's words tell how many rows there are
+        raise ValueError(
+            "the rows of X are not all of one length; pass one number for each feature."
+        ) from None
 
 
 def _bad_column(X: Any, names: tuple[str, ...] | None) -> str | int:

@@ -1,0 +1,69 @@
+"""A table of which only what is public has been looked at: its shape and its columns' names."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy.typing as npt
+
+from tacit.records.tables import as_labels, as_rows, shape_of
+
+
+@runtime_checkable
+class UnreadTable(Protocol):
+    """Rows and labels that are read when a plan has been charged, and not before."""
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers a row has."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many records there are, if that shows without reading; private."""
+
+    def read(self) -> tuple[Any, npt.NDArray[Any] | None]:
+        """Return the rows, ready for `MemoryRecords`, and the labels as they came."""
+
+
+class TableInMemory:
+    """An array, a sparse array, a frame or an Arrow table, with labels or without.
+
+    Examples
+    --------
+    >>> from tacit.records import TableInMemory
+    >>> TableInMemory([[1.0, 2.0], [3.0, 4.0]]).n_columns
+    2
+    """
+
+    def __init__(self, X: Any, y: Any = None) -> None:
+        self._rows, self._labels = X, y
+        self._shape = shape_of(X)
+        if y is not None and _length(y) not in (None, self._shape[0]):
+            raise ValueError("X and y are of different lengths; pass one label for each row.")
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers a row has."""
+        return self._shape[1]
+
+    @property
+    def n_rows(self) -> int:
+        """How many records there are; private."""
+        return self._shape[0]
+
+    def read(self) -> tuple[Any, npt.NDArray[Any] | None]:
+        """Return the rows, checked, and the labels as they came."""
+        rows, _ = as_rows(self._rows)
+        if self._labels is None:
+            return rows, None
+        labels = as_labels(self._labels)
+        if len(labels) != rows.shape[0]:
+            raise ValueError("X and y are of different lengths; pass one label for each row.")
+        return rows, labels
+
+
+def _length(y: Any) -> int | None:
+    shape = getattr(y, "shape", None)
+    if shape:
+        return int(shape[0])
+    return len(y) if hasattr(y, "__len__") else None

@@ -1,0 +1,259 @@
+"""No value is read before it is paid for, and none is repeated in an error."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+
+import tacit.linear_model
+import tacit.local
+import tacit.location
+from tacit.linear_model import LogisticRegression
+from tacit.preprocessing import ClassTarget, Number, NumberTarget, Schema
+from tacit.privacy import Accountant, Budget, BudgetExceeded, PureEpsilon
+from tacit.table_model import TableModel
+
+SECRET = "HIV positive"
+N = 40
+PUBLIC = {"classes": [0, 1], "label_range": (0.0, 1.0), "n_records": N, "row_norm": 1.0}
+
+
+def public_estimators() -> list[type[Any]]:
+    """Every estimator of tacit, found and not listed."""
+    found = [
+        getattr(module, name)
+        for module in (tacit.linear_model, tacit.location, tacit.local)
+        for name in (getattr(module, "__all__", None) or vars(module))
+    ]
+    return sorted(
+        {
+            cls
+            for cls in found
+            if isinstance(cls, type)
+            and issubclass(cls, BaseEstimator)
+            and not cls.__name__.startswith("_")
+            and hasattr(cls, "fit")
+            and cls is not BaseEstimator
+        },
+        key=lambda cls: cls.__name__,
+    )
+
+
+ESTIMATORS = public_estimators()
+CHARGED = [cls for cls in ESTIMATORS if "accountant" in cls().get_params()]
+
+
+def test_the_walk_meets_them_all() -> None:
+    names = {cls.__name__ for cls in ESTIMATORS}
+    assert {"LogisticRegression", "Median", "Mean", "LocalRegressor", "PoissonRegressor"} <= names
+    assert len(names) >= 15
+    assert len(CHARGED) == 10
+
+
+def made(cls: type[Any], **parameters: Any) -> Any:
+    """Return an estimator that knows every public fact."""
+    known = cls().get_params()
+    return cls(**{k: v for k, v in {**PUBLIC, **parameters}.items() if k in known})
+
+
+class WasRead(Exception):
+    pass
+
+
+class Values:
+    """A table or a column of which the shape and the type may be seen, and no value."""
+
+    def __init__(self, *shape: int) -> None:
+        self.shape, self.dtype, self.ndim = shape, np.dtype(float), len(shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise WasRead
+
+    def __getitem__(self, at: Any) -> Any:
+        raise WasRead
+
+    def __iter__(self) -> Any:
+        raise WasRead
+
+
+class Bomb:
+    """One value that nobody may look at."""
+
+    def _explode(self, *args: Any) -> Any:
+        raise WasRead
+
+    __float__ = __int__ = __array__ = __eq__ = __lt__ = __gt__ = __str__ = __repr__ = _explode
+    __hash__ = __bool__ = __index__ = _explode  # type: ignore[assignment]
+
+
+def exhausted() -> Accountant:
+    accountant = Accountant(Budget(1.0, 1e-5))
+    accountant.charge(PureEpsilon(1.0))
+    return accountant
+
+
+@pytest.mark.parametrize("cls", CHARGED, ids=lambda cls: cls.__name__)
+def test_an_exhausted_accountant_refuses_before_a_value_is_read(cls: type[Any]) -> None:
+    tables: list[Any] = [Values(N, 3), [[Bomb(), Bomb(), Bomb()] for _ in range(N)]]
+    objects = np.empty((N, 3), dtype=object)
+    objects.fill(Bomb())
+    tables.append(objects)
+    for table in tables:
+        for labels in (Values(N), [Bomb() for _ in range(N)]):
+            accountant = exhausted()
+            with pytest.raises(BudgetExceeded):
+                made(cls, accountant=accountant).fit(table, labels)
+            assert len(accountant.events) == 1
+
+
+@pytest.mark.parametrize("cls", CHARGED, ids=lambda cls: cls.__name__)
+def test_what_was_read_has_been_paid_for(cls: type[Any]) -> None:
+    accountant = Accountant(Budget(2.0, 1e-5))
+    with pytest.raises(WasRead):
+        made(cls, accountant=accountant).fit(Values(N, 3), Values(N))
+    assert len(accountant.events) == 1
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression, tacit.linear_model.LinearRegression])
+def test_a_table_model_reads_nothing_before_the_charge(estimator: Any) -> None:
+    target: Any = (
+        ClassTarget("y", ("0", "1")) if is_classifier(estimator()) else NumberTarget("y", 0, 1)
+    )
+    schema = Schema((Number("a", 0, 1),), target)
+    table = {"a": Values(N), "y": Values(N)}
+    with pytest.raises(BudgetExceeded):
+        TableModel(schema, estimator(accountant=exhausted())).fit(table)
+    accountant = Accountant(Budget(2.0, 1e-5))
+    with pytest.raises(WasRead):
+        TableModel(schema, estimator(accountant=accountant)).fit(table)
+    assert len(accountant.events) == 1
+
+
+@pytest.mark.parametrize("cls", CHARGED, ids=lambda cls: cls.__name__)
+def test_a_seeded_fit_is_charged_as_what_it_is(cls: type[Any]) -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.uniform(0, 1, (N, 2)), rng.integers(0, 2, N)
+    accountant = Accountant(Budget(5.0, 1e-5))
+    with pytest.raises(BudgetExceeded, match=r"seeded.*random_state"):
+        made(cls, accountant=accountant, random_state=0).fit(rows, labels)
+    assert accountant.events == ()
+    free = Accountant(Budget(math.inf, 1e-5))
+    made(cls, accountant=free, random_state=0).fit(rows, labels)
+    promise = free.guarantee()
+    assert promise is not None
+    assert "seeded" in promise.statement()
+    assert promise.voided_by
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+def hostile_tables() -> dict[str, Any]:
+    rows = np.random.default_rng(1).uniform(0, 1, (N, 2))
+    words: Any = rows.astype(object)
+    words[3, 1] = SECRET
+    huge: Any = rows.astype(object)
+    huge[3, 1] = 10**400 + 7777777
+    lost = rows.copy()
+    lost[3, 1] = np.nan
+    listed = rows.tolist()
+    listed[3] = [0.5, SECRET]
+    ragged = rows.tolist()
+    ragged[3] = [0.5, 7777777.0, 0.5]
+    frame = pd.DataFrame(rows, columns=["a", "b"])
+    return {
+        "words": words,
+        "huge": huge,
+        "lost": lost,
+        "listed": listed,
+        "ragged": ragged,
+        "texts": rows.astype(str),
+        "masked": np.ma.masked_where(rows > 0.9, rows),
+        "frame": frame.assign(b=words[:, 1]),
+        "nullable": frame.assign(b=pd.Series([None] * N, dtype="Float64")),
+        "polars": pl.DataFrame({"a": rows[:, 0], "b": [SECRET] * N}),
+        "arrow": pa.table({"a": rows[:, 0], "b": [SECRET] * N}),
+        "sparse": scipy.sparse.csr_array(lost),
+        "flat": rows[:, 0],
+    }
+
+
+def hostile_labels() -> dict[str, Any]:
+    words: Any = np.zeros(N, dtype=object)
+    words[5] = SECRET
+    lost = np.zeros(N)
+    lost[5] = np.nan
+    return {
+        "words": words,
+        "listed": words.tolist(),
+        "texts": words.astype(str),
+        "lost": lost,
+        "masked": np.ma.masked_equal(np.zeros(N), 0.0),
+        "series": pd.Series(words),
+        "wide": np.full((N, 2), 7777777.0),
+        "short": np.full(N - 1, 7777777.0),
+    }
+
+
+def said(error: BaseException) -> str:
+    """Return what a person would be shown of an error and what led to it."""
+    text = ""
+    shown: BaseException | None = error
+    while shown is not None:
+        text += "".join(traceback.format_exception_only(shown))
+        shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
+    return text
+
+
+def check_silent(work: Any) -> None:
+    try:
+        work()
+    except Exception as error:
+        text = said(error)
+        assert SECRET not in text
+        assert "7777777" not in text
+        assert str(N) not in text, "the number of records"
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("name", list(hostile_tables()))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_error_repeats_a_value_of_the_table(cls: type[Any], name: str) -> None:
+    table = hostile_tables()[name]
+    labels = np.arange(N) % 2
+    check_silent(lambda: made(cls).fit(table, labels))
+    if is_classifier(cls()) or is_regressor(cls()):
+        fitted = made(cls).fit(np.full((N, 2), 0.5), labels)
+        check_silent(lambda: fitted.predict(table))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("name", list(hostile_labels()))
+def test_no_error_repeats_a_label(cls: type[Any], name: str) -> None:
+    labels = hostile_labels()[name]
+    rows = np.full((N, 2), 0.5)
+    check_silent(lambda: made(cls).fit(rows, labels))
+    for inferred in ("classes", "label_range"):
+        check_silent(lambda fact=inferred: made(cls, **{fact: "infer"}).fit(rows, labels))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_masked_arrays_are_refused(cls: type[Any]) -> None:
+    rows, labels = np.full((N, 2), 0.5), np.arange(N) % 2
+    with pytest.raises(TypeError, match="masked"):
+        made(cls).fit(np.ma.masked_equal(rows, 7.0), labels)
+    if is_classifier(cls()) or is_regressor(cls()):
+        with pytest.raises(TypeError, match="masked"):
+            made(cls).fit(rows, np.ma.masked_equal(labels, 7))
