@@ -19,6 +19,7 @@ from tacit.noise import secure_source
 from tacit.noise.release import priced
 from tacit.privacy import Budget, Guarantee, Relation
 from tacit.public_facts import source_of
+from tacit.row_clipping import clipped_rows
 
 Array = npt.NDArray[np.float64]
 
@@ -126,16 +127,9 @@ def run(
 def _ready(block: Any, limit: float, constant: float) -> Array:
     dense = block.toarray() if hasattr(block, "toarray") else block
     rows = np.empty((dense.shape[0], dense.shape[1] + (constant > 0.0)))
-    rows[:, : dense.shape[1]] = dense
+    rows[:, : dense.shape[1]] = clipped_rows(dense, limit) if math.isfinite(limit) else dense
     if constant > 0.0:
         rows[:, -1] = constant
-    body = rows[:, : dense.shape[1]]
-    if math.isfinite(limit):
-        with np.errstate(over="ignore"):
-            sizes = np.sqrt(np.einsum("ij,ij->i", body, body))
-        # A row too long for its square to be a double points nowhere: it counts as 0.
-        factors = np.where(np.isfinite(sizes), limit / np.maximum(sizes, limit), 0.0)
-        body *= factors[:, None]
     return rows
 
 

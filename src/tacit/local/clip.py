@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.local._compiled import compilable
+from tacit.row_clipping import LEAST_FACTOR, MARGIN
 
 Array = npt.NDArray[np.float64]
 
@@ -20,23 +21,23 @@ _SMALL, _LARGE = 1e-100, 1e100
 def clipped(vector: Array, norm: float) -> Array:
     """Return ``vector`` scaled down to Euclidean norm ``norm`` where it is longer.
 
-    The sum of d squares is known within d 2^-53 relative, in whatever order it is taken, so the
-    limit is lowered by more than that and the result is never longer than ``norm`` in real numbers.
-    A vector that is not finite becomes 0: an error would tell something of the record.
+    The rule, and the proof that the result is never longer than ``norm`` in real numbers, are
+    those of `tacit.row_clipping`, in a form that compiles: a vector that is not finite, or 2^300
+    times too long, becomes 0. The two agree within the rounding of a length.
     """
-    limit = norm * (1.0 - (len(vector) + 8.0) * 2.0**-52)
+    limit = norm * (1.0 - max(MARGIN, (len(vector) + 8.0) * 2.0**-51))
     largest = float(np.max(np.abs(vector)))
-    if _SMALL < largest < _LARGE:
-        length = math.sqrt(np.dot(vector, vector))
-        return vector if length <= limit else vector * (limit / length)
     if not largest < math.inf:
         return np.zeros_like(vector)
-    if largest == 0.0:
+    if _SMALL < largest < _LARGE or largest == 0.0:
+        length = math.sqrt(np.dot(vector, vector))
+    else:  # squares may leave the range of doubles: divide first
+        direction = vector / largest
+        length = largest * math.sqrt(np.dot(direction, direction))
+    if length <= limit:
         return vector
-    # Squares may leave the range of doubles: divide first.
-    direction = vector / largest
-    length = math.sqrt(np.dot(direction, direction))
-    if length <= limit / largest:
-        return vector
-    cut: Array = direction * (limit / length)
+    factor = limit / length
+    if not factor > LEAST_FACTOR:  # also where the length is no number
+        return np.zeros_like(vector)
+    cut: Array = vector * factor
     return cut

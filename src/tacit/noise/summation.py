@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tacit.noise import _check
 from tacit.noise.bounded import Bounded, Norm
 from tacit.privacy.relation import Relation
+from tacit.row_clipping import clip_factors, row_norms
 
 Array = npt.NDArray[np.float64]
 
@@ -35,7 +36,8 @@ def bounded_sum(
     Parameters
     ----------
     rows : array of shape (n, d) or (n,)
-        The records. A row of larger norm is scaled down to the bound.
+        The records. A row of larger norm is scaled down to the bound; one 2^300 times too long
+        counts as zeros.
     row_bound : float
         The norm that no row may exceed; public.
     norm : Norm
@@ -51,7 +53,7 @@ def bounded_sum(
         The sum, shape (d,) or a float, with
 
             step = 2^(ceil(log2(row_bound)) - bits),   bits = 52 - ceil(log2(max_rows))
-            sensitivity = row_bound (1 + (d + 8) 2^-51) + (step / 2) c(d), doubled for REPLACE
+            sensitivity = row_bound + (step / 2) c(d), doubled for REPLACE
 
         where c(d) = d for L1, sqrt(d) for L2, 1 for LINF, and the result is rounded up.
 
@@ -62,9 +64,8 @@ def bounded_sum(
     1. The value is a function of the multiset of rows: no order, block size or thread matters.
     2. Adding or removing a row moves it by at most the sensitivity, exactly. Proof: the value is
        a sum of one vector q(row) for each row, added without rounding; q(row) is within step / 2
-       on each coordinate of the clipped row, whose norm is at most row_bound (1 + (d + 8) 2^-51):
-       a float sum of d terms errs by at most d 2^-53 relative in any order, and the root,
-       quotients and products by a few 2^-53 more. Replacing a row removes one and adds one.
+       on each coordinate of the clipped row, whose norm is at most row_bound in real numbers
+       (`tacit.row_clipping`). Replacing a row removes one and adds one.
     3. Rows that are not finite, or too many rows, are refused.
 
     **Assumes** nothing beyond IEEE arithmetic.
@@ -107,8 +108,8 @@ def _as_table(rows: Array, limit: int) -> Array:
         raise ValueError(f"rows must have shape (n, d) or (n,), got {rows.shape}; reshape them.")
     if rows.shape[0] > limit:
         raise ValueError(
-            f"there are more rows ({rows.shape[0]}) than max_rows={limit}; pass a public bound "
-            "on the number of rows that holds."
+            f"there are more rows than max_rows={limit}; pass a public bound on the number of "
+            "rows that holds."
         )
     table: Array = np.atleast_2d(rows.T).T.astype(np.float64, copy=False)
     if not np.all(np.isfinite(table)):
@@ -128,25 +129,21 @@ def _step(bound: float, limit: int) -> float:
 
 def _whole_steps(rows: Array, bound: float, norm: Norm, step: float) -> Array:
     """Return each row, clipped to the bound, in whole steps."""
-    size = np.abs(rows)
-    # Divide by the largest coordinate first, so that no square overflows.
-    unit = np.maximum(size.max(axis=1), bound)
-    size /= unit[:, None]
-    if norm is Norm.L1:
-        length = size.sum(axis=1)
-    elif norm is Norm.L2:
-        length = np.sqrt(np.einsum("ij,ij->i", size, size))
-    else:
-        length = size.max(axis=1)
-    # row * min(1, bound / ||row||), with row = unit * (row / unit)
-    # Below 2^-300 no row is clipped, and the quotient would overflow.
-    factor = np.minimum(unit, bound / np.maximum(length, 2.0**-300))
-    whole: Array = np.rint(rows / unit[:, None] * (factor / step)[:, None])
+    # Each row one stretch of memory, so that its length depends on nothing around it.
+    rows = np.require(rows, np.float64, ["C", "A"])
+    with np.errstate(over="ignore"):
+        if norm is Norm.L1:
+            lengths = np.abs(rows).sum(axis=1)
+        elif norm is Norm.L2:
+            lengths = row_norms(rows)
+        else:
+            lengths = np.abs(rows).max(axis=1)
+    factors = clip_factors(lengths, bound, rows.shape[1])
+    whole: Array = np.rint(rows * factors[:, None] / step)  # a power of two
     return whole
 
 
 def _sensitivity(bound: float, d: int, norm: Norm, step: float, relation: Relation) -> float:
     spread = {Norm.L1: float(d), Norm.L2: math.sqrt(d), Norm.LINF: 1.0}[norm]
-    one = bound * (1.0 + (d + 8) * 2.0**-51) + 0.5 * step * spread
-    one = _check.round_up(_check.round_up(one))
+    one = _check.round_up(_check.round_up(bound + 0.5 * step * spread))
     return 2.0 * one if relation is Relation.REPLACE else one

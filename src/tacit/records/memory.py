@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from tacit.records.block import Block
 from tacit.records.bounds import Bounds
+from tacit.records.sparse_rows import canonical, sparse_norms
 from tacit.records.threads import Workers
+from tacit.row_clipping import clip_factors, row_norms
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -25,11 +27,6 @@ _FEWEST_ROWS = 256
 # of what the most demanding certificate allows (tests/erm/test_objective_perturbation.py).
 _FINE_PRODUCT = 2**29
 _FINE_ROWS = (64, 4096)
-# Rows are scaled to a hair below the norm, so that rounding cannot push one above it.
-_BELOW = 1.0 - 1e-9
-# A row this many times too long, or not finite, counts as a row of zeros: its products would
-# overflow, and its square of a factor would lose its digits.
-_ABSURD = 2.0**300
 
 
 class MemoryRecords:
@@ -38,7 +35,8 @@ class MemoryRecords:
     Parameters
     ----------
     rows
-        A float32 or float64 array, or a SciPy sparse array, of shape (n, n_features).
+        A float32 or float64 array, or a SciPy sparse array, of shape (n, n_features). Entries of
+        a sparse array at the same place are added up first.
     labels
         One number per row, or None.
     bounds
@@ -55,7 +53,7 @@ class MemoryRecords:
     """
 
     def __init__(self, rows: Any, labels: Any | None, bounds: Bounds) -> None:
-        self.rows = rows.tocsr() if hasattr(rows, "tocsr") else rows
+        self.rows = canonical(rows) if hasattr(rows, "tocsr") else np.asarray(rows)
         self.bounds = bounds
         self._labels = labels
         self._factors: Array | None = None
@@ -147,18 +145,22 @@ class MemoryRecords:
         return min(max(_FINE_PRODUCT // max(self.count(), 1), least), most, usual)
 
     def clip_factors(self) -> Array:
-        """Return the factor, at most 1, by which each row is scaled to its norm."""
+        """Return the factor, at most 1, by which each row is scaled to its norm.
+
+        `tacit.row_clipping` states the rule and proves it.
+        """
         if self._factors is None:
             # sizes in double precision whatever the rows are; one pass, kept for the fit
             factors = np.empty(self.count())
-            step, limit = self._block_rows(), self.bounds.row_norm * _BELOW
+            step = self._block_rows()
+            norms_of = sparse_norms if hasattr(self.rows, "tocsr") else row_norms
 
             def fill(_: int, starts: Sequence[int]) -> None:
                 for start in starts:
-                    sizes = _row_sizes(self.rows[start : start + step])
-                    scale = np.where(sizes > limit, limit / np.maximum(sizes, 1e-300), 1.0)
-                    usable = np.isfinite(sizes) & (scale > 1 / _ABSURD)
-                    factors[start : start + step] = np.where(usable, scale, 0.0)
+                    norms = norms_of(self.rows[start : start + step])
+                    factors[start : start + step] = clip_factors(
+                        norms, self.bounds.row_norm, self.n_features
+                    )
 
             self._shared(fill, range(0, self.count(), step))
             self._factors = factors
@@ -187,38 +189,6 @@ class MemoryRecords:
         if not factors.all():
             rows = _without(rows, factors == 0.0)
         return Block(rows, factors, labels, self.bounds.intercept)
-
-
-def _row_sizes(rows: Any) -> Array:
-    """Return the norm of every row, in double precision; infinite or NaN where it has none."""
-    if hasattr(rows, "tocsr"):
-        return _sparse_row_sizes(rows)
-    block = rows.astype(np.float64, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):
-        sizes: Array = np.sqrt(np.einsum("ij,ij->i", block, block))
-        odd = ~((sizes > 1e-140) & (sizes < 1e140))
-        if odd.any():  # squares that overflow or vanish: scale those rows first
-            largest = np.abs(block[odd]).max(axis=1, initial=0.0)
-            scaled = block[odd] / _usable(largest)[:, None]
-            sizes[odd] = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    return sizes
-
-
-def _sparse_row_sizes(rows: Any) -> Array:
-    rows = rows.astype(np.float64)
-    rows.sum_duplicates()  # entries at the same place add up before they are squared
-    n = rows.shape[0]
-    at = np.repeat(np.arange(n), np.diff(rows.indptr))
-    largest = np.zeros(n)
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.maximum.at(largest, at, np.abs(rows.data))
-        scaled = rows.data / _usable(largest)[at]
-        sizes: Array = largest * np.sqrt(np.bincount(at, scaled * scaled, minlength=n))
-    return sizes
-
-
-def _usable(largest: Array) -> Array:
-    return np.where(largest > 0.0, largest, 1.0)
 
 
 def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:

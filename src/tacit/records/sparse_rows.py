@@ -1,0 +1,74 @@
+"""Sparse rows in one form, whatever came in: each place stored once, in order, within the shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+def canonical(matrix: Any) -> Any:
+    """Return the same rows as a CSR array in which every place is stored once.
+
+    Norms are of places and products are of entries: with two entries at one place a row could be
+    short by the first and long by the second. They are added up in double precision, once, before
+    anything is computed. What a matrix says of itself (``has_canonical_format``) may be out of
+    date and is not asked; it is left as it was, and its memory is shared where nothing changes.
+
+    Raises
+    ------
+    ValueError
+        If the index arrays do not describe a matrix of this shape.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from tacit.records.sparse_rows import canonical
+    >>> canonical(csr_array(([1e200, -1e200, 1.0], [2, 2, 0], [0, 3]), shape=(1, 3))).toarray()
+    array([[1., 0., 0.]])
+    """
+    from scipy.sparse import csr_array, issparse
+
+    rows = matrix if issparse(matrix) else matrix.tocsr()
+    try:
+        rows = rows if rows.format == "csr" else _as_csr(rows)
+        # A new array over the same memory: it knows nothing yet, and finds out by looking.
+        rows = csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+        rows.check_format(full_check=True)
+    except ValueError:
+        raise ValueError(
+            "the index arrays of the sparse rows do not describe a matrix of their shape; build "
+            "it anew, for example with scipy.sparse.csr_array(X.toarray())."
+        ) from None
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float64)
+    if not rows.has_canonical_format:
+        rows = rows.astype(np.float64, copy=True)
+        rows.sum_duplicates()
+    return rows
+
+
+def _as_csr(matrix: Any) -> Any:
+    from scipy.sparse import coo_array
+
+    if hasattr(matrix, "check_format"):  # before it is converted, which trusts it
+        matrix = matrix.copy()
+        matrix.check_format(full_check=True)
+    entries = matrix.tocoo()
+    # In double precision before anything is added, and made anew, which checks the places.
+    return coo_array((entries.data.astype(np.float64), entries.coords), shape=matrix.shape).tocsr()
+
+
+def sparse_norms(rows: Any) -> Array:
+    """Return the Euclidean norm of every row of a canonical CSR array, in double precision."""
+    n, data = rows.shape[0], rows.data.astype(np.float64, copy=False)
+    at = np.repeat(np.arange(n), np.diff(rows.indptr))
+    largest = np.zeros(n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.maximum.at(largest, at, np.abs(data))
+        scaled = data / np.where(largest > 0.0, largest, 1.0)[at]
+        norms: Array = largest * np.sqrt(np.bincount(at, scaled * scaled, minlength=n))
+    return norms
