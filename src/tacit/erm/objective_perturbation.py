@@ -179,8 +179,11 @@ def _ridge(objective: Objective) -> float:
 
 
 def _least_noise(problem: Problem, budget: Budget) -> float:
-    family = _family_of(budget)(problem, budget)
-    return _noise_of(calibrate(family, budget, guess=_guess(problem)))
+    family = _family_of(budget)
+    # A ridge so weak that the curvature alone overspends is refused here, by the closed form of
+    # the main event: with all its mass at infinity a loss distribution cannot be convolved.
+    _bare(family, problem, budget)(budget)
+    return _noise_of(calibrate(family(problem, budget), budget, guess=_guess(problem)))
 
 
 def _family_of(budget: Budget) -> Callable[[Problem, Budget], Family]:
