@@ -48,9 +48,9 @@ def minimize_certified(problem: Perturbed, start: Array, target: float) -> tuple
     certified = problem.certified_norm(w)
     if not certified <= target:
         raise NotCertified(
-            f"the minimiser's gradient norm is certified only to {certified:.3g}, and the proof "
-            f"needs {target:.3g}. Nothing was released, but the budget is spent. Raise "
-            "regularization, or use mechanism='noisy_gradient', which needs no minimiser."
+            "the minimiser's gradient norm could not be certified to be at most "
+            f"{target:.3g}, which the proof needs. Nothing was released, but the budget is spent. "
+            "Raise regularization, or use mechanism='noisy_gradient', which needs no minimiser."
         )
     return w, certified
 
