@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,9 @@ from tacit.records import Block, MemoryRecords, RecordSource
 Array = npt.NDArray[np.float64]
 
 _FLOAT_SLACK = 1e-4  # charged to the sensitivity for the float error of a sum
+# Denominators of levels and ranks: their product is a whole number of 52 bits.
+_FINEST_LEVEL = 2**20
+_FARTHEST_RANK = 2**32
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class QuantileOnALine:
     Scores every point t of a public grid by its rank error, u(t) = -|#{x < t} - level * n|, and
     draws t with probability proportional to exp(epsilon u / (2 Delta)); Delta = 1 under REPLACE
     and max(level, 1 - level) under ADD_REMOVE. The utility is constant between records, so the
-    draw costs one sort.
+    draw costs one sort. For level = p / q, the nearest fraction with q up to 2^20, both are
+    multiplied by q: whole numbers, so that no rounding moves a utility.
 
     Examples
     --------
@@ -56,7 +61,8 @@ class QuantileOnALine:
                 "PublicCandidates for other losses in few dimensions."
             )
         level = loss.level if isinstance(loss, QuantileLoss) else 0.5
-        delta = 1.0 if budget.relation is Relation.REPLACE else max(level, 1 - level)
+        fraction = _fraction(level)
+        delta = _rank_sensitivity(fraction, budget.relation) / fraction.denominator
         ranks = 2 * delta / budget.epsilon * math.log(self.n_points)
         return Plan(
             mechanism=self,
@@ -72,15 +78,14 @@ class QuantileOnALine:
         """Sort, score, draw."""
         if not isinstance(records, MemoryRecords):
             raise CannotSolve("the exact quantile needs records in memory.")
-        level = plan.settings["level"]
+        level, relation = _fraction(plan.settings["level"]), plan.budget.relation
         values = np.sort(np.clip(np.asarray(records.rows, float).ravel(), self.lower, self.upper))
         knots = np.concatenate([[self.lower], values, [self.upper]])
-        below = np.arange(values.size + 1, dtype=np.float64)
-        utility = -np.abs(below - level * values.size)
+        utility = rank_utility(np.arange(values.size + 1), values.size, level)
         keep = np.diff(knots) > 0
         pieces = np.repeat(utility[keep][:, None], 2, axis=1)
         ends = np.concatenate([knots[:-1][keep], [self.upper]])
-        bounded = Bounded(pieces, plan.settings["sensitivity"], Norm.LINF, plan.budget.relation)
+        bounded = Bounded(pieces, _rank_sensitivity(level, relation), Norm.LINF, relation)
         release = select_on_line(
             ends,
             bounded,
@@ -89,6 +94,39 @@ class QuantileOnALine:
             source=source,
         )
         return Release(np.array([release.value]), release.event)
+
+
+def _fraction(level: float) -> Fraction:
+    return Fraction(level).limit_denominator(_FINEST_LEVEL)
+
+
+def _rank_sensitivity(level: Fraction, relation: Relation) -> float:
+    p, q = level.numerator, level.denominator
+    return float(q if relation is Relation.REPLACE else max(p, q - p))
+
+
+def rank_utility(below: npt.NDArray[np.int64], n: int, level: Fraction) -> Array:
+    """Return -min(|q below - p n|, q (2^32 - 1)) for level = p / q: whole numbers, exactly.
+
+    One record more or less moves q below - p n by p or q - p, one replaced moves it by q, and a
+    minimum with a constant moves by no more: ranks that far off are equally bad.
+
+        p n = q whole + part;   where |below - whole| >= 2^32, |q (below - whole) - part| is at
+        least q (2^32 - 1), so that the gap can be cut there before it is multiplied
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from tacit.erm.exponential_mechanism import rank_utility
+    >>> rank_utility(np.arange(4), 3, Fraction(1, 10))
+    array([ -3.,  -7., -17., -27.])
+    """
+    p, q = level.numerator, level.denominator
+    whole, part = divmod(p * n, q)
+    gap = np.clip(below - whole, -_FARTHEST_RANK, _FARTHEST_RANK)
+    utility: Array = -np.minimum(np.abs(q * gap - part), q * (_FARTHEST_RANK - 1)).astype(float)
+    return utility
 
 
 @dataclass(frozen=True)
@@ -156,13 +194,9 @@ class PublicCandidates:
             )
 
         (excess,) = records.sum(excesses, fine=needs_fine_sums(records, _FLOAT_SLACK))
-        norms = np.sum(self.candidates**2, axis=1)
-        utility = -(excess + ridge / 2 * norms)
-        bounded = Bounded(
-            utility,
-            plan.settings["sensitivity"] * (1 + _FLOAT_SLACK),
-            Norm.LINF,
-            plan.budget.relation,
-        )
+        penalty = ridge / 2 * np.sum(self.candidates**2, axis=1)
+        # The penalty is public, but adding it rounds: by 2^-53 of the sum on either neighbour.
+        reach = plan.settings["sensitivity"] * (1 + _FLOAT_SLACK) + 2.0**-51 * penalty.max()
+        bounded = Bounded(-(excess + penalty), float(reach), Norm.LINF, plan.budget.relation)
         release = select(bounded, plan.budget.epsilon, source=source)
         return Release(self.candidates[int(release.value)].reshape(shape), release.event)
