@@ -21,6 +21,8 @@ from tacit.records import Block, Bounds, RecordSource
 
 Array = npt.NDArray[np.float64]
 
+_SHARP = 2.0**13
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -150,12 +152,25 @@ class Objective:
         clipping is one factor a row and no per-record gradient is ever formed.
         """
         if isinstance(self.loss, Loss):
-            d1 = self.loss.d1(block.scores(weights), self.labels(block))
-            return block.weighted_sum(clip_slopes(d1, clip / self.row_norm))
+            limit = clip / self.row_norm
+            scores = block.steady_scores if self.is_sharp(limit) else block.scores
+            d1 = self.loss.d1(scores(weights), self.labels(block))
+            return block.weighted_sum(clip_slopes(d1, limit))
         gradients = self.loss.gradients(weights, block.points())
         sizes = np.linalg.norm(gradients, axis=1)
         result: Array = gradients.T @ np.minimum(1.0, clip / np.maximum(sizes, 1e-300))
         return result
+
+    def is_sharp(self, steepest: float = math.inf) -> bool:
+        """Return whether slopes of size up to ``steepest`` jump, or all but: rounding then shows.
+
+        A smooth slope turns by at most smoothness times the rounding of a score, which is nothing;
+        one that turns over less than 2^-13 of a score's unit is taken for a jump.
+        """
+        if not isinstance(self.loss, Loss):
+            return False
+        steepest = min(steepest, self.loss.lipschitz)
+        return self.loss.smoothness * self.score_unit > _SHARP * steepest
 
     def curvature(self, block: Block, weights: Array) -> Array:
         """Return the Hessian of a block's losses (one output)."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tacit.records.row_products import row_products
 
 Array = npt.NDArray[np.float64]
 
@@ -31,11 +34,30 @@ class Block:
 
     def scores(self, weights: Array) -> Array:
         """Return <w, x> for every record; one column per output if ``weights`` has columns."""
+        return self._scores(weights, lambda inner: self.rows @ inner)
+
+    def steady_scores(self, weights: Array) -> Array:
+        """Return the same scores, to the last bit a function of each record alone.
+
+        For slopes that jump (docs/proofs/noisy_gradient.md, section 3); slower than a matrix
+        product.
+        """
+        return self._scores(weights, self._one_by_one)
+
+    def _scores(self, weights: Array, product: Callable[[Array], Array]) -> Array:
         if not self.intercept:
-            return _scale(self.factors, self.rows @ weights)
-        scores = _scale(self.factors, self.rows @ weights[:-1])
+            return _scale(self.factors, product(weights))
+        scores = _scale(self.factors, product(weights[:-1]))
         scores += self.intercept * weights[-1]
         return scores
+
+    def _one_by_one(self, weights: Array) -> Array:
+        if _is_sparse(self.rows):
+            # SciPy's product goes from row to row, and through each in the order of its entries.
+            return np.asarray(self.rows @ weights)
+        if weights.ndim == 1:
+            return row_products(self.rows, weights)
+        return np.stack([row_products(self.rows, column) for column in weights.T], axis=1)
 
     def weighted_sum(self, coefficients: Array) -> Array:
         """Return the sum of coefficient_i x_i over the block's records."""
@@ -62,11 +84,14 @@ class Block:
         return np.block([[inner, border[:, None]], [border[None, :], np.array([[corner]])]])
 
     def points(self) -> Array:
-        """Return the records' vectors as a dense array (point losses need them)."""
-        dense = self.rows.toarray() if _is_sparse(self.rows) else np.asarray(self.rows)
-        points = dense * self.factors[:, None]
+        """Return the records' vectors as a dense array (point losses need them).
+
+        Each is one stretch of memory, so that its distances are added up the same way everywhere.
+        """
+        dense = self.rows.toarray() if _is_sparse(self.rows) else self.rows
+        points: Array = np.multiply(dense, self.factors[:, None], order="C")
         if not self.intercept:
-            return np.asarray(points)
+            return points
         return np.hstack([points, np.full((points.shape[0], 1), self.intercept)])
 
 
