@@ -1,9 +1,10 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from tacit.noise import Bounded, Norm
+from tacit.noise import Bounded, Grid, Norm, bounded_sum, select_on_line
 from tacit.privacy import Relation
 from tests.noise.helpers import bounded
 
@@ -57,3 +58,33 @@ def test_norms():
     assert [norm.length(vector) for norm in Norm] == [7.0, 5.0, 4.0]
     assert Norm.L2.length(np.array([3e300, 4e300])) == pytest.approx(5e300)
     assert Norm.L2.length(np.zeros(3)) == 0.0
+
+
+def _messages():
+    line = (np.array([0.0, 0.4321, 1.0]), Grid(0.0, 1.0, 16), 1.0)
+    return [
+        lambda: Bounded(Fraction(4321, 7), 1.0, Norm.L2, Relation.ADD_REMOVE),
+        lambda: Bounded(np.array([1.0, 4.321e200]), 1.0, Norm.L2, Relation.ADD_REMOVE),
+        lambda: bounded_sum(np.zeros(4321), 1.0, Norm.L2, Relation.ADD_REMOVE, max_rows=16),
+        lambda: bounded_sum(np.zeros((4321, 1, 1)), 1.0, Norm.L2, Relation.ADD_REMOVE),
+        lambda: select_on_line(
+            line[0],
+            Bounded(np.zeros(4321), 1.0, Norm.LINF, Relation.ADD_REMOVE),
+            line[1],
+            line[2],
+        ),
+        lambda: select_on_line(
+            np.zeros((4321, 2)),
+            Bounded(np.zeros(3), 1.0, Norm.LINF, Relation.ADD_REMOVE),
+            line[1],
+            line[2],
+        ),
+    ]
+
+
+@pytest.mark.parametrize("refused", _messages())
+def test_a_refusal_tells_nothing_of_the_value(refused):
+    with pytest.raises(ValueError, match=r".") as info:
+        refused()
+    assert "4321" not in str(info.value)
+    assert "4.321" not in str(info.value)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tacit.erm.losses import DistanceLoss
 from tacit.records import Block, Bounds, MemoryRecords, row_products, threads
 from tacit.records import memory as memory_module
 
@@ -94,3 +95,23 @@ def test_no_rows_or_no_columns(shape: tuple[int, int]) -> None:
     assert np.array_equal(
         row_products.row_products(np.ones(shape), np.ones(shape[1])), np.zeros(shape[0])
     )
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 20, 9000])
+def test_a_distance_is_the_rows_own(d: int) -> None:
+    # where w = x the unit vector towards w jumps
+    rng = np.random.default_rng(d)
+    n = 23
+    X, bounds = rng.standard_normal((n, d)), Bounds(row_norm=float(np.sqrt(d)))
+
+    def gradients(rows: Any, at: Any) -> Any:
+        block = MemoryRecords(rows, None, bounds)._block(0, len(rows))
+        return DistanceLoss().gradients(at, block.points())
+
+    clipped = MemoryRecords(X, None, bounds)._block(0, n).points()
+    for at in (np.zeros(d), clipped[3], clipped[3] * (1 + 2.0**-52)):
+        expected = gradients(X, at)
+        for layout in (X, np.asfortranarray(X)):
+            for keep in (slice(1, None), slice(3, 4), slice(None, 4), slice(None, None, 2)):
+                assert np.array_equal(gradients(layout[keep], at), expected[keep])
+    assert not gradients(X, clipped[3])[3].any()

@@ -130,13 +130,11 @@ def _as_floats(value: Any) -> float | Array:
         array = np.float64(number)  # type: ignore[assignment]
         largest = abs(float(number))
         if largest <= LARGEST_VALUE and float(number) != number:
-            raise ValueError(
-                f"value {number!r} is not a double; round it where the sensitivity is derived."
-            )
+            raise ValueError("value is not a double; round it where the sensitivity is derived.")
     if not largest <= LARGEST_VALUE:
         raise ValueError(
-            f"value has a coordinate that is not finite or is above 2^500 (largest size "
-            f"{largest!r}), so no noise can hide it; clip the records before summing them."
+            "value has a coordinate that is not finite or is above 2^500, so no noise can hide "
+            "it; clip the records before summing them."
         )
     return float(array) if not isinstance(array, np.ndarray) else array
 

@@ -204,8 +204,7 @@ class _Pieces:
         places = np.asarray(knots, dtype=np.float64)
         if places.ndim != 1 or places.size < 2:
             raise ValueError(
-                f"knots must be one row of at least two numbers, got shape {places.shape}; "
-                "pass at least [lower, upper]."
+                "knots must be one row of at least two numbers; pass at least [lower, upper]."
             )
         sorted_inside = bool(np.all(np.diff(places) >= 0.0))  # False if any is NaN
         if not sorted_inside or places[0] != grid.lower or places[-1] != grid.upper:
@@ -220,9 +219,8 @@ class _Pieces:
             low, high = value[:, 0], value[:, 1]
         else:
             raise ValueError(
-                f"utilities have shape {value.shape} for {places.size} knots; pass one number "
-                f"for each knot, shape ({places.size},), or the two ends of each piece, shape "
-                f"({places.size - 1}, 2)."
+                "utilities do not fit the knots; for k knots pass one number for each, shape "
+                "(k,), or the two ends of each piece, shape (k - 1, 2)."
             )
         # Exact: the spacing is a power of two and places are below 2^52 in its units.
         scaled = places * (1.0 / grid.spacing)

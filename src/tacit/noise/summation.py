@@ -105,7 +105,7 @@ def _as_table(rows: Array, limit: int) -> Array:
         kind = rows.dtype if isinstance(rows, np.ndarray) else type(rows).__name__
         raise TypeError(f"rows must be an array of floats, got {kind}; use .astype(np.float64).")
     if rows.ndim not in (1, 2) or (rows.ndim == 2 and rows.shape[1] == 0):
-        raise ValueError(f"rows must have shape (n, d) or (n,), got {rows.shape}; reshape them.")
+        raise ValueError("rows must have shape (n, d) with d from 1 on, or (n,); reshape them.")
     if rows.shape[0] > limit:
         raise ValueError(
             f"there are more rows than max_rows={limit}; pass a public bound on the number of "
