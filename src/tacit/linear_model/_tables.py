@@ -59,6 +59,10 @@ def clipped_scores(estimator: Any, X: Any, coef: Any) -> npt.NDArray[np.float64]
     one is scaled down as it would have been in the fit, so that its intercept keeps its weight.
     """
     rows = rows_to_ask_about(estimator, X)
-    factors = MemoryRecords(rows, None, Bounds(row_norm=estimator.row_norm_)).clip_factors()
-    scores = np.asarray(rows @ coef, dtype=np.float64)
-    return scores * (factors if scores.ndim == 1 else factors[:, None])
+    records = MemoryRecords(rows, None, Bounds(row_norm=estimator.row_norm_))
+    factors = records.clip_factors()
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = np.asarray(records.rows @ coef, dtype=np.float64)
+        scores = scores * (factors if scores.ndim == 1 else factors[:, None])
+    scores[factors == 0.0] = 0.0  # as in the fit, where such a row counts as zeros
+    return scores
