@@ -92,6 +92,8 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
     if isinstance(y, list | tuple):
         y = _objects(y)
     labels = _one_column(np.asarray(y))
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y holds complex numbers; pass real ones.")
     assert_all_finite(labels, input_name="y")
     return labels
 
@@ -126,7 +128,7 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
     """
     labels = as_labels(y)
     try:
-        if labels.dtype.kind not in _NUMBERS.replace("c", "") + "O":
+        if labels.dtype.kind not in _NUMBERS + "O":
             raise ValueError
         return np.asarray(labels, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
