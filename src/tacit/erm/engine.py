@@ -67,8 +67,7 @@ def minimize(
     --------
     >>> import numpy as np
     >>> from tacit.erm import Objective, minimize
-    >>> from tacit.engine import WithoutNoise, release
-    from tacit.erm.losses import LogisticLoss
+    >>> from tacit.erm.losses import LogisticLoss
     >>> from tacit.privacy import Budget
     >>> from tacit.records import Bounds, MemoryRecords
     >>> x = np.random.default_rng(0).standard_normal((2000, 3))
