@@ -29,6 +29,8 @@ def rows(path, lines, end):
 @example([b'5" x,"y', b"3,4"], b"\n")
 @example([b"1,2\r3,4", b"5,6"], b"\n")
 @example([b'"x"y"z,2', b"5,6", b'"a'], b"\n")
+@example([b'\xef\xbb\xbf"1,2', b"3,4", b'5,6"'], b"\n")
+@example([b"1,\xef\xbf\xbd", b"2,\xff"], b"\n")
 def test_a_line_is_read_as_if_it_stood_alone(tmp_path_factory, lines, end):
     path = tmp_path_factory.getbasetemp() / "lines.csv"
     alone = [rows(path, [line], end) for line in lines]
@@ -51,7 +53,7 @@ def test_long_lines_are_left_out_wherever_they_stand():
     for n_before in (0, 1, 7, 300):
         content = short * n_before + longest + b"x" + longest + short + b"x" * 3 * LONGEST_LINE
         kept = WholeLines(io.BytesIO(content), ",").readall()
-        assert kept == short * n_before + longest + short
+        assert kept == b"\n" + short * n_before + longest + short
 
 
 def test_a_long_line_that_is_not_utf8_is_read(tmp_path):
@@ -64,3 +66,35 @@ def test_a_long_line_that_is_not_utf8_is_read(tmp_path):
 def test_lines_are_counted():
     for content, n in [(b"", 0), (b"a", 1), (b"a\n", 1), (b"a\nb", 2), (b"\n\n", 2)]:
         assert count_lines(io.BytesIO(content)) == n
+
+
+def test_a_byte_order_mark_belongs_to_its_own_record(tmp_path):
+    # Arrow took it off the front, after lines were vetted: the quote behind it opened a field.
+    lines = [b'\xef\xbb\xbf"1,2', b"3,4", b'5,6"']
+    assert rows(tmp_path / "x.csv", lines, b"\n") == [tuple(line.split(b",")) for line in lines]
+
+
+def test_an_empty_line_is_no_record_of_a_single_column(tmp_path):
+    path = tmp_path / "x.csv"
+    for content, found in [
+        (b"", []),
+        (b"\n\n", []),
+        (b'"\n', []),
+        (b'\n1\n\r\n""\n2', [b"1", b"", b"2"]),
+    ]:
+        path.write_bytes(b"a\n" + content)
+        batches = CsvFile(path, "it", ",", False).batches(["a"])
+        assert [value for batch in batches for value in batch.column(0).to_pylist()] == found
+
+
+def test_bytes_that_are_not_utf8_change_no_other_record(tmp_path):
+    declared = "\ufffd".encode()
+    found = rows(tmp_path / "x.csv", [b"1," + declared, b"2,\xff\xe2\x82", b"3," + declared], b"\n")
+    assert found == [(b"1", declared), (b"2", b"\x1a\x1a\x1a"), (b"3", declared)]
+
+
+def test_a_blank_may_be_the_delimiter(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes(b'a b\n"1" "x y"\n')
+    (batch,) = CsvFile(path, "it", " ", False).batches(["a", "b"])
+    assert batch.to_pylist() == [{"a": b"1", "b": b"x y"}]

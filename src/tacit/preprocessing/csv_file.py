@@ -36,6 +36,7 @@ class CsvFile:
     delimiter: str
     zipped: bool
     assumed: bool = False  # nobody said what the delimiter is
+    block: int = LONGEST_LINE  # bytes at a time; a longer line is no record
 
     def __post_init__(self) -> None:
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
@@ -99,11 +100,8 @@ class CsvFile:
         """Yield records with as many fields as the header."""
         with self._open() as stream:
             header = self._header(stream)
-            lines = io.BufferedReader(WholeLines(stream, self.delimiter), BLOCK)
-            with readable(self.shown, "CSV"):
-                empty = not lines.peek(1)
-            if not empty:
-                yield from guarded(self._parsed(lines, header, names), self.shown, "CSV")
+            lines = io.BufferedReader(WholeLines(stream, self.delimiter, self.block), BLOCK)
+            yield from guarded(self._parsed(lines, header, names), self.shown, "CSV")
 
     def _parsed(self, lines: IO[bytes], header: list[str], names: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa
@@ -115,7 +113,7 @@ class CsvFile:
             lines,
             read_options=arrow_csv.ReadOptions(
                 column_names=list(map(str, range(len(header)))),
-                block_size=2 * LONGEST_LINE,
+                block_size=2 * self.block,
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter, invalid_row_handler=lambda _: "skip"

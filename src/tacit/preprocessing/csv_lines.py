@@ -16,6 +16,7 @@ from typing import IO
 BLOCK = 2**18
 LONGEST_LINE = BLOCK
 _SUBSTITUTE = "\x1a"
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 def whole_lines(delimiter: str) -> re.Pattern[bytes]:
@@ -33,9 +34,9 @@ def whole_lines(delimiter: str) -> re.Pattern[bytes]:
     [True, True, False]
     """
     mark = re.escape(delimiter.encode("ascii"))
-    blanks = rb"" if delimiter == "\t" else rb"\t"
+    blanks = rb" \t".replace(delimiter.encode("ascii"), b"")
     field = (
-        rb'(?:"(?:[^"\r\n]|"")*+"[ ' + blanks + rb"]*+"
+        rb'(?:"(?:[^"\r\n]|"")*+"[' + blanks + rb"]*+"
         rb"|(?:[^\"\r\n" + mark + rb"][^\r\n" + mark + rb"]*+)?)"
     )
     return re.compile(field + rb"(?:" + mark + field + rb")*+")
@@ -45,22 +46,23 @@ class WholeLines(io.RawIOBase):
     r"""A stream of the lines of another that are complete in themselves.
 
     Left out are lines that open a quotation mark and do not close it, lines with a carriage
-    return inside, and lines longer than 256 KiB. Bytes that are not UTF-8 become the control
-    character SUBSTITUTE.
+    return inside, and lines longer than a block. Bytes that are not UTF-8 become the control
+    character SUBSTITUTE, each on its own. An empty line comes first: a reader takes a byte-order
+    mark off the front, and a quotation mark behind it would be at the start of a field after all.
 
     Examples
     --------
     >>> import io
     >>> from tacit.preprocessing.csv_lines import WholeLines
     >>> WholeLines(io.BytesIO(b'1,"a"\n2,"b\n3,c\n'), ",").read()
-    b'1,"a"\n3,c\n'
+    b'\n1,"a"\n3,c\n'
     """
 
-    def __init__(self, stream: IO[bytes], delimiter: str) -> None:
+    def __init__(self, stream: IO[bytes], delimiter: str, block: int = BLOCK) -> None:
         super().__init__()
         self._complete = whole_lines(delimiter)
-        self._blocks = self._clean_blocks(stream)
-        self._left = memoryview(b"")
+        self._blocks = self._clean_blocks(stream, block)
+        self._left = memoryview(b"\n")
 
     def readable(self) -> bool:
         """Return True."""
@@ -78,8 +80,8 @@ class WholeLines(io.RawIOBase):
         self._left = self._left[n:]
         return n
 
-    def _clean_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
-        for block in map(_utf8, blocks_of_lines(stream)):
+    def _clean_blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
+        for block in map(_utf8, blocks_of_lines(stream, size)):
             tidy = b'"' not in block and block.count(b"\r") == block.count(b"\r\n")
             yield block if tidy else b"".join(self._clean(block))
 
@@ -91,20 +93,21 @@ class WholeLines(io.RawIOBase):
 
 
 def _utf8(block: bytes) -> bytes:
-    """Return lines with a substitute for what is not UTF-8 in them, and no longer than they are."""
+    """Return lines with a substitute for each byte that is not UTF-8, as long as they are."""
     # Not left to the reader, which fails on all lines where it would quote a bad one.
     if block.isascii():
         return block
     try:
         block.decode("utf-8")
     except UnicodeDecodeError:
-        text = block.decode("utf-8", errors="replace")
-        return text.replace("\ufffd", _SUBSTITUTE).encode("utf-8")
+        # By surrogates, which no UTF-8 holds: U+FFFD may be a word that somebody declared.
+        text = block.decode("utf-8", errors="surrogateescape")
+        return _NOT_UTF8.sub(_SUBSTITUTE, text).encode("utf-8")
     return block
 
 
-def blocks_of_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    r"""Yield the lines of a stream, about 256 KiB at a time, without those longer than that.
+def blocks_of_lines(stream: IO[bytes], size: int = BLOCK) -> Iterator[bytes]:
+    r"""Yield the lines of a stream, about ``size`` bytes at a time, without those longer than that.
 
     Examples
     --------
@@ -113,15 +116,15 @@ def blocks_of_lines(stream: IO[bytes]) -> Iterator[bytes]:
     >>> list(blocks_of_lines(io.BytesIO(b"1,2\n3,4")))
     [b'1,2\n3,4']
     """
-    while block := stream.read(BLOCK):
+    while block := stream.read(size):
         if not block.endswith(b"\n"):
             start = block.rfind(b"\n") + 1
-            rest = stream.readline(LONGEST_LINE)
-            if len(block) - start + len(rest) <= LONGEST_LINE:
+            rest = stream.readline(size)
+            if len(block) - start + len(rest) <= size:
                 block += rest
             else:
                 while rest and not rest.endswith(b"\n"):
-                    rest = stream.readline(LONGEST_LINE)
+                    rest = stream.readline(size)
                 block = block[:start]
         if block:
             yield block
