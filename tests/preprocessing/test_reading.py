@@ -225,3 +225,20 @@ def test_a_word_that_is_not_utf_8_refuses_no_table(tmp_path, kind, make):
     (parquet.write_table if kind == "parquet" else feather.write_feather)(table, str(path))
     (batch,) = read_batches(path, ["sex"])
     assert ArrowValues(batch["sex"], "sex").codes({"f": 0, "m": 1}).tolist() == [0, -1, 1]
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("make", [lambda words: words, lambda words: words.dictionary_encode()])
+def test_no_kind_of_text_is_refused_for_one_word(tmp_path, kind, make):
+    stored = pa.large_binary() if kind == pa.large_string() else pa.binary_view()
+    words = make(pa.array([b"f", b"\xff\xfe", b"m"], stored).view(kind))
+    feather.write_feather(pa.table({"sex": words}), str(tmp_path / "people.feather"))
+    (batch,) = read_batches(tmp_path / "people.feather", ["sex"])
+    assert ArrowValues(batch["sex"], "sex").codes({"f": 0, "m": 1}).tolist() == [0, -1, 1]
+
+
+def test_a_decimal_of_too_many_digits_refuses_no_table():
+    digits = b"".join(number.to_bytes(16, "little") for number in (5, 10**6))
+    decimals = pa.Array.from_buffers(pa.decimal128(3), 2, [None, pa.py_buffer(digits)])
+    check_sound(pa.record_batch({"age": decimals}))
+    assert ArrowValues(decimals, "age").numbers().tolist() == [5.0, 1e6]

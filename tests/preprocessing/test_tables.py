@@ -1,3 +1,6 @@
+import datetime
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -5,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.preprocessing import SchemaEncoder, TableError
+from tacit.preprocessing.tables import chunks
 from tests.preprocessing.helpers import HEADER, ROWS, SCHEMA, columns
 
 TABLES = {
@@ -81,3 +85,105 @@ def test_a_missing_header_does_not_print_a_record():
     with pytest.raises(TableError) as refusal:
         SchemaEncoder(SCHEMA).transform(record)
     assert "SECRET" not in str(refusal.value)
+
+
+PLACE = {"1": 0, "a": 1, "true": 2, str(2**53 + 1): 3, str(2**53): 4}
+
+
+def read(column):
+    """Return what numbers and which words a column is read as, or the refusal."""
+    try:
+        ((_, chunk),) = chunks({"x": column}, ["x"])
+        return chunk["x"].numbers().tobytes(), chunk["x"].codes(PLACE).tobytes()
+    except TableError as error:
+        return str(error)
+
+
+TIME, SPAN = datetime.datetime(2020, 1, 1), datetime.timedelta(1)
+POLARS = [
+    *((kind, [1, 2]) for kind in (pl.Int8, pl.Int64, pl.UInt64, pl.Int128, pl.Float32, pl.Float64)),
+    (pl.Int64, [1, 2**53 + 1]),
+    (pl.Boolean, [True, False]),
+    (pl.String, ["1", "a"]),
+    (pl.Categorical, ["1", "a"]),
+    (pl.Enum(["1", "a"]), ["1", "a"]),
+    (pl.Binary, [b"1", b"\xff"]),
+    (pl.Decimal(20, 2), [Decimal(1), Decimal("2.5")]),
+    (pl.Date, [TIME.date()] * 2),
+    (pl.Time, [TIME.time()] * 2),
+    *((pl.Datetime(unit), [TIME] * 2) for unit in ("ms", "us", "ns")),
+    *((pl.Duration(unit), [SPAN] * 2) for unit in ("ms", "us", "ns")),
+    (pl.List(pl.Int64), [[1], [2]]),
+    (pl.Struct({"a": pl.Int64}), [{"a": 1}] * 2),
+    (pl.Object, [1, "a"]),
+    (pl.Null, [None, None]),
+]
+PANDAS = [
+    *((kind, [1, 2]) for kind in ("Int64", "Float32", "float32", "category", "int64[pyarrow]")),
+    (None, [1, 2**53 + 1]),  # floats beside a missing value
+    ("Int64", [1, 2**53 + 1]),
+    ("category", [1, 2**53 + 1]),
+    ("category", [True, False]),
+    ("boolean", [True, False]),
+    (None, [True, False]),
+    ("object", [1, True, "a", TIME]),
+    ("str", ["1", "a"]),
+    ("string[python]", ["1", "a"]),
+    ("string[pyarrow]", ["1", "a"]),
+    ("datetime64[ns]", [TIME] * 2),
+    ("datetime64[us, UTC]", [TIME] * 2),
+    ("timedelta64[ns]", [SPAN] * 2),
+    ("period[D]", [TIME] * 2),
+    ("timestamp[ns][pyarrow]", [TIME] * 2),
+]
+
+
+def same_beside_a_null(full, nulled):
+    alone, beside = read(full), read(nulled)
+    if isinstance(alone, str):
+        assert alone == beside
+    else:
+        assert all(b.startswith(a) for a, b in zip(alone, beside, strict=True))
+
+
+@pytest.mark.parametrize(("kind", "values"), POLARS, ids=str)
+def test_a_null_changes_no_other_record_of_polars(kind, values):
+    same_beside_a_null(pl.Series(values, dtype=kind), pl.Series([*values, None], dtype=kind))
+
+
+@pytest.mark.parametrize(("kind", "values"), PANDAS, ids=str)
+def test_a_null_changes_no_other_record_of_pandas(kind, values):
+    same_beside_a_null(pd.Series(values, dtype=kind), pd.Series([*values, None], dtype=kind))
+
+
+TIMES = [np.array([1, 2], f"{kind}8[{unit}]") for kind in "mM" for unit in ("s", "us", "ns")]
+TIMES += [np.ma.MaskedArray(times, mask=[False, True]) for times in TIMES]
+TIMES += [pd.Series(times) for times in TIMES[:6]]
+TIMES += [pd.Series(pd.Series(TIMES[0]).astype("category")), pd.interval_range(0, 2).to_series()]
+TIMES += [pl.Series([TIME]), pl.Series([TIME.date()]), pl.Series([TIME.time()]), pl.Series([SPAN])]
+TIMES += [pa.array([TIME]), pa.array([SPAN]), pa.chunked_array([[TIME.date()]])]
+
+
+@pytest.mark.parametrize(
+    "times",
+    TIMES,
+    ids=lambda times: f"{type(times)} {times.dtype if hasattr(times, 'dtype') else times.type}",
+)
+def test_dates_and_spans_of_time_are_refused_by_their_type(times):
+    assert "'x' is of type" in read(times)
+
+
+def test_text_that_is_not_utf8_is_unknown_in_a_frame():
+    # "Wrapping ... failed", said pandas, and repeated the value
+    words = pa.array([b"a", b"\xff4711"]).view(pa.string())
+    for column in (
+        words,
+        pa.chunked_array([words]),
+        pd.Series(pd.arrays.ArrowExtensionArray(words)),
+    ):
+        ((_, chunk),) = chunks({"x": column}, ["x"])
+        assert chunk["x"].codes(PLACE).tolist() == [1, -1]
+
+
+def test_the_shape_of_lists_does_not_matter():
+    assert read(pa.array([[1], [2]])) == read(pa.array([[1], [2, 3]]))

@@ -29,3 +29,11 @@ def test_arrays_of_numbers_are_not_changed():
     assert ArrayValues(np.array([0.0, 0.5])).codes(PLACE).tolist() == [2, -1]
     assert ArrayValues(np.array([False])).codes(PLACE).tolist() == [3]
     assert ArrayValues(np.array([b"1", b" x"])).codes(PLACE).tolist() == [0, -1]
+
+
+def test_no_number_gives_a_warning():
+    # warnings are errors here: a signalling NaN, and what no double holds
+    signalling = np.array([0x7FA00001, 0x3F800000], dtype=np.uint32).view(np.float32)
+    huge = np.array([np.longdouble("1e4000"), np.longdouble(1)])
+    for values in (signalling, huge):
+        assert np.array_equal(ArrayValues(values).numbers(), [np.nan, 1.0], equal_nan=True)

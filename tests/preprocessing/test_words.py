@@ -39,3 +39,25 @@ def test_text_that_is_not_utf8_is_unknown():
     assert code_of(b"\xff", {"a": 0}) == UNKNOWN
     assert code_of(b" a", {"a": 0}) == 0
     assert code_of(object(), {"a": 0}) == MISSING
+
+
+LARGE = 2**53
+
+
+@pytest.mark.parametrize("make", [int, float, np.int64, np.float64, Decimal])
+def test_a_number_too_large_for_a_float_is_no_word(make):
+    place = {str(number): 0 for number in (LARGE - 1, LARGE, LARGE + 1, -LARGE)}
+    codes = [code_of(make(number), place) for number in (LARGE - 1, LARGE, LARGE + 1, -LARGE)]
+    assert codes == [0, UNKNOWN, UNKNOWN, UNKNOWN]
+    assert [code_of(str(number), place) for number in (LARGE, LARGE + 1)] == [0, 0]
+
+
+HOSTILE = [10**400, 10**5000, np.timedelta64(5, "s"), np.timedelta64(5, "ns"), Decimal("sNaN")]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: type(value).__name__)
+def test_no_value_is_an_error(value):
+    # digits beyond 4300 and spans of time were: one record refused the whole table
+    assert text_of(value) is None
+    assert code_of(value, {"5": 0}) == MISSING
+    assert math.isnan(number_of(value))

@@ -150,10 +150,7 @@ def _listed(where: str, key: str, values: object) -> Iterable[Any]:
 
 def _word(where: str, key: str, value: object) -> str:
     if isinstance(value, str | Integral | float):
-        try:
-            word = text_of(value)
-        except ValueError:  # a whole number of too many digits
-            word = None
+        word = text_of(value)
         if word and is_text(word) and (not isinstance(value, str) or word == value):
             return word
     raise SchemaError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.preprocessing.errors import TableError
+from tacit.preprocessing.errors import TableError, wrong_type
 from tacit.preprocessing.values import ArrayValues, Codes, Numbers
 from tacit.preprocessing.words import MISSING, code_of, number_of
 
@@ -109,10 +109,7 @@ class ArrowValues:
         return np.asarray(table[indices.to_numpy(zero_copy_only=False)])
 
     def _wrong_type(self) -> TableError:
-        return TableError(
-            f"column {self.name!r} is of type {self.array.type}, of which a schema can make "
-            "neither numbers nor words; write it as a number or as text, or declare it ignored."
-        )
+        return wrong_type(self.name, self.array.type)
 
 
 def _as_bytes(words: Any) -> Any:

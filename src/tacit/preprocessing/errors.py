@@ -1,4 +1,4 @@
-"""The two ways in which public facts and files can be wrong."""
+"""The two ways in which public facts and tables can be wrong."""
 
 from __future__ import annotations
 
@@ -25,3 +25,11 @@ class TableError(ValueError):
     Traceback (most recent call last):
     tacit.preprocessing.errors.TableError: 'no-such-file.csv': there is no such file; ...
     """
+
+
+def wrong_type(name: str, kind: object) -> TableError:
+    """Return the refusal of a column for the type it is stored in, whatever its records say."""
+    return TableError(
+        f"column {name!r} is of type {kind}, of which a schema can make neither numbers nor words; "
+        "write it as a number or as text, or declare it ignored."
+    )

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.preprocessing.arrow_values import ArrowValues
-from tacit.preprocessing.errors import TableError
+from tacit.preprocessing.errors import TableError, wrong_type
 from tacit.preprocessing.values import ArrayValues, Values
 
 Chunk = Mapping[str, Values]
+
+_TIMES = "mM"  # NumPy's kinds of dates and spans of time
 
 DECLARED = "which the schema declares; check the name in the schema and in the table's header"
 
@@ -63,7 +65,7 @@ def chunks(table: Any, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         for batch in batches:
             yield batch.num_rows, columns_of_batch(batch)
         return
-    columns = {name: ArrayValues(_array(name, table[name])) for name in names}
+    columns = {name: _values(name, table[name]) for name in names}
     n_rows = n_rows_of(table)
     if any(len(column) != n_rows for column in columns.values()):
         raise TableError("the columns of the table have different lengths; make them the same.")
@@ -111,25 +113,54 @@ def refuse_absent(present: Sequence[Any], names: Sequence[str], why: str = DECLA
             raise TableError(f"the table has {how} named {name!r}, {why}, letter by letter.")
 
 
-def _array(name: str, column: Any) -> npt.NDArray[Any]:
-    """Return a column as a one-dimensional array of numbers, text or objects."""
+def _values(name: str, column: Any) -> Values:
+    """Return a column's values by a road that its type alone decides, never one of its values."""
     library = type(column).__module__.partition(".")[0]
     if library == "pyarrow":
-        array = np.array(column.to_pylist(), dtype=object)
-    elif library == "pandas":
-        numeric = isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
-        array = column.to_numpy() if numeric else column.astype(object).to_numpy()
-    elif library == "polars":
-        array = _objects(column.to_list()) if column.null_count() else column.to_numpy()
-    elif isinstance(column, np.ndarray):
-        array = column
-    else:
-        array = _objects(list(column))
-    if isinstance(array, np.ma.MaskedArray):
-        array = _objects(array.tolist())
+        return ArrowValues(_one_array(column), name)
+    if library == "pandas":
+        return _of_pandas(name, column)
+    if library == "polars":
+        return _of_polars(name, column)
+    array = column if isinstance(column, np.ndarray) else _objects(list(column))
+    if array.dtype.kind in _TIMES:
+        raise wrong_type(name, array.dtype)
     if array.ndim != 1:
         raise TableError(f"column {name!r} has {array.ndim} dimensions; pass one value a record.")
-    return array
+    if isinstance(array, np.ma.MaskedArray):
+        array = _objects(array.tolist())
+    return ArrayValues(array)
+
+
+def _of_pandas(name: str, column: Any) -> Values:
+    import pandas as pd
+
+    dtype = column.dtype
+    if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
+        # not by objects, which text that is not UTF-8 cannot become
+        return ArrowValues(_one_array(column.array.__arrow_array__()), name)
+    kind = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
+    if kind.kind in _TIMES or isinstance(kind, pd.PeriodDtype | pd.IntervalDtype):
+        raise wrong_type(name, dtype)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        return ArrayValues(column.to_numpy())
+    return ArrayValues(column.astype(object).to_numpy())
+
+
+def _of_polars(name: str, column: Any) -> Values:
+    import polars as pl
+
+    dtype = column.dtype
+    if dtype.is_temporal() or dtype.is_nested():
+        raise wrong_type(name, dtype)
+    if dtype.is_integer() or dtype.is_float():
+        return ArrayValues(column.cast(pl.Float64).to_numpy())  # NaN where it is null
+    return ArrayValues(_objects(column.to_list()))
+
+
+def _one_array(column: Any) -> Any:
+    """Return a pyarrow Array, whether the column is one or has several chunks."""
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
 def _objects(values: list[Any]) -> npt.NDArray[Any]:

@@ -52,7 +52,8 @@ class ArrayValues:
     def numbers(self) -> Numbers:
         """Convert numbers and parse text."""
         if self.array.dtype.kind in "biuf":
-            numbers = self.array.astype(np.float64)
+            with np.errstate(all="ignore"):  # a warning would tell of one record
+                numbers = self.array.astype(np.float64)
             numbers[~np.isfinite(numbers)] = np.nan
             return numbers
         return np.array(_each(number_of, self.array.tolist()), dtype=np.float64)

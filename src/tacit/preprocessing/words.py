@@ -22,6 +22,8 @@ MISSING = -2
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _BLANKS = " \t\n\r\f\v"
+# From here on several whole numbers are one float.
+_INEXACT = 2.0**53
 
 
 def text_of(value: Any) -> str | None:
@@ -45,18 +47,20 @@ def text_of(value: Any) -> str | None:
         return value.strip()
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
+    number = number_of(value)
+    if math.isnan(number):
+        return None
     if isinstance(value, Integral):
         return str(int(value))
-    if isinstance(value, Real | Decimal):
-        number = number_of(value)
-        if not math.isfinite(number):
-            return None
-        return str(int(number)) if number.is_integer() else repr(number)
-    return None
+    return str(int(number)) if number.is_integer() else repr(number)
 
 
 def code_of(value: Any, place: Mapping[str, int]) -> int:
     """Return a value's place among declared words, or UNKNOWN, or MISSING.
+
+    A whole number of size 2^53 or more that is stored as a number is UNKNOWN, whatever is
+    declared: libraries turn whole numbers to floats when another record's is missing, and floats
+    of that size have lost their last digits.
 
     Examples
     --------
@@ -64,6 +68,8 @@ def code_of(value: Any, place: Mapping[str, int]) -> int:
     >>> [code_of(value, {"a": 0, "NA": 1}) for value in ("a", "NA", "b", "?", None)]
     [0, 1, -1, -2, -2]
     """
+    if not isinstance(value, str | bytes) and abs(number_of(value)) >= _INEXACT:
+        return UNKNOWN
     text = text_of(value)
     if text is None:
         return UNKNOWN if isinstance(value, bytes) else MISSING
@@ -89,8 +95,8 @@ def number_of(value: Any) -> float:
         if _NUMBER.fullmatch(text) is None:
             return math.nan
         value = float(text)
-    elif not isinstance(value, Real | Decimal | np.bool_):
-        return math.nan
+    elif not isinstance(value, Real | Decimal | np.bool_) or isinstance(value, np.timedelta64):
+        return math.nan  # a span of time is a whole number to NumPy, in units it does not tell
     try:
         number = float(value)
     except (ValueError, OverflowError):
