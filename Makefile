@@ -8,10 +8,16 @@ READY := $(VENV)/.ready-$(STAMP)
 # One thread a process: pytest itself runs on every core.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: test demo docs lint format bench clean venv
+.PHONY: test fuzz demo docs lint format bench clean venv
 
 test: venv
 	$(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
+
+# Belongs to a release: what the tests do with some random cases, with many.
+fuzz: venv
+	TACIT_FUZZ_CASES=200000 $(THREADS) $(BIN)/python -m pytest -n 2 tests/testing/test_readers.py
+	TACIT_FUZZ_CASES=10000 $(THREADS) $(BIN)/python -m pytest -n 2 tests/cli/test_fuzz.py \
+	  tests/saving/test_fuzz.py
 
 demo: venv
 	$(BIN)/tacit demo

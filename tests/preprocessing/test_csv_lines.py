@@ -1,5 +1,6 @@
 import io
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -93,8 +94,9 @@ def test_bytes_that_are_not_utf8_change_no_other_record(tmp_path):
     assert found == [(b"1", declared), (b"2", b"\x1a\x1a\x1a"), (b"3", declared)]
 
 
-def test_a_blank_may_be_the_delimiter(tmp_path):
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " ", "|"])
+def test_quotation_marks_beside_every_delimiter(tmp_path, delimiter):
     path = tmp_path / "x.csv"
-    path.write_bytes(b'a b\n"1" "x y"\n')
-    (batch,) = CsvFile(path, "it", " ", False).batches(["a", "b"])
+    path.write_bytes(b'a,b\n"1","x y"\n'.replace(b",", delimiter.encode()))
+    (batch,) = CsvFile(path, "it", delimiter, False).batches(["a", "b"])
     assert batch.to_pylist() == [{"a": b"1", "b": b"x y"}]

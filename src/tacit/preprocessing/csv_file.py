@@ -36,7 +36,7 @@ class CsvFile:
     delimiter: str
     zipped: bool
     assumed: bool = False  # nobody said what the delimiter is
-    block: int = LONGEST_LINE  # bytes at a time; a longer line is no record
+    block: int = LONGEST_LINE  # bytes at a time; a line as long is no record
 
     def __post_init__(self) -> None:
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':

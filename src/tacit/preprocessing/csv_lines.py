@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-# Small blocks keep what is in memory small; a line longer than a block is no record.
+# Small blocks keep what is in memory small; a line as long as a block is no record.
 BLOCK = 2**18
 LONGEST_LINE = BLOCK
 _SUBSTITUTE = "\x1a"
@@ -34,7 +34,7 @@ def whole_lines(delimiter: str) -> re.Pattern[bytes]:
     [True, True, False]
     """
     mark = re.escape(delimiter.encode("ascii"))
-    blanks = rb" \t".replace(delimiter.encode("ascii"), b"")
+    blanks = b" \t".replace(delimiter.encode("ascii"), b"")
     field = (
         rb'(?:"(?:[^"\r\n]|"")*+"[' + blanks + rb"]*+"
         rb"|(?:[^\"\r\n" + mark + rb"][^\r\n" + mark + rb"]*+)?)"
@@ -46,7 +46,7 @@ class WholeLines(io.RawIOBase):
     r"""A stream of the lines of another that are complete in themselves.
 
     Left out are lines that open a quotation mark and do not close it, lines with a carriage
-    return inside, and lines longer than a block. Bytes that are not UTF-8 become the control
+    return inside, and lines as long as a block. Bytes that are not UTF-8 become the control
     character SUBSTITUTE, each on its own. An empty line comes first: a reader takes a byte-order
     mark off the front, and a quotation mark behind it would be at the start of a field after all.
 
@@ -107,7 +107,7 @@ def _utf8(block: bytes) -> bytes:
 
 
 def blocks_of_lines(stream: IO[bytes], size: int = BLOCK) -> Iterator[bytes]:
-    r"""Yield the lines of a stream, about ``size`` bytes at a time, without those longer than that.
+    r"""Yield the lines of a stream, about ``size`` bytes at a time, without those of that length.
 
     Examples
     --------
@@ -120,7 +120,9 @@ def blocks_of_lines(stream: IO[bytes], size: int = BLOCK) -> Iterator[bytes]:
         if not block.endswith(b"\n"):
             start = block.rfind(b"\n") + 1
             rest = stream.readline(size)
-            if len(block) - start + len(rest) <= size:
+            # Without its end, so that a line that stands last and has none counts the same.
+            line = (block[start:] + rest).removesuffix(b"\n").removesuffix(b"\r")
+            if len(line) < size:
                 block += rest
             else:
                 while rest and not rest.endswith(b"\n"):

@@ -4,14 +4,18 @@ from tacit.testing.densities import exact_delta_1d, exact_epsilon_1d
 from tacit.testing.events import check_event
 from tacit.testing.losses import check_loss, check_point_loss
 from tacit.testing.noise import EvenlySpacedWords, check_noise
+from tacit.testing.readers import Encoded, Reader, check_reader
 from tacit.testing.replay import replay
 
 __all__ = [
+    "Encoded",
     "EvenlySpacedWords",
+    "Reader",
     "check_event",
     "check_loss",
     "check_noise",
     "check_point_loss",
+    "check_reader",
     "exact_delta_1d",
     "exact_epsilon_1d",
     "replay",

@@ -1,0 +1,216 @@
+"""Whether a reader reads each record on its own, whatever another record holds."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# What hostile records hold, so that a message that repeats one is known by it.
+MARK = "471147"
+_MARKS = (MARK, "4.71147")
+# A sum of a few hundred records of size one is off by far less.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What became of some records: the bytes of each, in order, and sums over all of them.
+
+    Of each sum one record may make a difference of at most 1 in L2 norm.
+    """
+
+    rows: Sequence[bytes]
+    sums: Sequence[npt.NDArray[np.float64]] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """A way from records to their encodings, and records to try it with.
+
+    Parameters
+    ----------
+    name
+        How errors call it.
+    records
+        Ordinary records, in the reader's own terms; each gives one row.
+    hostile
+        Records that stand for mistakes and attacks, by kind. Put `MARK` into them.
+    encode
+        Writes records where the reader finds them, reads and encodes them.
+    most_rows
+        How many rows a hostile record may give; several for a text of several lines.
+    may_refuse
+        The kinds of which one may be refused, since docs/known_limits.md says so.
+    """
+
+    name: str
+    records: Sequence[Any]
+    hostile: Mapping[str, Any]
+    encode: Callable[[Sequence[Any]], Encoded]
+    most_rows: Callable[[Any], int] = field(default=lambda record: 1)
+    may_refuse: frozenset[str] = frozenset()
+
+    @cached_property
+    def plain(self) -> Encoded | str:
+        """The encoding of the ordinary records, or why the table is refused whatever they are."""
+        return self.attempt(self.records)
+
+    def attempt(self, records: Sequence[Any]) -> Encoded | str:
+        """Return the encoding of records, or all that a traceback would say."""
+        try:
+            return self.encode(records)
+        except Exception as error:
+            return "\n".join(_messages(error))
+
+
+def check_reader(reader: Reader, kind: str, positions: Sequence[int] | None = None) -> int:
+    """Insert a hostile record, and put it in the place of another, at some positions.
+
+    A table that is refused without it, for its type, must be refused with it in the same words.
+
+    1. The encoding of every other record is the same bit for bit, and sums move by at most what
+    one record may move them. 2. The hostile record gives at most its own rows, the same ones
+    wherever it stands. 3. Nothing warns of it, no error or log line repeats it, and only known
+    kinds are refused. Taking a record out is inserting it, seen from the other side.
+
+    Parameters
+    ----------
+    reader
+        The reader and its records.
+    kind
+        Which of the hostile records.
+    positions
+        Where, from 0 to the number of records; by default first, in the middle and last.
+
+    Returns
+    -------
+    int
+        How many tables were read.
+
+    Raises
+    ------
+    AssertionError
+        If a promise is broken; names the reader, the kind and the position.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tacit.preprocessing import Number, encode_rows
+    >>> from tacit.testing import Encoded, Reader, check_reader
+    >>> def encode(values):
+    ...     rows = encode_rows(pd.DataFrame({"age": values}), [Number("age", 0, 100)])
+    ...     return Encoded([row.tobytes() for row in rows])
+    >>> check_reader(Reader("pandas", [30, 41, 52], {"null": None}, encode), "null")
+    5
+    >>> def centred(values):
+    ...     ages = pd.Series(values, dtype=float)
+    ...     return Encoded([row.tobytes() for row in (ages - ages.mean()).to_numpy()])
+    >>> check_reader(Reader("centred", [30, 41, 52], {"old": 471147}, centred), "old")
+    Traceback (most recent call last):
+    AssertionError: centred, 'old' inserted at 0: the record at 0 is read differently
+    """
+    n, hostile, plain = len(reader.records), reader.hostile[kind], reader.plain
+    assert isinstance(plain, str) or len(plain.rows) == n, f"{reader.name}: not one row a record"
+    own: Sequence[bytes] | None = None
+    tables = 0
+    for position in (0, n // 2, n) if positions is None else positions:
+        for after in range(position, min(position + 2, n + 1)):
+            act = "inserted" if after == position else "put in for a record"
+            where = f"{reader.name}, {kind!r} {act} at {position}"
+            records = [*reader.records[:position], hostile, *reader.records[after:]]
+            with _listening() as lines:
+                encoded = reader.attempt(records)
+            tables += 1
+            _check_unsaid(where, *lines)
+            if isinstance(encoded, str) or isinstance(plain, str):
+                _check_refusal(plain, encoded, kind in reader.may_refuse, where)
+                continue
+            assert not lines, f"{where}: a warning or a line of a log tells of it"
+            found = _rest(plain.rows, encoded.rows, position, after, where)
+            _check_sums(plain.sums, encoded.sums, 1 + after - position, where)
+            most = reader.most_rows(hostile)
+            assert len(found) <= most, f"{where}: it gives {len(found)} rows, more than its own"
+            own = found if own is None else own
+            assert found == own, f"{where}: it is read by where it stands"
+    return tables
+
+
+def _check_refusal(
+    plain: Encoded | str, encoded: Encoded | str, is_known: bool, where: str
+) -> None:
+    """See that a refusal is by type, and so the same without the record, or a known one."""
+    assert isinstance(encoded, str), f"{where}: the table is no longer refused"
+    _check_unsaid(where, encoded)
+    assert is_known or encoded == plain, f"{where}: the table is refused: {encoded}"
+
+
+def _rest(
+    plain: Sequence[bytes], rows: Sequence[bytes], position: int, after: int, where: str
+) -> Sequence[bytes]:
+    """Return the rows that are not the other records', which must be where and what they were."""
+    n_after = len(plain) - after
+    assert len(rows) >= position + n_after, f"{where}: another record is lost"
+    end = len(rows) - n_after
+    others = [*enumerate(rows[:position]), *enumerate(rows[end:], start=after)]
+    for number, row in others:
+        assert row == plain[number], f"{where}: the record at {number} is read differently"
+    return rows[position:end]
+
+
+def _check_sums(
+    plain: Sequence[npt.NDArray[np.float64]],
+    sums: Sequence[npt.NDArray[np.float64]],
+    n_changes: int,
+    where: str,
+) -> None:
+    for number, (before, after) in enumerate(zip(plain, sums, strict=True)):
+        moved = float(np.linalg.norm(after - before))
+        assert moved <= n_changes + _ROUNDING, f"{where}: sum {number} moves by {moved:.3g}"
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[list[str]]:
+    """Collect what is warned of and logged."""
+    heard = _Lines()
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(heard)
+    root.setLevel(logging.DEBUG)
+    try:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            yield heard.lines
+        heard.lines.extend(str(warning.message) for warning in warned)
+    finally:
+        root.removeHandler(heard)
+        root.setLevel(level)
+
+
+class _Lines(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the line."""
+        self.lines.append(record.getMessage())
+
+
+def _messages(error: BaseException | None) -> Iterator[str]:
+    """Yield what a traceback would say: the error, and those that it came from."""
+    while error is not None:
+        yield str(error)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _check_unsaid(where: str, *lines: str) -> None:
+    for line in lines:
+        assert not any(mark in line for mark in _MARKS), f"{where}: the record is repeated"
