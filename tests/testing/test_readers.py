@@ -20,7 +20,9 @@ from tacit.preprocessing import reading, tables
 from tacit.preprocessing.csv_lines import BLOCK
 from tacit.records import tables as tables_of_rows
 from tacit.testing import Encoded, Reader, check_reader
-from tests.testing.reader_cases import DUPLICATES, READERS, encode_csv, hostile_lines
+from tests.testing.readers import DUPLICATES, READERS
+from tests.testing.readers.columns import FAMILIES
+from tests.testing.readers.lines import encode_csv, hostile_lines
 
 CASES = int(os.environ.get("TACIT_FUZZ_CASES", "10000"))
 # A table is made anew after so many hostile records.
@@ -49,6 +51,19 @@ def test_no_record_changes_another(tmp_path: Path, name: str) -> None:
         except AssertionError as error:
             raise AssertionError(f"table {number} of {name}: {error}") from None
         number += 1
+
+
+# What most often has a library take another road for a whole column.
+TELLING = {"null", "no UTF-8", "nan", "infinity", "huge", "most", "large", "byte-order mark"}
+TELLING |= {"float: null", "text: mark", "larger int", "NumPy seconds", "array", "true"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_type_of_column_is_left_out(tmp_path: Path, family: str) -> None:
+    for kind, typed in FAMILIES[family].items():
+        reader = typed.reader(f"{family} of {kind}", typed.ordinary, 3, tmp_path)
+        for each in TELLING & set(reader.hostile):
+            check_reader(reader, each, [0, 3])
 
 
 @pytest.mark.parametrize("name", DUPLICATES)

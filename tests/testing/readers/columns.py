@@ -1,0 +1,308 @@
+"""Readers of one column, of every type: Arrow in files and in memory, frames, arrays, lists."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from pyarrow import feather, parquet
+
+from tacit.preprocessing import Boolean, Category, Indicator, Intervals, Number, encode_rows
+from tacit.preprocessing.encoding import write_rows
+from tacit.preprocessing.reading import open_table
+from tacit.preprocessing.tables import columns_of_batch
+from tacit.testing import Encoded, Reader
+from tests.testing.readers.hostile_values import (
+    BOOLS,
+    BYTES,
+    DECIMALS,
+    FLOATS,
+    HOSTILE_BOOLS,
+    HOSTILE_BYTES,
+    HOSTILE_DECIMALS,
+    HOSTILE_FLOATS,
+    HOSTILE_INTS,
+    HOSTILE_OBJECTS,
+    HOSTILE_TEXTS,
+    INTS,
+    LARGE_INTS,
+    MIXED,
+    ONE_OF_EACH_TYPE,
+    SMALL_FLOATS,
+    TEXTS,
+    TIME,
+)
+
+# Words that a careless reader changes for everybody: the mark of a lost byte, a whole number that
+# is no float, a number that is a word, a word for a missing value.
+WORDS = ("Oslo", "\ufffd", "\x1a", "NA", "1", "2", "7.5", "true", str(2**53), str(2**53 + 1))
+COLUMNS = (
+    Number("x", -1e6, 1e6, missing=Indicator()),
+    Number("x", 1, 1e6, log=True),
+    Intervals("x", (0, 10), missing=Indicator()),
+    Category("x", WORDS, missing=Indicator()),
+    Boolean("x", missing=Indicator()),
+)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A type of column: values of it, and how a list of them is encoded, in steps, in a folder."""
+
+    ordinary: Sequence[Any]
+    hostile: Mapping[str, Any]
+    encode: Callable[[list[Any], int, Path], Encoded]
+
+    def reader(self, name: str, records: Sequence[Any], step: int, folder: Path) -> Reader:
+        return Reader(name, records, self.hostile, lambda values: self.encode(values, step, folder))
+
+
+Family = dict[str, Typed]
+
+
+def any_of(family: str) -> Callable[[Random, Path], Reader]:
+    """Return a maker of readers of a type, and of values, that are drawn."""
+    types = FAMILIES[family]
+
+    def make(rng: Random, folder: Path) -> Reader:
+        kind = rng.choice(list(types))
+        records = [rng.choice(types[kind].ordinary) for _ in range(rng.randrange(1, 12))]
+        return types[kind].reader(f"{family} of {kind}", records, rng.randrange(1, 8), folder)
+
+    return make
+
+
+def in_memory(make: Callable[[list[Any], int], Any]) -> Callable[[list[Any], int, Path], Encoded]:
+    """Return how values are encoded of which ``make`` makes a table in memory."""
+
+    def encode(values: list[Any], step: int, _: Path) -> Encoded:
+        return Encoded([row.tobytes() for row in encode_rows(make(values, step), COLUMNS)])
+
+    return encode
+
+
+def dictionary(values, kind):
+    words = pa.array(values, pa.binary()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(words.indices, words.dictionary.view(kind))
+
+
+def halves(values):
+    return pa.array([None if v is None else np.float16(v) for v in values], pa.float16())
+
+
+ARROW_TYPES = {
+    "string": (BYTES, HOSTILE_BYTES, lambda v: pa.array(v, pa.binary()).view(pa.string())),
+    "large_string": (
+        BYTES,
+        HOSTILE_BYTES,
+        lambda v: pa.array(v, pa.large_binary()).view(pa.large_string()),
+    ),
+    "string_view": (
+        BYTES,
+        HOSTILE_BYTES,
+        lambda v: pa.array(v, pa.binary_view()).view(pa.string_view()),
+    ),
+    "binary": (BYTES, HOSTILE_BYTES, lambda v: pa.array(v, pa.binary())),
+    "large_binary": (BYTES, HOSTILE_BYTES, lambda v: pa.array(v, pa.large_binary())),
+    "binary_view": (BYTES, HOSTILE_BYTES, lambda v: pa.array(v, pa.binary_view())),
+    "dictionary": (BYTES, HOSTILE_BYTES, lambda v: dictionary(v, pa.string())),
+    "int64": (LARGE_INTS, HOSTILE_INTS, lambda v: pa.array(v, pa.int64())),
+    "uint64": (INTS[:4], {**HOSTILE_INTS, "most": 2**64 - 1}, lambda v: pa.array(v, pa.uint64())),
+    "int dictionary": (
+        LARGE_INTS,
+        HOSTILE_INTS,
+        lambda v: pa.array(v, pa.int64()).dictionary_encode(),
+    ),
+    "float64": (FLOATS, HOSTILE_FLOATS, lambda v: pa.array(v, pa.float64())),
+    "float32": (FLOATS, SMALL_FLOATS, lambda v: pa.array(v, pa.float32())),
+    "float16": (FLOATS[:4], SMALL_FLOATS, halves),
+    "bool": (BOOLS, HOSTILE_BOOLS, lambda v: pa.array(v, pa.bool_())),
+    "decimal128": (DECIMALS, HOSTILE_DECIMALS, lambda v: pa.array(v, pa.decimal128(38, 4))),
+    "decimal256": (DECIMALS, HOSTILE_DECIMALS, lambda v: pa.array(v, pa.decimal256(60, 4))),
+}
+
+
+def encode_batches(batches, columns=COLUMNS) -> Encoded:
+    rows = []
+    for batch in batches:
+        out = np.zeros((batch.num_rows, sum(len(column.names()) for column in columns)))
+        write_rows(columns_of_batch(batch), columns, out)
+        rows.extend(row.tobytes() for row in out)
+    return Encoded(rows)
+
+
+def ipc(new, table, path, step) -> None:
+    with pa.OSFile(str(path), "wb") as file, new(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=step)
+
+
+ARROW_FILES = {
+    "x.parquet": lambda table, path, step: parquet.write_table(table, path, row_group_size=step),
+    "plain.parquet": lambda table, path, step: parquet.write_table(
+        table, path, use_dictionary=False, data_page_size=16, compression="none"
+    ),
+    "x.pq": lambda table, path, step: parquet.write_table(table, path, row_group_size=step),
+    "x.feather": lambda table, path, step: feather.write_feather(table, str(path), chunksize=step),
+    "x.arrow": lambda table, path, step: ipc(pa.ipc.new_file, table, path, step),
+    "stream.arrow": lambda table, path, step: ipc(pa.ipc.new_stream, table, path, step),
+    "x.ipc": lambda table, path, step: ipc(pa.ipc.new_stream, table, path, step),
+}
+
+
+def arrow_files(name: str) -> Family:
+    def of(array):
+        def encode(values, step, folder):
+            ARROW_FILES[name](pa.table({"x": array(values)}), folder / name, step)
+            return encode_batches(open_table(folder / name).batches(["x"]))
+
+        return encode
+
+    return {kind: Typed(a, b, of(array)) for kind, (a, b, array) in ARROW_TYPES.items()}
+
+
+def cut(array, step):
+    return pa.chunked_array([array[i : i + step] for i in range(0, len(array), step)])
+
+
+ARROW_TABLES = {
+    "pyarrow table": lambda array, step: pa.table({"x": cut(array, step)}),
+    "pyarrow batch": lambda array, step: pa.record_batch({"x": array}),
+    "dictionary of pyarrow": lambda array, step: {"x": cut(array, step)},
+    "pandas of pyarrow": lambda array, step: pd.DataFrame(
+        {"x": pd.arrays.ArrowExtensionArray(cut(array, step))}
+    ),
+}
+
+
+def arrow_tables(name: str) -> Family:
+    def of(array):
+        return in_memory(lambda values, step: ARROW_TABLES[name](array(values), step))
+
+    return {
+        kind: Typed(a, b, of(array))
+        for kind, (a, b, array) in ARROW_TYPES.items()
+        if not ("pandas" in name and "view" in kind)  # which pandas does not hold
+    }
+
+
+GUESSED = {
+    "guessed whole numbers": LARGE_INTS,
+    "guessed numbers": FLOATS,
+    "guessed booleans": BOOLS,
+    "guessed texts": TEXTS,
+    "guessed objects": MIXED,
+}
+PANDAS_TYPES = {
+    "object": (MIXED, HOSTILE_OBJECTS),
+    "str": (TEXTS, HOSTILE_TEXTS),
+    "string[python]": (TEXTS, HOSTILE_TEXTS),
+    "string[pyarrow]": (TEXTS, HOSTILE_TEXTS),
+    "category": (TEXTS, HOSTILE_TEXTS),
+    "Int64": (LARGE_INTS, HOSTILE_INTS),
+    "Float64": (FLOATS, HOSTILE_FLOATS),
+    "float64": (FLOATS, HOSTILE_FLOATS),
+    "float32": (FLOATS, SMALL_FLOATS),
+    "boolean": (BOOLS, HOSTILE_BOOLS),
+    "Sparse[float]": (FLOATS, HOSTILE_FLOATS),
+}
+
+
+def of_pandas(dtype):
+    return in_memory(lambda values, _: pd.DataFrame({"x": pd.Series(values, dtype=dtype)}))
+
+
+PANDAS = {kind: Typed(a, b, of_pandas(kind)) for kind, (a, b) in PANDAS_TYPES.items()} | {
+    kind: Typed(values, ONE_OF_EACH_TYPE, of_pandas(None)) for kind, values in GUESSED.items()
+}
+
+POLARS_TYPES = {
+    pl.String: (TEXTS, HOSTILE_TEXTS),
+    pl.Binary: (BYTES, HOSTILE_BYTES),
+    pl.Categorical: (TEXTS, HOSTILE_TEXTS),
+    pl.Int64: (LARGE_INTS, HOSTILE_INTS),
+    pl.UInt64: (INTS[:4], HOSTILE_INTS),
+    pl.Int128: (LARGE_INTS, {**HOSTILE_INTS, "most": 2**100}),
+    pl.Float64: (FLOATS, HOSTILE_FLOATS),
+    pl.Float32: (FLOATS, SMALL_FLOATS),
+    pl.Boolean: (BOOLS, HOSTILE_BOOLS),
+    pl.Decimal(38, 4): (DECIMALS, HOSTILE_DECIMALS),
+    pl.Object: ([*TEXTS, *INTS, *FLOATS, *BOOLS], HOSTILE_OBJECTS),
+    # Refused for their type, whatever they hold; a table that is refused has no rows to compare.
+    pl.Datetime("ns"): ([TIME], {"null": None}),
+    pl.Duration("ns"): ([datetime.timedelta(1)], {"null": None}),
+}
+
+
+def of_polars(dtype):
+    return in_memory(lambda values, _: pl.DataFrame({"x": pl.Series(values, dtype=dtype)}))
+
+
+POLARS = {str(kind): Typed(a, b, of_polars(kind)) for kind, (a, b) in POLARS_TYPES.items()}
+LISTS = {
+    kind: Typed(values, HOSTILE_OBJECTS, in_memory(lambda values, _: {"x": values}))
+    for kind, values in GUESSED.items()
+}
+
+NO_TEXT_NULLS = {kind: text for kind, text in HOSTILE_TEXTS.items() if text is not None}
+NUMPY_TYPES = {
+    "U200": (TEXTS, {k: v for k, v in NO_TEXT_NULLS.items() if len(v) <= 200}),
+    "S200": (BYTES, {k: v for k, v in HOSTILE_BYTES.items() if v is not None and len(v) <= 200}),
+    "T": (TEXTS, NO_TEXT_NULLS),
+    "O": ([*TEXTS, *INTS, *FLOATS, *BOOLS], HOSTILE_OBJECTS),
+    "i8": (LARGE_INTS, {k: v for k, v in HOSTILE_INTS.items() if v is not None}),
+    "f8": (FLOATS, {k: v for k, v in HOSTILE_FLOATS.items() if v is not None}),
+    "f4": (FLOATS, {k: v for k, v in SMALL_FLOATS.items() if v is not None}),
+    "f2": (FLOATS[:4], {k: v for k, v in SMALL_FLOATS.items() if v is not None}),
+    "longdouble": (FLOATS, {"huge": np.longdouble("4.71147e4000"), "nan": np.longdouble("nan")}),
+    "?": (BOOLS, {"true": True}),
+}
+
+
+def objects(values):
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def numpy_array(values, kind):
+    return objects(values) if kind == "O" else np.array(values, dtype=kind)
+
+
+def structured(values, kind):
+    table = np.empty(len(values), dtype=[("n", "i4"), ("x", kind)])
+    table["x"] = numpy_array(values, kind)
+    return table
+
+
+def masked(values, kind):
+    """Return an array with a mask, under which lies whatever is hostile."""
+    array = numpy_array(values, kind)
+    mask = [isinstance(v, float) and abs(v) > 1e6 for v in values]
+    return np.ma.MaskedArray(array, mask=mask)
+
+
+def of_numpy(make, *without: str) -> Family:
+    def of(kind):
+        return in_memory(lambda values, _: make(values, kind))
+
+    return {k: Typed(a, b, of(k)) for k, (a, b) in NUMPY_TYPES.items() if k not in without}
+
+
+FAMILIES: dict[str, Family] = {
+    **{name: arrow_files(name) for name in ARROW_FILES},
+    **{name: arrow_tables(name) for name in ARROW_TABLES},
+    "pandas": PANDAS,
+    "polars": POLARS,
+    "dictionary of lists": LISTS,
+    "dictionary of arrays": of_numpy(lambda values, kind: {"x": numpy_array(values, kind)}),
+    "masked arrays": of_numpy(lambda values, kind: {"x": masked(values, kind)}, "T"),
+    "structured arrays": of_numpy(structured, "T"),
+}
