@@ -100,3 +100,17 @@ def test_quotation_marks_beside_every_delimiter(tmp_path, delimiter):
     path.write_bytes(b'a,b\n"1","x y"\n'.replace(b",", delimiter.encode()))
     (batch,) = CsvFile(path, "it", delimiter, False).batches(["a", "b"])
     assert batch.to_pylist() == [{"a": b"1", "b": b"x y"}]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("block", range(8, 16))
+def test_a_line_is_read_last_as_it_is_before_another(tmp_path, end, block):
+    path = tmp_path / "x.csv"
+
+    def found(*lines):
+        path.write_bytes(end.join([b"a,b", *lines]))
+        file = CsvFile(path, "it", ",", False, block=block)
+        return [row["b"] for batch in file.batches(["a", "b"]) for row in batch.to_pylist()]
+
+    for line in [b"1,2\r", b"1,2\r\r", b"1," + b"2" * (block - 3), b"1," + b"2" * (block - 4)]:
+        assert found(line, b"3,4") == [*found(line), b"4"]

@@ -36,7 +36,7 @@ class CsvFile:
     delimiter: str
     zipped: bool
     assumed: bool = False  # nobody said what the delimiter is
-    block: int = LONGEST_LINE  # bytes at a time; a line as long is no record
+    block: int = LONGEST_LINE  # bytes at a time; a longer line is no record
 
     def __post_init__(self) -> None:
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
@@ -50,8 +50,8 @@ class CsvFile:
             return cast(IO[bytes], gzip.open(self.path, "rb"))
         return self.path.open("rb", buffering=BLOCK)
 
-    def _header(self, stream: IO[bytes]) -> list[str]:
-        """Read the header line, leaving the stream at the first record."""
+    def _header(self, stream: IO[bytes]) -> tuple[list[str], bytes]:
+        """Read the names in the header line and its end, leaving the stream at the first record."""
         with readable(self.shown, "CSV"):
             line = b"\n"
             while line in (b"\n", b"\r\n", b"\xef\xbb\xbf\n", b"\xef\xbb\xbf\r\n"):
@@ -74,7 +74,7 @@ class CsvFile:
             raise TableError(
                 f"{self.shown}: the first line is no header of a CSV; mind its quotation marks."
             )
-        return names
+        return names, b"\r\n" if line.endswith(b"\r\n") else b"\n"
 
     def _refuse_other_delimiter(self, header: str) -> None:
         """Refuse a header that is at most one name, and several by another delimiter."""
@@ -89,7 +89,7 @@ class CsvFile:
     def names(self) -> list[str]:
         """Return the names in the header, without outer blanks."""
         with self._open() as stream:
-            return self._header(stream)
+            return self._header(stream)[0]
 
     def count(self) -> int:
         """Return the number of lines."""
@@ -99,8 +99,8 @@ class CsvFile:
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield records with as many fields as the header."""
         with self._open() as stream:
-            header = self._header(stream)
-            lines = io.BufferedReader(WholeLines(stream, self.delimiter, self.block), BLOCK)
+            header, end = self._header(stream)
+            lines = io.BufferedReader(WholeLines(stream, self.delimiter, self.block, end), BLOCK)
             yield from guarded(self._parsed(lines, header, names), self.shown, "CSV")
 
     def _parsed(self, lines: IO[bytes], header: list[str], names: Sequence[str]) -> Iterator[Any]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-# Small blocks keep what is in memory small; a line as long as a block is no record.
+# Small blocks keep what is in memory small; a line longer than a block is no record.
 BLOCK = 2**18
 LONGEST_LINE = BLOCK
 _SUBSTITUTE = "\x1a"
@@ -46,7 +46,7 @@ class WholeLines(io.RawIOBase):
     r"""A stream of the lines of another that are complete in themselves.
 
     Left out are lines that open a quotation mark and do not close it, lines with a carriage
-    return inside, and lines as long as a block. Bytes that are not UTF-8 become the control
+    return inside, and lines longer than a block. Bytes that are not UTF-8 become the control
     character SUBSTITUTE, each on its own. An empty line comes first: a reader takes a byte-order
     mark off the front, and a quotation mark behind it would be at the start of a field after all.
 
@@ -58,10 +58,12 @@ class WholeLines(io.RawIOBase):
     b'\n1,"a"\n3,c\n'
     """
 
-    def __init__(self, stream: IO[bytes], delimiter: str, block: int = BLOCK) -> None:
+    def __init__(
+        self, stream: IO[bytes], delimiter: str, block: int = BLOCK, end: bytes = b"\n"
+    ) -> None:
         super().__init__()
         self._complete = whole_lines(delimiter)
-        self._blocks = self._clean_blocks(stream, block)
+        self._blocks = self._clean_blocks(blocks_of_lines(stream, block, end))
         self._left = memoryview(b"\n")
 
     def readable(self) -> bool:
@@ -80,8 +82,8 @@ class WholeLines(io.RawIOBase):
         self._left = self._left[n:]
         return n
 
-    def _clean_blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
-        for block in map(_utf8, blocks_of_lines(stream, size)):
+    def _clean_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        for block in map(_utf8, blocks):
             tidy = b'"' not in block and block.count(b"\r") == block.count(b"\r\n")
             yield block if tidy else b"".join(self._clean(block))
 
@@ -106,23 +108,26 @@ def _utf8(block: bytes) -> bytes:
     return block
 
 
-def blocks_of_lines(stream: IO[bytes], size: int = BLOCK) -> Iterator[bytes]:
-    r"""Yield the lines of a stream, about ``size`` bytes at a time, without those of that length.
+def blocks_of_lines(stream: IO[bytes], size: int = BLOCK, end: bytes = b"\n") -> Iterator[bytes]:
+    r"""Yield the lines of a stream, about ``size`` bytes at a time, without those longer than that.
+
+    A last line without a line break gets ``end``: it is to be read as it would be if others
+    came after it.
 
     Examples
     --------
     >>> import io
     >>> from tacit.preprocessing.csv_lines import blocks_of_lines
     >>> list(blocks_of_lines(io.BytesIO(b"1,2\n3,4")))
-    [b'1,2\n3,4']
+    [b'1,2\n3,4\n']
     """
     while block := stream.read(size):
         if not block.endswith(b"\n"):
             start = block.rfind(b"\n") + 1
             rest = stream.readline(size)
-            # Without its end, so that a line that stands last and has none counts the same.
-            line = (block[start:] + rest).removesuffix(b"\n").removesuffix(b"\r")
-            if len(line) < size:
+            if len(rest) < size and not rest.endswith(b"\n"):
+                rest += end
+            if len(block) - start + len(rest) <= size:
                 block += rest
             else:
                 while rest and not rest.endswith(b"\n"):
