@@ -25,6 +25,12 @@ class Encoded:
     """What became of some records: the bytes of each, in order, and sums over all of them.
 
     Of each sum one record may make a difference of at most 1 in L2 norm.
+
+    Examples
+    --------
+    >>> from tacit.testing import Encoded
+    >>> len(Encoded([b"row of the first", b"row of the second"]).rows)
+    2
     """
 
     rows: Sequence[bytes]
@@ -42,13 +48,22 @@ class Reader:
     records
         Ordinary records, in the reader's own terms; each gives one row.
     hostile
-        Records that stand for mistakes and attacks, by kind. Put `MARK` into them.
+        Records that stand for mistakes and attacks, by kind. Put the digits 471147 into them: by
+        these a message is known that repeats one.
     encode
         Writes records where the reader finds them, reads and encodes them.
     most_rows
         How many rows a hostile record may give; several for a text of several lines.
     may_refuse
         The kinds of which one may be refused, since docs/known_limits.md says so.
+
+    Examples
+    --------
+    >>> from tacit.testing import Encoded, Reader
+    >>> def encode(records):
+    ...     return Encoded([str(record).encode() for record in records])
+    >>> Reader("text", [1, 2], {"huge": 471147e300}, encode).plain.rows
+    [b'1', b'2']
     """
 
     name: str
