@@ -61,3 +61,11 @@ def test_no_value_is_an_error(value):
     assert text_of(value) is None
     assert code_of(value, {"5": 0}) == MISSING
     assert math.isnan(number_of(value))
+
+
+def test_a_complex_number_on_the_real_line_is_a_number():
+    # what pandas makes of every number of a column when one of them is complex
+    assert [number_of(value) for value in (7.5 + 0j, np.complex64(2))] == [7.5, 2.0]
+    assert text_of(3 + 0j) == "3"
+    assert math.isnan(number_of(1 + 2j))
+    assert code_of(1 + 2j, {"1": 0}) == MISSING

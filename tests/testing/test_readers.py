@@ -55,7 +55,7 @@ def test_no_record_changes_another(tmp_path: Path, name: str) -> None:
 
 # What most often has a library take another road for a whole column.
 TELLING = {"null", "no UTF-8", "nan", "infinity", "huge", "most", "large", "byte-order mark"}
-TELLING |= {"float: null", "text: mark", "larger int", "NumPy seconds", "array", "true"}
+TELLING |= {"float: null", "text: mark", "larger int", "NumPy seconds", "array", "complex", "true"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

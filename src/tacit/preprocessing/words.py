@@ -95,6 +95,8 @@ def number_of(value: Any) -> float:
         if _NUMBER.fullmatch(text) is None:
             return math.nan
         value = float(text)
+    elif isinstance(value, complex | np.complexfloating) and not value.imag:
+        value = value.real  # pandas makes all numbers complex where one is
     elif not isinstance(value, Real | Decimal | np.bool_) or isinstance(value, np.timedelta64):
         return math.nan  # a span of time is a whole number to NumPy, in units it does not tell
     try:
