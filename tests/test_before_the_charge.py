@@ -23,7 +23,7 @@ from tacit.privacy import Accountant, Budget, BudgetExceeded, PureEpsilon
 from tacit.table_model import TableModel
 
 SECRET = "HIV positive"
-N = 40
+N = 43
 PUBLIC = {"classes": [0, 1], "label_range": (0.0, 1.0), "n_records": N, "row_norm": 1.0}
 
 
@@ -179,6 +179,11 @@ def hostile_tables() -> dict[str, Any]:
         "lost": lost,
         "listed": listed,
         "ragged": ragged,
+        "complex": [[7777777j, 2.0]] * N,
+        "objects": [[{SECRET: 1}, 2.0]] * N,
+        "signalling": np.full((N, 2), 0x7FF0000000000001, dtype=np.uint64).view(float),
+        "twice": scipy.sparse.coo_array(([1.7e308] * 2, ([0, 0], [0, 0])), shape=(N, 2)),
+        "long": np.array([["0.5", "x" * N]] * N),
         "texts": rows.astype(str),
         "masked": np.ma.masked_where(rows > 0.9, rows),
         "frame": frame.assign(b=words[:, 1]),
@@ -224,7 +229,7 @@ def check_silent(work: Any) -> None:
         text = said(error)
         assert SECRET not in text
         assert "7777777" not in text
-        assert str(N) not in text, "the number of records"
+        assert str(N) not in text, "the number of records, or the length of a text"
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)

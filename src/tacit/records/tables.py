@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+_FLOATS = [np.float64, np.float32]
+_COMPLEX = "Complex data not supported: {name} holds complex numbers; pass real ones."
 _NUMBERS = "biufc"  # NumPy's kinds; complex numbers are refused with scikit-learn's words
 
 
@@ -93,7 +95,7 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
         y = _objects(y)
     labels = _one_column(np.asarray(y))
     if labels.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y holds complex numbers; pass real ones.")
+        raise ValueError(_COMPLEX.format(name="y"))
     assert_all_finite(labels, input_name="y")
     return labels
 
@@ -262,7 +264,9 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
     if not hasattr(X, "tocsr") and not hasattr(X, "dtypes"):
         X = _plain_array(X)
     try:
-        return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+        # A signalling NaN is refused like any other, and not warned of first.
+        with np.errstate(invalid="ignore"):
+            return check_array(X, accept_sparse="csr", dtype=_FLOATS, input_name="X")
     except OverflowError:
         raise ValueError(
             "X holds a number too large for a float; clip or drop such values."
@@ -274,6 +278,8 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
                 f"{message.splitlines()[0]} It is in column {_bad_column(X, names)!r}; fill in or "
                 "drop such values, by a rule that does not look at other records."
             ) from None
+        if "Complex data" in message:  # the rest of the message would repeat the table
+            raise ValueError(_COMPLEX.format(name="X")) from None
         if "0 sample(s)" in message or "0 feature(s)" in message:
             raise ValueError(_NO_ROWS if "0 sample(s)" in message else _NO_COLUMNS) from None
         if "could not convert" in message:  # the rest of the message would repeat the value
@@ -303,7 +309,8 @@ def _plain_array(X: Any) -> npt.NDArray[Any]:
             )
         )
     if array.dtype.kind not in _NUMBERS + "O":
-        raise _not_numbers(0, array.dtype)
+        # Not the type itself: the width of a text type tells how long the longest text is.
+        raise _not_numbers(0, "text" if array.dtype.kind in "US" else array.dtype)
     return array
 
 
@@ -318,8 +325,9 @@ def _array_of(X: Any) -> npt.NDArray[Any]:
 
 def _bad_column(X: Any, names: tuple[str, ...] | None) -> str | int:
     if hasattr(X, "tocsr"):
-        entries = X.tocoo()
-        return int(np.min(entries.col[~np.isfinite(entries.data)]))
+        entries = X.tocsr(copy=True)
+        entries.sum_duplicates()  # which may be how the infinity came about
+        return int(np.min(entries.indices[~np.isfinite(entries.data)]))
     values = np.asarray(X.to_numpy(dtype=float, na_value=np.nan) if hasattr(X, "dtypes") else X)
     bad = int(np.flatnonzero(~np.isfinite(values.astype(float)).all(axis=0))[0])
     return bad if names is None else names[bad]
