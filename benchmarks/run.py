@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PARTS = [
     "bench_noise.py",
+    "bench_constants.py",
     "accuracy.py",
     "speed.py",
     "front_door.py",

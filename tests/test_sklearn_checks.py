@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tacit.linear_model import (
@@ -33,18 +34,21 @@ CLASSIFIER = {**LARGE, "classes": "infer", "row_norm": 20.0}
 REGRESSOR = {**LARGE, "label_range": "infer", "row_norm": 20.0}
 LOCAL: dict[str, Any] = {"epsilon": 300.0, "random_state": 0, "row_norm": 4.0}
 
-ESTIMATORS = [
+# One of each family, and, slow, the others, which share its code.
+FIRST = [
     LogisticRegression(**CLASSIFIER),
-    LinearSVC(**CLASSIFIER),
     LinearRegression(**REGRESSOR),
+    Mean(**LARGE, row_norm=20.0),
+    LocalLogisticRegression(**LOCAL, classes="infer"),
+]
+OTHERS = [
+    LinearSVC(**CLASSIFIER),
     Ridge(**REGRESSOR),
     HuberRegressor(**REGRESSOR),
     QuantileRegressor(**REGRESSOR),
     PoissonRegressor(**REGRESSOR),
-    Mean(**LARGE, row_norm=20.0),
     Median(**LARGE, bounds=(-20.0, 20.0)),
     GeometricMedian(**LARGE, row_norm=20.0),
-    LocalLogisticRegression(**LOCAL, classes="infer"),
     LocalLinearSVC(**LOCAL, classes="infer"),
     LocalRegressor(**LOCAL),
     LocalMedian(**LOCAL),
@@ -56,6 +60,12 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(FIRST, expected_failed_checks=expected_failures)
 def test_sklearn_compatible(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OTHERS, expected_failed_checks=expected_failures)
+def test_others_are_sklearn_compatible(estimator: Any, check: Any) -> None:
     check(estimator)

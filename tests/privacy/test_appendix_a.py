@@ -122,8 +122,9 @@ class RowNormNotSquared(LogisticObjective):
         return self.row_norm / (2 * self.noise_std**2)
 
 
-def test_claim_holds_in_both_directions() -> None:
-    worst = worst_excess(LogisticObjective, Relation.ADD_REMOVE, 700)
+@pytest.mark.parametrize("n_cases", [150, pytest.param(700, marks=pytest.mark.slow)])
+def test_claim_holds_in_both_directions(n_cases: int) -> None:
+    worst = worst_excess(LogisticObjective, Relation.ADD_REMOVE, n_cases)
     assert worst <= 1 + 1e-6
     assert worst > 0.999  # and it is tight: the worst case nearly reaches the claim
 
@@ -134,7 +135,7 @@ def test_claim_holds_under_replacement() -> None:
 
 
 def test_five_percent_less_noise_is_caught() -> None:
-    assert worst_excess(LogisticObjective, Relation.ADD_REMOVE, 300, cut=0.95) > 1.05
+    assert worst_excess(LogisticObjective, Relation.ADD_REMOVE, 100, cut=0.95) > 1.05
 
 
 def test_r_for_r_squared_is_caught() -> None:
