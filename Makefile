@@ -5,13 +5,47 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(shell { $(PYTHON) -c 'import sys; print(sys.version, sys.prefix)'; pwd; cat pyproject.toml constraints.txt; } | cksum | tr ' ' '-')
 READY := $(VENV)/.ready-$(STAMP)
+# The oldest versions that pyproject.toml allows, beside it.
+OLDEST := .venv-oldest
+OLDEST_STAMP := $(shell { $(PYTHON) -c 'import sys; print(sys.version, sys.prefix)'; pwd; cat pyproject.toml constraints-oldest.txt; } | cksum | tr ' ' '-')
+# What a dependency's age can break: numbers, tables, and scikit-learn's and numba's own ways.
+OLDEST_TESTS := tests/privacy tests/noise tests/records tests/erm tests/estimators tests/local \
+	tests/preprocessing tests/saving tests/test_sklearn_checks.py tests/test_table_model.py
 # One thread a process: pytest itself runs on every core.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test fuzz demo docs lint format bench clean venv
+.PHONY: test test-slow test-all test-oldest wheel-test fuzz demo docs lint format bench clean venv
 
 test: venv
-	$(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
+	$(PYTEST) -m 'not slow'
+
+test-slow: venv
+	$(PYTEST) -m slow tests
+
+test-all: venv
+	$(PYTEST)
+
+test-oldest:
+	@if [ ! -e $(OLDEST)/.ready-$(OLDEST_STAMP) ]; then \
+	  set -e; rm -rf $(OLDEST); $(PYTHON) -m venv $(OLDEST); \
+	  $(OLDEST)/bin/python $(PIP_INSTALL) --constraint constraints-oldest.txt --editable '.[dev]'; \
+	  touch $(OLDEST)/.ready-$(OLDEST_STAMP); \
+	fi
+	$(THREADS) $(OLDEST)/bin/python -m pytest -n 2 -m 'not slow' $(OLDEST_TESTS)
+
+# What users install: the wheel, alone in an empty environment, runs the demo from elsewhere.
+wheel-test: venv
+	@rm -rf dist
+	@PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+	  $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	TACIT_WHEEL="$$(ls dist/*.whl)" $(BIN)/python -m pytest -q tests/test_wheel.py
+	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; here=$$(pwd); \
+	$(PYTHON) -m venv "$$folder/venv"; \
+	"$$folder/venv/bin/python" $(PIP_INSTALL) --constraint constraints.txt \
+	  "tacit[demo] @ file://$$here/$$(ls dist/*.whl)"; \
+	cd "$$folder"; env -u PYTHONPATH venv/bin/tacit demo; test -s tacit-report.html
 
 # Belongs to a release: what the tests do with some random cases, with many.
 fuzz: venv
@@ -45,10 +79,9 @@ bench: venv
 venv:
 	@if [ ! -e $(READY) ] || ! $(BIN)/python -c 'import tacit, pytest' 2>/dev/null; then \
 	  set -e; rm -rf $(VENV); $(PYTHON) -m venv $(VENV); \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable '.[dev]'; \
+	  $(BIN)/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[dev]'; \
 	  touch $(READY); \
 	fi
 
 clean:
-	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
+	rm -rf $(VENV) $(OLDEST) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
