@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tacit.erm.objective_perturbation as module
 from tacit.erm import Objective, ObjectivePerturbation, Problem
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
-from tacit.noise.minimizer import GaussianPerturbation, SpherePerturbation
+from tacit.erm.minimizer import minimize_certified
+from tacit.noise.minimizer import GaussianPerturbation, SpherePerturbation, release_minimizer
 from tacit.privacy import Budget
 from tacit.records import Bounds, MemoryRecords
 
@@ -25,7 +28,7 @@ def test_output_noise_covers_what_the_solver_may_leave(  # type: ignore[no-untyp
     bounds = Bounds(row_norm=row_norm, label_range=(-1, 1) if loss.key == "huber" else None)
     plan = ObjectivePerturbation().plan(Problem(Objective(loss, bounds), 4), Budget(1.0, delta))
     seen = {}
-    honest_minimize, honest_release = module.minimize_certified, module.release_minimizer
+    honest_minimize, honest_release = minimize_certified, release_minimizer
 
     def minimize(problem, start, target):  # type: ignore[no-untyped-def]
         seen["target"] = target
@@ -45,14 +48,15 @@ def test_output_noise_covers_what_the_solver_may_leave(  # type: ignore[no-untyp
     perturbation, lam = seen["perturbation"], plan.settings["regularization"]
     # the float error of the perturbation is part of the gradient norm that is covered
     sensitivity = 2 * (seen["target"] + perturbation.error) / lam
-    output = plan.event.events[1]
+    charged: Any = plan.event
+    output = charged.events[1]
     if delta:
         assert isinstance(perturbation, GaussianPerturbation)
-        assert perturbation.noise_std == plan.event.events[0].noise_std
+        assert perturbation.noise_std == charged.events[0].noise_std
         assert perturbation.output_std >= output.noise_multiplier * sensitivity * (1 - 1e-12)
     else:
         assert isinstance(perturbation, SpherePerturbation)
-        assert perturbation.noise_radius == plan.event.events[0].noise_radius
+        assert perturbation.noise_radius == charged.events[0].noise_radius
         assert perturbation.output_radius >= sensitivity / output.epsilon * (1 - 1e-12)
 
 

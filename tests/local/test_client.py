@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.local.agreement import Agreement
-from tacit.local.client import AlreadyAnswered, Client, clipped
+from tacit.local.client import AlreadyAnswered, Client
+from tacit.local.clip import clipped
 from tacit.local.messages import Question, Reason, Rejected, Report
 from tacit.local.sanitizers import HalfSphere, SphereNoise
 from tacit.local.subgradients import (

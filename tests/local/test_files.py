@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.local import files
 from tacit.local.files import Journal, write_all
 
 RECORDS = [bytes([i]) * 6 for i in range(1, 6)]
@@ -182,7 +181,7 @@ def test_records_have_one_size(path):
 
 def test_writes_that_stop_halfway_go_on(tmp_path, monkeypatch):
     write = os.write
-    monkeypatch.setattr(files.os, "write", lambda file, data: write(file, bytes(data[:3])))
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, bytes(data[:3])))
     file = os.open(tmp_path / "file", os.O_CREAT | os.O_WRONLY)
     write_all(file, b"0123456789")
     os.close(file)

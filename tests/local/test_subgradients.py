@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ ON_SCORES = [
     (Huber(0.2), HuberLoss(0.2), 1.0 / 0.2),
     (Huber(30.0), HuberLoss(30.0), 1.0 / 30.0),
 ]
-ALL = [loss for loss, _, _ in ON_SCORES] + [Distance(), SumOfDistances()]
+ALL: list[Any] = [loss for loss, _, _ in ON_SCORES] + [Distance(), SumOfDistances()]
 
 
 def pull(loss, point, features, label):

@@ -1,4 +1,6 @@
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from tacit.noise.tape import ReplayMismatch, SensitivityViolation
 from tacit.privacy import Gaussian, NonPrivate, PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, REJECT
 
-MAKERS = {
+MAKERS: dict[str, Callable[..., Any]] = {
     "gaussian": lambda n, d, source: prepare_gaussian(n, d, 0.7, source),
     "sphere": lambda n, d, source: prepare_sphere(n, d, 0.4, source),
     "cap": lambda n, d, source: prepare_cap(n, d, Cap(d, 0.3 / math.sqrt(d), 0.9), source),

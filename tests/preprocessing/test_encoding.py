@@ -21,7 +21,6 @@ from tacit.preprocessing import (
     encode_file,
     encode_rows,
     encode_table,
-    encoding,
 )
 from tests.preprocessing.helpers import LABELS, RECORDS, ROWS, SCHEMA, columns, write_csv
 
@@ -159,7 +158,7 @@ def test_a_table_too_large_for_memory(tmp_path, monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(encoding.np, "zeros", full)
+    monkeypatch.setattr(np, "zeros", full)
     with pytest.raises(TableError, match=r"11 features.*memory"):
         encode_file(write_csv(tmp_path / "x.csv"), SCHEMA)
 

@@ -1,5 +1,6 @@
 import datetime
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ def test_every_table_gives_the_same_rows(table):
     assert np.allclose(SchemaEncoder(SCHEMA).transform(table), ROWS)
 
 
-TYPED = {
+TYPED: dict[str, list[Any]] = {
     "age": [39, 130, None],
     "size": [10.0, None, 1e9],
     "hours": [None, 40.5, 9.0],

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,8 +79,8 @@ def test_many_steps_of_noisy_sgd(epsilon: float, delta: float) -> None:
 def test_replacement_needs_twice_the_noise() -> None:
     # where the sensitivity doubles; logistic regression at a stiff ridge is such a case
     for make in (LogisticObjective,):
-        once = calibrate(lambda s, m=make: m(1.0, 1e6, s), Budget(1, 1e-5))
-        twice = calibrate(
+        once: Any = calibrate(lambda s, m=make: m(1.0, 1e6, s), Budget(1, 1e-5))
+        twice: Any = calibrate(
             lambda s, m=make: m(1.0, 1e6, s, Relation.REPLACE), Budget(1, 1e-5, Relation.REPLACE)
         )
         assert twice.noise_std / once.noise_std == pytest.approx(2.0, rel=1e-4)

@@ -47,7 +47,8 @@ def test_route(event, route: str) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_loss_distribution_agrees_with_the_exact_gaussian() -> None:
-    from tacit.privacy.routes import LossDistributionRoute, good_interval
+    from tacit.privacy.loss_distribution import good_interval
+    from tacit.privacy.routes import LossDistributionRoute
 
     for multiplier, count in [(1.0, 1), (5.0, 100), (40.0, 3), (300.0, 1000)]:
         leaves = ((Gaussian(multiplier), count),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,14 +40,14 @@ REPLACE = Relation.REPLACE
     ],
 )
 def test_gaussian_multipliers(epsilon: float, delta: float, multiplier: float) -> None:
-    event = calibrate(Gaussian, Budget(epsilon, delta))
+    event: Any = calibrate(Gaussian, Budget(epsilon, delta))
     assert event.noise_multiplier == pytest.approx(multiplier, abs=6e-7)
     assert Guarantee(event).epsilon(delta) == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_full_batch_gradient_descent() -> None:
     # 4.1: T = 100 at (1, 1e-5) under REPLACE: 74.61 L / n with sensitivity 2 L / n
-    event = calibrate(lambda z: Repeated(Gaussian(z, REPLACE), 100), Budget(1, 1e-5, REPLACE))
+    event: Any = calibrate(lambda z: Repeated(Gaussian(z, REPLACE), 100), Budget(1, 1e-5, REPLACE))
     assert 2 * event.event.noise_multiplier == pytest.approx(74.61, abs=5e-3)
 
 
@@ -67,12 +68,12 @@ def test_full_batch_gradient_descent() -> None:
     ],
 )
 def test_objective_perturbation(family, relation: Relation, noise: float) -> None:  # type: ignore[no-untyped-def]
-    event = calibrate(family, Budget(1, 1e-5, relation))
+    event: Any = calibrate(family, Budget(1, 1e-5, relation))
     assert event.noise_std == pytest.approx(noise, abs=6e-6)
 
 
 def test_softmax() -> None:
-    event = calibrate(lambda s: SoftmaxObjective(1, 10, 71, s), Budget(1, 1e-5))
+    event: Any = calibrate(lambda s: SoftmaxObjective(1, 10, 71, s), Budget(1, 1e-5))
     assert event.noise_std == pytest.approx(5.944, abs=6e-4)
 
 
@@ -162,7 +163,9 @@ def test_calibration_agrees_with_dp_accounting() -> None:
         return sigma
 
     def ours() -> float:
-        event = calibrate(lambda s: Repeated(SampledGaussian(s, 0.01), 10_000), Budget(1, 1e-5))
+        event: Any = calibrate(
+            lambda s: Repeated(SampledGaussian(s, 0.01), 10_000), Budget(1, 1e-5)
+        )
         multiplier: float = event.event.noise_multiplier
         return multiplier
 

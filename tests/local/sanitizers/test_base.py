@@ -149,7 +149,7 @@ def test_the_other_side_makes_the_same(sanitizer):
 def test_a_record_cannot_spend_more_than_it_says():
     for gamma in (0.0, 0.3, 0.5):
         record = {**PrivUnit(1.0, 10).to_dict(), "gamma": gamma}
-        assert sanitizer_from_dict(record).cap.epsilon <= 1.0
+        assert sanitizer_from_dict(record).cap.epsilon <= 1.0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
