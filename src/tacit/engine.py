@@ -6,8 +6,8 @@ leaves that was not planned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from tacit.noise import Release, Source
@@ -21,6 +21,10 @@ class Planned(Protocol):
     """What is about to be released, decided from public facts alone."""
 
     @property
+    def name(self) -> str:
+        """How it is done, in a word."""
+
+    @property
     def event(self) -> Event:
         """What it will cost."""
 
@@ -28,17 +32,58 @@ class Planned(Protocol):
     def budget(self) -> Budget:
         """What it was planned for."""
 
-
-@dataclass(frozen=True)
-class WithoutNoise:
-    """The plan of a release that an infinite budget asks for: no noise, and no promise."""
-
-    budget: Budget
+    @property
+    def reason(self) -> str:
+        """Why it is done this way."""
 
     @property
-    def event(self) -> Event:
-        """Return that nothing is promised."""
-        return NonPrivate("the budget is infinite", relation=self.budget.relation)
+    def settings(self) -> Mapping[str, float]:
+        """The numbers that were decided."""
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """What else was considered, and why it was not chosen."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan of which there is no more to say than what every plan says.
+
+    Examples
+    --------
+    >>> from tacit.location import Mean
+    >>> print(Mean(1.0, 1e-6).plan(n_features=3))
+    noisy_sum: the sum of clipped records, and their number, each with Gaussian noise
+      noise_multiplier = 4.24596
+      count_noise_multiplier = 42.2468
+    """
+
+    name: str
+    event: Event
+    budget: Budget
+    reason: str
+    settings: Mapping[str, float] = field(default_factory=dict)
+    rejected: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(plan_lines(self))
+
+
+def plan_lines(plan: Planned, *more: str) -> list[str]:
+    """Return a plan for people, with ``more`` lines of its own after the first."""
+    also = ["also considered:", *(f"  {line}" for line in plan.rejected)] if plan.rejected else []
+    return [
+        f"{plan.name}: {plan.reason}",
+        *(f"  {line}" for line in more),
+        *(f"  {name} = {value:.6g}" for name, value in plan.settings.items()),
+        *also,
+    ]
+
+
+def without_noise(budget: Budget) -> Plan:
+    """Return the plan of a release that an infinite budget asks for: no noise, and no promise."""
+    event = NonPrivate("the budget is infinite", relation=budget.relation)
+    return Plan("exact", event, budget, "no noise: the budget is infinite")
 
 
 @dataclass(frozen=True)
@@ -81,10 +126,10 @@ def release(
 
     Examples
     --------
-    >>> from tacit.engine import WithoutNoise, release
+    >>> from tacit.engine import release, without_noise
     >>> from tacit.noise import Release
     >>> from tacit.privacy import Budget
-    >>> plan = WithoutNoise(Budget(float("inf")))
+    >>> plan = without_noise(Budget(float("inf")))
     >>> release(plan, lambda: Release(3.0, plan.event)).privacy.voided_by
     ('the budget is infinite',)
     """
@@ -99,8 +144,7 @@ def release(
 
 def _check_receipt(plan: Planned, event: Event) -> None:
     """The event of what was released must be the event that was charged."""
-    seeded = isinstance(event, NonPrivate) and event.would_be is not None
-    paid = event.would_be if isinstance(event, NonPrivate) and seeded else event
+    paid = (event.would_be or event) if isinstance(event, NonPrivate) else event
     if paid != plan.event:
         raise RuntimeError(
             f"released {paid} but planned {plan.event}: the release is withheld. This is a bug "

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from tacit.engine import WithoutNoise, release
+from tacit.engine import Plan, release, without_noise
 from tacit.erm import (
     L2Ball,
     Mechanism,
@@ -19,8 +18,10 @@ from tacit.erm import (
     Objective,
     Problem,
     QuantileOnALine,
+    choose_plan,
     minimize_unread,
 )
+from tacit.erm import Plan as ErmPlan
 from tacit.erm.losses import DistanceLoss, QuantileLoss
 from tacit.erm.plan import receipt
 from tacit.linear_model._tables import note_columns
@@ -104,6 +105,12 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         self.accountant = accountant
         self.random_state = random_state
 
+    def plan(self, n_features: int, n_records: int | None = None) -> Plan:
+        """Return what a fit would run and what it would cost, without data."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        public = n_records_of(self.n_records, n_records, budget.relation)
+        return _sum_plan(budget, counts=public.value is None)
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the mean of the rows of ``X``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
@@ -111,7 +118,7 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         table, names = note_columns(self, X, sparse=False)
         n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
         centre = _centre(self.center, table.n_columns)
-        plan = _Planned(_sum_event(budget, counts=n_records.value is None), budget)
+        plan = _sum_plan(budget, counts=n_records.value is None)
         source = source_of(self.random_state)
 
         def work() -> Release[Array]:
@@ -135,14 +142,6 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """What a location costs; there is nothing else to plan."""
-
-    event: Event
-    budget: Budget
-
-
 def _dense(table: UnreadTable) -> Array:
     rows, _ = table.read()
     return np.asarray(rows, dtype=np.float64)
@@ -152,26 +151,33 @@ def _dense(table: UnreadTable) -> Array:
 _COUNT_SHARE = 0.1
 
 
-def _sum_event(budget: Budget, counts: bool) -> Event:
+def _sum_plan(budget: Budget, counts: bool) -> Plan:
+    """Return the plan of a noisy sum, together with a noisy count if ``counts``."""
     if budget.is_infinite:
-        return WithoutNoise(budget).event
+        return without_noise(budget)
+    what = "the sum of clipped records" + (", and their number, each" if counts else ",")
     if budget.is_pure:
-        if not counts:
-            return PureEpsilon(budget.epsilon, budget.relation)
         share = _COUNT_SHARE * budget.epsilon
-        return Composed(
-            (
-                PureEpsilon(share, budget.relation),
-                PureEpsilon(budget.epsilon - share, budget.relation),
-            )
-        )
+        parts = [PureEpsilon(budget.epsilon - share if counts else budget.epsilon, budget.relation)]
+        if counts:
+            parts.insert(0, PureEpsilon(share, budget.relation))
+        settings = {"epsilon": parts[-1].epsilon}
+        return Plan("noisy_sum", _together(parts), budget, f"{what} with sphere noise", settings)
     whole = calibrate(lambda z: Gaussian(z, budget.relation), budget)
-    if not counts or not isinstance(whole, Gaussian):
-        return whole
+    assert isinstance(whole, Gaussian)  # the budget is finite
     z = whole.noise_multiplier
-    # mu_count^2 + mu_sum^2 = mu^2
-    rest = z / math.sqrt(1 - _COUNT_SHARE**2)
-    return Composed((Gaussian(z / _COUNT_SHARE, budget.relation), Gaussian(rest, budget.relation)))
+    settings = {"noise_multiplier": z}
+    noisy: list[Event] = [whole]
+    if counts:
+        # mu_count^2 + mu_sum^2 = mu^2
+        rest = z / math.sqrt(1 - _COUNT_SHARE**2)
+        noisy = [Gaussian(z / _COUNT_SHARE, budget.relation), Gaussian(rest, budget.relation)]
+        settings = {"noise_multiplier": rest, "count_noise_multiplier": z / _COUNT_SHARE}
+    return Plan("noisy_sum", _together(noisy), budget, f"{what} with Gaussian noise", settings)
+
+
+def _together(events: Sequence[Event]) -> Event:
+    return Composed(tuple(events)) if len(events) > 1 else events[0]
 
 
 def _noisy_mean(
@@ -239,6 +245,10 @@ class Median(BaseEstimator):  # type: ignore[misc]
         self.accountant = accountant
         self.random_state = random_state
 
+    def plan(self, n_features: int, n_records: int | None = None) -> Plan:
+        """Return what a fit would run and what it would cost, without data."""
+        return _column_plan(budget_of(self.epsilon, self.delta, self.relation), n_features)
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the quantile of every column of ``X``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
@@ -247,23 +257,24 @@ class Median(BaseEstimator):  # type: ignore[misc]
         limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.n_columns, 2))
         if not (np.all(np.isfinite(limits)) and np.all(limits[:, 0] < limits[:, 1])):
             raise ValueError(f"bounds must be finite pairs low < high, got {self.bounds!r}.")
-        each, event = _column_events(budget, table.n_columns)
+        plan = _column_plan(budget, table.n_columns)
         source = source_of(self.random_state)
 
         def work() -> Release[Array]:
             rows = _dense(table)
             if budget.is_infinite:
                 clipped = np.clip(rows, limits[:, 0], limits[:, 1])
-                return Release(np.quantile(clipped, self.quantile, axis=0), event)
+                return Release(np.quantile(clipped, self.quantile, axis=0), plan.event)
+            each = Budget(plan.settings["column_epsilon"], 0.0, budget.relation)
             releases = [
                 _column_quantile(column, loss, low, high, each, source)
                 for column, (low, high) in zip(rows.T, limits, strict=True)
             ]
             values = np.array([float(np.ravel(r.value)[0]) for r in releases])
-            return Release(values, receipt([r.event for r in releases], event))
+            return Release(values, receipt([r.event for r in releases], plan.event))
 
         released = release(
-            _Planned(event, budget),
+            plan,
             work,
             accountant=self.accountant,
             source=source,
@@ -274,10 +285,10 @@ class Median(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-def _column_events(budget: Budget, n_columns: int) -> tuple[Budget, Event]:
-    """Return one column's pure budget and the event of all columns."""
+def _column_plan(budget: Budget, n_columns: int) -> Plan:
+    """Return the plan of one exponential mechanism for each column."""
     if budget.is_infinite:
-        return budget, WithoutNoise(budget).event
+        return without_noise(budget)
 
     def family(noise: float) -> Event:
         choice = ExponentialMechanism(1 / noise, budget.relation)
@@ -285,7 +296,8 @@ def _column_events(budget: Budget, n_columns: int) -> tuple[Budget, Event]:
 
     event = calibrate(family, budget)
     leaf, _ = next(iter(event.leaves()))
-    return Budget(leaf.pure_epsilon(), 0.0, budget.relation), event
+    reason = "the exponential mechanism, sampled exactly, once for each column"
+    return Plan("quantile", event, budget, reason, {"column_epsilon": leaf.pure_epsilon()})
 
 
 def _column_quantile(
@@ -344,21 +356,35 @@ class GeometricMedian(BaseEstimator):  # type: ignore[misc]
         self.accountant = accountant
         self.random_state = random_state
 
+    def _objective(self, n_records: int | None) -> Objective:
+        bounds = Bounds(row_norm=self.row_norm, n_records=n_records)
+        return Objective(DistanceLoss(), bounds, 0.0, L2Ball(self.row_norm))
+
+    def _mechanism(self) -> str | Mechanism:
+        return NoisyGradient() if self.mechanism == NoisyGradient.name else self.mechanism
+
+    def plan(self, n_features: int, n_records: int | None = None) -> ErmPlan | Plan:
+        """Return what a fit would run, what it would cost and what to expect, without data."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        if budget.is_infinite:
+            return without_noise(budget)
+        public = n_records_of(self.n_records, n_records, budget.relation)
+        problem = Problem(self._objective(public.value), n_features, n_records)
+        return choose_plan(problem, budget, self._mechanism())
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the geometric median of the rows of ``X``."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        Bounds(row_norm=self.row_norm)  # refuse before the table is looked at
+        self._objective(None)  # refuse before the table is looked at
         table, names = note_columns(self, X, sparse=False)
         n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
         centre = _centre(self.center, table.n_columns)
-        bounds = Bounds(row_norm=self.row_norm, n_records=n_records.value)
-        mechanism = NoisyGradient() if self.mechanism == NoisyGradient.name else self.mechanism
-        objective = Objective(DistanceLoss(), bounds, 0.0, L2Ball(self.row_norm))
+        objective = self._objective(n_records.value)
         result = minimize_unread(
-            lambda: MemoryRecords(_dense(table) - centre, None, bounds),
+            lambda: MemoryRecords(_dense(table) - centre, None, objective.bounds),
             Problem(objective, table.n_columns),
             budget,
-            mechanism,
+            self._mechanism(),
             accountant=self.accountant,
             source=source_of(self.random_state),
             assumptions=assumptions_of(n_records, names),

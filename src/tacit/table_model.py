@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +26,7 @@ from tacit.preprocessing import (
     encode_table,
 )
 from tacit.preprocessing.encoding import check_columns, check_file
+from tacit.preprocessing.tables import names_of, refuse_absent
 from tacit.privacy import Guarantee
 
 
@@ -112,9 +114,25 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         plan: Plan = self._informed().plan(len(self.schema.feature_names), n_records)
         return plan
 
-    def fit(self, table: Any) -> Self:
-        """Fit to a frame, an Arrow table or a dictionary of columns, the target among them."""
+    def __sklearn_tags__(self) -> Any:
+        """Be to scikit-learn what the estimator is: a classifier or a regressor, of any table."""
+        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        return tags
+
+    def fit(self, table: Any, y: Any = None) -> Self:
+        """Fit to a frame, an Arrow table or a dictionary of columns.
+
+        Parameters
+        ----------
+        table
+            The columns that the schema declares.
+        y
+            The target, one value a record, if it is not a column of the table.
+        """
         estimator = self._ready()
+        table = self._with_target(table, y)
         check_columns(table, self.schema)
         return self._fitted(estimator, lambda: encode_table(table, self.schema, self.dtype))
 
@@ -222,6 +240,26 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, table: Any) -> npt.NDArray[Any]:
         """Return the probability of every class for every record."""
         return self._ask("predict_proba", table)
+
+    def score(self, table: Any, y: Any = None) -> float:
+        """Return the estimator's score on the records that have a target; it is not private.
+
+        Accuracy for classes, R2 or the like for numbers, as the estimator's own ``score``;
+        parameters as in `fit`.
+        """
+        check_is_fitted(self)
+        rows, labels = encode_table(self._with_target(table, y), self.schema, self.dtype)
+        score: float = self.estimator_.score(rows, labels)
+        return score
+
+    def _with_target(self, table: Any, y: Any) -> Any:
+        """Return a table with the target among its columns."""
+        target = self.schema.target
+        if y is None or target is None:
+            return table
+        names = [column.name for column in self.schema.encoded]
+        refuse_absent(names_of(table), names)
+        return {**{name: table[name] for name in names}, target.name: y}
 
     def _ask(self, method: str, table: Any) -> npt.NDArray[Any]:
         check_is_fitted(self)

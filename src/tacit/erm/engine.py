@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tacit.engine import WithoutNoise, release
+from tacit.engine import release, without_noise
 from tacit.erm.losses import Loss, PointLoss, QuantileLoss
 from tacit.erm.minimizer import minimize_exactly
 from tacit.erm.objective import Objective
@@ -110,7 +110,7 @@ def minimize_unread(
     parameters are those of `minimize`.
     """
     plan = None if budget.is_infinite else choose_plan(problem, budget, mechanism)
-    bare = WithoutNoise(budget)
+    bare = without_noise(budget)
 
     def work() -> Release[Array]:
         if plan is None:

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tacit.engine import plan_lines
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
 from tacit.privacy import Budget, Composed, Event, NonPrivate
@@ -170,12 +171,11 @@ class Plan:
     settings: Mapping[str, float] = field(default_factory=dict)
     rejected: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self.mechanism.name
+
     def __str__(self) -> str:
-        lines = [
-            f"{self.mechanism.name}: {self.reason}",
-            f"  predicted excess risk per record: {self.excess_risk:.3g}",
-            *(f"  {name} = {value:.6g}" for name, value in self.settings.items()),
-        ]
-        if self.rejected:
-            lines += ["also considered:", *(f"  {line}" for line in self.rejected)]
-        return "\n".join(lines)
+        risk = f"predicted excess risk per record: {self.excess_risk:.3g}"
+        return "\n".join(plan_lines(self, risk))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from tacit.erm.noisy_gradient import NoisyGradient, NoisySGD
 from tacit.erm.objective_perturbation import ObjectivePerturbation
@@ -44,6 +45,15 @@ def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "
     >>> choose_plan(problem, Budget(1.0, 1e-6)).mechanism.name
     'noisy_gradient'
     """
+    try:
+        hash((problem, mechanism))
+    except TypeError:  # a mechanism that holds an array cannot be remembered
+        return _chosen(problem, budget, mechanism)
+    plan: Plan = _remembered(problem, budget, mechanism)  # type: ignore[arg-type]
+    return plan
+
+
+def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Plan:
     if not isinstance(mechanism, str):
         return mechanism.plan(problem, budget)
     if mechanism != "auto":
@@ -71,3 +81,8 @@ def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "
         if plan is not best
     ]
     return replace(best, rejected=(*others, *refusals))
+
+
+# A plan follows from public facts alone, so that the same question has the same answer: asked by
+# `plan`, by a table model before it opens its file, and by `fit`, it is worked out once.
+_remembered = lru_cache(maxsize=256)(_chosen)
