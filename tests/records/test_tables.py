@@ -70,12 +70,13 @@ def pandas_numpy(data):
     return pd.DataFrame(data)
 
 
-def pandas_nullable(data):
-    return pd.DataFrame(data).convert_dtypes()
+def pandas_nullable(data, **backend):
+    with np.errstate(invalid="ignore"):  # pandas 2 casts infinity to see whether it is whole
+        return pd.DataFrame(data).convert_dtypes(**backend)
 
 
 def pandas_arrow(data):
-    return pd.DataFrame(data).convert_dtypes(dtype_backend="pyarrow")
+    return pandas_nullable(data, dtype_backend="pyarrow")
 
 
 FRAMES = [
