@@ -117,7 +117,8 @@ def fit(estimator: Any, data: tuple[Any, Any], kind: str) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("extreme", [1e6, 0.2])
+# A record that is clipped, and, slow, one that is not.
+@pytest.mark.parametrize("extreme", [1e6, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_add_remove(name: str, extreme: float) -> None:
     estimator, kind = CASES[name]
     X, y, more_X, more_y = table(kind, extreme=extreme)
