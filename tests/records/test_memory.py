@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.noise import secure_source
-from tacit.records import Bounds, MemoryRecords, threads
+from tacit.records import Bounds, MemoryRecords, summing, threads
 from tacit.records import memory as module
 from tests.records.helpers import KINDS, everything, make
 
@@ -61,10 +61,10 @@ def test_sums_do_not_depend_on_the_size_of_blocks(kind, n, monkeypatch):
     expected = MemoryRecords(X, y, bounds).sum(everything)
     assert expected[5] == n
     for fine_rows in (1, 60, 512):
-        monkeypatch.setattr(module, "_FINE_ROWS", (fine_rows, fine_rows))
-        monkeypatch.setattr(module, "_FEWEST_ROWS", fine_rows)
+        monkeypatch.setattr(summing, "_FINE_ROWS", (fine_rows, fine_rows))
+        monkeypatch.setattr(summing, "_FEWEST_ROWS", fine_rows)
         for block_bytes in (1, 1000, 8 << 20):
-            monkeypatch.setattr(module, "_BLOCK_BYTES", block_bytes)
+            monkeypatch.setattr(summing, "_BLOCK_BYTES", block_bytes)
             records = MemoryRecords(X, y, bounds)
             for fine in (False, True):
                 if n > 500 and fine_rows == 1 and (fine or block_bytes == 1):
@@ -129,15 +129,15 @@ def test_no_records_at_all(kind):
         assert totals[0].shape == (4,)
         assert totals[3].shape == (4, 4)
         assert records.sum_error(fine=fine) > 0.0
-    assert records.poisson_sample(0.5, secure_source().words).count() == 0
+    assert records.poisson_sample(0.5, secure_source().words).records.count() == 0
 
 
 @pytest.mark.parametrize("fine", [False, True])
 def test_threads_do_not_wait_for_themselves(fine, monkeypatch):
     # clip factors are shared among the same threads, and were once asked for by one of them
     monkeypatch.setattr(module, "_SHARED_BYTES", 1)
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 8 * 3 * 256)
-    monkeypatch.setattr(module, "_FINE_PRODUCT", 2**20)
+    monkeypatch.setattr(summing, "_BLOCK_BYTES", 8 * 3 * 256)
+    monkeypatch.setattr(summing, "_FINE_PRODUCT", 2**20)
     monkeypatch.setattr(threads, "available_threads", lambda: 2)
     X = np.random.default_rng(0).standard_normal((5000, 3)) * 3
     records, found = MemoryRecords(X, None, Bounds()), []

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from tacit.erm.losses import DistanceLoss
-from tacit.records import Block, Bounds, MemoryRecords, row_products, threads
+from tacit.records import Block, Bounds, MemoryRecords, row_products, summing, threads
 from tacit.records import memory as memory_module
 
 
@@ -56,8 +56,8 @@ def test_a_score_is_the_rows_own(
     order = rng.permutation(n)
     assert np.array_equal(scores_of(rows[order], weights, bounds), alone[order])
     for number in (1, 100, 3000):  # blocks, and terms at once
-        monkeypatch.setattr(memory_module, "_BLOCK_BYTES", 8 * number)
-        monkeypatch.setattr(memory_module, "_FEWEST_ROWS", 1 + number // 40)
+        monkeypatch.setattr(summing, "_BLOCK_BYTES", 8 * number)
+        monkeypatch.setattr(summing, "_FEWEST_ROWS", 1 + number // 40)
         monkeypatch.setattr(row_products, "_TERMS", number)
         assert np.array_equal(scores_of(rows, weights, bounds), alone)
     monkeypatch.setattr(memory_module, "_SHARED_BYTES", 1)

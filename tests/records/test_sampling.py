@@ -22,7 +22,7 @@ def tagged(n):
 
 
 def chosen(records, rate, words):
-    return (records.poisson_sample(rate, words).rows[:, 0] - 1).astype(int)
+    return (records.poisson_sample(rate, words).records.rows[:, 0] - 1).astype(int)
 
 
 def test_the_threshold_is_exact():
@@ -81,7 +81,7 @@ def test_a_sample_keeps_rows_labels_and_clipping_together(kind):
     bounds = Bounds(row_norm=1.0, label_range=(-1.0, 1.0), intercept=0.3)
     records = MemoryRecords(make(kind, X), y, bounds)
     words = seeded_source(0).words(300)
-    sample = records.poisson_sample(0.3, lambda n: words)
+    sample = records.poisson_sample(0.3, lambda n: words).records
     keep = words < np.uint64(int(0.3 * 2**64))
     same = MemoryRecords(make(kind, X[keep]), y[keep], bounds)
     assert sample.count() == np.count_nonzero(keep) > 0

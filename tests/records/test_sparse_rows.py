@@ -150,7 +150,9 @@ def test_of_other_formats_too(name: str) -> None:
 def test_samples_are_in_order_too() -> None:
     matrix = csr_array(([0.7, 0.7, 0.1], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
     records = MemoryRecords(matrix, None, Bounds())
-    for part in (records.every(1), records.poisson_sample(1.0, lambda n: np.zeros(n, np.uint64))):
+    sample = records.poisson_sample(1.0, lambda n: np.zeros(n, np.uint64))
+    for part in (records.every(1), sample.records):
+        assert isinstance(part, MemoryRecords)
         assert part.rows.toarray().tolist() == [[0.0, 1.4], [0.1, 0.0]]
 
 

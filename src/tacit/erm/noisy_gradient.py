@@ -23,7 +23,7 @@ from tacit.privacy import (
     SampledGaussian,
     calibrate,
 )
-from tacit.records import RecordSource
+from tacit.records import RecordSource, Sample
 
 Array = npt.NDArray[np.float64]
 
@@ -304,10 +304,10 @@ class NoisySGD:
         fine = needs_fine_sums(records, _FLOAT_SLACK)
         for t in range(self.n_steps):
             sample = records.poisson_sample(self.sampling_rate, source.words)
-            raw = records_gradient(objective, sample, w, clip=clip, fine=fine)
+            raw = records_gradient(objective, sample.records, w, clip=clip, fine=fine)
             bounded = Bounded(raw, clip * (1 + _FLOAT_SLACK), Norm.L2, Relation.ADD_REMOVE)
             released = gaussian(bounded, multiplier, source)
-            events.append(_on_a_sample(released.event, self.sampling_rate))
+            events.append(_on_a_sample(released.event, sample))
             slope = np.asarray(released.value) / expected + ridge / problem.n_records * w
             w = feasible.project(w - step / math.sqrt(1 + t / 50) * slope)
             if t >= first:
@@ -315,12 +315,12 @@ class NoisySGD:
         return Release(total / (self.n_steps - first), receipt(events, plan.event))
 
 
-def _on_a_sample(event: Event, rate: float) -> Event:
+def _on_a_sample(event: Event, sample: Sample) -> Event:
     """Return the event of a Gaussian release whose records were a Poisson sample."""
     bare = event.would_be if isinstance(event, NonPrivate) else event
     if not isinstance(bare, Gaussian):
         raise TypeError(f"expected a Gaussian release, got {event!r}.")
-    sampled = SampledGaussian(bare.noise_multiplier, rate, bare.relation)
+    sampled = sample.event(bare.noise_multiplier)
     if isinstance(event, NonPrivate):
-        return NonPrivate(event.reason, would_be=sampled, relation=bare.relation)
+        return NonPrivate(event.reason, would_be=sampled, relation=sampled.relation)
     return sampled

@@ -3,6 +3,7 @@
 from tacit.records.block import Block
 from tacit.records.bounds import INTERCEPT_SHARE, Bounds
 from tacit.records.memory import MemoryRecords
+from tacit.records.sampling import Sample
 from tacit.records.source import RecordSource
 from tacit.records.tables import as_labels, as_numbers, as_rows, shape_of
 from tacit.records.unread import TableInMemory, UnreadTable
@@ -13,6 +14,7 @@ __all__ = [
     "Bounds",
     "MemoryRecords",
     "RecordSource",
+    "Sample",
     "TableInMemory",
     "UnreadTable",
     "as_labels",

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.records.bounds import Bounds
 from tacit.records.row_products import row_products
+from tacit.records.sparse_rows import sparse_norms
+from tacit.row_clipping import clip_factors, row_norms
 
 Array = npt.NDArray[np.float64]
 
@@ -93,6 +96,40 @@ class Block:
         if not self.intercept:
             return points
         return np.hstack([points, np.full((points.shape[0], 1), self.intercept)])
+
+
+def factors_of(rows: Any, bounds: Bounds) -> Array:
+    """Return the factor, at most 1, by which each row is scaled to its norm.
+
+    Dense rows, or a canonical CSR array. Sizes are in double precision whatever the rows are;
+    `tacit.row_clipping` states the rule and proves it.
+    """
+    norms = sparse_norms(rows) if _is_sparse(rows) else row_norms(rows)
+    return clip_factors(norms, bounds.row_norm, rows.shape[1])
+
+
+def make_block(rows: Any, labels: Any | None, factors: Array, bounds: Bounds) -> Block:
+    """Return rows in double precision, dense or canonical, as a block within its bounds.
+
+    ``factors`` are those of `factors_of`; labels are clipped here.
+    """
+    if labels is not None:
+        labels = np.asarray(labels, dtype=float)
+        if bounds.label_range is not None:
+            labels = np.clip(labels, *bounds.label_range)
+    if not factors.all():
+        rows = _without(rows, factors == 0.0)
+    return Block(rows, factors, labels, bounds.intercept)
+
+
+def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:
+    """Return a copy of a block's rows with some set to zero."""
+    rows = rows.copy()
+    if _is_sparse(rows):
+        rows.data[np.repeat(absurd, np.diff(rows.indptr))] = 0.0
+    else:
+        rows[absurd] = 0.0
+    return rows
 
 
 def _is_sparse(rows: Any) -> bool:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.records.block import Block
 from tacit.records.bounds import Bounds
+from tacit.records.sampling import Sample, Words
 
 Array = npt.NDArray[np.float64]
-Words = Callable[[int], npt.NDArray[np.uint64]]
 
 
+@runtime_checkable
 class RecordSource(Protocol):
     """Records that can be summed over.
 
@@ -46,5 +47,5 @@ class RecordSource(Protocol):
     def every(self, step: int) -> RecordSource:
         """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
 
-    def poisson_sample(self, rate: float, words: Words) -> RecordSource:
-        """Return each record independently with probability ``rate``."""
+    def poisson_sample(self, rate: float, words: Words) -> Sample:
+        """Return each record independently with probability ``rate``, by a word of its own."""

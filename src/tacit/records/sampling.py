@@ -1,0 +1,67 @@
+"""Poisson samples, which know what a release from them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.privacy import SampledGaussian
+
+if TYPE_CHECKING:
+    from tacit.records.source import RecordSource
+
+Words = Callable[[int], npt.NDArray[np.uint64]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Records of which each was taken independently with probability ``rate``.
+
+    Whoever draws the sample says what it costs, so that no rate is stated twice.
+
+    Contract: one release from one sample. The event assumes that the records are drawn afresh
+    for every release.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.noise import secure_source
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> records = MemoryRecords(np.ones((1000, 2)), None, Bounds(row_norm=2.0))
+    >>> sample = records.poisson_sample(0.1, secure_source().words)
+    >>> 20 < sample.records.count() < 180
+    True
+    >>> sample.event(noise_multiplier=2.0).sampling_rate
+    0.1
+    """
+
+    records: RecordSource
+    rate: float
+
+    def event(self, noise_multiplier: float) -> SampledGaussian:
+        """Return the event of a sum over the sample with Gaussian noise of this multiplier."""
+        return SampledGaussian(noise_multiplier, self.rate)
+
+
+def poisson_choice(rate: float, n_records: int, words: Words) -> npt.NDArray[np.bool_]:
+    """Return which records are in: each with probability ``rate``, by a random word of its own.
+
+    A record is in when its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
+    rounded down.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records.sampling import poisson_choice
+    >>> poisson_choice(0.5, 2, lambda n: np.array([2**63 - 1, 2**63], dtype=np.uint64))
+    array([ True, False])
+    """
+    if not 0.0 <= rate <= 1.0:
+        raise ValueError(f"rate must be in [0, 1], got {rate!r}; it is a probability.")
+    threshold = np.uint64(min(int(rate * 2.0**64), 2**64 - 1))
+    chosen: npt.NDArray[np.bool_] = words(n_records) < threshold
+    return chosen
