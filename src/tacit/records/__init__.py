@@ -2,6 +2,7 @@
 
 from tacit.records.block import Block
 from tacit.records.bounds import INTERCEPT_SHARE, Bounds
+from tacit.records.chunked import ChunkedRecords
 from tacit.records.memory import MemoryRecords
 from tacit.records.sampling import Sample
 from tacit.records.source import RecordSource
@@ -12,6 +13,7 @@ __all__ = [
     "INTERCEPT_SHARE",
     "Block",
     "Bounds",
+    "ChunkedRecords",
     "MemoryRecords",
     "RecordSource",
     "Sample",

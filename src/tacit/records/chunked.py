@@ -1,0 +1,255 @@
+"""Records read block by block, as often as a fit asks: from files, a database, a generator."""
+
+from __future__ import annotations
+
+import copy
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.records.block import Block, factors_of, make_block
+from tacit.records.bounds import Bounds
+from tacit.records.sampling import Sample, Words, poisson_choice
+from tacit.records.sparse_rows import canonical
+from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
+from tacit.records.tables import as_numbers
+from tacit.records.unread import TableInMemory
+
+Array = npt.NDArray[np.float64]
+Read = Callable[[], Iterable[tuple[Any, Any]]]
+Part = tuple[Any, Array | None]
+
+
+class ChunkedRecords:
+    """Rows and labels that are read anew in every pass, a block at a time.
+
+    Parameters
+    ----------
+    read
+        Called once a pass; returns an iterable of pairs (rows, labels). Rows are whatever
+        `as_rows` takes: arrays, SciPy sparse arrays, frames, Arrow tables; labels are one number
+        a row, or None throughout. A block may be empty, and its memory may be used again for the
+        next one.
+    n_features
+        How many columns a row has: declared, since nothing is read before a fit was charged.
+    bounds
+        What is declared about every record.
+
+    Notes
+    -----
+    **Guarantee**
+
+    1. Sums are those of `MemoryRecords` of the same rows within `sum_error`, and no bit of them
+       depends on where blocks end: they are cut anew.
+    2. At most one block as it was read and one of some megabytes are held at a time; a Poisson
+       sample holds one byte a record, and its rows are read like any others.
+    3. A source that yields other records, or the same ones in another order, than in its first
+       pass is refused before a sum is returned.
+    4. No error repeats a value, not even one that ``read`` raises.
+
+    **Assumes** that changes happen by accident: they are found by the number of records and a
+    checksums of 32 bits. Sensitivity needs less than that. In each pass one person may move at
+    most one row, and may not decide which rows others have; then every single sum moves by at
+    most its bound, even if passes differ. The checksums are for what spans passes: a sample that is
+    read twice must hold the same records twice, and float error is bounded by the number of
+    records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds, ChunkedRecords
+    >>> def read():
+    ...     for start in range(3):
+    ...         yield np.full((2, 2), start), np.full(2, start)
+    >>> records = ChunkedRecords(read, 2, Bounds(row_norm=10.0, label_range=(0.0, 1.0)))
+    >>> records.sum(lambda block: (block.points().sum(axis=0), block.labels.sum()))
+    (array([6., 6.]), array(4.))
+    """
+
+    def __init__(self, read: Read, n_features: int, bounds: Bounds) -> None:
+        if not callable(read):
+            raise TypeError(
+                "read must be a function that is called once a pass and returns the blocks; an "
+                "iterator could be read only once. Pass lambda: ..., or a generator function."
+            )
+        if not n_features >= 1:
+            raise ValueError(f"n_features must be at least 1, got {n_features!r}.")
+        self.bounds = bounds
+        self._n_features = int(n_features)
+        self._parts: Callable[[], Iterator[Part]] = lambda: _checked(read, self._n_features)
+        self._seen: tuple[int, tuple[int, ...]] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How many columns a row has."""
+        return self._n_features
+
+    def count(self) -> int:
+        """Return the number of records; the first time by reading them. Private."""
+        if self._seen is None:
+            for _ in self._pass():
+                pass
+        assert self._seen is not None
+        return self._seen[0]
+
+    def sum(
+        self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks of rows in one pass."""
+        parts = _cut(self._pass(), self._block_rows(fine))
+        return added_up((function(block) for block in self._blocks(parts)), fine=fine)
+
+    def sum_error(self, *, fine: bool = False) -> float:
+        """Return e such that a sum of n terms of size at most 1 is off by at most e.
+
+        `tacit.records.summing` proves it.
+        """
+        return float_error(self.count(), self._block_rows(fine), fine=fine)
+
+    def every(self, step: int) -> ChunkedRecords:
+        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
+        return self._where(lambda start, n: np.arange(-start % step, n, step))
+
+    def poisson_sample(self, rate: float, words: Words) -> Sample:
+        """Return each record independently with probability ``rate``, by a word of its own."""
+        chosen = poisson_choice(rate, self.count(), words)
+        records = self._where(lambda start, n: np.flatnonzero(chosen[start : start + n]))
+        return Sample(records, rate)
+
+    def _where(self, places: Callable[[int, int], npt.NDArray[np.intp]]) -> ChunkedRecords:
+        """Return some of the records: of the n from ``start`` on, those at ``places(start, n)``."""
+
+        def parts() -> Iterator[Part]:
+            start = 0
+            for part in self._pass():
+                n = part[0].shape[0]
+                yield _taken(part, places(start, n))
+                start += n
+
+        some = copy.copy(self)
+        some._parts, some._seen = parts, None
+        return some
+
+    def _block_rows(self, fine: bool) -> int:
+        return fine_rows(self._n_features, self.count()) if fine else usual_rows(self._n_features)
+
+    def _blocks(self, parts: Iterator[Part]) -> Iterator[Block]:
+        """Yield each part within its bounds; one without records if there is none."""
+        nothing: Part = np.empty((0, self._n_features)), np.empty(0)
+        for rows, labels in chain([next(parts, nothing)], parts):
+            # Sums in single precision would move further than the sensitivity allows.
+            rows = rows.astype(np.float64, copy=False)
+            if not hasattr(rows, "tocsr"):
+                rows = np.ascontiguousarray(rows)  # as they lie when blocks were joined
+            yield make_block(rows, labels, factors_of(rows, self.bounds), self.bounds)
+
+    def _pass(self) -> Iterator[Part]:
+        """Yield the blocks as they come, and refuse at the end if they were not the same."""
+        count = 0
+        checksums: tuple[int, ...] = ()
+        for part in self._parts():
+            count, checksums = count + part[0].shape[0], _checksums(part, checksums)
+            yield part
+        if self._seen not in (None, (count, checksums)):
+            raise ValueError(
+                "the blocks did not hold the same records in the same order as in an earlier "
+                "pass; let read() return the same ones each time, such as those of a copy."
+            )
+        self._seen = count, checksums
+
+
+def _checked(read: Read, n_features: int) -> Iterator[Part]:
+    """Yield the blocks that hold anything, as numbers, all alike; errors repeat no value."""
+    first: tuple[bool, bool] | None = None
+    for rows, labels in _silently(read):
+        if _is_empty(rows) and (labels is None or _is_empty(labels)):
+            continue
+        table = TableInMemory(rows, labels)
+        if table.n_columns != n_features:
+            raise ValueError(
+                f"a block has another number of columns than n_features={n_features}; pass one "
+                "number for each feature in every block."
+            )
+        rows, labels = table.read()
+        kind = hasattr(rows, "tocsr"), labels is None
+        first = first or kind
+        if kind != first:
+            raise ValueError(
+                "some blocks are sparse, or come without labels, and others do not; make all of "
+                "them alike."
+            )
+        yield canonical(rows) if kind[0] else rows, None if kind[1] else as_numbers(labels)
+
+
+def _silently(read: Read) -> Iterator[tuple[Any, Any]]:
+    """Yield what ``read`` returns; its own errors may quote a record, and are not passed on."""
+    try:
+        for block in read():
+            rows, labels = block
+            yield rows, labels
+    except Exception as error:
+        raise RuntimeError(
+            f"reading the blocks failed with {type(error).__name__}, whose words may repeat a "
+            "record and are left out. Pairs (rows, labels) are expected; call read() by itself to "
+            "see more."
+        ) from None
+
+
+def _is_empty(values: Any) -> bool:
+    shape = getattr(values, "shape", None)
+    return not (shape[0] if shape else len(values))
+
+
+def _cut(parts: Iterator[Part], step: int) -> Iterator[Part]:
+    """Yield the same records ``step`` at a time."""
+    kept: list[Part] = []
+    held = 0
+    for part in parts:
+        n, at = part[0].shape[0], 0
+        while held + n - at >= step:
+            upto = at + step - held
+            yield _joined([*kept, _taken(part, slice(at, upto))])
+            at, kept, held = upto, [], 0
+        if at < n:
+            # Places, not a slice, for a copy: the reader may use the memory for its next block.
+            kept.append(_taken(part, np.arange(at, n)))
+            held += n - at
+    if kept:
+        yield _joined(kept)
+
+
+def _taken(part: Part, at: Any) -> Part:
+    rows, labels = part
+    return rows[at], None if labels is None else labels[at]
+
+
+def _joined(parts: list[Part]) -> Part:
+    if len(parts) == 1:
+        return parts[0]
+    rows, labels = zip(*parts, strict=True)
+    if hasattr(rows[0], "tocsr"):
+        from scipy.sparse import vstack
+
+        table = vstack(rows, format="csr")
+    else:
+        table = np.concatenate(rows)
+    return table, None if labels[0] is None else np.concatenate(labels)
+
+
+def _checksums(part: Part, earlier: tuple[int, ...]) -> tuple[int, ...]:
+    """Return checksums that go on from earlier ones, the same wherever blocks end."""
+    rows, labels = part
+    if hasattr(rows, "tocsr"):
+        arrays = [rows.data, rows.indices.astype(np.int64), np.diff(rows.indptr).astype(np.int64)]
+    else:
+        arrays = [rows]
+    if labels is not None:
+        arrays.append(labels)
+    return tuple(
+        zlib.crc32(np.ascontiguousarray(array).data, before)
+        for array, before in zip(arrays, earlier or (0,) * len(arrays), strict=True)
+    )
