@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,8 @@ from tacit.erm import (
 from tacit.erm import Plan as ErmPlan
 from tacit.erm.losses import DistanceLoss, QuantileLoss
 from tacit.erm.plan import receipt
+from tacit.erm.point_sum import point_sum
+from tacit.linear_model._shell import when_paid_for
 from tacit.linear_model._tables import note_columns
 from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
 from tacit.privacy import (
@@ -39,17 +42,29 @@ from tacit.privacy import (
     calibrate,
 )
 from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of
-from tacit.records import Bounds, MemoryRecords, UnreadTable
+from tacit.records import (
+    Bounds,
+    MemoryRecords,
+    RecordSource,
+    UnreadRecords,
+    UnreadTable,
+    open_records,
+)
 
 Array = npt.NDArray[np.float64]
 
 
-def _centre(declared: Any, n_features: int) -> Array:
+def _centre(declared: Any, table: UnreadTable) -> Array:
     if declared is None:
-        return np.zeros(n_features)
-    centre = np.broadcast_to(np.asarray(declared, dtype=np.float64), (n_features,))
+        return np.zeros(table.n_columns)
+    centre = np.broadcast_to(np.asarray(declared, dtype=np.float64), (table.n_columns,))
     if not np.all(np.isfinite(centre)):
         raise ValueError(f"center must be finite, got {declared!r}; pass a public guess.")
+    if isinstance(table, UnreadRecords) and centre.any():
+        raise ValueError(
+            "a record source clips its rows around 0, wherever center is; subtract center from "
+            "the rows in the source, and pass None for it."
+        )
     return centre
 
 
@@ -112,16 +127,22 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         return _sum_plan(budget, counts=public.value is None)
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the mean of the rows of ``X``."""
+        """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
         bounds = Bounds(row_norm=self.row_norm)
         table, names = note_columns(self, X, sparse=False)
         n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
-        centre = _centre(self.center, table.n_columns)
+        centre = _centre(self.center, table)
         plan = _sum_plan(budget, counts=n_records.value is None)
         source = source_of(self.random_state)
+        records = None
+        if isinstance(table, UnreadRecords):
+            whole = replace(bounds, n_records=n_records.value)
+            records = open_records(table.records, None, whole)  # reads nothing
 
         def work() -> Release[Array]:
+            if records is not None:
+                return _mean_of(records, plan, n_records.value, source)
             away = _dense(table) - centre
             if budget.is_infinite:
                 sizes = np.linalg.norm(away, axis=1)
@@ -145,6 +166,17 @@ class Mean(BaseEstimator):  # type: ignore[misc]
 def _dense(table: UnreadTable) -> Array:
     rows, _ = table.read()
     return np.asarray(rows, dtype=np.float64)
+
+
+def _mean_of(
+    records: RecordSource, plan: Plan, n_records: int | None, source: Source | None
+) -> Release[Array]:
+    """Return the mean of records of which only sums can be had."""
+    if plan.budget.is_infinite:
+        (summed,) = records.sum(lambda block: (block.points().sum(axis=0),))
+        return Release(summed / max(records.count(), 1), plan.event)
+    total = point_sum(records, plan.budget.relation)
+    return _noisy_mean(total, n_records, records.count(), plan.event, source)
 
 
 # The count's part of the budget: a tenth of the mu, or a tenth of the epsilon.
@@ -254,6 +286,8 @@ class Median(BaseEstimator):  # type: ignore[misc]
         budget = budget_of(self.epsilon, self.delta, self.relation)
         loss = QuantileLoss(self.quantile)
         table, names = note_columns(self, X, sparse=False)
+        if isinstance(table, UnreadRecords):
+            table.read()  # refuses, before anything is charged: a quantile sorts single values
         limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.n_columns, 2))
         if not (np.all(np.isfinite(limits)) and np.all(limits[:, 0] < limits[:, 1])):
             raise ValueError(f"bounds must be finite pairs low < high, got {self.bounds!r}.")
@@ -373,15 +407,19 @@ class GeometricMedian(BaseEstimator):  # type: ignore[misc]
         return choose_plan(problem, budget, self._mechanism())
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the geometric median of the rows of ``X``."""
+        """Release the geometric median of the rows of ``X``, or of a `RecordSource`."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
         self._objective(None)  # refuse before the table is looked at
         table, names = note_columns(self, X, sparse=False)
         n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
-        centre = _centre(self.center, table.n_columns)
+        centre = _centre(self.center, table)
         objective = self._objective(n_records.value)
+
+        def moved(rows: Any, _: Any) -> tuple[Array, None]:
+            return np.asarray(rows, dtype=np.float64) - centre, None
+
         result = minimize_unread(
-            lambda: MemoryRecords(_dense(table) - centre, None, objective.bounds),
+            when_paid_for(table, moved, objective.bounds),
             Problem(objective, table.n_columns),
             budget,
             self._mechanism(),

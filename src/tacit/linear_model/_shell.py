@@ -23,7 +23,15 @@ from tacit.erm import (
 from tacit.erm.losses import Loss
 from tacit.privacy import Budget, Guarantee
 from tacit.public_facts import Fact, assumptions_of, budget_of, codes_of, source_of
-from tacit.records import INTERCEPT_SHARE, Bounds, MemoryRecords, UnreadTable
+from tacit.records import (
+    INTERCEPT_SHARE,
+    Bounds,
+    MemoryRecords,
+    RecordSource,
+    UnreadRecords,
+    UnreadTable,
+    open_records,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -72,23 +80,41 @@ def class_targets(classes: npt.NDArray[Any], rows: Any, labels: Any) -> tuple[An
     return rows, codes.astype(np.float64)
 
 
+Targets = Callable[[Any, Any], tuple[Any, Array | None]]
+
+
+def when_paid_for(
+    table: UnreadTable, targets: Targets, bounds: Bounds
+) -> Callable[[], RecordSource]:
+    """Return what opens a table's records, to be called when their plan is charged.
+
+    ``targets`` makes records of rows and labels as they are read; those of a record source are
+    its own, within bounds that must be these, and that is asked now.
+    """
+    if isinstance(table, UnreadRecords):
+        records = open_records(table.records, None, bounds)  # reads nothing
+        return lambda: records
+    return lambda: MemoryRecords(*targets(*table.read()), bounds)
+
+
 def fit_objective(
     estimator: Any,
     objective: Objective,
     table: UnreadTable,
-    targets: Callable[[Any, Any], tuple[Any, Array]],
+    targets: Targets,
     facts: Sequence[Fact[Any]],
 ) -> Fitted:
     """Minimise the objective over a table's records.
 
-    The table is read when the plan is charged; ``targets`` then makes records of rows and labels.
+    The table is read when the plan is charged; ``targets`` then makes records of rows and labels
+    (`when_paid_for`).
     """
     budget = budget_of(estimator.epsilon, estimator.delta, estimator.relation)
     if budget.is_infinite and objective.regularization is None:
         ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
         objective = objective.with_regularization(ridge * objective.row_norm**2)
     result = minimize_unread(
-        lambda: MemoryRecords(*targets(*table.read()), objective.bounds),
+        when_paid_for(table, targets, objective.bounds),
         Problem(objective, table.n_columns),
         budget,
         estimator.mechanism,

@@ -9,7 +9,15 @@ import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
 from tacit.public_facts import Fact, column_names
-from tacit.records import Bounds, MemoryRecords, TableInMemory, UnreadTable, as_rows
+from tacit.records import (
+    Bounds,
+    MemoryRecords,
+    RecordSource,
+    TableInMemory,
+    UnreadRecords,
+    UnreadTable,
+    as_rows,
+)
 
 _NOT_GIVEN = "no_validation"  # scikit-learn's word for an estimator without labels
 
@@ -22,6 +30,10 @@ def note_columns(
     ``sparse`` says whether the estimator takes sparse arrays. Sets ``n_features_in_`` and
     ``feature_names_in_``, or compares with them if not ``first``.
     """
+    if isinstance(X, RecordSource):
+        if not (y is None or isinstance(y, str)):
+            raise ValueError("a record source brings its own labels; pass None for y.")
+        X = UnreadRecords(X)
     if isinstance(X, UnreadTable):
         estimator.n_features_in_ = X.n_columns
         return X, column_names(None)

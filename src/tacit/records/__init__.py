@@ -4,10 +4,11 @@ from tacit.records.block import Block
 from tacit.records.bounds import INTERCEPT_SHARE, Bounds
 from tacit.records.chunked import ChunkedRecords
 from tacit.records.memory import MemoryRecords
+from tacit.records.opening import open_records
 from tacit.records.sampling import Sample
 from tacit.records.source import RecordSource
 from tacit.records.tables import as_labels, as_numbers, as_rows, shape_of
-from tacit.records.unread import TableInMemory, UnreadTable
+from tacit.records.unread import TableInMemory, UnreadRecords, UnreadTable
 
 __all__ = [
     "INTERCEPT_SHARE",
@@ -18,9 +19,11 @@ __all__ = [
     "RecordSource",
     "Sample",
     "TableInMemory",
+    "UnreadRecords",
     "UnreadTable",
     "as_labels",
     "as_numbers",
     "as_rows",
+    "open_records",
     "shape_of",
 ]

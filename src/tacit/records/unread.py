@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
+from tacit.records.source import RecordSource
 from tacit.records.tables import as_labels, as_rows, shape_of
 
 
@@ -60,6 +62,35 @@ class TableInMemory:
         if len(labels) != rows.shape[0]:
             raise ValueError("X and y are of different lengths; pass one label for each row.")
         return rows, labels
+
+
+@dataclass(frozen=True)
+class UnreadRecords:
+    """A record source where a table is expected: it has columns, and no rows that could be read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> from tacit.records.unread import UnreadRecords
+    >>> UnreadRecords(MemoryRecords(np.ones((5, 2)), None, Bounds())).n_columns
+    2
+    """
+
+    records: RecordSource
+    n_rows: None = None  # it would have to be counted, which is reading
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers a row has."""
+        return self.records.n_features
+
+    def read(self) -> tuple[Any, npt.NDArray[Any] | None]:
+        """Refuse: only sums over records come out of a source."""
+        raise TypeError(
+            "this estimator looks at single rows, and a record source gives sums over blocks of "
+            "them and nothing else; pass the rows themselves, as an array or a frame."
+        )
 
 
 def _length(y: Any) -> int | None:

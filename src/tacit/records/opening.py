@@ -1,0 +1,50 @@
+"""One door: whatever records come in, a record source comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tacit.records.bounds import Bounds
+from tacit.records.memory import MemoryRecords
+from tacit.records.source import RecordSource
+from tacit.records.tables import as_numbers
+from tacit.records.unread import TableInMemory
+
+
+def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
+    """Return records as a source of sums: a source as it is, anything else read into memory.
+
+    Parameters
+    ----------
+    X
+        A record source, which is not read; or an array, a SciPy sparse array, a frame or an
+        Arrow table of numbers.
+    y
+        One number a row, or None; None for a record source, whose labels are its own.
+    bounds
+        What is declared about every record.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a source was made with other bounds, or what `as_rows` and `as_numbers` refuse. Messages
+        never repeat a value.
+
+    Examples
+    --------
+    >>> from tacit.records import Bounds, open_records
+    >>> records = open_records([[3, 4], [0, 1]], [0.0, 9.0], Bounds(label_range=(0.0, 1.0)))
+    >>> open_records(records, None, records.bounds) is records
+    True
+    """
+    if not isinstance(X, RecordSource):
+        rows, labels = TableInMemory(X, y).read()
+        return MemoryRecords(rows, None if labels is None else as_numbers(labels), bounds)
+    if y is not None:
+        raise ValueError("a record source brings its own labels; pass None for y.")
+    if X.bounds != bounds:
+        raise ValueError(
+            f"the records are clipped to {X.bounds} but the objective's sensitivities are derived "
+            f"from {bounds}; give both the same Bounds."
+        )
+    return X
