@@ -46,9 +46,12 @@ class MemoryRecords:
     """
 
     def __init__(self, rows: Any, labels: Any | None, bounds: Bounds) -> None:
-        self.rows = canonical(rows) if hasattr(rows, "tocsr") else np.asarray(rows)
+        is_sparse = hasattr(rows, "tocsr")
+        rows = rows if is_sparse else np.asarray(rows)
+        self._labels = None if labels is None else np.asarray(labels)
+        _refuse_other_than_numbers(rows, self._labels)
+        self.rows = canonical(rows) if is_sparse else rows
         self.bounds = bounds
-        self._labels = labels
         self._factors: Array | None = None
         self._buffers: dict[int, Array] = {}
         self._workers: Workers | None = None
@@ -113,7 +116,7 @@ class MemoryRecords:
         `tacit.records.sampling` says how; of the records that are in, rows are copied.
         """
         chosen = np.flatnonzero(poisson_choice(rate, self.count(), words))
-        labels = None if self._labels is None else np.asarray(self._labels)[chosen]
+        labels = None if self._labels is None else self._labels[chosen]
         records = MemoryRecords(self.rows[chosen], labels, self.bounds)
         records._factors = self.clip_factors()[chosen]
         return Sample(records, rate)
@@ -158,3 +161,15 @@ class MemoryRecords:
             rows = self._in_double_precision(rows, worker)
         labels = None if self._labels is None else self._labels[start:stop]
         return make_block(rows, labels, self.clip_factors()[start:stop], self.bounds)
+
+
+def _refuse_other_than_numbers(rows: Any, labels: npt.NDArray[Any] | None) -> None:
+    """Refuse here what NumPy would refuse later, in words that quote a value or a shape."""
+    for what, values in (("rows", rows), ("labels", labels)):
+        if values is not None and values.dtype.kind not in "biuf":
+            raise TypeError(
+                f"the {what} are of type {values.dtype}, not numbers; open_records reads tables, "
+                "and says what is wrong with them."
+            )
+    if labels is not None and labels.shape != rows.shape[:1]:
+        raise ValueError("rows and labels are of different lengths; pass one label for each row.")
