@@ -21,6 +21,10 @@ class RecordSource(Protocol):
 
     Everything a solver learns comes through `sum`; the number of records is itself private under
     ADD_REMOVE and is only ever used in float-error bounds and noisy counts.
+
+    A source of your own is one class: make blocks with `tacit.records.block.make_block`, add up
+    with `tacit.records.summing`, choose with `tacit.records.sampling`, and pass
+    `tacit.testing.check_record_source`.
     """
 
     bounds: Bounds
@@ -39,7 +43,10 @@ class RecordSource(Protocol):
         """
 
     def sum_error(self, *, fine: bool = False) -> float:
-        """Return e such that a sum of n terms of size at most 1 is off by at most e."""
+        """Return e such that a sum of n terms of size at most 1 is off by at most e.
+
+        In whichever order a function adds up the terms of its block.
+        """
 
     def count(self) -> int:
         """Return the number of records. Private."""
@@ -48,4 +55,7 @@ class RecordSource(Protocol):
         """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
-        """Return each record independently with probability ``rate``, by a word of its own."""
+        """Return each record independently with probability ``rate``, by a word of its own.
+
+        The sample is the same however often it is read; one release from it costs its `event`.
+        """

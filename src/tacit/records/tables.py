@@ -196,7 +196,7 @@ def as_rows(X: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 def _from_pandas(frame: Any) -> tuple[Any, tuple[str, ...] | None]:
     if frame.ndim != 2:
-        raise ValueError(_NOT_A_TABLE.format(n=frame.ndim, what="X.to_frame()"))
+        raise ValueError(_NOT_A_TABLE.format(n=frame.ndim, what=_as_table_of(frame)))
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if getattr(dtype, "kind", "O") not in _NUMBERS:
             raise _not_numbers(name, dtype)
@@ -209,7 +209,7 @@ def _from_polars(frame: Any) -> tuple[Any, tuple[str, ...]]:
     if not hasattr(frame, "to_numpy"):
         raise TypeError(_LAZY.format(kind=type(frame).__name__))
     if len(frame.shape) != 2:
-        raise ValueError(_NOT_A_TABLE.format(n=1, what="X.to_frame()"))
+        raise ValueError(_NOT_A_TABLE.format(n=1, what=_as_table_of(frame)))
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if not (dtype.is_numeric() or str(dtype) == "Boolean"):
             raise _not_numbers(name, dtype)
@@ -302,12 +302,7 @@ def _plain_array(X: Any) -> npt.NDArray[Any]:
     _refuse_masked(X, "X")
     array = _array_of(X)
     if array.ndim != 2:
-        raise ValueError(
-            _NOT_A_TABLE.format(
-                n=array.ndim,
-                what="X.reshape(-1, 1) for a single feature or X.reshape(1, -1) for one record",
-            )
-        )
+        raise ValueError(_NOT_A_TABLE.format(n=array.ndim, what=_as_table_of(X)))
     if array.dtype.kind not in _NUMBERS + "O":
         # Not the type itself: the width of a text type tells how long the longest text is.
         raise _not_numbers(0, "text" if array.dtype.kind in "US" else array.dtype)

@@ -1,0 +1,47 @@
+"""A sum over a source is the exact sum of its rounded points, whatever its blocks are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit.erm.point_sum as module
+from tacit.erm.point_sum import point_sum
+from tacit.noise import Norm, bounded_sum
+from tacit.privacy import Relation
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords, summing
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_no_block_shows(relation: Relation, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).standard_normal((600, 3)) * 10.0 ** np.arange(-2, 1)
+    bounds = Bounds(row_norm=1.7)
+    whole = point_sum(MemoryRecords(X, None, bounds), relation)
+    plain = bounded_sum(X, 1.7, Norm.L2, relation)
+    np.testing.assert_allclose(whole.value, plain.value, atol=600 * 1.7 * 2.0**-20)
+    assert whole.sensitivity == plain.sensitivity
+    monkeypatch.setattr(summing, "_BLOCK_BYTES", 1)
+    for rows in (1, 100, 777):
+        monkeypatch.setattr(summing, "_FEWEST_ROWS", rows)
+        for records in (
+            MemoryRecords(X, None, bounds),
+            MemoryRecords(X[::-1], None, bounds),
+            ChunkedRecords(lambda: [(X[:199], None), (X[199:], None)], 3, bounds),
+        ):
+            assert np.array_equal(point_sum(records, relation).value, whole.value)
+
+
+def test_points_with_an_intercept() -> None:
+    bounds = Bounds(row_norm=3.0, intercept=4.0)
+    total = point_sum(MemoryRecords(np.zeros((5, 2)), None, bounds), Relation.ADD_REMOVE)
+    assert np.array_equal(np.round(total.value, 6), [0.0, 0.0, 20.0])
+    assert total.sensitivity == pytest.approx(5.0, rel=1e-5)
+
+
+def test_too_many_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_RECORDS", 4)
+    records: Any = MemoryRecords(np.ones((5, 2)), None, Bounds())
+    with pytest.raises(ValueError, match="to add up exactly"):
+        point_sum(records, Relation.ADD_REMOVE)
