@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import inspect
 import math
+import pkgutil
 
 import numpy as np
 import pytest
 
 from tacit.erm import losses
 from tacit.erm.losses import (
-    AbsoluteLoss,
+    LOSSES,
+    AnyLoss,
     DistanceLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
+    Loss,
     PoissonLoss,
     QuantileLoss,
     SmoothHingeLoss,
@@ -20,39 +25,15 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.losses.base import Loss, PointLoss
+from tacit.saving.parts import PARTS
 from tacit.testing import check_loss, check_point_loss
 
 MARGIN = (-1.0, 1.0)
 REAL = (-3.0, 0.0, 0.5, 2.0)
 
-CASES = [
-    (LogisticLoss(), MARGIN),
-    (HingeLoss(), MARGIN),
-    (SmoothHingeLoss(), MARGIN),
-    (SmoothHingeLoss(0.01), MARGIN),
-    (SmoothHingeLoss(1.0), MARGIN),
-    (SquaredLoss(), REAL),
-    (SquaredLoss(2.0, 3.0), (-3.0, 0.0, 3.0)),
-    (SquaredLoss(50.0, 0.1), (-0.1, 0.0, 0.05, 0.1)),
-    (SquaredLoss(score_bound=1.0), REAL),
-    (HuberLoss(), REAL),
-    (HuberLoss(0.01), REAL),
-    (HuberLoss(300.0), REAL),
-    (QuantileLoss(), REAL),
-    (QuantileLoss(0.9), REAL),
-    (QuantileLoss(0.05, smoothing=0.3), REAL),
-    (QuantileLoss(0.5, smoothing=0.001), REAL),
-    (AbsoluteLoss(), REAL),
-    (PoissonLoss(5.0, 10.0), (0.0, 1.0, 4.0, 10.0)),
-    (PoissonLoss(0.1, 20.0), (0.0, 1.0, 20.0)),
-    (PoissonLoss(1000.0, 1.0), (0.0, 1.0)),
-    (PoissonLoss(5.0), (0.0, 3.0)),
-    (SoftmaxLoss(2), (0.0, 1.0)),
-    (SoftmaxLoss(3), (0.0, 1.0, 2.0)),
-    (SoftmaxLoss(10), (0.0, 9.0)),
-]
-POINTS = [DistanceLoss(), SquaredDistanceLoss()]
+ALL = [case for kind in LOSSES.values() for case in kind.examples()]
+CASES = [(loss, labels) for loss, labels in ALL if loss.is_linear]
+POINTS = [loss for loss, _ in ALL if not loss.is_linear]
 
 
 @pytest.mark.parametrize("seed", [0, 41])
@@ -67,11 +48,24 @@ def test_point_losses_are_what_they_declare(loss, dimension):
     check_point_loss(loss, dimension)
 
 
-def test_every_loss_is_in_the_table():
-    named = {getattr(losses, name) for name in losses.__all__} - {Loss, PointLoss}
-    assert named == {type(loss) for loss, _ in CASES} | {type(loss) for loss in POINTS}
-    keys = [kind.key for kind in named]
-    assert len(set(keys)) == len(keys)
+def kinds_below(kind):
+    return {kind}.union(*map(kinds_below, kind.__subclasses__()))
+
+
+def test_every_loss_of_the_package_is_in_the_table():
+    for module in pkgutil.iter_modules(losses.__path__):
+        importlib.import_module(f"{losses.__name__}.{module.name}")
+    own = {kind for kind in kinds_below(AnyLoss) if kind.__module__.startswith("tacit.")}
+    assert {kind for kind in own if not inspect.isabstract(kind)} == set(LOSSES.values())
+    assert {kind.__name__ for kind in own} == set(losses.__all__) - {"LOSSES"}
+
+
+def test_every_loss_has_examples_and_a_word_that_files_may_rely_on():
+    for word, kind in LOSSES.items():
+        assert word == f"{kind.key}_loss"
+        assert kind.examples()
+        assert {type(loss) for loss, _ in kind.examples()} == {kind}
+    assert {word: kind for word, kind in PARTS.items() if word.endswith("_loss")} == LOSSES
 
 
 # A test of the tests: each mistake is one that has shipped somewhere.
@@ -81,7 +75,7 @@ def mutant(loss, **changes):
     """Return the loss with some of what it declares or computes replaced."""
     kind = type(loss)
     members = {
-        name: property(lambda self, v=value: v) if isinstance(value, float) else value
+        name: property(lambda self, v=value: v) if isinstance(value, float | int) else value
         for name, value in changes.items()
     }
     wrong = dataclasses.dataclass(frozen=True)(type(f"Wrong{kind.__name__}", (kind,), members))
@@ -125,6 +119,13 @@ def test_a_wrong_smoothness_is_caught(loss, labels, factor):
         (LogisticLoss(), MARGIN, {"d2": lambda self, z, y: -LogisticLoss.d2(self, z, y)}, "d2 of"),
         (HuberLoss(), REAL, {"value": lambda self, z, y: -HuberLoss.value(self, z, y)}, "d1 of"),
         (SoftmaxLoss(3), (0.0, 1.0), {"lipschitz": 1.0}, "lipschitz of"),
+        (SoftmaxLoss(3), (0.0, 1.0), {"hessian_trace": 0.6}, "hessian_trace of"),
+        (SoftmaxLoss(3), (0.0, 1.0), {"hessian_trace": 0.7}, "hessian_trace of"),
+        (SoftmaxLoss(3), (0.0, 1.0), {"hessian_rank": 1}, "hessian_rank of"),
+        (SoftmaxLoss(3), (0.0, 1.0), {"bend": Loss.bend}, "bend of"),
+        (LogisticLoss(), MARGIN, {"hessian_trace": 0.2}, "hessian_trace of"),
+        (LogisticLoss(), MARGIN, {"hessian_rank": 2}, "hessian_rank of"),
+        (LogisticLoss(), MARGIN, {"bend": lambda self, z, y, s: s / 4}, "bend of"),
         (
             SoftmaxLoss(3),
             (0.0, 1.0),
@@ -221,7 +222,7 @@ def test_slopes_do_not_exceed_the_constant_by_rounding():
 def test_losses_are_finite_far_out():
     score = np.array([-1e300, -800.0, 800.0, 1e300])
     for loss, labels in CASES:
-        if isinstance(loss, SoftmaxLoss) or not math.isfinite(loss.lipschitz):
+        if loss.n_outputs > 1 or not math.isfinite(loss.lipschitz):
             continue
         for label in labels:
             assert np.all(np.isfinite(loss.d1(score, np.full(4, label))))

@@ -19,7 +19,8 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.objective import Objective, clip_slopes, moved, records_gradient
+from tacit.erm.losses.scores import clip_slopes
+from tacit.erm.objective import Objective, moved, records_gradient
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords
 
@@ -72,7 +73,7 @@ def greatest(objective, rng):
             )
         else:
             w = direction * score / R
-            (hessian,) = records.sum(lambda b, w=w: (objective.curvature(b, w),))
+            (hessian,) = records.sum(lambda b, w=w: (objective.loss.curvature(b, w),))
             hessians.append(np.linalg.norm(hessian, 2))
         gradients.append(np.linalg.norm(records_gradient(objective, records, w)))
     return max(gradients), max(hessians)
@@ -86,7 +87,7 @@ def test_constants_are_the_greatest_norms_of_one_record(loss, labels, row_norm, 
     gradient, hessian = greatest(objective, np.random.default_rng(7))
     assert 0.98 * objective.lipschitz <= gradient <= objective.lipschitz
     assert 0.98 * objective.smoothness <= hessian <= objective.smoothness
-    assert objective.hessian_rank == 1
+    assert objective.loss.hessian_rank == 1
     assert objective.hessian_trace == objective.smoothness
 
 
@@ -103,7 +104,7 @@ def test_constants_of_softmax(n_classes, row_norm, intercept):
     at_centre = np.diag(p) - np.outer(p, p)
     trace = np.trace(at_centre) * objective.row_norm**2
     assert objective.hessian_trace == pytest.approx(trace)
-    assert objective.hessian_rank == np.linalg.matrix_rank(at_centre)
+    assert objective.loss.hessian_rank == np.linalg.matrix_rank(at_centre)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,7 +166,7 @@ def test_gradient_and_curvature_are_derivatives(loss, labels, intercept, sparse)
     w = np.random.default_rng(1).standard_normal(shape)
 
     def value(at):
-        return float(records.sum(lambda b: (np.array(objective.value(b, at)),))[0])
+        return float(records.sum(lambda b: (np.sum(objective.loss.values(b, at)),))[0])
 
     def gradient(at):
         return records_gradient(objective, records, at)
@@ -174,9 +175,9 @@ def test_gradient_and_curvature_are_derivatives(loss, labels, intercept, sparse)
     assert np.allclose(numerical(value, w), gradient(w).ravel(), rtol=1e-5, atol=1e-5)
     if isinstance(loss, SoftmaxLoss):
         with pytest.raises(TypeError, match="one score"):
-            objective.curvature(records._block(0, 1), w)
+            objective.loss.curvature(records._block(0, 1), w)
     else:
-        (hessian,) = records.sum(lambda b: (objective.curvature(b, w),))
+        (hessian,) = records.sum(lambda b: (objective.loss.curvature(b, w),))
         assert np.allclose(numerical(gradient, w), hessian, rtol=1e-5, atol=1e-5)
 
 
@@ -189,14 +190,14 @@ def test_gradients_of_point_losses(loss):
     w = np.array([0.3, -0.2, 1.0])
 
     def value(at):
-        return float(records.sum(lambda b: (np.array(objective.value(b, at)),))[0])
+        return float(records.sum(lambda b: (np.sum(objective.loss.values(b, at)),))[0])
 
     assert np.allclose(numerical(value, w), records_gradient(objective, records, w), atol=1e-6)
     assert not objective.is_linear_model
     assert objective.lipschitz == loss.lipschitz
     assert objective.smoothness == loss.smoothness
     with pytest.raises(TypeError, match="one score"):
-        objective.curvature(records._block(0, 1), w)
+        objective.loss.curvature(records._block(0, 1), w)
 
 
 @pytest.mark.parametrize("clip", [1e-3, 0.5, 7.0])

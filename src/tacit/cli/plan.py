@@ -132,7 +132,8 @@ def _shape(
 def _record(name: str, estimator: Any, made: Any, rows: int, gap: float | None) -> dict[str, Any]:
     from tacit.report.alternatives import mechanisms_for
 
-    guess = guess_loss(made)
+    objective = made.problem.objective
+    guess = objective.loss.guess(objective.bounds)
     wanted = gap if gap is not None else _WANTED_SHARE * guess
     n_features = made.problem.n_features
 
@@ -167,31 +168,6 @@ def _record(name: str, estimator: Any, made: Any, rows: int, gap: float | None) 
             for m in mechanisms_for(estimator, made, rows)
         ],
     }
-
-
-def guess_loss(plan: Any) -> float:
-    """Return the average loss of a model that knows nothing, to compare a gap with.
-
-    log(classes) for logistic regression, 1 for a hinge; for numbers the loss of the middle of the
-    range where the label lies halfway to its end.
-    """
-    import numpy as np
-
-    from tacit.erm.losses import SoftmaxLoss
-
-    objective = plan.problem.objective
-    if isinstance(objective.loss, SoftmaxLoss):
-        return math.log(objective.bounds.n_classes)
-    low, high = objective.bounds.label_range or (-1.0, 1.0)
-    if objective.bounds.label_range is None:
-        score, label = 0.0, 1.0
-    elif low >= 0.0:  # counts: the score is a logarithm
-        middle = (low + high) / 2
-        at = objective.loss.value(np.log([middle, middle / 2]), np.array([middle / 2, middle / 2]))
-        return float(at[0] - at[1])
-    else:
-        score, label = 0.0, high / 2
-    return float(objective.loss.value(np.array([score]), np.array([label]))[0])
 
 
 def rows_for(gap: float, gap_at: Callable[[int], float], start: int) -> int | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.engine import release, without_noise
-from tacit.erm.losses import Loss, PointLoss, QuantileLoss
 from tacit.erm.minimizer import minimize_exactly
 from tacit.erm.objective import Objective
 from tacit.erm.perturbed import Perturbed
@@ -130,18 +129,6 @@ def _exact(problem: Problem, records: RecordSource) -> Array:
         objective = objective.with_regularization(0.0)
     weights, flat = np.zeros(problem.shape), np.zeros(problem.shape)
     # A sharp corner is approached through rounder ones, which have a Hessian to go by.
-    for loss in _rounded(objective.loss, objective.score_unit):
+    for loss in objective.loss.rounded(objective.score_unit):
         weights = minimize_exactly(Perturbed(replace(objective, loss=loss), records, flat), weights)
     return weights
-
-
-def _rounded(loss: Loss | PointLoss, unit: float) -> Iterator[Loss | PointLoss]:
-    if isinstance(loss, QuantileLoss):
-        sharpest = max(loss.smoothing, 1e-6 * unit)
-        width = unit
-        while width > sharpest:
-            yield replace(loss, smoothing=width)
-            width /= 2
-        yield replace(loss, smoothing=sharpest)
-    else:
-        yield loss

@@ -14,7 +14,6 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.losses import AbsoluteLoss, QuantileLoss
 from tacit.erm.objective import moved, needs_fine_sums
 from tacit.erm.plan import CannotSolve, Plan, Problem
 from tacit.noise import Bounded, Grid, Norm, Release, Source, select, select_on_line
@@ -54,13 +53,12 @@ class QuantileOnALine:
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Check that the problem is a quantile of one column."""
-        loss = problem.objective.loss
-        if not isinstance(loss, QuantileLoss | AbsoluteLoss) or problem.dimension != 1:
+        level = problem.objective.loss.level
+        if level is None or problem.dimension != 1:
             raise CannotSolve(
                 "the exact sampler on a line is for quantiles of one column; use "
                 "PublicCandidates for other losses in few dimensions."
             )
-        level = loss.level if isinstance(loss, QuantileLoss) else 0.5
         fraction = _fraction(level)
         delta = _rank_sensitivity(fraction, budget.relation) / fraction.denominator
         ranks = 2 * delta / budget.epsilon * math.log(self.n_points)
@@ -185,11 +183,11 @@ class PublicCandidates:
         limits = objective.lipschitz * np.linalg.norm(self.candidates - self.candidates[0], axis=1)
 
         def excesses(block: Block) -> tuple[Array]:
-            base = objective.values(block, weights[0])
+            base = objective.loss.values(block, weights[0])
             parts = zip(weights, limits, strict=True)
             return (
                 np.array(
-                    [np.clip(objective.values(block, w) - base, -r, r).sum() for w, r in parts]
+                    [np.clip(objective.loss.values(block, w) - base, -r, r).sum() for w, r in parts]
                 ),
             )
 

@@ -11,17 +11,14 @@ certify is an error, never a retry with fresh noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.losses import Loss, SoftmaxLoss
 from tacit.erm.newton import line_search, newton
 from tacit.erm.objective import Objective
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.sets import WholeSpace
-from tacit.records import Block
 
 Array = npt.NDArray[np.float64]
 
@@ -134,7 +131,6 @@ def _is_smooth(objective: Objective) -> bool:
 
 
 def _newton_cg_step(problem: Perturbed, w: Array, gradient: Array) -> Array:
-    product = _hessian_product(problem, w)
     # conjugate gradients on H p = -g, to a tenth of the gradient or 50 products
     p = np.zeros_like(w)
     residual = -gradient
@@ -142,7 +138,7 @@ def _newton_cg_step(problem: Perturbed, w: Array, gradient: Array) -> Array:
     rho = float(np.vdot(residual, residual))
     goal = rho * 1e-4
     for _ in range(50):
-        image = product(direction)
+        image = problem.hessian_times(w, direction)
         bend = float(np.vdot(direction, image))
         if bend <= 0.0:  # flat in this direction: nothing to divide by
             break
@@ -155,27 +151,3 @@ def _newton_cg_step(problem: Perturbed, w: Array, gradient: Array) -> Array:
         direction = residual + (new_rho / rho) * direction
         rho = new_rho
     return p if np.any(p) else residual
-
-
-def _hessian_product(problem: Perturbed, w: Array) -> Callable[[Array], Array]:
-    loss = problem.objective.loss
-    if not isinstance(loss, Loss):
-        raise TypeError("Hessian products exist only for losses on scores.")
-
-    def product(v: Array) -> Array:
-        def on_block(block: Block) -> tuple[Array]:
-            labels = problem.objective.labels(block)
-            scores, along = block.scores(w), block.scores(v)
-            if isinstance(loss, SoftmaxLoss):
-                # (diag(p) - p p') s = p * (s - <p, s>)
-                p = loss.d1(scores, labels)
-                p[np.arange(p.shape[0]), labels.astype(np.int64)] += 1.0
-                bent = p * (along - np.sum(p * along, axis=1, keepdims=True))
-            else:
-                bent = loss.d2(scores, labels) * along
-            return (block.weighted_sum(bent),)
-
-        (total,) = problem.records.sum(on_block)
-        return total + problem.ridge * v
-
-    return product

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.losses import Loss, SoftmaxLoss
 from tacit.erm.objective import moved, needs_fine_sums, records_gradient
 from tacit.erm.plan import CannotSolve, Plan, Problem, receipt
 from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
@@ -151,20 +150,13 @@ def _clip(problem: Problem, clip: float | None) -> float:
         if not 0.0 < clip < math.inf:
             raise CannotSolve(f"clip must be positive and finite, got {clip!r}.")
         return min(clip, objective.lipschitz)
-    if isinstance(objective.loss, SoftmaxLoss):
-        # ||p - e_y|| is above 1 only for records that are badly wrong: the bias is small, the
-        # noise falls by sqrt(2)
-        return objective.row_norm
-    if math.isfinite(objective.lipschitz):
-        return objective.lipschitz
-    if not isinstance(objective.loss, Loss):
-        return 2 * objective.row_norm
-    if not math.isfinite(objective.bounds.label_bound):
+    slope = objective.loss.default_clip(objective.bounds)
+    if slope is None:
         raise CannotSolve(
             f"{type(objective.loss).__name__} has no bounded slope and no label_range is "
             "declared; declare it, or pass NoisyGradient(clip=...)."
         )
-    return objective.score_unit / 4 * objective.row_norm
+    return slope * objective.reach
 
 
 def _unfinished(problem: Problem) -> float:
@@ -177,9 +169,7 @@ def _smoothness(problem: Problem) -> float:
     objective = problem.objective
     if math.isfinite(objective.smoothness):
         return objective.smoothness
-    if objective.is_linear_model:
-        return objective.lipschitz * objective.row_norm / (_CORNER * objective.score_unit)
-    return objective.lipschitz / (_CORNER * objective.row_norm)
+    return objective.lipschitz * objective.reach / (_CORNER * objective.score_unit)
 
 
 def _choose_steps(problem: Problem, clip: float, mu: float) -> int:

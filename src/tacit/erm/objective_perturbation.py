@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.losses import LogisticLoss, Loss, SoftmaxLoss
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.objective import Objective, moved, records_gradient
 from tacit.erm.perturbed import Perturbed
@@ -27,13 +26,9 @@ from tacit.privacy import (
     Composed,
     Event,
     Gaussian,
-    LinearModelObjective,
-    LogisticObjective,
-    MonotoneObjective,
     PureEpsilon,
     PureObjective,
     Relation,
-    SoftmaxObjective,
     calibrate,
 )
 from tacit.privacy.gaussian_profile import gaussian_mu
@@ -161,15 +156,10 @@ def _guess(problem: Problem) -> float:
 def _main_event(problem: Problem, relation: Relation, noise: float) -> Event:
     """Return the event of the perturbation alone: the tightest proved for the loss."""
     objective = problem.objective
-    loss, lam, size = objective.loss, _ridge(objective), objective.row_norm
-    if isinstance(loss, LogisticLoss):
-        return LogisticObjective(size, lam, noise, relation)
-    if isinstance(loss, SoftmaxLoss):
-        return SoftmaxObjective(size, loss.n_classes, lam, noise, relation)
-    bounds = (objective.lipschitz, objective.smoothness)
-    if isinstance(loss, Loss) and loss.monotone:
-        return MonotoneObjective(*bounds, lam, noise, relation)
-    return LinearModelObjective(*bounds, lam, noise, relation)
+    lam, size = _ridge(objective), objective.row_norm
+    event = objective.loss.perturbed_event(size, lam, noise, relation)
+    assert event is not None
+    return event
 
 
 def _ridge(objective: Objective) -> float:
@@ -207,7 +197,7 @@ def _pure_family(problem: Problem, budget: Budget) -> Family:
             objective.hessian_trace,
             _ridge(objective),
             radius,
-            objective.hessian_rank,
+            objective.loss.hessian_rank,
             budget.relation,
         )
         return Composed((main, output))
@@ -217,7 +207,7 @@ def _pure_family(problem: Problem, budget: Budget) -> Family:
 
 def _check_relation(problem: Problem, relation: Relation) -> None:
     loss = problem.objective.loss
-    if relation is Relation.REPLACE and not (isinstance(loss, Loss) and loss.monotone):
+    if relation is Relation.REPLACE and not loss.monotone:
         raise CannotSolve(
             f"objective perturbation with {type(loss).__name__} is proved for ADD_REMOVE only; "
             "use 'noisy_gradient' under REPLACE, or a pure budget."
@@ -247,11 +237,10 @@ def _choose_regularization(
     """
     objective = problem.objective
     unit = objective.row_norm / (2 * objective.score_unit)
-    if isinstance(objective.loss, LogisticLoss) and not budget.is_pure:
-        # The Jacobian is free from R^2 / epsilon on (Appendix A), so the search is over.
-        lam = objective.row_norm**2 / budget.epsilon
+    free = objective.loss.free_regularization(objective.row_norm, budget.epsilon)
+    if free is not None and not budget.is_pure:  # the search is over
         reach = moved(budget.relation) / gaussian_mu(budget.epsilon, budget.delta)
-        return max(lam, unit * reach * objective.row_norm)
+        return max(free, unit * reach * objective.lipschitz)
     best, best_risk, best_noise = math.nan, math.inf, math.nan
     least = objective.hessian_trace / budget.epsilon
     for lam in least * 1.25 ** np.arange(-4, 28):

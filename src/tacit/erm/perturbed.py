@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.losses import Loss
 from tacit.erm.objective import Objective
-from tacit.records import Block, RecordSource
+from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
 
@@ -44,15 +43,7 @@ class Perturbed:
     def value_and_gradient(self, w: Array) -> tuple[float, Array]:
         """Return G and its gradient in one pass over the records."""
         loss = self.objective.loss
-        if isinstance(loss, Loss):
-            value, gradient = self.records.sum(lambda block: _fused(self.objective, loss, block, w))
-        else:
-            value, gradient = self.records.sum(
-                lambda block: (
-                    np.array(self.objective.value(block, w)),
-                    self.objective.gradient(block, w),
-                )
-            )
+        value, gradient = self.records.sum(lambda block: loss.value_and_gradient(block, w))
         total = float(value) + self.ridge / 2 * float(np.vdot(w, w))
         return total + float(np.vdot(self.perturbation, w)), (
             gradient + self.ridge * w + self.perturbation
@@ -60,8 +51,15 @@ class Perturbed:
 
     def hessian(self, w: Array) -> Array:
         """Return the Hessian of the losses at w."""
-        (total,) = self.records.sum(lambda block: (self.objective.curvature(block, w),))
+        loss = self.objective.loss
+        (total,) = self.records.sum(lambda block: (loss.curvature(block, w),))
         return total
+
+    def hessian_times(self, w: Array, direction: Array) -> Array:
+        """Return the Hessian of G at w times a direction."""
+        loss = self.objective.loss
+        (total,) = self.records.sum(lambda block: (loss.curvature_along(block, w, direction),))
+        return total + self.ridge * direction
 
     def certified_norm(self, w: Array) -> float:
         """Return an upper bound on the true gradient norm at w."""
@@ -83,10 +81,3 @@ class Perturbed:
         sums = self.records.sum_error(fine=True) * steep
         ends = 4 * _UNIT * (self.ridge * size + float(np.linalg.norm(self.perturbation)))
         return float(slopes + sums + ends)
-
-
-def _fused(objective: Objective, loss: Loss, block: Block, w: Array) -> tuple[Array, Array]:
-    labels = objective.labels(block)
-    scores = block.scores(w)
-    value = np.array(loss.value(scores, labels).sum())
-    return value, block.weighted_sum(loss.d1(scores, labels))

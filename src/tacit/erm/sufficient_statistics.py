@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.losses import SquaredLoss
 from tacit.erm.objective import moved, needs_fine_sums
 from tacit.erm.plan import CannotSolve, Plan, Problem, receipt
 from tacit.erm.sets import WholeSpace
@@ -54,7 +53,7 @@ class SufficientStatistics:
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Calibrate three equal releases."""
         objective = problem.objective
-        if not isinstance(objective.loss, SquaredLoss):
+        if not objective.loss.is_square:
             raise CannotSolve(
                 f"sufficient statistics exist for SquaredLoss, not {type(objective.loss).__name__}."
             )
@@ -92,7 +91,7 @@ class SufficientStatistics:
         size, label, d = objective.row_norm, objective.bounds.label_bound, plan.problem.dimension
 
         def moments(block: Block) -> tuple[Array, Array]:
-            labels = np.clip(objective.labels(block), -label, label)
+            labels = np.clip(objective.loss.labels(block), -label, label)
             return block.gram(np.ones(block.n_rows)), block.weighted_sum(labels)
 
         fine = needs_fine_sums(records, _FLOAT_SLACK)

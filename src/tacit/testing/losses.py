@@ -8,8 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.losses.base import Loss, PointLoss
-from tacit.erm.losses.softmax import SoftmaxLoss
+from tacit.erm.losses import AnyLoss, Loss, PointLoss
 
 Array = npt.NDArray[np.float64]
 
@@ -25,9 +24,10 @@ def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
     derivative of ``d1`` away from kinks. 2. ``lipschitz`` bounds ``|d1|`` and is attained to 1 %
     where it is finite. 3. ``smoothness`` bounds ``d2`` and every difference quotient of ``d1``,
     and is attained to 1 % where it is finite. 4. ``value`` is convex on random chords.
+    ``hessian_rank``, ``hessian_trace`` and ``bend`` are those of the Hessian in the scores.
     5. ``monotone`` is set if and only if the loss is a function of label times score whose slope
     has one sign. 6. The loss is frozen and hashable, takes arrays of any length, and leaves its
-    arguments alone. For several scores at once (`SoftmaxLoss`) norms of vectors and of Hessians
+    arguments alone. For several scores at once (``n_outputs``) norms of vectors and of Hessians
     take the place of sizes.
 
     Parameters
@@ -50,7 +50,7 @@ def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
     y = np.unique(np.asarray(labels, dtype=np.float64))
     rng = np.random.default_rng(seed)
     _check_frozen(loss)
-    if isinstance(loss, SoftmaxLoss):
+    if loss.n_outputs > 1:
         _check_several_scores(loss, y, rng)
         return
     _check_arrays(loss, y)
@@ -65,6 +65,8 @@ def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
         bends.append(_greatest_bend(loss, score, same))
     _check_constant(loss, "lipschitz", loss.lipschitz, max(slopes), "the steepest slope")
     _check_constant(loss, "smoothness", loss.smoothness, max(bends), "the greatest curvature")
+    assert loss.hessian_rank == 1, f"hessian_rank of {loss} is {loss.hessian_rank}, of one score"
+    assert loss.hessian_trace == loss.smoothness, f"hessian_trace of {loss} is not its smoothness"
     _check_monotone(loss, y, rng)
 
 
@@ -122,7 +124,7 @@ def check_point_loss(loss: PointLoss, dimension: int = 3, *, seed: int = 0) -> N
         assert np.all(middle <= ends * (1 + _ROUNDING) + _ROUNDING), f"{loss} is not convex"
 
 
-def _check_frozen(loss: Loss | PointLoss) -> None:
+def _check_frozen(loss: AnyLoss) -> None:
     parameters = getattr(loss, "__dataclass_params__", None)
     frozen = parameters is not None and parameters.frozen
     assert frozen, f"{type(loss).__name__} must be a frozen dataclass: what it declares is public"
@@ -188,6 +190,9 @@ def _check_second(loss: Loss, score: Array, label: Array) -> None:
         f"{label[0]:g}: {loss.d2(score, label)[wrong][0]:g}"
     )
     assert np.all(loss.d2(score, label) >= 0.0), f"d2 of {loss} is negative somewhere"
+    along = np.sin(score)
+    same = np.array_equal(loss.bend(score, label, along), loss.d2(score, label) * along)
+    assert same, f"bend of {loss} is not d2 times the direction"
 
 
 def _greatest_bend(loss: Loss, score: Array, label: Array) -> float:
@@ -198,9 +203,7 @@ def _greatest_bend(loss: Loss, score: Array, label: Array) -> float:
     return max(float(np.max(loss.d2(score, label))), quotient * (1 - 1e-9))
 
 
-def _check_constant(
-    loss: Loss | PointLoss, name: str, declared: float, seen: float, what: str
-) -> None:
+def _check_constant(loss: AnyLoss, name: str, declared: float, seen: float, what: str) -> None:
     assert declared > 0.0, f"{name} of {loss} is {declared!r}; it must be positive"
     if math.isinf(declared):
         return
@@ -214,9 +217,7 @@ def _check_constant(
     )
 
 
-def _check_chords(
-    value: object, score: Array, rng: np.random.Generator, loss: Loss | PointLoss
-) -> None:
+def _check_chords(value: object, score: Array, rng: np.random.Generator, loss: AnyLoss) -> None:
     assert callable(value)
     a, b = rng.choice(score, (2, _N_CHORDS))
     t = rng.uniform(size=_N_CHORDS)
@@ -247,8 +248,8 @@ def _check_monotone(loss: Loss, labels: Array, rng: np.random.Generator) -> None
     )
 
 
-def _check_several_scores(loss: SoftmaxLoss, labels: Array, rng: np.random.Generator) -> None:
-    k = loss.n_classes
+def _check_several_scores(loss: Loss, labels: Array, rng: np.random.Generator) -> None:
+    k = loss.n_outputs
     score, label = _several_scores(k, labels, rng)
     for n in (0, 1):
         assert loss.value(score[:n], label[:n]).shape == (n,), f"{loss} cannot take {n} records"
@@ -266,6 +267,12 @@ def _check_several_scores(loss: SoftmaxLoss, labels: Array, rng: np.random.Gener
     spectrum = np.linalg.eigvalsh((hessian + hessian.transpose(0, 2, 1)) / 2)
     assert spectrum.min() > -1e-7, f"{loss} is not convex: eigenvalue {spectrum.min():.2g}"
     bend = float(np.max(spectrum)) * (1 - 1e-7)
+    trace, rank = np.max(spectrum.sum(axis=1)), np.max(np.sum(spectrum > 1e-7, axis=1))
+    _check_constant(loss, "hessian_trace", loss.hessian_trace, trace - k * 1e-7, "the trace")
+    assert rank == loss.hessian_rank, f"hessian_rank of {loss} is {loss.hessian_rank}, not {rank}"
+    along = rng.standard_normal(score.shape)
+    off = np.max(np.abs(np.einsum("ijk,ik->ij", hessian, along) - loss.bend(score, label, along)))
+    assert off < 1e-6, f"bend of {loss} is off by {off:.2g} from the Hessian times a direction"
     _check_constant(loss, "lipschitz", loss.lipschitz, steepest, "the longest gradient")
     _check_constant(loss, "smoothness", loss.smoothness, bend, "the greatest Hessian norm")
     a, b = score[rng.permutation(len(score))], score

@@ -1,26 +1,27 @@
 """Losses: one idea a file. A new loss is one file and one line here."""
 
-from tacit.erm.losses.base import Loss, PointLoss
-from tacit.erm.losses.hinge import HingeLoss, SmoothHingeLoss
-from tacit.erm.losses.logistic import LogisticLoss
-from tacit.erm.losses.points import DistanceLoss, SquaredDistanceLoss
-from tacit.erm.losses.poisson import PoissonLoss
-from tacit.erm.losses.quantile import AbsoluteLoss, QuantileLoss
-from tacit.erm.losses.softmax import SoftmaxLoss
-from tacit.erm.losses.squared import HuberLoss, SquaredLoss
+from collections.abc import Mapping
+from inspect import isabstract
 
-__all__ = [
-    "AbsoluteLoss",
-    "DistanceLoss",
-    "HingeLoss",
-    "HuberLoss",
-    "LogisticLoss",
-    "Loss",
-    "PointLoss",
-    "PoissonLoss",
-    "QuantileLoss",
-    "SmoothHingeLoss",
-    "SoftmaxLoss",
-    "SquaredDistanceLoss",
-    "SquaredLoss",
-]
+from tacit.erm.losses.base import AnyLoss as AnyLoss
+from tacit.erm.losses.hinge import HingeLoss as HingeLoss
+from tacit.erm.losses.hinge import SmoothHingeLoss as SmoothHingeLoss
+from tacit.erm.losses.logistic import LogisticLoss as LogisticLoss
+from tacit.erm.losses.points import DistanceLoss as DistanceLoss
+from tacit.erm.losses.points import PointLoss as PointLoss
+from tacit.erm.losses.points import SquaredDistanceLoss as SquaredDistanceLoss
+from tacit.erm.losses.poisson import PoissonLoss as PoissonLoss
+from tacit.erm.losses.quantile import AbsoluteLoss as AbsoluteLoss
+from tacit.erm.losses.quantile import QuantileLoss as QuantileLoss
+from tacit.erm.losses.scores import Loss as Loss
+from tacit.erm.losses.softmax import SoftmaxLoss as SoftmaxLoss
+from tacit.erm.losses.squared import HuberLoss as HuberLoss
+from tacit.erm.losses.squared import SquaredLoss as SquaredLoss
+
+_FOUND = [kind for kind in vars().values() if isinstance(kind, type) and issubclass(kind, AnyLoss)]
+# Every loss there is, by the word that a saved model has for it.
+LOSSES: Mapping[str, type[AnyLoss]] = {
+    f"{kind.key}_loss": kind for kind in _FOUND if not isabstract(kind)
+}
+
+__all__ = sorted(["LOSSES", *(kind.__name__ for kind in _FOUND)])

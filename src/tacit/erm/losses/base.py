@@ -1,70 +1,131 @@
-"""What a loss declares: its derivatives on the score, and constants that bound them."""
+"""What every loss declares, whatever it is a function of; what a loss does not have is None."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.privacy import Event, Relation
+from tacit.records import Block, Bounds
+
 Array = npt.NDArray[np.float64]
 
 
-class Loss(ABC):
-    """A loss of a score z = <w, x> and a label y, convex in z.
+class AnyLoss(ABC):
+    """A convex loss: constants that bound its derivatives, and sums over blocks of records.
 
-    Declared, and checked by `tacit.testing.check_loss`:
-
-    ``lipschitz``
-        bound on |d1|; infinite if there is none.
-    ``smoothness``
-        bound on d2; infinite where d1 jumps.
-    ``monotone``
-        whether the loss is a function of y z with a derivative of one sign.
-
-    Losses know scores; only the objective knows rows, and only there does R become R squared.
+    Mechanisms ask for what they need and never for a loss's type. A loss on scores <w, x> is a
+    `Loss`, one on points w a `PointLoss`.
     """
 
     key: ClassVar[str]
-    monotone: ClassVar[bool] = False
+    is_linear: ClassVar[bool]  # whether it is a function of <w, x>, so that gradients follow rows
+    is_square: ClassVar[bool] = False  # whether X'X and X'y are all it asks of the records
+    monotone: ClassVar[bool] = False  # whether a function of y z with a derivative of one sign
 
-    lipschitz: float
-    smoothness: float
+    @property
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """Bound on slopes; infinite if there is none."""
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """Bound on how fast slopes turn; infinite where they jump."""
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a record has."""
+        return 1
+
+    @property
+    def hessian_rank(self) -> int:
+        """The greatest rank of the Hessian in the scores."""
+        return 1
+
+    @property
+    def hessian_trace(self) -> float:
+        """The greatest trace of the Hessian in the scores; on points, for one coordinate."""
+        return self.smoothness
+
+    @property
+    def level(self) -> float | None:
+        """The quantile that minimises the loss on a line."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return losses of this kind, each with labels at which its constants are attained."""
+
+    @abstractmethod
+    def reach(self, row_norm: float) -> float:
+        """Return what a slope is multiplied by, at most, in a record's gradient."""
+
+    @abstractmethod
+    def score_unit(self, bounds: Bounds) -> float:
+        """Return the size a score has when the model fits."""
+
+    @abstractmethod
+    def default_clip(self, bounds: Bounds) -> float | None:
+        """Return the slope at which a descent clips unless told otherwise."""
+
+    def is_sharp(self, bounds: Bounds, steepest: float = math.inf) -> bool:
+        """Return whether slopes of size up to ``steepest`` jump, or all but."""
+        return False
+
+    def perturbed_event(
+        self, row_norm: float, regularization: float, noise_std: float, relation: Relation
+    ) -> Event | None:
+        """Return the tightest event proved for the objective under a Gaussian tilt."""
+        return None
+
+    def free_regularization(self, row_norm: float, epsilon: float) -> float | None:
+        """Return the ridge from which what a record does to the curvature costs nothing."""
+        return None
+
+    def guess(self, bounds: Bounds) -> float | None:
+        """Return the average loss of a model that knows nothing."""
+        return None
+
+    def rounded(self, unit: float) -> Iterator[Self]:
+        """Yield losses to minimise in turn, from one without sharp corners to this one."""
+        yield self
 
     def usable_labels(self, label: Array) -> Array:
         """Return labels moved to where the declared constants hold; most losses take any."""
         return label
 
-    def score_unit(self, label_bound: float) -> float:
-        """Return the size a score has when the model fits: the labels' own unless overridden."""
-        return label_bound if np.isfinite(label_bound) else 1.0
+    def labels(self, block: Block) -> Array:
+        """Return a block's usable labels."""
+        if block.labels is None:
+            raise ValueError(
+                f"{type(self).__name__} needs labels, and the records have none; pass them to the "
+                "record source."
+            )
+        return self.usable_labels(block.labels)
 
     @abstractmethod
-    def value(self, score: Array, label: Array) -> Array:
-        """Return the loss of each score."""
+    def values(self, block: Block, weights: Array) -> Array:
+        """Return the loss of every record of a block."""
 
     @abstractmethod
-    def d1(self, score: Array, label: Array) -> Array:
-        """Return the derivative, or a subgradient, in the score."""
+    def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return the sum of the records' gradients, each clipped to norm ``clip``."""
 
     @abstractmethod
-    def d2(self, score: Array, label: Array) -> Array:
-        """Return the second derivative in the score, 0 where it does not exist."""
+    def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
+        """Return the sums of the records' losses and gradients, in one pass."""
 
+    def curvature(self, block: Block, weights: Array) -> Array:
+        """Return the sum of the records' Hessians."""
+        raise TypeError("the Hessian is formed only for losses on one score.")
 
-class PointLoss(ABC):
-    """A loss of a point w and a record x that is not a function of <w, x>."""
-
-    key: ClassVar[str]
-
-    lipschitz: float
-    smoothness: float
-
-    @abstractmethod
-    def value(self, point: Array, records: Array) -> Array:
-        """Return the loss of every record."""
-
-    @abstractmethod
-    def gradients(self, point: Array, records: Array) -> Array:
-        """Return the gradient at ``point`` for every record, one a row."""
+    def curvature_along(self, block: Block, weights: Array, direction: Array) -> Array:
+        """Return the sum of the records' Hessians times a direction."""
+        raise TypeError("Hessian products exist only for losses on scores.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from tacit.erm.losses.base import Array, Loss
+from tacit.erm.losses.base import Array
+from tacit.erm.losses.scores import Loss
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class HingeLoss(Loss):
     monotone = True
     lipschitz = 1.0
     smoothness = math.inf
+
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return the one there is."""
+        return ((cls(), (-1.0, 1.0)),)
 
     def usable_labels(self, label: Array) -> Array:
         """Return -1 or 1."""
@@ -75,9 +82,14 @@ class SmoothHingeLoss(Loss):
             raise ValueError(f"smoothing must be in (0, 1], got {self.smoothing!r}; try 0.5.")
 
     @property
-    def smoothness(self) -> float:  # type: ignore[override]
+    def smoothness(self) -> float:
         """1 / (2 h)."""
         return 1.0 / (2.0 * self.smoothing)
+
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return three widths of the corner."""
+        return tuple((cls(smoothing), (-1.0, 1.0)) for smoothing in (0.5, 0.01, 1.0))
 
     def usable_labels(self, label: Array) -> Array:
         """Return -1 or 1."""

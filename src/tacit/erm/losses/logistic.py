@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from tacit.erm.losses.base import Array, Loss
+from tacit.erm.losses.base import Array
+from tacit.erm.losses.scores import Loss
+from tacit.privacy import Event, LogisticObjective, Relation
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,21 @@ class LogisticLoss(Loss):
     monotone = True
     lipschitz = 1.0
     smoothness = 0.25
+
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return the one there is."""
+        return ((cls(), (-1.0, 1.0)),)
+
+    def perturbed_event(
+        self, row_norm: float, regularization: float, noise_std: float, relation: Relation
+    ) -> Event | None:
+        """Return its own (docs/proofs/objective_perturbation.md, sections 3 and 5)."""
+        return LogisticObjective(row_norm, regularization, noise_std, relation)
+
+    def free_regularization(self, row_norm: float, epsilon: float) -> float | None:
+        """Return R^2 / epsilon (docs/proofs/objective_perturbation.md, section 4)."""
+        return row_norm**2 / epsilon
 
     def usable_labels(self, label: Array) -> Array:
         """Return -1 or 1."""

@@ -3,13 +3,67 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from tacit.erm.losses.base import Array, PointLoss
+from tacit.erm.losses.base import AnyLoss, Array
+from tacit.records import Block, Bounds
 
 _TOUCHING = 1e-150
+
+
+class PointLoss(AnyLoss):
+    """A loss of a point w and a record x that is not a function of <w, x>.
+
+    ``lipschitz`` bounds the norm of a gradient, ``smoothness`` how fast it turns; checked by
+    `tacit.testing.check_point_loss`.
+    """
+
+    is_linear = False
+
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return the one there is; points have no labels."""
+        return ((cls(), ()),)
+
+    @abstractmethod
+    def value(self, point: Array, records: Array) -> Array:
+        """Return the loss of every record."""
+
+    @abstractmethod
+    def gradients(self, point: Array, records: Array) -> Array:
+        """Return the gradient at ``point`` for every record, one a row."""
+
+    def reach(self, row_norm: float) -> float:
+        """Return 1: a slope is the gradient itself."""
+        return 1.0
+
+    def score_unit(self, bounds: Bounds) -> float:
+        """Return the records' own size."""
+        return bounds.row_norm
+
+    def default_clip(self, bounds: Bounds) -> float | None:
+        """Return the greatest slope, or the diameter of where records are."""
+        return self.lipschitz if math.isfinite(self.lipschitz) else 2 * bounds.total_norm
+
+    def values(self, block: Block, weights: Array) -> Array:
+        """Return the loss of every record of a block."""
+        return self.value(weights, block.points())
+
+    def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return the sum of the records' gradients, each formed and clipped."""
+        gradients = self.gradients(weights, block.points())
+        sizes = np.linalg.norm(gradients, axis=1)
+        result: Array = gradients.T @ np.minimum(1.0, clip / np.maximum(sizes, 1e-300))
+        return result
+
+    def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
+        """Return both sums."""
+        gradients = self.gradients(weights, block.points())
+        return np.array(self.values(block, weights).sum()), gradients.T @ np.ones(len(gradients))
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from tacit.erm.losses.base import Array, Loss
+from tacit.erm.losses.base import Array
+from tacit.erm.losses.scores import Loss
+from tacit.records import Bounds
 
 
 @dataclass(frozen=True)
@@ -45,18 +48,37 @@ class PoissonLoss(Loss):
                 )
 
     @property
-    def lipschitz(self) -> float:  # type: ignore[override]
+    def lipschitz(self) -> float:
         """C."""
         return self.slope_bound
 
     @property
-    def smoothness(self) -> float:  # type: ignore[override]
+    def smoothness(self) -> float:
         """C plus the greatest label."""
         return self.slope_bound + self.label_bound
 
-    def score_unit(self, label_bound: float) -> float:
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return slopes bounded below, near and beyond the labels."""
+        return (
+            (cls(5.0, 10.0), (0.0, 1.0, 4.0, 10.0)),
+            (cls(0.1, 20.0), (0.0, 1.0, 20.0)),
+            (cls(1000.0, 1.0), (0.0, 1.0)),
+            (cls(5.0), (0.0, 3.0)),
+        )
+
+    def score_unit(self, bounds: Bounds) -> float:
         """Return a unit of the log rate."""
-        return max(1.0, math.log1p(label_bound)) if math.isfinite(label_bound) else 1.0
+        top = bounds.label_bound
+        return max(1.0, math.log1p(top)) if math.isfinite(top) else 1.0
+
+    def guess(self, bounds: Bounds) -> float | None:
+        """Return what the middle of the range costs above the best where the count is half it."""
+        if bounds.label_range is None:
+            return super().guess(bounds)
+        middle = (bounds.label_range[0] + bounds.label_range[1]) / 2
+        at = self.value(np.log([middle, middle / 2]), np.array([middle / 2, middle / 2]))
+        return float(at[0] - at[1])
 
     def _inside(self, score: Array, label: Array) -> Array:
         """Return the score clipped to where the slope is within bounds."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from tacit.erm.losses.base import Array, Loss
+from tacit.erm.losses.base import Array
+from tacit.erm.losses.scores import Loss
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,30 @@ class QuantileLoss(Loss):
             )
 
     @property
-    def lipschitz(self) -> float:  # type: ignore[override]
+    def lipschitz(self) -> float:
         """The steeper side."""
         return max(self.level, 1.0 - self.level)
 
     @property
-    def smoothness(self) -> float:  # type: ignore[override]
+    def smoothness(self) -> float:
         """1 / (2 h)."""
         return 1.0 / (2.0 * self.smoothing) if self.smoothing > 0.0 else math.inf
+
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return levels with a corner and rounded ones."""
+        return tuple(
+            (cls(level, smoothing), (-3.0, 0.0, 0.5, 2.0))
+            for level, smoothing in ((0.5, 0.0), (0.9, 0.0), (0.05, 0.3), (0.5, 0.001))
+        )
+
+    def rounded(self, unit: float) -> Iterator[Self]:
+        """Yield ever narrower corners, which have a Hessian to go by, to a millionth of a unit."""
+        sharpest, width = max(self.smoothing, 1e-6 * unit), unit
+        while width > sharpest:
+            yield replace(self, smoothing=width)
+            width /= 2
+        yield replace(self, smoothing=sharpest)
 
     def value(self, score: Array, label: Array) -> Array:
         """Return the tilted absolute value, rounded at the corner."""
@@ -91,6 +110,12 @@ class AbsoluteLoss(Loss):
     key = "absolute"
     lipschitz = 1.0
     smoothness = math.inf
+    level = 0.5
+
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return the one there is."""
+        return ((cls(), (-3.0, 0.0, 0.5, 2.0)),)
 
     def value(self, score: Array, label: Array) -> Array:
         """Return |r|."""

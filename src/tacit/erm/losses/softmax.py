@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from tacit.erm.losses.base import Array, Loss
+from tacit.erm.losses.base import Array
+from tacit.erm.losses.scores import Loss
+from tacit.privacy import Event, Relation, SoftmaxObjective
+from tacit.records import Bounds
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,44 @@ class SoftmaxLoss(Loss):
                 "many classes there are, such as 3."
             )
 
+    @property
+    def n_outputs(self) -> int:
+        """K."""
+        return self.n_classes
+
+    @property
+    def hessian_rank(self) -> int:
+        """K - 1: the Hessian does not see what all scores have in common."""
+        return self.n_classes - 1
+
+    @property
+    def hessian_trace(self) -> float:
+        """1 - ||p||^2 <= 1 - 1/K."""
+        return 1.0 - 1.0 / self.n_classes
+
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
+        """Return few classes and many."""
+        return tuple((cls(k), tuple(map(float, range(k)))) for k in (2, 3, 10))
+
+    def default_clip(self, bounds: Bounds) -> float | None:
+        """Return 1.
+
+        ||p - e_y|| is above 1 only for records that are badly wrong: the bias is small, the noise
+        falls by sqrt(2).
+        """
+        return 1.0
+
+    def perturbed_event(
+        self, row_norm: float, regularization: float, noise_std: float, relation: Relation
+    ) -> Event | None:
+        """Return its own (docs/proofs/objective_perturbation.md, section 8)."""
+        return SoftmaxObjective(row_norm, self.n_classes, regularization, noise_std, relation)
+
+    def guess(self, bounds: Bounds) -> float | None:
+        """Return log K."""
+        return math.log(self.n_classes)
+
     def usable_labels(self, label: Array) -> Array:
         """Return whole numbers below K."""
         return np.clip(np.rint(label), 0, self.n_classes - 1)
@@ -61,3 +103,10 @@ class SoftmaxLoss(Loss):
         """Return p (1 - p)."""
         p: Array = softmax(score, axis=1)
         return p * (1.0 - p)
+
+    def bend(self, score: Array, label: Array, along: Array) -> Array:
+        """Return (diag(p) - p p') s = p (s - <p, s>)."""
+        p = self.d1(score, label)
+        p[np.arange(p.shape[0]), label.astype(np.int64)] += 1.0
+        result: Array = p * (along - np.sum(p * along, axis=1, keepdims=True))
+        return result

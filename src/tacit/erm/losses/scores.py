@@ -1,0 +1,113 @@
+"""Losses of a score: their derivatives in it, and from these the sums over records."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+
+from tacit.erm.losses.base import AnyLoss, Array
+from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
+from tacit.records import Block, Bounds
+
+_SHARP = 2.0**13
+
+
+class Loss(AnyLoss):
+    """A loss of a score z = <w, x> and a label y, convex in z.
+
+    ``lipschitz`` bounds |d1|, ``smoothness`` bounds d2; checked by `tacit.testing.check_loss`.
+    A record's gradient is d1 times its row, so its norm is at most |d1| R.
+    """
+
+    is_linear = True
+
+    @abstractmethod
+    def value(self, score: Array, label: Array) -> Array:
+        """Return the loss of each score."""
+
+    @abstractmethod
+    def d1(self, score: Array, label: Array) -> Array:
+        """Return the derivative, or a subgradient, in the score."""
+
+    @abstractmethod
+    def d2(self, score: Array, label: Array) -> Array:
+        """Return the second derivative in the score, 0 where it does not exist."""
+
+    def bend(self, score: Array, label: Array, along: Array) -> Array:
+        """Return the Hessian in the score times ``along``."""
+        return self.d2(score, label) * along
+
+    def reach(self, row_norm: float) -> float:
+        """Return R."""
+        return row_norm
+
+    def score_unit(self, bounds: Bounds) -> float:
+        """Return the labels' own size, or 1 for classes."""
+        return bounds.label_bound if math.isfinite(bounds.label_bound) else 1.0
+
+    def default_clip(self, bounds: Bounds) -> float | None:
+        """Return the greatest slope; without one, a quarter of the labels' size if declared."""
+        if math.isfinite(self.lipschitz):
+            return self.lipschitz
+        return self.score_unit(bounds) / 4 if math.isfinite(bounds.label_bound) else None
+
+    def is_sharp(self, bounds: Bounds, steepest: float = math.inf) -> bool:
+        """Return whether slopes of size up to ``steepest`` jump, or all but: rounding then shows.
+
+        A smooth slope turns by at most smoothness times the rounding of a score, which is nothing;
+        one that turns over less than 2^-13 of a score's unit is taken for a jump.
+        """
+        return self.smoothness * self.score_unit(bounds) > _SHARP * min(steepest, self.lipschitz)
+
+    def perturbed_event(
+        self, row_norm: float, regularization: float, noise_std: float, relation: Relation
+    ) -> Event | None:
+        """Return that of monotone losses, or of any (docs/proofs/objective_perturbation.md)."""
+        family = MonotoneObjective if self.monotone else LinearModelObjective
+        constants = (self.lipschitz * row_norm, self.smoothness * row_norm**2)
+        return family(*constants, regularization, noise_std, relation)
+
+    def guess(self, bounds: Bounds) -> float | None:
+        """Return the loss of score 0 where the label lies halfway to the end of its range."""
+        label = 1.0 if bounds.label_range is None else bounds.label_range[1] / 2
+        return float(self.value(np.zeros(1), np.array([label]))[0])
+
+    def values(self, block: Block, weights: Array) -> Array:
+        """Return the loss of every record of a block."""
+        return self.value(block.scores(weights), self.labels(block))
+
+    def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return the sum of the records' gradients; clipping is one factor a row."""
+        limit = clip / bounds.total_norm
+        scores = block.steady_scores if self.is_sharp(bounds, limit) else block.scores
+        return block.weighted_sum(clip_slopes(self.d1(scores(weights), self.labels(block)), limit))
+
+    def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
+        """Return both sums from the same scores."""
+        labels, scores = self.labels(block), block.scores(weights)
+        value = np.array(self.value(scores, labels).sum())
+        return value, block.weighted_sum(self.d1(scores, labels))
+
+    def curvature(self, block: Block, weights: Array) -> Array:
+        """Return the sum of d2 x x'."""
+        if self.n_outputs > 1:
+            return super().curvature(block, weights)
+        return block.gram(self.d2(block.scores(weights), self.labels(block)))
+
+    def curvature_along(self, block: Block, weights: Array, direction: Array) -> Array:
+        """Return the same times a direction, any number of outputs."""
+        along = block.scores(direction)
+        return block.weighted_sum(self.bend(block.scores(weights), self.labels(block), along))
+
+
+def clip_slopes(d1: Array, limit: float) -> Array:
+    """Scale every record's slope (a number, or a row of them) to size at most ``limit``."""
+    if math.isinf(limit):
+        return d1
+    if d1.ndim == 1:
+        return np.clip(d1, -limit, limit)
+    sizes = np.linalg.norm(d1, axis=1, keepdims=True)
+    result: Array = d1 * np.minimum(1.0, limit / np.maximum(sizes, 1e-300))
+    return result
