@@ -69,5 +69,6 @@ def test_float_error_leaves_room_for_a_certificate(loss, n) -> None:  # type: ig
     objective = Objective(loss, bounds)
     for budget in (Budget(e, d) for e in (0.1, 1.0, 8.0) for d in (0.0, 1e-9, 1e-5)):
         plan = ObjectivePerturbation().plan(Problem(objective, 9), budget)
-        _, target = module._perturbation(plan, plan.settings["regularization"])
+        tilt = module.tilt_of(budget).of(plan)
+        _, target = tilt.perturbation(plan.problem.shape, budget)
         assert error * objective.lipschitz < 0.4 * target

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.erm.planner import MECHANISMS
+from tacit.erm.planner import KINDS, MECHANISMS
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.report.words import _NAMES, mechanism_title, noise_in_words
+from tacit.report.words import mechanism_title, noise_in_words
 
 
 def test_every_mechanism_has_a_name() -> None:
-    assert set(MECHANISMS) <= set(_NAMES)
+    for kind in KINDS.values():
+        assert mechanism_title(kind.name) == kind.title
+    assert mechanism_title("noisy_sgd") == "Noisy stochastic gradient descent"
     assert mechanism_title("") == ""
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.objective import moved, needs_fine_sums
-from tacit.erm.plan import CannotSolve, Plan, Problem
+from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings
 from tacit.noise import Bounded, Grid, Norm, Release, Source, select, select_on_line
 from tacit.privacy import Budget, ExponentialMechanism, Relation
 from tacit.records import Block, MemoryRecords, RecordSource
@@ -29,7 +29,16 @@ _FARTHEST_RANK = 2**32
 
 
 @dataclass(frozen=True)
-class QuantileOnALine:
+class LineSettings(Settings):
+    """What to aim at, how far one record moves its rank, and how far off to expect to be."""
+
+    rank_error: float
+    level: float
+    sensitivity: float
+
+
+@dataclass(frozen=True)
+class QuantileOnALine(Mechanism):
     """The quantile of one column, exactly and purely private.
 
     Scores every point t of a public grid by its rank error, u(t) = -|#{x < t} - level * n|, and
@@ -50,6 +59,8 @@ class QuantileOnALine:
     n_points: int = 2**20
 
     name = "exponential_mechanism"
+    title = "Exponential mechanism"
+    is_named = False
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Check that the problem is a quantile of one column."""
@@ -69,14 +80,14 @@ class QuantileOnALine:
             event=ExponentialMechanism(budget.epsilon, budget.relation),
             excess_risk=ranks / problem.n_records,
             reason="exact sampling; pure epsilon; the error is in ranks, not in units",
-            settings={"rank_error": ranks, "level": level, "sensitivity": delta},
+            settings=LineSettings(ranks, level, delta).shown(),
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Sort, score, draw."""
         if not isinstance(records, MemoryRecords):
             raise CannotSolve("the exact quantile needs records in memory.")
-        level, relation = _fraction(plan.settings["level"]), plan.budget.relation
+        level, relation = _fraction(LineSettings.of(plan).level), plan.budget.relation
         values = np.sort(np.clip(np.asarray(records.rows, float).ravel(), self.lower, self.upper))
         knots = np.concatenate([[self.lower], values, [self.upper]])
         utility = rank_utility(np.arange(values.size + 1), values.size, level)
@@ -128,7 +139,14 @@ def rank_utility(below: npt.NDArray[np.int64], n: int, level: Fraction) -> Array
 
 
 @dataclass(frozen=True)
-class PublicCandidates:
+class CandidateSettings(Settings):
+    """How far one record moves a utility."""
+
+    sensitivity: float
+
+
+@dataclass(frozen=True)
+class PublicCandidates(Mechanism):
     """The exponential mechanism over weights chosen without the data.
 
     Scores each candidate by minus its empirical risk, relative to the first candidate; the
@@ -150,6 +168,8 @@ class PublicCandidates:
     candidates: Array
 
     name = "public_candidates"
+    title = "Public candidates"
+    is_named = False
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Bound the utilities."""
@@ -171,7 +191,7 @@ class PublicCandidates:
             event=ExponentialMechanism(budget.epsilon, budget.relation),
             excess_risk=wide / problem.n_records,
             reason="pure epsilon; no better than the best candidate",
-            settings={"sensitivity": delta},
+            settings=CandidateSettings(delta).shown(),
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
@@ -194,7 +214,8 @@ class PublicCandidates:
         (excess,) = records.sum(excesses, fine=needs_fine_sums(records, _FLOAT_SLACK))
         penalty = ridge / 2 * np.sum(self.candidates**2, axis=1)
         # The penalty is public, but adding it rounds: by 2^-53 of the sum on either neighbour.
-        reach = plan.settings["sensitivity"] * (1 + _FLOAT_SLACK) + 2.0**-51 * penalty.max()
+        utility = CandidateSettings.of(plan).sensitivity
+        reach = utility * (1 + _FLOAT_SLACK) + 2.0**-51 * penalty.max()
         bounded = Bounded(-(excess + penalty), float(reach), Norm.LINF, plan.budget.relation)
         release = select(bounded, plan.budget.epsilon, source=source)
         return Release(self.candidates[int(release.value)].reshape(shape), release.event)

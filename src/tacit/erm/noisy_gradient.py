@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.noise_error import NoiseError, unknown
 from tacit.erm.objective import moved, needs_fine_sums, records_gradient
-from tacit.erm.plan import CannotSolve, Plan, Problem, receipt
+from tacit.erm.plan import (
+    CannotSolve,
+    Mechanism,
+    Plan,
+    Problem,
+    Settings,
+    gaussian_multiplier,
+    receipt,
+)
 from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
 from tacit.privacy import (
     Budget,
@@ -20,8 +30,8 @@ from tacit.privacy import (
     Relation,
     Repeated,
     SampledGaussian,
-    calibrate,
 )
+from tacit.privacy.calibration import least_noise
 from tacit.records import RecordSource, Sample
 
 Array = npt.NDArray[np.float64]
@@ -36,7 +46,33 @@ _CORNER = 0.1
 
 
 @dataclass(frozen=True)
-class NoisyGradient:
+class DescentSettings(Settings):
+    """How many steps, and the norm that a record's gradient is scaled down to."""
+
+    n_steps: int
+    clip: float
+
+
+@dataclass(frozen=True)
+class SampledSettings(DescentSettings):
+    """The same, and the noise of a step."""
+
+    noise_multiplier: float
+
+
+class _Descent(Mechanism):
+    """What both descents say of their noise."""
+
+    def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
+        """Return that nothing is known."""
+        return unknown(
+            "noise entered at every step, and how much of it the later steps took back depends "
+            "on the records, which are private."
+        )
+
+
+@dataclass(frozen=True)
+class NoisyGradient(_Descent):
     """Full-batch noisy gradient descent with momentum, projection and averaging.
 
     Each step releases the sum of the records' gradients, each clipped to norm C, plus Gaussian
@@ -65,13 +101,14 @@ class NoisyGradient:
     >>> from tacit.records import Bounds
     >>> problem = Problem(Objective(LogisticLoss(), Bounds(n_records=30_000)), n_features=20)
     >>> NoisyGradient().plan(problem, Budget(1.0, 1e-5)).settings["n_steps"]
-    127.0
+    127
     """
 
     n_steps: int | None = None
     clip: float | None = None
 
     name = "noisy_gradient"
+    title = "Noisy gradient descent"
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Choose clip, steps and noise."""
@@ -85,32 +122,37 @@ class NoisyGradient:
                 "under REPLACE the number of records is a public fact: declare n_records."
             )
         clip = _clip(problem, self.clip)
-        counts = problem.objective.bounds.n_records is None
-        whole = calibrate(lambda z: Gaussian(z, budget.relation), budget)
-        if not isinstance(whole, Gaussian):
+        if budget.is_infinite:
             raise CannotSolve("the budget is infinite: nothing is noisy.")
-        mu = 1 / whole.noise_multiplier
+        mu = 1 / gaussian_multiplier(budget)
         n_steps = self.n_steps or _choose_steps(problem, clip, mu)
-        event = _descent_event(whole.noise_multiplier, n_steps, counts, budget.relation)
+        count, step = _multipliers(problem, budget, n_steps)
+        steps = Repeated(Gaussian(step, budget.relation), n_steps)
         squared = problem.dimension * (moved(budget.relation) * clip / mu) ** 2
         return Plan(
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=event,
+            event=steps if count is None else Composed((Gaussian(count, budget.relation), steps)),
             excess_risk=problem.risk_of_noise(squared, problem.objective.regularization or 0.0)
             + problem.pessimism * _unfinished(problem) / (n_steps + 1) ** 2,
             reason="exact Gaussian accounting; any loss, any set; no minimiser to certify",
-            settings={"n_steps": float(n_steps), "clip": clip},
+            settings=DescentSettings(n_steps, clip).shown(),
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Descend for the planned number of steps."""
         source = secure_source() if source is None else source
-        problem, clip = plan.problem, plan.settings["clip"]
-        events: list[Event] = []
-        n_steps, step_event, n = _unpack(plan, records, source, events)
-        decide("number of steps", n_steps)
+        settings, problem, events = DescentSettings.of(plan), plan.problem, list[Event]()
+        clip, n = settings.clip, float(problem.n_records)
+        count, multiplier = _multipliers(problem, plan.budget, settings.n_steps)
+        if count is not None:
+            one = Bounded(float(records.count()), 1.0, Norm.L2, plan.budget.relation)
+            counted = gaussian(one, count, source)
+            events.append(counted.event)
+            # below one unit of noise the count says nothing: take that as the number
+            n = max(float(np.asarray(counted.value)), count, 1.0)
+        decide("number of steps", settings.n_steps)
         fine = needs_fine_sums(records, _FLOAT_SLACK)
         reach = moved(plan.budget.relation) * clip * (1 + _FLOAT_SLACK)
         objective = problem.objective
@@ -119,17 +161,25 @@ class NoisyGradient:
         def noisy_gradient(w: Array) -> Array:
             (total,) = records.sum(lambda b: (objective.gradient(b, w, clip),), fine=fine)
             bounded = Bounded(total, reach, Norm.L2, plan.budget.relation)
-            released = gaussian(bounded, step_event.noise_multiplier, source)
+            released = gaussian(bounded, multiplier, source)
             events.append(released.event)
             return np.asarray(released.value) + ridge * w
 
         step = 1 / (n * _smoothness(problem) + ridge)
-        w = _descend(noisy_gradient, problem, n_steps, step)
+        w = _descend(noisy_gradient, problem, settings.n_steps, step)
         return Release(w, receipt(events, plan.event))
 
+    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
+        """Return how much noise a step gets."""
+        settings = DescentSettings.of(plan)
+        _, multiplier = _multipliers(plan.problem, plan.budget, settings.n_steps)
+        std = number(multiplier * moved(plan.budget.relation) * settings.clip)
+        return f"Gaussian noise of standard deviation {std} at each of {settings.n_steps:,} steps."
 
-def _descend(gradient: object, problem: Problem, n_steps: int, step: float) -> Array:
-    assert callable(gradient)
+
+def _descend(
+    gradient: Callable[[Array], Array], problem: Problem, n_steps: int, step: float
+) -> Array:
     feasible = problem.objective.feasible
     w = feasible.project(np.zeros(problem.shape))
     velocity = np.zeros_like(w)
@@ -184,38 +234,21 @@ def _choose_steps(problem: Problem, clip: float, mu: float) -> int:
     return int(min(max(math.ceil(steps), 10), _MOST_STEPS))
 
 
-def _descent_event(multiplier: float, n_steps: int, counts: bool, relation: Relation) -> Event:
-    """Return T Gaussians, and one for the count if that is private, of total 1/multiplier."""
-    mu2 = 1 / multiplier**2
-    if not counts:
-        return Repeated(Gaussian(math.sqrt(n_steps / mu2), relation), n_steps)
-    count = Gaussian(_COUNT_MULTIPLE * multiplier, relation)
-    left = mu2 - 1 / count.noise_multiplier**2
-    return Composed((count, Repeated(Gaussian(math.sqrt(n_steps / left), relation), n_steps)))
+def _multipliers(problem: Problem, budget: Budget, n_steps: int) -> tuple[float | None, float]:
+    """Return the multipliers of the count, if that is private, and of a step: within the budget.
 
-
-def _unpack(
-    plan: Plan, records: RecordSource, source: Source, events: list[Event]
-) -> tuple[int, Gaussian, float]:
-    """Return steps, the event of one, and the public or released number of records."""
-    event = plan.event
-    n = float(plan.problem.n_records)
-    if isinstance(event, Composed):
-        count, event = event.events
-        if not isinstance(count, Gaussian):
-            raise TypeError("not a plan of noisy gradient descent.")
-        one = Bounded(float(records.count()), 1.0, Norm.L2, plan.budget.relation)
-        released = gaussian(one, count.noise_multiplier, source)
-        events.append(released.event)
-        # below one unit of noise the count says nothing: take that as the number
-        n = max(float(np.asarray(released.value)), count.noise_multiplier, 1.0)
-    if not (isinstance(event, Repeated) and isinstance(event.event, Gaussian)):
-        raise TypeError("not a plan of noisy gradient descent.")
-    return event.count, event.event, n
+    1 / z^2 = 1 / count^2 + T / step^2,   z that of one Gaussian release
+    """
+    whole = gaussian_multiplier(budget)
+    mu2 = 1 / whole**2
+    if problem.objective.bounds.n_records is not None:
+        return None, math.sqrt(n_steps / mu2)
+    count = _COUNT_MULTIPLE * whole
+    return count, math.sqrt(n_steps / (mu2 - 1 / count**2))
 
 
 @dataclass(frozen=True)
-class NoisySGD:
+class NoisySGD(_Descent):
     """Noisy gradient descent on Poisson samples of the records.
 
     Each step takes every record with probability ``sampling_rate``, independently; the noisy sum
@@ -247,6 +280,8 @@ class NoisySGD:
     clip: float | None = None
 
     name = "noisy_sgd"
+    title = "Noisy stochastic gradient descent"
+    is_candidate = False  # for data too large for a pass, which no public fact tells
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Calibrate the noise to the sampled steps."""
@@ -260,10 +295,11 @@ class NoisySGD:
                 "approximate public number of records."
             )
         clip = _clip(problem, self.clip)
-        event = calibrate(
-            lambda z: Repeated(SampledGaussian(z, self.sampling_rate), self.n_steps), budget
-        )
-        multiplier = event.event.noise_multiplier  # type: ignore[attr-defined]
+
+        def steps(multiplier: float) -> Event:
+            return Repeated(SampledGaussian(multiplier, self.sampling_rate), self.n_steps)
+
+        multiplier = least_noise(steps, budget)
         # the noise left after averaging T steps, in units of a full gradient
         scale = clip * multiplier / (self.sampling_rate * math.sqrt(self.n_steps))
         squared = problem.dimension * scale**2
@@ -271,18 +307,18 @@ class NoisySGD:
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=event,
+            event=steps(multiplier),
             excess_risk=problem.risk_of_noise(squared, problem.objective.regularization or 0.0)
             + problem.pessimism * _unfinished(problem) / (self.n_steps + 1),
             reason="small samples of the records; for data too large for full passes",
-            settings={"n_steps": float(self.n_steps), "clip": clip, "noise_multiplier": multiplier},
+            settings=SampledSettings(self.n_steps, clip, multiplier).shown(),
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Descend on Poisson samples, with averaging."""
         source = secure_source() if source is None else source
-        problem, clip = plan.problem, plan.settings["clip"]
-        multiplier = plan.settings["noise_multiplier"]
+        settings, problem = SampledSettings.of(plan), plan.problem
+        clip, multiplier = settings.clip, settings.noise_multiplier
         objective, feasible = problem.objective, problem.objective.feasible
         ridge = objective.regularization or 0.0
         expected = self.sampling_rate * problem.n_records
@@ -303,6 +339,15 @@ class NoisySGD:
             if t >= first:
                 total += w
         return Release(total / (self.n_steps - first), receipt(events, plan.event))
+
+    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
+        """Return how much noise a step on how large a sample gets."""
+        settings = SampledSettings.of(plan)
+        std = number(settings.noise_multiplier * settings.clip)
+        return (
+            f"Gaussian noise of standard deviation {std} at each of {settings.n_steps:,} steps on "
+            f"{number(100 * self.sampling_rate)} % of the records."
+        )
 
 
 def _on_a_sample(event: Event, sample: Sample) -> Event:

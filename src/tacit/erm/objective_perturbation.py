@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.minimizer import minimize_certified
+from tacit.erm.noise_error import NoiseError
 from tacit.erm.objective import Objective, moved, records_gradient
 from tacit.erm.perturbed import Perturbed
-from tacit.erm.plan import CannotSolve, Plan, Problem
+from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source
 from tacit.noise.minimizer import (
@@ -29,8 +31,8 @@ from tacit.privacy import (
     PureEpsilon,
     PureObjective,
     Relation,
-    calibrate,
 )
+from tacit.privacy.calibration import least_noise
 from tacit.privacy.gaussian_profile import gaussian_mu
 from tacit.records import RecordSource
 
@@ -43,11 +45,148 @@ _OUTPUT_SHARE = 0.01
 # perturbation itself does to w unless curvature exceeds 1e4 lam, where both are negligible.
 _OUTPUT_NOISE = 1e-4
 
-Family = Callable[[float], Event]
+
+@dataclass(frozen=True)
+class Tilt(Settings):
+    """The ridge lam and the law of b, which a subclass adds the size of."""
+
+    regularization: float
+
+    @abstractmethod
+    def main(self, objective: Objective, budget: Budget) -> Event:
+        """Return the event of the perturbation alone: the tightest proved for the loss."""
+
+    @abstractmethod
+    def output(self, budget: Budget) -> Event:
+        """Return the event of the output release."""
+
+    @abstractmethod
+    def squared_norm(self, dimension: int) -> float:
+        """Return E||b||^2."""
+
+    @abstractmethod
+    def std(self, dimension: int) -> float:
+        """Return the standard deviation of each entry of b."""
+
+    @abstractmethod
+    def in_words(self, number: Callable[[float], str]) -> str:
+        """Return what b is, the beginning of a sentence."""
+
+    @abstractmethod
+    def perturbation(
+        self, shape: tuple[int, ...], budget: Budget
+    ) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
+        """Return the noise and the gradient norm to certify."""
+
+    def event(self, objective: Objective, budget: Budget) -> Event:
+        """Return what the whole release costs."""
+        return Composed((self.main(objective, budget), self.output(budget)))
+
+    def _covered(
+        self,
+        law: type[GaussianPerturbation] | type[SpherePerturbation],
+        noise: float,
+        per_tau: float,
+        shape: tuple[int, ...],
+    ) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
+        """Return the noise, and the norm tau to certify, for output noise of ``per_tau`` tau.
+
+        A gradient norm of tau puts a point within tau / lam of the exact minimiser (strong
+        convexity), so two such points differ by at most 2 tau / lam: the sensitivity of the output
+        release. The float error of b counts as part of tau.
+        """
+        error = law(noise, 1.0, shape).error
+        tau = max(_OUTPUT_NOISE * noise / self.regularization / per_tau, 2 * error)
+        return law(noise, tau * per_tau, shape), tau - error
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class GaussianTilt(Tilt):
+    """b with independent Gaussian entries."""
+
+    noise_std: float
+
+    def main(self, objective: Objective, budget: Budget) -> Event:
+        """Return what the loss declares."""
+        event = objective.loss.perturbed_event(
+            objective.row_norm, self.regularization, self.noise_std, budget.relation
+        )
+        assert event is not None, "refused by _check_applies"
+        return event
+
+    def output(self, budget: Budget) -> Gaussian:
+        """Return a Gaussian with a fiftieth of the mu."""
+        multiplier = _OUTPUT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
+        return Gaussian(multiplier, budget.relation)
+
+    def squared_norm(self, dimension: int) -> float:
+        """Return d s^2."""
+        return self.noise_std**2 * dimension
+
+    def std(self, dimension: int) -> float:
+        """Return s."""
+        return self.noise_std
+
+    def in_words(self, number: Callable[[float], str]) -> str:
+        """Return its standard deviation."""
+        return f"Gaussian noise of standard deviation {number(self.noise_std)}"
+
+    def perturbation(
+        self, shape: tuple[int, ...], budget: Budget
+    ) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
+        """Return Gaussian noise on the objective and the output."""
+        per_tau = 2 / self.regularization * self.output(budget).noise_multiplier
+        return self._covered(GaussianPerturbation, self.noise_std, per_tau, shape)
+
+
+@dataclass(frozen=True)
+class SphereTilt(Tilt):
+    """b with a density proportional to exp(-||b|| / r)."""
+
+    noise_radius: float
+
+    def main(self, objective: Objective, budget: Budget) -> Event:
+        """Return the pure event."""
+        return PureObjective(
+            objective.lipschitz,
+            objective.hessian_trace,
+            self.regularization,
+            self.noise_radius,
+            objective.loss.hessian_rank,
+            budget.relation,
+        )
+
+    def output(self, budget: Budget) -> PureEpsilon:
+        """Return a hundredth of epsilon."""
+        return PureEpsilon(_OUTPUT_SHARE * budget.epsilon, budget.relation)
+
+    def squared_norm(self, dimension: int) -> float:
+        """Return d (d + 1) r^2."""
+        return self.noise_radius**2 * dimension * (dimension + 1)
+
+    def std(self, dimension: int) -> float:
+        """Return sqrt(d + 1) r."""
+        return self.noise_radius * math.sqrt(dimension + 1)
+
+    def in_words(self, number: Callable[[float], str]) -> str:
+        """Return its mean length."""
+        return f"Noise of mean length {number(self.noise_radius)} a dimension"
+
+    def perturbation(
+        self, shape: tuple[int, ...], budget: Budget
+    ) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
+        """Return sphere noise on the objective and the output."""
+        per_tau = 2 / self.regularization / self.output(budget).epsilon
+        return self._covered(SpherePerturbation, self.noise_radius, per_tau, shape)
+
+
+def tilt_of(budget: Budget) -> type[GaussianTilt] | type[SphereTilt]:
+    """Return the law of b that a budget calls for."""
+    return SphereTilt if budget.is_pure else GaussianTilt
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Mechanism):
     """Minimise sum of losses + (lam/2)||w||^2 + <b, w> for random b, to a certified minimum.
 
     Pure budgets use sphere noise (Chaudhuri et al. 2011 with the tight Jacobian); others use
@@ -69,6 +208,7 @@ class ObjectivePerturbation:
     """
 
     name = "objective_perturbation"
+    title = "Objective perturbation"
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Choose lam if it was left open, calibrate the noise, say what is expected."""
@@ -79,11 +219,11 @@ class ObjectivePerturbation:
                 "objective perturbation needs strong convexity, and regularization is 0; pass a "
                 "positive one, or None to let theory choose."
             )
+        _check_relation(problem, budget)
         if lam is None:
-            lam = _choose_regularization(problem, budget, _family_of(budget))
-        chosen = problem.with_regularization(lam)
+            lam = _choose_regularization(problem, budget)
         try:
-            noise = _least_noise(chosen, budget)
+            tilt = tilt_of(budget)(lam, _least_noise(problem.objective, budget, lam))
         except BudgetUnreachable as error:
             raise CannotSolve(
                 f"regularization {lam:.3g} is too weak for epsilon {budget.epsilon:g}: what one "
@@ -91,27 +231,22 @@ class ObjectivePerturbation:
                 f"{problem.objective.hessian_trace / budget.epsilon:.3g} or above, or leave it "
                 "None."
             ) from error
-        event = _family_of(budget)(chosen, budget)(noise)
-        squared = _squared_noise(budget, noise, problem.dimension)
         return Plan(
             mechanism=self,
-            problem=chosen,
+            problem=problem.with_regularization(lam),
             budget=budget,
-            event=event,
-            excess_risk=problem.risk_of_noise(squared, lam),
+            event=tilt.event(problem.objective, budget),
+            excess_risk=problem.risk_of_noise(tilt.squared_norm(problem.dimension), lam),
             reason="one release; the noise of one Gaussian mechanism; no step size"
             if not budget.is_pure
             else "one release with pure epsilon; no step size",
-            settings={
-                "regularization": lam,
-                "noise_radius" if budget.is_pure else "noise_std": noise,
-            },
+            settings=tilt.shown(),
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Draw b, minimise, certify, release."""
-        objective, lam = plan.problem.objective, plan.settings["regularization"]
-        perturbation, tolerance = _perturbation(plan, lam)
+        objective, tilt = plan.problem.objective, tilt_of(plan.budget).of(plan)
+        perturbation, tolerance = tilt.perturbation(plan.problem.shape, plan.budget)
 
         def minimize(b: Array) -> Array:
             problem = Perturbed(objective, records, b)
@@ -123,6 +258,28 @@ class ObjectivePerturbation:
             return Bounded(total, reach * (1 + 1e-6), Norm.L2, plan.budget.relation)
 
         return release_minimizer(perturbation, minimize, implied, plan.event, source)
+
+    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
+        """Return how much noise the objective gets."""
+        return f"{tilt_of(plan.budget).of(plan).in_words(number)} tilts the objective once."
+
+    def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
+        """Bound the effect of a random tilt b of the objective.
+
+        The minimiser is a function of b whose derivative is -(H + lam I)^-1, with H >= 0 because
+        the loss is convex, so it moves at most 1/lam times as far as b. For Gaussian b the
+        Poincare inequality turns that into a bound on each weight's variance, (noise_std / lam)^2;
+        it is attained where the records say nothing, H = 0. For sphere noise, whose covariance is
+        (d + 1) r^2 I, the same holds to first order.
+        """
+        tilt = tilt_of(plan.budget).of(plan)
+        return NoiseError(
+            tilt.std(plan.problem.dimension) / tilt.regularization,
+            "Error bars show the most that the standard deviation of the noise can be. It is "
+            "smaller for a feature about which many records speak; how much smaller depends on "
+            "the records, which are private, so it is not stated.",
+            is_bound=True,
+        )
 
 
 def _check_applies(problem: Problem) -> None:
@@ -149,87 +306,39 @@ def _check_applies(problem: Problem) -> None:
         )
 
 
-def _guess(problem: Problem) -> float:
-    return problem.objective.lipschitz
-
-
-def _main_event(problem: Problem, relation: Relation, noise: float) -> Event:
-    """Return the event of the perturbation alone: the tightest proved for the loss."""
-    objective = problem.objective
-    lam, size = _ridge(objective), objective.row_norm
-    event = objective.loss.perturbed_event(size, lam, noise, relation)
-    assert event is not None
-    return event
-
-
-def _ridge(objective: Objective) -> float:
-    if objective.regularization is None:
-        raise ValueError("regularization must be chosen first.")
-    return objective.regularization
-
-
-def _least_noise(problem: Problem, budget: Budget) -> float:
-    family = _family_of(budget)
-    # A ridge so weak that the curvature alone overspends is refused here, by the closed form of
-    # the main event: with all its mass at infinity a loss distribution cannot be convolved.
-    _bare(family, problem, budget)(budget)
-    return _noise_of(calibrate(family(problem, budget), budget, guess=_guess(problem)))
-
-
-def _family_of(budget: Budget) -> Callable[[Problem, Budget], Family]:
-    return _pure_family if budget.is_pure else _family
-
-
-def _family(problem: Problem, budget: Budget) -> Family:
-    _check_relation(problem, budget.relation)
-    multiplier = _OUTPUT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
-    output = Gaussian(multiplier, budget.relation)
-    return lambda noise: Composed((_main_event(problem, budget.relation, noise), output))
-
-
-def _pure_family(problem: Problem, budget: Budget) -> Family:
-    objective = problem.objective
-    output = PureEpsilon(_OUTPUT_SHARE * budget.epsilon, budget.relation)
-
-    def family(radius: float) -> Event:
-        main = PureObjective(
-            objective.lipschitz,
-            objective.hessian_trace,
-            _ridge(objective),
-            radius,
-            objective.loss.hessian_rank,
-            budget.relation,
-        )
-        return Composed((main, output))
-
-    return family
-
-
-def _check_relation(problem: Problem, relation: Relation) -> None:
+def _check_relation(problem: Problem, budget: Budget) -> None:
     loss = problem.objective.loss
-    if relation is Relation.REPLACE and not loss.monotone:
+    if budget.relation is Relation.REPLACE and not (budget.is_pure or loss.monotone):
         raise CannotSolve(
             f"objective perturbation with {type(loss).__name__} is proved for ADD_REMOVE only; "
             "use 'noisy_gradient' under REPLACE, or a pure budget."
         )
 
 
-def _noise_of(event: Event) -> float:
-    if not isinstance(event, Composed):
-        raise TypeError(f"expected a composed event, got {event!r}.")
-    main = event.events[0]
-    noise: float = main.noise_radius if isinstance(main, PureObjective) else main.noise_std  # type: ignore[attr-defined]
-    return noise
+def _least_noise(objective: Objective, budget: Budget, lam: float) -> float:
+    # A ridge so weak that the curvature alone overspends is refused here, by the closed form of
+    # the main event: with all its mass at infinity a loss distribution cannot be convolved.
+    _quick_noise(objective, budget, lam)
+
+    def family(noise: float) -> Event:
+        return tilt_of(budget)(lam, noise).event(objective, budget)
+
+    return least_noise(family, budget, guess=objective.lipschitz)
 
 
-def _squared_noise(budget: Budget, noise: float, dimension: int) -> float:
-    # E||b||^2: d s^2 for a Gaussian, d (d + 1) r^2 for sphere noise
-    return noise**2 * dimension * (dimension + 1 if budget.is_pure else 1)
+def _quick_noise(objective: Objective, budget: Budget, lam: float) -> float:
+    """Return the least noise of the main event alone, which has a closed form and is fast."""
+
+    def family(noise: float) -> Event:
+        tilt = tilt_of(budget)(lam, noise)
+        if budget.is_pure:  # the whole is as fast
+            return tilt.event(objective, budget)
+        return Composed((tilt.main(objective, budget),))
+
+    return least_noise(family, budget, guess=objective.lipschitz)
 
 
-def _choose_regularization(
-    problem: Problem, budget: Budget, family: Callable[[Problem, Budget], Family]
-) -> float:
+def _choose_regularization(problem: Problem, budget: Budget) -> float:
     """Return the lam with the least predicted risk, on a grid of factors of 1.25.
 
     Less regularization means more noise for the Jacobian, more means more bias; and lam is kept
@@ -243,60 +352,17 @@ def _choose_regularization(
         return max(free, unit * reach * objective.lipschitz)
     best, best_risk, best_noise = math.nan, math.inf, math.nan
     least = objective.hessian_trace / budget.epsilon
-    for lam in least * 1.25 ** np.arange(-4, 28):
-        chosen = problem.with_regularization(float(lam))
-        bare = _bare(family, chosen, budget)
+    for lam in map(float, least * 1.25 ** np.arange(-4, 28)):
         try:
-            noise = bare(budget)
+            noise = _quick_noise(objective, budget, lam)
         except BudgetUnreachable:
             continue
-        risk = problem.risk_of_noise(_squared_noise(budget, noise, problem.dimension), float(lam))
+        squared = tilt_of(budget)(lam, noise).squared_norm(problem.dimension)
+        risk = problem.risk_of_noise(squared, lam)
         if risk < best_risk:
-            best, best_risk, best_noise = float(lam), risk, noise
+            best, best_risk, best_noise = lam, risk, noise
         elif risk > 2 * best_risk:
             break
     if math.isnan(best):
         raise CannotSolve(f"no regularization meets {budget} with objective perturbation.")
     return best if budget.is_pure else max(best, unit * best_noise)
-
-
-def _bare(
-    family: Callable[[Problem, Budget], Family], problem: Problem, budget: Budget
-) -> Callable[[Budget], float]:
-    """Return a calibration of the main event alone, which has a closed form and is fast."""
-    if family is _family:
-        _check_relation(problem, budget.relation)
-
-        def main(noise: float) -> Event:
-            return Composed((_main_event(problem, budget.relation, noise),))
-
-        return lambda b: _noise_of(calibrate(main, b, guess=_guess(problem)))
-    return lambda b: _noise_of(calibrate(family(problem, b), b, guess=_guess(problem)))
-
-
-def _perturbation(
-    plan: Plan, lam: float
-) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
-    """Return the noise and the gradient norm to certify.
-
-    A gradient norm of tau puts a point within tau / lam of the exact minimiser (strong
-    convexity), so two such points differ by at most 2 tau / lam: the sensitivity of the output
-    release. The float error of b counts as part of tau.
-    """
-    shape, event = plan.problem.shape, plan.event
-    if not isinstance(event, Composed):
-        raise TypeError("not a plan of objective perturbation.")
-    output = event.events[1]
-    if isinstance(output, Gaussian):
-        noise = plan.settings["noise_std"]
-        error = GaussianPerturbation(noise, 1.0, shape).error
-        per_tau = 2 / lam * output.noise_multiplier  # output noise for tau = 1
-        tau = max(_OUTPUT_NOISE * noise / lam / per_tau, 2 * error)
-        return GaussianPerturbation(noise, tau * per_tau, shape), tau - error
-    if isinstance(output, PureEpsilon):
-        radius = plan.settings["noise_radius"]
-        error = SpherePerturbation(radius, 1.0, shape).error
-        per_tau = 2 / lam / output.epsilon
-        tau = max(_OUTPUT_NOISE * radius / lam / per_tau, 2 * error)
-        return SpherePerturbation(radius, tau * per_tau, shape), tau - error
-    raise TypeError(f"unexpected output event {output!r}.")

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.minimizer import minimize_certified
+from tacit.erm.noise_error import NoiseError
 from tacit.erm.objective import moved
 from tacit.erm.perturbed import Perturbed
-from tacit.erm.plan import CannotSolve, Plan, Problem
+from tacit.erm.plan import (
+    CannotSolve,
+    Mechanism,
+    Plan,
+    Problem,
+    Settings,
+    gaussian_multiplier,
+)
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, sphere
-from tacit.privacy import Budget, Event, Gaussian, PureEpsilon, calibrate
+from tacit.privacy import Budget, Gaussian, PureEpsilon
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -24,7 +33,15 @@ _APPROXIMATE = 1e-4
 
 
 @dataclass(frozen=True)
-class OutputPerturbation:
+class OutputSettings(Settings):
+    """The ridge, and how far one record moves the minimiser."""
+
+    regularization: float
+    sensitivity: float
+
+
+@dataclass(frozen=True)
+class OutputPerturbation(Mechanism):
     """Release the regularised minimiser plus noise scaled to its sensitivity.
 
         sensitivity = L / lam (ADD_REMOVE) or 2 L / lam (REPLACE), SUM form
@@ -47,6 +64,7 @@ class OutputPerturbation:
     """
 
     name = "output_perturbation"
+    title = "Output perturbation"
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Choose lam if it was left open and calibrate the noise."""
@@ -66,8 +84,7 @@ class OutputPerturbation:
                 f"{type(objective.loss).__name__} has no bounded slope; use HuberLoss or "
                 "'sufficient_statistics'."
             )
-        event = _event(budget)
-        noise = _noise_over_sensitivity(event, problem.dimension)
+        noise = _noise_over_sensitivity(budget, problem.dimension)
         lam = objective.regularization
         if lam == 0.0:
             raise CannotSolve("output perturbation needs a positive regularization, got 0.")
@@ -78,40 +95,56 @@ class OutputPerturbation:
             mechanism=self,
             problem=problem.with_regularization(lam),
             budget=budget,
-            event=event,
+            event=PureEpsilon(budget.epsilon, budget.relation)
+            if budget.is_pure
+            else Gaussian(gaussian_multiplier(budget), budget.relation),
             excess_risk=_risk(problem, budget, noise, lam),
             reason="the minimiser itself is stable; noise on the weights, any solver",
-            settings={"regularization": lam, "sensitivity": reach},
+            settings=OutputSettings(lam, reach).shown(),
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Minimise to a certificate, then release."""
-        lam, reach = plan.settings["regularization"], plan.settings["sensitivity"]
+        settings, budget = OutputSettings.of(plan), plan.budget
+        lam, reach = settings.regularization, settings.sensitivity
         problem = Perturbed(plan.problem.objective, records, np.zeros(plan.problem.shape))
         # 2 tau / lam is the share _APPROXIMATE of the exact sensitivity
         tau = reach / (1 + _APPROXIMATE) * _APPROXIMATE * lam / 2
         weights, _ = minimize_certified(problem, np.zeros(plan.problem.shape), tau)
-        bounded = Bounded(weights, reach, Norm.L2, plan.budget.relation)
-        if isinstance(plan.event, Gaussian):
-            release = gaussian(bounded, plan.event.noise_multiplier, source)
-        elif isinstance(plan.event, PureEpsilon):
-            release = sphere(bounded, plan.event.epsilon, source)
+        bounded = Bounded(weights, reach, Norm.L2, budget.relation)
+        if budget.is_pure:
+            release = sphere(bounded, budget.epsilon, source)
         else:
-            raise TypeError(f"not a plan of output perturbation: {plan.event!r}.")
+            release = gaussian(bounded, gaussian_multiplier(budget), source)
         return Release(np.asarray(release.value), release.event)
 
+    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
+        """Return how much noise a weight gets."""
+        return f"Noise of standard deviation {number(_std(plan))} is added to each weight once."
 
-def _event(budget: Budget) -> Event:
-    if budget.is_pure:
-        return PureEpsilon(budget.epsilon, budget.relation)
-    return calibrate(lambda z: Gaussian(z, budget.relation), budget)
+    def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
+        """Return the standard deviation of the noise itself."""
+        return NoiseError(
+            _std(plan),
+            "Error bars are one standard deviation of the noise, known exactly: the same amount "
+            "was added to every weight.",
+        )
 
 
-def _noise_over_sensitivity(event: Event, dimension: int) -> float:
+def _std(plan: Plan) -> float:
+    """Return the standard deviation of the noise on each weight."""
+    sensitivity, dimension = OutputSettings.of(plan).sensitivity, plan.problem.dimension
+    if plan.budget.is_pure:
+        # Sphere noise of scale s has E||noise||^2 = d (d + 1) s^2 over d weights.
+        return sensitivity / plan.budget.epsilon * math.sqrt(dimension + 1)
+    return sensitivity * gaussian_multiplier(plan.budget)
+
+
+def _noise_over_sensitivity(budget: Budget, dimension: int) -> float:
     """Return sqrt(E||noise||^2) per unit of sensitivity."""
-    if isinstance(event, Gaussian):
-        return event.noise_multiplier * math.sqrt(dimension)
-    return math.sqrt(dimension * (dimension + 1)) / event.pure_epsilon()
+    if budget.is_pure:
+        return math.sqrt(dimension * (dimension + 1)) / budget.epsilon
+    return gaussian_multiplier(budget) * math.sqrt(dimension)
 
 
 def _risk(problem: Problem, budget: Budget, noise: float, lam: float) -> float:

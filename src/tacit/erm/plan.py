@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.engine import plan_lines
+from tacit.erm.noise_error import NoiseError, unknown
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
-from tacit.privacy import Budget, Composed, Event, NonPrivate
+from tacit.privacy import Budget, Composed, Event, Gaussian, NonPrivate
+from tacit.privacy.calibration import least_noise
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -104,6 +107,11 @@ class Problem:
         return self.typical_norm * math.sqrt(size) / n
 
 
+def gaussian_multiplier(budget: Budget) -> float:
+    """Return the least noise multiplier of one Gaussian release within a budget."""
+    return least_noise(lambda z: Gaussian(z, budget.relation), budget)
+
+
 def receipt(released: Sequence[Event], planned: Event) -> Event:
     """Return the event of several releases together, which must be the planned ones.
 
@@ -133,18 +141,49 @@ def _leaf_counts(*events: Event) -> Counter[Event]:
     return counts
 
 
-class Mechanism(Protocol):
-    """A way to place noise: plan from public facts, then solve."""
+class Mechanism(ABC):
+    """A way to place noise: plan from public facts, solve, and say what the noise did."""
 
-    @property
-    def name(self) -> str:
-        """What ``mechanism=`` accepts."""
+    name: ClassVar[str]  # what ``mechanism=`` accepts
+    title: ClassVar[str]  # the same in a heading
+    is_named: ClassVar[bool] = True  # whether its name alone says what to run
+    is_candidate: ClassVar[bool] = True  # whether "auto" considers it
+    uses_moments: ClassVar[bool] = False  # whether it is for the squared loss as it is
 
+    @abstractmethod
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Return a plan within the budget, or raise CannotSolve."""
 
+    @abstractmethod
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Carry out a plan of this mechanism."""
+
+    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
+        """Return where a plan puts noise and how much, a sentence."""
+        return f"{plan.reason[:1].upper()}{plan.reason[1:]}."
+
+    def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
+        """Return the standard error that a plan's noise gives each weight.
+
+        ``weight_norm`` is the norm of all released weights, where it is known.
+        """
+        return unknown("this mechanism has no formula for what its noise does to a coefficient.")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a mechanism chose, for itself; to others a plan shows it as numbers with names."""
+
+    def shown(self) -> dict[str, float]:
+        """Return the settings by name."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Return those of a plan, whole numbers whole even if a file held them as floats."""
+        chosen = plan.settings
+        whole = {field.name for field in fields(cls) if field.type == "int"}
+        return cls(**{name: int(v) if name in whole else v for name, v in chosen.items()})
 
 
 @dataclass(frozen=True)

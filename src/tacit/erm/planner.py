@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
 from tacit.erm.noisy_gradient import NoisyGradient, NoisySGD
 from tacit.erm.objective_perturbation import ObjectivePerturbation
 from tacit.erm.output_perturbation import OutputPerturbation
@@ -12,19 +13,20 @@ from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem
 from tacit.erm.sufficient_statistics import SufficientStatistics
 from tacit.privacy import Budget
 
-MECHANISMS: dict[str, Mechanism] = {
-    mechanism.name: mechanism
-    for mechanism in (
-        ObjectivePerturbation(),
-        NoisyGradient(),
-        OutputPerturbation(),
-        SufficientStatistics(),
-        NoisySGD(),
-    )
+# Every mechanism, by the word that a saved model has for it; a new one is a file and a line here.
+KINDS: dict[str, type[Mechanism]] = {
+    "objective_perturbation": ObjectivePerturbation,
+    "noisy_gradient": NoisyGradient,
+    "output_perturbation": OutputPerturbation,
+    "sufficient_statistics": SufficientStatistics,
+    "noisy_sgd": NoisySGD,
+    "quantile_on_a_line": QuantileOnALine,
+    "public_candidates": PublicCandidates,
 }
-# Tried by "auto"; a sampled descent is for data too large for a pass, which no public fact tells.
+# Those that need no more than a name; the names that "auto" tries, in order.
+MECHANISMS = {kind.name: kind() for kind in KINDS.values() if kind.is_named}
+CANDIDATES = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.is_candidate)
 _CLEARLY = 1.25
-CANDIDATES = tuple(name for name in MECHANISMS if name != NoisySGD.name)
 
 
 def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto") -> Plan:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.noise_error import NoiseError, unknown
 from tacit.erm.objective import moved, needs_fine_sums
-from tacit.erm.plan import CannotSolve, Plan, Problem, receipt
+from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings, receipt
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, secure_source
-from tacit.privacy import Budget, Gaussian, Relation, Repeated, calibrate
+from tacit.privacy import Budget, Event, Gaussian, Relation, Repeated
+from tacit.privacy.calibration import least_noise
 from tacit.records import Block, RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -22,7 +25,14 @@ _FAILURE = 0.05  # rho: how often the chosen ridge may be too small for the nois
 
 
 @dataclass(frozen=True)
-class SufficientStatistics:
+class MomentSettings(Settings):
+    """The multiplier of each of the three releases."""
+
+    noise_multiplier: float
+
+
+@dataclass(frozen=True)
+class SufficientStatistics(Mechanism):
     """Release X'X, X'y and the least eigenvalue with noise, then solve (Wang 2018, Algorithm 2).
 
     The three releases are accounted for together: each gets the multiplier sqrt(3) z where one
@@ -49,6 +59,8 @@ class SufficientStatistics:
     """
 
     name = "sufficient_statistics"
+    title = "Sufficient statistics"
+    uses_moments = True
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Calibrate three equal releases."""
@@ -63,8 +75,11 @@ class SufficientStatistics:
             raise CannotSolve("sufficient statistics use Gaussian noise; set delta > 0.")
         if not math.isfinite(objective.bounds.label_bound):
             raise CannotSolve("declare label_range: labels are clipped to it.")
-        event = calibrate(lambda z: Repeated(Gaussian(z, budget.relation), 3), budget)
-        multiplier = event.event.noise_multiplier  # type: ignore[attr-defined]
+
+        def three(multiplier: float) -> Event:
+            return Repeated(Gaussian(multiplier, budget.relation), 3)
+
+        multiplier = least_noise(three, budget)
         size = objective.row_norm * multiplier * moved(budget.relation)
         # noise on the gradient at w: on X'y, and on X'X times w
         squared = (
@@ -77,17 +92,17 @@ class SufficientStatistics:
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=event,
+            event=three(multiplier),
             excess_risk=problem.risk_of_noise(squared, ridge),
             reason="one pass, a closed form; best when n is large and d is small",
-            settings={"noise_multiplier": multiplier},
+            settings=MomentSettings(multiplier).shown(),
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Release three statistics and solve a ridge regression."""
         source = secure_source() if source is None else source
         objective, relation = plan.problem.objective, plan.budget.relation
-        multiplier = plan.settings["noise_multiplier"]
+        multiplier = MomentSettings.of(plan).noise_multiplier
         size, label, d = objective.row_norm, objective.bounds.label_bound, plan.problem.dimension
 
         def moments(block: Block) -> tuple[Array, Array]:
@@ -112,6 +127,39 @@ class SufficientStatistics:
             _unpack(noisy_gram, d) + max(ridge, 1e-9 * std) * np.eye(d), noisy_cross
         )
         return Release(weights, receipt([r.event for r in releases], plan.event))
+
+    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
+        """Return how much noise the moments get."""
+        multiplier = number(MomentSettings.of(plan).noise_multiplier)
+        return f"Gaussian noise of {multiplier} times the sensitivity on each of three moments."
+
+    def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
+        """Bound, roughly, the effect of noise e on X'y and N on X'X.
+
+            w - w0 = (X'X + ridge + N)^-1 (e - N w0),  X'X + ridge >= noise_norm, 95 % sure
+
+        Every entry of e has std z R Y and every entry of N w at most s ||w||, s = z R^2; the least
+        eigenvalue of N is near -s sqrt(2 d) (semicircle law), always above -noise_norm. The
+        released w stands for w0. In the rare fit where N outweighs the ridge the inverse is close
+        to singular, so that w has no standard deviation; the bar is for the others.
+        """
+        if weight_norm is None:
+            return unknown(
+                "the range of the labels was read off the data, and the noise depends on it."
+            )
+        objective, relation = plan.problem.objective, plan.budget.relation
+        z, size = MomentSettings.of(plan).noise_multiplier, objective.row_norm
+        two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
+        on_entry, d = z * size**2 * two, plan.problem.dimension
+        least = noise_norm(on_entry, d) - on_entry * math.sqrt(2 * d)
+        on_moment = z * moved(relation) * size * objective.bounds.label_bound
+        return NoiseError(
+            math.hypot(on_moment, on_entry * weight_norm) / least,
+            "Error bars are roughly the most by which the noise moves a number in two fits of "
+            "three: the records are assumed to say as little about a feature as the mechanism "
+            "guards against. With many records it is far smaller.",
+            is_bound=True,
+        )
 
 
 def noise_norm(std: float, dimension: int) -> float:

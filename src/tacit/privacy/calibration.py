@@ -47,6 +47,14 @@ def calibrate(family: Callable[[float], Event], budget: Budget, *, guess: float 
     >>> round(calibrate(Gaussian, Budget(1.0, 1e-5)).noise_multiplier, 6)
     3.730632
     """
+    noise = least_noise(family, budget, guess=guess)
+    if budget.is_infinite:
+        return NonPrivate("the budget is infinite", relation=budget.relation)
+    return family(noise)
+
+
+def least_noise(family: Callable[[float], Event], budget: Budget, *, guess: float = 1.0) -> float:
+    """Return the noise parameter of what `calibrate` returns; 0 for an infinite budget."""
     if not isinstance(budget, Budget):
         raise TypeError(f"budget must be a Budget, got {budget!r}; pass Budget(epsilon, delta).")
     first = family(guess)
@@ -56,7 +64,7 @@ def calibrate(family: Callable[[float], Event], budget: Budget, *, guess: float 
             f"{budget.relation.name}; state both under one relation."
         )
     if budget.is_infinite:
-        return NonPrivate("the budget is infinite", relation=budget.relation)
+        return 0.0
     guess, spread, tolerance = _start(family, budget, guess)
     noise = decreasing_root(_excess(family, budget, _all_routes), guess, tolerance, spread)
     if math.isinf(noise):
@@ -65,7 +73,7 @@ def calibrate(family: Callable[[float], Event], budget: Budget, *, guess: float 
             "does not fall with noise. Raise epsilon or delta (a pure budget needs a pure "
             "mechanism), or, for objective perturbation, raise the regularization."
         )
-    return family(noise)
+    return noise
 
 
 def _start(

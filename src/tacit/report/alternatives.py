@@ -30,9 +30,9 @@ def mechanisms_for(estimator: Any, plan: Plan, expected: int | None) -> list[Pla
     if expected is not None:
         run = _plan_with(estimator, plan, plan.mechanism, expected)
     others: list[PlannedMechanism] = []
-    for name in MECHANISMS:
-        if name == plan.mechanism.name:
-            continue
+    left = dict(MECHANISMS)
+    left.pop(plan.mechanism.name, None)
+    for name in left:
         try:
             others.append(planned(_plan_with(estimator, plan, name, expected), chosen=False))
         except (CannotSolve, ValueError) as why:

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
-from tacit.erm import (
-    NoisyGradient,
-    NoisySGD,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    Plan,
-    SufficientStatistics,
-)
-from tacit.privacy import Composed, Event, Gaussian, Repeated
+from tacit.erm import Plan
+from tacit.erm.planner import KINDS
 from tacit.report.numbers import short
 
-_NAMES = {
-    "objective_perturbation": "Objective perturbation",
-    "output_perturbation": "Output perturbation",
-    "noisy_gradient": "Noisy gradient descent",
-    "noisy_sgd": "Noisy stochastic gradient descent",
-    "sufficient_statistics": "Sufficient statistics",
-    "exponential_mechanism": "Exponential mechanism",
-}
+_TITLES = {kind.name: kind.title for kind in KINDS.values()}
 
 
 def mechanism_title(name: str) -> str:
@@ -35,7 +19,7 @@ def mechanism_title(name: str) -> str:
     ('Noisy gradient descent', 'My own')
     """
     plain = name.replace("_", " ")
-    return _NAMES.get(name, plain[:1].upper() + plain[1:])
+    return _TITLES.get(name, plain[:1].upper() + plain[1:])
 
 
 def noise_in_words(plan: Plan) -> str:
@@ -48,45 +32,4 @@ def noise_in_words(plan: Plan) -> str:
     >>> noise_in_words(LogisticRegression(1.0, 1e-6, classes=[0, 1]).plan(20))
     'Gaussian noise of standard deviation ... tilts the objective once.'
     """
-    mechanism, settings = plan.mechanism, plan.settings
-    if isinstance(mechanism, ObjectivePerturbation):
-        if plan.budget.is_pure:
-            radius = short(settings["noise_radius"], 3)
-            return f"Noise of mean length {radius} a dimension tilts the objective once."
-        std = short(settings["noise_std"], 3)
-        return f"Gaussian noise of standard deviation {std} tilts the objective once."
-    if isinstance(mechanism, OutputPerturbation):
-        std = short(output_noise_std(plan), 3)
-        return f"Noise of standard deviation {std} is added to each weight once."
-    if isinstance(mechanism, NoisyGradient):
-        steps, std = int(settings["n_steps"]), short(_step_noise(plan), 3)
-        return f"Gaussian noise of standard deviation {std} at each of {steps:,} steps."
-    if isinstance(mechanism, NoisySGD):
-        std = short(settings["noise_multiplier"] * settings["clip"], 3)
-        steps, share = int(settings["n_steps"]), short(100 * mechanism.sampling_rate, 3)
-        return (
-            f"Gaussian noise of standard deviation {std} at each of {steps:,} steps on {share} % "
-            "of the records."
-        )
-    if isinstance(mechanism, SufficientStatistics):
-        multiplier = short(settings["noise_multiplier"], 3)
-        return f"Gaussian noise of {multiplier} times the sensitivity on each of three moments."
-    return f"{plan.reason[:1].upper()}{plan.reason[1:]}."
-
-
-def output_noise_std(plan: Plan) -> float:
-    """Return the standard deviation that output perturbation adds to each weight."""
-    sensitivity, dimension = plan.settings["sensitivity"], plan.problem.dimension
-    if isinstance(plan.event, Gaussian):
-        return sensitivity * plan.event.noise_multiplier
-    # Sphere noise of scale s has E||noise||^2 = d (d + 1) s^2 over d weights.
-    return sensitivity / plan.event.pure_epsilon() * math.sqrt(dimension + 1)
-
-
-def _step_noise(plan: Plan) -> float:
-    from tacit.erm.objective import moved
-
-    step: Event = plan.event.events[-1] if isinstance(plan.event, Composed) else plan.event
-    if not isinstance(step, Repeated) or not isinstance(step.event, Gaussian):
-        return math.nan
-    return step.event.noise_multiplier * moved(plan.budget.relation) * plan.settings["clip"]
+    return plan.mechanism.noise_in_words(plan, lambda value: short(value, 3))
