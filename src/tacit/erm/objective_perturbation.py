@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -46,64 +45,14 @@ _OUTPUT_SHARE = 0.01
 _OUTPUT_NOISE = 1e-4
 
 
+Covered = tuple[GaussianPerturbation | SpherePerturbation, float]
+
+
 @dataclass(frozen=True)
-class Tilt(Settings):
-    """The ridge lam and the law of b, which a subclass adds the size of."""
+class GaussianTilt(Settings):
+    """The ridge, and b with independent Gaussian entries."""
 
     regularization: float
-
-    @abstractmethod
-    def main(self, objective: Objective, budget: Budget) -> Event:
-        """Return the event of the perturbation alone: the tightest proved for the loss."""
-
-    @abstractmethod
-    def output(self, budget: Budget) -> Event:
-        """Return the event of the output release."""
-
-    @abstractmethod
-    def squared_norm(self, dimension: int) -> float:
-        """Return E||b||^2."""
-
-    @abstractmethod
-    def std(self, dimension: int) -> float:
-        """Return the standard deviation of each entry of b."""
-
-    @abstractmethod
-    def in_words(self, number: Callable[[float], str]) -> str:
-        """Return what b is, the beginning of a sentence."""
-
-    @abstractmethod
-    def perturbation(
-        self, shape: tuple[int, ...], budget: Budget
-    ) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
-        """Return the noise and the gradient norm to certify."""
-
-    def event(self, objective: Objective, budget: Budget) -> Event:
-        """Return what the whole release costs."""
-        return Composed((self.main(objective, budget), self.output(budget)))
-
-    def _covered(
-        self,
-        law: type[GaussianPerturbation] | type[SpherePerturbation],
-        noise: float,
-        per_tau: float,
-        shape: tuple[int, ...],
-    ) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
-        """Return the noise, and the norm tau to certify, for output noise of ``per_tau`` tau.
-
-        A gradient norm of tau puts a point within tau / lam of the exact minimiser (strong
-        convexity), so two such points differ by at most 2 tau / lam: the sensitivity of the output
-        release. The float error of b counts as part of tau.
-        """
-        error = law(noise, 1.0, shape).error
-        tau = max(_OUTPUT_NOISE * noise / self.regularization / per_tau, 2 * error)
-        return law(noise, tau * per_tau, shape), tau - error
-
-
-@dataclass(frozen=True)
-class GaussianTilt(Tilt):
-    """b with independent Gaussian entries."""
-
     noise_std: float
 
     def main(self, objective: Objective, budget: Budget) -> Event:
@@ -131,18 +80,17 @@ class GaussianTilt(Tilt):
         """Return its standard deviation."""
         return f"Gaussian noise of standard deviation {number(self.noise_std)}"
 
-    def perturbation(
-        self, shape: tuple[int, ...], budget: Budget
-    ) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
+    def perturbation(self, shape: tuple[int, ...], budget: Budget) -> Covered:
         """Return Gaussian noise on the objective and the output."""
         per_tau = 2 / self.regularization * self.output(budget).noise_multiplier
-        return self._covered(GaussianPerturbation, self.noise_std, per_tau, shape)
+        return _covered(GaussianPerturbation, self, self.noise_std, per_tau, shape)
 
 
 @dataclass(frozen=True)
-class SphereTilt(Tilt):
-    """b with a density proportional to exp(-||b|| / r)."""
+class SphereTilt(Settings):
+    """The ridge, and b with a density proportional to exp(-||b|| / r)."""
 
+    regularization: float
     noise_radius: float
 
     def main(self, objective: Objective, budget: Budget) -> Event:
@@ -172,12 +120,35 @@ class SphereTilt(Tilt):
         """Return its mean length."""
         return f"Noise of mean length {number(self.noise_radius)} a dimension"
 
-    def perturbation(
-        self, shape: tuple[int, ...], budget: Budget
-    ) -> tuple[GaussianPerturbation | SpherePerturbation, float]:
+    def perturbation(self, shape: tuple[int, ...], budget: Budget) -> Covered:
         """Return sphere noise on the objective and the output."""
         per_tau = 2 / self.regularization / self.output(budget).epsilon
-        return self._covered(SpherePerturbation, self.noise_radius, per_tau, shape)
+        return _covered(SpherePerturbation, self, self.noise_radius, per_tau, shape)
+
+
+Tilt = GaussianTilt | SphereTilt
+
+
+def _covered(
+    law: type[GaussianPerturbation] | type[SpherePerturbation],
+    tilt: Tilt,
+    noise: float,
+    per_tau: float,
+    shape: tuple[int, ...],
+) -> Covered:
+    """Return the noise, and the gradient norm tau to certify, for output noise of tau per_tau.
+
+    A gradient norm of tau puts a point within tau / lam of the exact minimiser (strong convexity),
+    so two such points differ by at most 2 tau / lam: the sensitivity of the output release. The
+    float error of b counts as part of tau.
+    """
+    error = law(noise, 1.0, shape).error
+    tau = max(_OUTPUT_NOISE * noise / tilt.regularization / per_tau, 2 * error)
+    return law(noise, tau * per_tau, shape), tau - error
+
+
+def _event(tilt: Tilt, objective: Objective, budget: Budget) -> Event:
+    return Composed((tilt.main(objective, budget), tilt.output(budget)))
 
 
 def tilt_of(budget: Budget) -> type[GaussianTilt] | type[SphereTilt]:
@@ -235,7 +206,7 @@ class ObjectivePerturbation(Mechanism):
             mechanism=self,
             problem=problem.with_regularization(lam),
             budget=budget,
-            event=tilt.event(problem.objective, budget),
+            event=_event(tilt, problem.objective, budget),
             excess_risk=problem.risk_of_noise(tilt.squared_norm(problem.dimension), lam),
             reason="one release; the noise of one Gaussian mechanism; no step size"
             if not budget.is_pure
@@ -321,7 +292,7 @@ def _least_noise(objective: Objective, budget: Budget, lam: float) -> float:
     _quick_noise(objective, budget, lam)
 
     def family(noise: float) -> Event:
-        return tilt_of(budget)(lam, noise).event(objective, budget)
+        return _event(tilt_of(budget)(lam, noise), objective, budget)
 
     return least_noise(family, budget, guess=objective.lipschitz)
 
@@ -332,7 +303,7 @@ def _quick_noise(objective: Objective, budget: Budget, lam: float) -> float:
     def family(noise: float) -> Event:
         tilt = tilt_of(budget)(lam, noise)
         if budget.is_pure:  # the whole is as fast
-            return tilt.event(objective, budget)
+            return _event(tilt, objective, budget)
         return Composed((tilt.main(objective, budget),))
 
     return least_noise(family, budget, guess=objective.lipschitz)

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.erm import FeasibleSet, Mechanism, Objective, Plan, SufficientStatistics
+from tacit.erm import FeasibleSet, Mechanism, Objective, Plan
 from tacit.erm.losses import HuberLoss, Loss, PoissonLoss, QuantileLoss, SquaredLoss
+from tacit.erm.planner import MECHANISMS
 from tacit.linear_model._shell import (
     fit_objective,
     intercept_coordinate,
@@ -115,7 +116,8 @@ class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _uses_moments(mechanism: str | Mechanism) -> bool:
-    return mechanism == SufficientStatistics.name or isinstance(mechanism, SufficientStatistics)
+    named = MECHANISMS.get(mechanism) if isinstance(mechanism, str) else mechanism
+    return named is not None and named.uses_moments
 
 
 class LinearRegression(_Regressor):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -27,14 +26,10 @@ class HingeLoss(Loss):
     """
 
     key = "hinge"
+    tried = (((), (-1.0, 1.0)),)
     monotone = True
     lipschitz = 1.0
     smoothness = math.inf
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return the one there is."""
-        return ((cls(), (-1.0, 1.0)),)
 
     def usable_labels(self, label: Array) -> Array:
         """Return -1 or 1."""
@@ -74,6 +69,7 @@ class SmoothHingeLoss(Loss):
     smoothing: float = 0.5
 
     key = "smooth_hinge"
+    tried = tuple(((h,), (-1.0, 1.0)) for h in (0.5, 0.01, 1.0))
     monotone = True
     lipschitz = 1.0
 
@@ -85,11 +81,6 @@ class SmoothHingeLoss(Loss):
     def smoothness(self) -> float:
         """1 / (2 h)."""
         return 1.0 / (2.0 * self.smoothing)
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return three widths of the corner."""
-        return tuple((cls(smoothing), (-1.0, 1.0)) for smoothing in (0.5, 0.01, 1.0))
 
     def usable_labels(self, label: Array) -> Array:
         """Return -1 or 1."""

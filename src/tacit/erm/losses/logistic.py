@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -29,14 +28,10 @@ class LogisticLoss(Loss):
     """
 
     key = "logistic"
+    tried = (((), (-1.0, 1.0)),)
     monotone = True
     lipschitz = 1.0
     smoothness = 0.25
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return the one there is."""
-        return ((cls(), (-1.0, 1.0)),)
 
     def perturbed_event(
         self, row_norm: float, regularization: float, noise_std: float, relation: Relation

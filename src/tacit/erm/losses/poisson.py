@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -38,6 +37,12 @@ class PoissonLoss(Loss):
     label_bound: float = math.inf
 
     key = "poisson"
+    tried = (
+        ((5.0, 10.0), (0.0, 1.0, 4.0, 10.0)),
+        ((0.1, 20.0), (0.0, 1.0, 20.0)),
+        ((1000.0, 1.0), (0.0, 1.0)),
+        ((5.0,), (0.0, 3.0)),
+    )
 
     def __post_init__(self) -> None:
         for name in ("slope_bound", "label_bound"):
@@ -56,16 +61,6 @@ class PoissonLoss(Loss):
     def smoothness(self) -> float:
         """C plus the greatest label."""
         return self.slope_bound + self.label_bound
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return slopes bounded below, near and beyond the labels."""
-        return (
-            (cls(5.0, 10.0), (0.0, 1.0, 4.0, 10.0)),
-            (cls(0.1, 20.0), (0.0, 1.0, 20.0)),
-            (cls(1000.0, 1.0), (0.0, 1.0)),
-            (cls(5.0), (0.0, 3.0)),
-        )
 
     def score_unit(self, bounds: Bounds) -> float:
         """Return a unit of the log rate."""

@@ -35,6 +35,10 @@ class QuantileLoss(Loss):
     smoothing: float = 0.0
 
     key = "quantile"
+    tried = tuple(
+        ((level, smoothing), (-3.0, 0.0, 0.5, 2.0))
+        for level, smoothing in ((0.5, 0.0), (0.9, 0.0), (0.05, 0.3), (0.5, 0.001))
+    )
 
     def __post_init__(self) -> None:
         if not 0.0 < self.level < 1.0:
@@ -54,14 +58,6 @@ class QuantileLoss(Loss):
     def smoothness(self) -> float:
         """1 / (2 h)."""
         return 1.0 / (2.0 * self.smoothing) if self.smoothing > 0.0 else math.inf
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return levels with a corner and rounded ones."""
-        return tuple(
-            (cls(level, smoothing), (-3.0, 0.0, 0.5, 2.0))
-            for level, smoothing in ((0.5, 0.0), (0.9, 0.0), (0.05, 0.3), (0.5, 0.001))
-        )
 
     def rounded(self, unit: float) -> Iterator[Self]:
         """Yield ever narrower corners, which have a Hessian to go by, to a millionth of a unit."""
@@ -108,14 +104,10 @@ class AbsoluteLoss(Loss):
     """
 
     key = "absolute"
+    tried = (((), (-3.0, 0.0, 0.5, 2.0)),)
     lipschitz = 1.0
     smoothness = math.inf
     level = 0.5
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return the one there is."""
-        return ((cls(), (-3.0, 0.0, 0.5, 2.0)),)
 
     def value(self, score: Array, label: Array) -> Array:
         """Return |r|."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -35,6 +34,7 @@ class SoftmaxLoss(Loss):
     n_classes: int
 
     key = "softmax"
+    tried = tuple(((k,), tuple(map(float, range(k)))) for k in (2, 3, 10))
     lipschitz = math.sqrt(2.0)
     smoothness = 0.5
 
@@ -59,11 +59,6 @@ class SoftmaxLoss(Loss):
     def hessian_trace(self) -> float:
         """1 - ||p||^2 <= 1 - 1/K."""
         return 1.0 - 1.0 / self.n_classes
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return few classes and many."""
-        return tuple((cls(k), tuple(map(float, range(k)))) for k in (2, 3, 10))
 
     def default_clip(self, bounds: Bounds) -> float | None:
         """Return 1.

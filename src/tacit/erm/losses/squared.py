@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -34,6 +33,12 @@ class SquaredLoss(Loss):
     label_bound: float = math.inf
 
     key = "squared"
+    tried = (
+        ((), (-3.0, 0.0, 0.5, 2.0)),
+        ((2.0, 3.0), (-3.0, 0.0, 3.0)),
+        ((50.0, 0.1), (-0.1, 0.0, 0.05, 0.1)),
+        ((1.0,), (-3.0, 0.0, 0.5, 2.0)),
+    )
     is_square = True
     smoothness = 1.0
 
@@ -49,16 +54,6 @@ class SquaredLoss(Loss):
     def lipschitz(self) -> float:
         """B + label bound."""
         return self.score_bound + self.label_bound
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return scores bounded or not, far and near."""
-        return (
-            (cls(), (-3.0, 0.0, 0.5, 2.0)),
-            (cls(2.0, 3.0), (-3.0, 0.0, 3.0)),
-            (cls(50.0, 0.1), (-0.1, 0.0, 0.05, 0.1)),
-            (cls(score_bound=1.0), (-3.0, 0.0, 0.5, 2.0)),
-        )
 
     def usable_labels(self, label: Array) -> Array:
         """Return labels in [-label_bound, label_bound]."""
@@ -99,6 +94,7 @@ class HuberLoss(Loss):
     knot: float = 1.0
 
     key = "huber"
+    tried = tuple(((knot,), (-3.0, 0.0, 0.5, 2.0)) for knot in (1.0, 0.01, 300.0))
     smoothness = 1.0
 
     def __post_init__(self) -> None:
@@ -112,11 +108,6 @@ class HuberLoss(Loss):
     def lipschitz(self) -> float:
         """The knot."""
         return self.knot
-
-    @classmethod
-    def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return knots near and far."""
-        return tuple((cls(knot), (-3.0, 0.0, 0.5, 2.0)) for knot in (1.0, 0.01, 300.0))
 
     def value(self, score: Array, label: Array) -> Array:
         """Return the quadratic and linear pieces."""

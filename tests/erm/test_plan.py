@@ -1,0 +1,90 @@
+"""What a plan shows, what its mechanism reads back, and that every mechanism is known."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit.erm
+from tacit.erm import Mechanism, Objective, Plan, Problem, PublicCandidates, QuantileOnALine
+from tacit.erm.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
+from tacit.erm.plan import Settings
+from tacit.erm.planner import CANDIDATES, KINDS, MECHANISMS
+from tacit.privacy import Budget
+from tacit.records import Bounds
+from tacit.saving.parts import PARTS
+
+BOUNDS = Bounds(label_range=(-1.0, 1.0), n_records=5000)
+
+
+def below(kind: type[Any]) -> set[type[Any]]:
+    return {kind}.union(*map(below, kind.__subclasses__()))
+
+
+def own(kind: type[Any]) -> set[type[Any]]:
+    for module in pkgutil.iter_modules(tacit.erm.__path__):
+        importlib.import_module(f"{tacit.erm.__name__}.{module.name}")
+    found = {k for k in below(kind) if k.__module__.startswith("tacit.")}
+    return {k for k in found if not inspect.isabstract(k)}
+
+
+def test_every_mechanism_of_the_package_is_in_the_table() -> None:
+    assert own(Mechanism) == set(KINDS.values())
+    assert {word: PARTS[word] for word in KINDS} == KINDS
+    assert set(MECHANISMS) == {kind.name for kind in KINDS.values() if kind.is_named}
+    assert set(MECHANISMS) - set(CANDIDATES) == {"noisy_sgd"}
+
+
+def plans() -> list[Plan]:
+    made = []
+    for name, mechanism in MECHANISMS.items():
+        loss = SquaredLoss(1.0, 1.0) if mechanism.uses_moments else LogisticLoss()
+        problem = Problem(Objective(loss, BOUNDS), 3)
+        takes_pure = name in ("objective_perturbation", "output_perturbation")
+        deltas = (0.0, 1e-6) if takes_pure else (1e-6,)
+        made += [mechanism.plan(problem, Budget(1.0, delta)) for delta in deltas]
+    line, few = Objective(AbsoluteLoss(), BOUNDS), Objective(LogisticLoss(), BOUNDS)
+    made.append(QuantileOnALine(0.0, 1.0).plan(Problem(line, 1), Budget(1.0)))
+    made.append(PublicCandidates(np.eye(3)).plan(Problem(few, 3), Budget(1.0)))
+    return made
+
+
+PLANS = plans()
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.mechanism.name} {plan.budget}")
+def test_settings_are_read_back_as_they_were_meant(plan: Plan) -> None:
+    kinds = own(Settings) - {Settings}
+    fitting = [k for k in kinds if set(inspect.signature(k).parameters) == set(plan.settings)]
+    assert fitting
+    for kind in fitting:
+        # a file of an earlier version holds whole numbers as floats
+        for shown in (plan.settings, {name: float(v) for name, v in plan.settings.items()}):
+            again = kind.of(replace(plan, settings=shown)).shown()
+            assert again == plan.settings
+            assert {n: type(v) for n, v in again.items()} == {
+                n: type(v) for n, v in plan.settings.items()
+            }
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.mechanism.name} {plan.budget}")
+def test_a_plan_from_a_file_reads_the_same(plan: Plan) -> None:
+    stored = replace(plan, settings={name: float(v) for name, v in plan.settings.items()})
+    assert str(stored) == str(plan)
+    for norm in (None, 2.0):
+        assert stored.mechanism.noise_error(stored, norm) == plan.mechanism.noise_error(plan, norm)
+    words = [p.mechanism.noise_in_words(p, str) for p in (stored, plan)]
+    assert words[0] == words[1]
+    assert words[0].endswith(".")
+
+
+def test_every_settings_class_is_of_some_plan() -> None:
+    names = {frozenset(plan.settings) for plan in PLANS}
+    used = {frozenset(inspect.signature(k).parameters) for k in own(Settings) - {Settings}}
+    assert used == names
