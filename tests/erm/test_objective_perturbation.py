@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tacit.erm.objective_perturbation as module
+from tacit.engine import release
 from tacit.erm import Objective, ObjectivePerturbation, Problem
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.minimizer import minimize_certified
@@ -72,3 +74,16 @@ def test_float_error_leaves_room_for_a_certificate(loss, n) -> None:  # type: ig
         tilt = module.tilt_of(budget).of(plan)
         _, target = tilt.perturbation(plan.problem.shape, budget)
         assert error * objective.lipschitz < 0.4 * target
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_less_noise_than_was_charged_for_is_withheld(delta: float) -> None:
+    bounds = Bounds()
+    problem = Problem(Objective(LogisticLoss(), bounds), 2)
+    plan = ObjectivePerturbation().plan(problem, Budget(1.0, delta))
+    records = MemoryRecords(np.eye(2), np.ones(2), bounds)
+    (noise,) = plan.settings.keys() - {"regularization"}
+    less = replace(plan, settings={**plan.settings, noise: 0.5 * plan.settings[noise]})
+    release(plan, lambda: plan.mechanism.solve(plan, records, None))
+    with pytest.raises(RuntimeError, match="withheld"):
+        release(less, lambda: less.mechanism.solve(less, records, None))

@@ -44,7 +44,6 @@ _OUTPUT_SHARE = 0.01
 # perturbation itself does to w unless curvature exceeds 1e4 lam, where both are negligible.
 _OUTPUT_NOISE = 1e-4
 
-
 Covered = tuple[GaussianPerturbation | SpherePerturbation, float]
 
 
@@ -228,7 +227,9 @@ class ObjectivePerturbation(Mechanism):
             reach = moved(plan.budget.relation) * objective.lipschitz
             return Bounded(total, reach * (1 + 1e-6), Norm.L2, plan.budget.relation)
 
-        return release_minimizer(perturbation, minimize, implied, plan.event, source)
+        # The cost of the noise that is drawn, not of the noise that was planned.
+        event = _event(tilt, objective, plan.budget)
+        return release_minimizer(perturbation, minimize, implied, event, source)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise the objective gets."""

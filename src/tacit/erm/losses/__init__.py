@@ -18,7 +18,8 @@ from tacit.erm.losses.softmax import SoftmaxLoss as SoftmaxLoss
 from tacit.erm.losses.squared import HuberLoss as HuberLoss
 from tacit.erm.losses.squared import SquaredLoss as SquaredLoss
 
-_FOUND = [kind for kind in vars().values() if isinstance(kind, type) and issubclass(kind, AnyLoss)]
+_NAMED = tuple(vars().values())
+_FOUND = [kind for kind in _NAMED if isinstance(kind, type) and issubclass(kind, AnyLoss)]
 # Every loss there is, by the word that a saved model has for it.
 LOSSES: Mapping[str, type[AnyLoss]] = {
     f"{kind.key}_loss": kind for kind in _FOUND if not isabstract(kind)
