@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,10 @@ from tacit.erm.losses import LOSSES, AnyLoss, Loss, PointLoss
 from tacit.erm.planner import KINDS
 
 SOURCE = Path(tacit.__file__).parent
-LOSS_NAMES = {kind.__name__ for kind in (*LOSSES.values(), AnyLoss, Loss, PointLoss)}
-MECHANISM_NAMES = {kind.__name__ for kind in (*KINDS.values(), Mechanism)}
+LOSS_KINDS: list[type[Any]] = [*LOSSES.values(), AnyLoss, Loss, PointLoss]
+MECHANISM_KINDS: list[type[Any]] = [*KINDS.values(), Mechanism]
+LOSS_NAMES = {kind.__name__ for kind in LOSS_KINDS}
+MECHANISM_NAMES = {kind.__name__ for kind in MECHANISM_KINDS}
 OWN_MODULES = {Path(inspect.getfile(kind)) for kind in KINDS.values()}
 # Losses of its own, written for numba, are questioned there.
 ELSEWHERE = SOURCE / "local"

@@ -166,7 +166,7 @@ def test_gradient_and_curvature_are_derivatives(loss, labels, intercept, sparse)
     w = np.random.default_rng(1).standard_normal(shape)
 
     def value(at):
-        return float(records.sum(lambda b: (np.sum(objective.loss.values(b, at)),))[0])
+        return float(records.sum(lambda b: (np.asarray(np.sum(objective.loss.values(b, at))),))[0])
 
     def gradient(at):
         return records_gradient(objective, records, at)
@@ -190,7 +190,7 @@ def test_gradients_of_point_losses(loss):
     w = np.array([0.3, -0.2, 1.0])
 
     def value(at):
-        return float(records.sum(lambda b: (np.sum(objective.loss.values(b, at)),))[0])
+        return float(records.sum(lambda b: (np.asarray(np.sum(objective.loss.values(b, at))),))[0])
 
     assert np.allclose(numerical(value, w), records_gradient(objective, records, w), atol=1e-6)
     assert not objective.is_linear_model

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tacit.records import Bounds, MemoryRecords, summing
-from tacit.records import memory as module
 from tests.records.helpers import make
 
 

@@ -51,8 +51,7 @@ def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "
         hash((problem, mechanism))
     except TypeError:  # a mechanism that holds an array cannot be remembered
         return _chosen(problem, budget, mechanism)
-    plan: Plan = _remembered(problem, budget, mechanism)  # type: ignore[arg-type]
-    return plan
+    return _remembered(problem, budget, mechanism)
 
 
 def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Plan:
