@@ -133,20 +133,13 @@ def release(
     >>> release(plan, lambda: Release(3.0, plan.event)).privacy.voided_by
     ('the budget is infinite',)
     """
+    charged = plan.event if source is None else priced(plan.event, source)
     if accountant is not None:
-        charged = plan.event if source is None else priced(plan.event, source)
         accountant.charge(charged, plan.budget.delta)
     released = work()
-    _check_receipt(plan, released.event)
-    promise = Guarantee(released.event, plan.budget.delta, tuple(assumptions))
-    return Released(released.value, promise)
-
-
-def _check_receipt(plan: Planned, event: Event) -> None:
-    """The event of what was released must be the event that was charged."""
-    paid = (event.would_be or event) if isinstance(event, NonPrivate) else event
-    if paid != plan.event:
+    if released.event != charged:
         raise RuntimeError(
-            f"released {paid} but planned {plan.event}: the release is withheld. This is a bug "
-            "in the mechanism; please report it as SECURITY.md says."
+            f"released {released.event} but charged {charged}: the release is withheld. This is a "
+            "bug in the mechanism; please report it as SECURITY.md says."
         )
+    return Released(released.value, Guarantee(charged, plan.budget.delta, tuple(assumptions)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from numbers import Real
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -92,16 +93,30 @@ def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
     """Return the classes: declared, typed (bool, Enum, pandas Categorical), or inferred."""
     what = "the list of classes"
     if is_inferred(declared):
-        as_labels(labels)  # refuses in words that repeat no label
-        found = np.ravel(np.asarray(labels))
+        found = _of_one_kind(as_labels(labels))
+        if found is None:
+            raise ValueError("labels are of several types; declare classes=[...] of one type.")
         check_classification_targets(found)
         return Fact(np.unique(found), what, Provenance.INFERRED)
     if declared is not None:
-        classes = np.unique(np.asarray(declared))
-        if classes.ndim != 1 or classes.size != len(declared):
-            raise ValueError(f"classes must be distinct labels, got {declared!r}.")
-        return Fact(classes, what)
+        named = _of_one_kind(as_labels(declared))
+        if named is None or np.unique(named).size != len(declared):
+            raise ValueError(f"classes must be distinct labels of one type, got {declared!r}.")
+        return Fact(np.unique(named), what)
     return _typed_classes(labels)
+
+
+def _of_one_kind(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return labels as numbers, as text or as bytes; None where they are several of these.
+
+    NumPy would turn them all into text for the sake of one.
+    """
+    if labels.dtype.kind != "O":
+        return labels
+    for kinds in (str, bytes, (bool, np.bool_), (Real, np.bool_)):
+        if all(isinstance(value, kinds) for value in labels.tolist()):
+            return np.array(labels.tolist())
+    return None
 
 
 def _typed_classes(labels: Any) -> Fact[npt.NDArray[Any]]:
@@ -145,13 +160,20 @@ def codes_of(
         place = {value: code for code, value in enumerate(classes.tolist())}
         found = np.array([_place_of(value, place) for value in labels.tolist()], dtype=np.int64)
         return np.maximum(found, 0), found >= 0
-    if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
+    if _kind(labels) != _kind(classes):
         raise ValueError(
-            f"labels are of type {labels.dtype} and classes of type {classes.dtype}: no record "
-            "would count; declare classes of the labels' own type."
+            f"labels are {_kind(labels)} and classes are {_kind(classes)}: no record would count; "
+            "declare classes of the labels' own type."
         )
     codes = np.clip(np.searchsorted(classes, labels), 0, classes.size - 1)
     return codes, np.asarray(classes[codes] == labels)
+
+
+def _kind(values: npt.NDArray[Any]) -> str:
+    # Not the type itself: the width of a text type tells how long the longest label is.
+    return {"U": "text", "S": "bytes", "M": "dates", "m": "spans of time"}.get(
+        values.dtype.kind, "numbers"
+    )
 
 
 def _place_of(value: Any, place: dict[Any, int]) -> int:
@@ -187,6 +209,11 @@ def n_records_of(
     if isinstance(declared, str):
         if declared != INFER:
             raise ValueError(f"n_records must be a number, None or 'infer', got {declared!r}.")
+        if n_rows is None:
+            raise ValueError(
+                "n_records is 'infer', and how many records there are does not show before they "
+                "are read; pass the number, n_records=..., to plan or to fit."
+            )
         return Fact(n_rows, what, Provenance.INFERRED)
     if declared is None and relation is Relation.REPLACE:
         raise ValueError(

@@ -22,11 +22,12 @@ from tacit.preprocessing import (
     Schema,
     SchemaEncoder,
     SchemaError,
+    TableError,
     encode_file,
     encode_table,
 )
 from tacit.preprocessing.encoding import check_columns, check_file
-from tacit.preprocessing.tables import names_of, refuse_absent
+from tacit.preprocessing.tables import n_rows_of, names_of, refuse_absent
 from tacit.privacy import Guarantee
 
 
@@ -259,6 +260,11 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             return table
         names = [column.name for column in self.schema.encoded]
         refuse_absent(names_of(table), names)
+        if getattr(y, "ndim", 1) != 1 or not hasattr(y, "__len__") or len(y) != n_rows_of(table):
+            raise TableError(
+                "the table and the target have different lengths, or there is more than one target "
+                "a record; pass one value for each record."
+            )
         return {**{name: table[name] for name in names}, target.name: y}
 
     def _ask(self, method: str, table: Any) -> npt.NDArray[Any]:

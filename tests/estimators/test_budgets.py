@@ -35,7 +35,7 @@ def test_shared_accountant_refuses_before_reading(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(MemoryRecords, "sum", explode)
     monkeypatch.setattr(MemoryRecords, "clip_factors", explode)
-    with pytest.raises(BudgetExceeded, match="Nothing was read"):
+    with pytest.raises(BudgetExceeded, match="Nothing was released"):
         clone(first).fit(X, LABELS)
     with pytest.raises(BudgetExceeded):
         LogisticRegression(math.inf, accountant=accountant).fit(X, LABELS)

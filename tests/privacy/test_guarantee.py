@@ -128,7 +128,7 @@ def test_accountant_refuses_before_overspending() -> None:
     assert accountant.spent() == 0.0
     assert accountant.guarantee() is None
     accountant.charge(Gaussian(6.0))
-    with pytest.raises(BudgetExceeded, match="Nothing was read"):
+    with pytest.raises(BudgetExceeded, match="Nothing was released"):
         accountant.charge(Gaussian(4.0))
     assert len(accountant.events) == 1
     assert accountant.charge(Gaussian(6.0)) <= 1.0

@@ -192,7 +192,8 @@ def test_nothing_is_read_before_it_is_paid_for(name: str) -> None:
     from sklearn.base import clone
 
     model = clone(ALL[name]).set_params(random_state=None)
-    bounds = model.plan(3).problem.objective.bounds if hasattr(model, "plan") else Bounds(1.5)
+    plan: Any = model.plan(3)
+    bounds = plan.problem.objective.bounds if hasattr(plan, "problem") else Bounds(1.5)
     for spent, error in ((1.0, BudgetExceeded), (0.0, ZeroDivisionError)):
         accountant = Accountant(Budget(1.0, 1e-5))
         if spent:

@@ -88,7 +88,12 @@ class QuantileOnALine(Mechanism):
         if not isinstance(records, MemoryRecords):
             raise CannotSolve("the exact quantile needs records in memory.")
         level, relation = _fraction(LineSettings.of(plan).level), plan.budget.relation
-        values = np.sort(np.clip(np.asarray(records.rows, float).ravel(), self.lower, self.upper))
+        if hasattr(records.rows, "tocsr"):
+            raise CannotSolve("the exact quantile needs dense records; pass X.toarray().")
+        values = np.asarray(records.rows, dtype=np.float64).ravel()
+        # What is not finite counts as 0, as in every sum; a NaN would be sorted beyond the end.
+        values = np.where(np.isfinite(values), values, 0.0)
+        values = np.sort(np.clip(values, self.lower, self.upper))
         knots = np.concatenate([[self.lower], values, [self.upper]])
         utility = rank_utility(np.arange(values.size + 1), values.size, level)
         keep = np.diff(knots) > 0

@@ -165,9 +165,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = classes_of(self.classes, y)
         table, names = note_columns(self, X, y)
         if classes.value.size < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least 2 classes, got one class: {classes.value!r}."
-            )
+            raise ValueError(f"{type(self).__name__} needs at least 2 classes, got one class.")
         n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
         fitted = fit_objective(
             self,

@@ -15,7 +15,7 @@ from tacit.privacy.processes import generation
 
 
 class BudgetExceeded(RuntimeError):
-    """A release was refused because it would overspend; nothing was read or released."""
+    """A release was refused because it would overspend; nothing was released."""
 
 
 @runtime_checkable
@@ -215,16 +215,16 @@ class Accountant:
         if void:
             return (
                 f"the release would carry no guarantee ({'; '.join(void)}), and no finite budget "
-                f"({self.budget}) pays for that. Nothing was read. Leave random_state out and "
+                f"({self.budget}) pays for that. Nothing was released. Leave random_state out and "
                 "choose a finite epsilon, or try things out with Accountant(Budget(math.inf))."
             )
         asked = f"a release of epsilon {Guarantee(event).epsilon(delta):.4g} at delta {delta:g}"
         if math.isinf(total):
             why = self.rule.why_infinite(charges, self.budget.delta)
-            return f"{asked} is refused: {why}. Nothing was read. The budget is {self.budget}."
+            return f"{asked} is refused: {why}. Nothing was released. The budget is {self.budget}."
         return (
             f"{asked} would bring the total to epsilon {total:.6g} at delta "
             f"{self.budget.delta:g} by {type(self.rule).__name__}, over the budget "
-            f"({self.budget}). Nothing was read. Lower this release's epsilon or delta, or raise "
-            "the accountant's budget."
+            f"({self.budget}). Nothing was released. Lower this release's epsilon or delta, or "
+            "raise the accountant's budget."
         )

@@ -181,5 +181,6 @@ def _summed_squared_mu(charges: Charges) -> float:
         mu = leaf.gaussian_mu()
         if mu is None:
             return math.inf
-        total += n * mu * mu
+        # Rounded up where the square of a tiny mu would vanish.
+        total += n * max(mu * mu, 5e-324)
     return total

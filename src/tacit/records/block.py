@@ -111,10 +111,12 @@ def factors_of(rows: Any, bounds: Bounds) -> Array:
 def make_block(rows: Any, labels: Any | None, factors: Array, bounds: Bounds) -> Block:
     """Return rows in double precision, dense or canonical, as a block within its bounds.
 
-    ``factors`` are those of `factors_of`; labels are clipped here.
+    ``factors`` are those of `factors_of`; labels are clipped here, and those not finite count as 0.
     """
     if labels is not None:
         labels = np.asarray(labels, dtype=float)
+        # What is not finite counts as 0: a NaN would be in every sum that its record is in.
+        labels = np.where(np.isfinite(labels), labels, 0.0)
         if bounds.label_range is not None:
             labels = np.clip(labels, *bounds.label_range)
     if not factors.all():

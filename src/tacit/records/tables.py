@@ -77,8 +77,8 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
     Raises
     ------
     ValueError, TypeError
-        If there is more than one label a record, or one is missing or infinite. Messages never
-        repeat a value.
+        If there is more than one label a record, or one of an array of numbers is not finite.
+        Messages never repeat a value.
 
     Examples
     --------
@@ -91,12 +91,13 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     _refuse_masked(y, "y")
-    if isinstance(y, list | tuple):
-        y = _objects(y)
+    if not hasattr(y, "dtype") and not hasattr(y, "__array__"):
+        y = _objects(list(y))
     labels = _one_column(np.asarray(y))
     if labels.dtype.kind == "c":
         raise ValueError(_COMPLEX.format(name="y"))
-    assert_all_finite(labels, input_name="y")
+    if labels.dtype.kind != "O":  # a single odd object is no class, and no number either
+        assert_all_finite(labels, input_name="y")
     return labels
 
 
@@ -132,15 +133,28 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
     try:
         if labels.dtype.kind not in _NUMBERS + "O":
             raise ValueError
-        return np.asarray(labels, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what NumPy has to say tells of one record
+            numbers = np.asarray(labels, dtype=np.float64)
+    except (ValueError, TypeError, ArithmeticError):
         raise ValueError(
             "y holds something else than numbers: could not convert it to float. Drop such "
             "records, or use a classifier."
         ) from None
+    if not np.all(np.isfinite(numbers)):
+        raise ValueError(
+            "Input y contains NaN or infinity; fill in or drop such records, by a rule that does "
+            "not look at other records."
+        )
+    return numbers
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    if values and isinstance(values[0], list | tuple | np.ndarray):
+        raise ValueError(
+            "y should be a 1d array, got a sequence of sequences instead; pass one label for each "
+            "record."
+        )
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -251,8 +265,9 @@ def _names(columns: list[Any]) -> tuple[str, ...] | None:
 
 
 def _not_numbers(name: Any, dtype: Any) -> ValueError:
+    kind = str(dtype).partition("(")[0]  # an Enum would list its categories
     return ValueError(
-        f"column {name!r} of X holds {dtype}, not numbers: could not convert string to float or "
+        f"column {name!r} of X holds {kind}, not numbers: could not convert string to float or "
         "the like. Drop the column, or encode it by categories that are public before passing X."
     )
 
@@ -263,6 +278,8 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
 
     if not hasattr(X, "tocsr") and not hasattr(X, "dtypes"):
         X = _plain_array(X)
+    elif hasattr(X, "tocsr") and X.dtype.kind in "biu":
+        X = X.astype(np.float64)  # before entries at one place are added up, and wrap around
     try:
         # A signalling NaN is refused like any other, and not warned of first.
         with np.errstate(invalid="ignore"):
@@ -322,7 +339,8 @@ def _bad_column(X: Any, names: tuple[str, ...] | None) -> str | int:
     if hasattr(X, "tocsr"):
         entries = X.tocsr(copy=True)
         entries.sum_duplicates()  # which may be how the infinity came about
-        return int(np.min(entries.indices[~np.isfinite(entries.data)]))
+        bad_places = entries.indices[~np.isfinite(entries.data.astype(np.float64))]
+        return int(bad_places.min(initial=X.shape[1] - 1))
     values = np.asarray(X.to_numpy(dtype=float, na_value=np.nan) if hasattr(X, "dtypes") else X)
     bad = int(np.flatnonzero(~np.isfinite(values.astype(float)).all(axis=0))[0])
     return bad if names is None else names[bad]
