@@ -48,6 +48,8 @@ def _support(event: Event) -> tuple[float, float]:
         raise ValueError(f"{event} has no profile; account for it by the Renyi route.")
     # What the grid leaves out above is delta(high), which becomes mass at infinity; losses below
     # -high are moved up to it. Both are pessimistic, so the choice is about size alone.
+    if above[-1] >= 1.0:
+        return -1.0, 1.0  # all mass is infinite on any grid
     tiny = np.flatnonzero(above <= _TAIL)
     high = float(probes[tiny[0]] if tiny.size else probes[-1])
     return -high, high
@@ -62,10 +64,20 @@ def composed(leaves: Sequence[tuple[Event, int]], interval: float) -> PrivacyLos
         part = event.loss_distribution(interval)
         if part is None:
             raise ValueError(f"{event} has no loss distribution; use the Renyi route.")
-        if count > 1:
+        if count > 1 and not _all_infinite(part):
             part = part.self_compose(count, tail_mass_truncation=1e-17)
-        total = part if total is None else total.compose(part, tail_mass_truncation=1e-17)
+        # An infinite loss stays so whatever is added; dp-accounting cannot convolve it.
+        if total is None or _all_infinite(part):
+            total = part
+        else:
+            total = total.compose(part, tail_mass_truncation=1e-17)
+        if _all_infinite(total):
+            return total
     return total if total is not None else privacy_loss_distribution.identity()
+
+
+def _all_infinite(distribution: PrivacyLossDistribution) -> bool:
+    return bool(distribution.get_delta_for_epsilon(math.inf) >= 1.0)
 
 
 def good_interval(leaves: Sequence[tuple[Event, int]]) -> float:
