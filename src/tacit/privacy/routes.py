@@ -7,7 +7,7 @@ routes end the search: nothing sound can beat them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.events.base import Event
+from tacit.privacy.gaussian_atoms import GaussianAtoms, gaussian_atoms
 from tacit.privacy.gaussian_profile import gaussian_epsilon, log_gaussian_delta
 from tacit.privacy.loss_distribution import composed, good_interval
 from tacit.privacy.roots import decreasing_root
@@ -87,23 +88,41 @@ class ProfileRoute:
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon with profile(epsilon) <= delta, rounded up."""
-        if delta == 0.0:
-            return self.event.pure_epsilon()
-        if self.delta(0.0) <= delta:
-            return 0.0
-
-        def excess(e: float) -> float:
-            at = self.delta(e)
-            if math.isnan(at):
-                raise ArithmeticError(f"the profile of {self.event} is NaN at epsilon {e}.")
-            return math.log(at / delta) if at > 0.0 else -math.inf
-
-        return min(decreasing_root(excess, 1.0), self.event.pure_epsilon())
+        pure = self.event.pure_epsilon()
+        return pure if delta == 0.0 else min(_least_epsilon(self.delta, delta), pure)
 
     def delta(self, epsilon: float) -> float:
         """Return the profile at epsilon."""
         at = self.event.profile(np.array([epsilon], dtype=np.float64))
         return 1.0 if at is None else float(at[0])
+
+
+@dataclass(frozen=True)
+class ProfileAndGaussiansRoute:
+    """One event with a profile h, once, and Gaussians of total mu: delta(e) = E h(e - L).
+
+    L ~ N(mu^2/2, mu^2) is moved up onto atoms (docs/proofs/events.md, section 11).
+    """
+
+    event: Event
+    mu: float
+    name = "closed form and Gaussians"
+
+    @cached_property
+    def atoms(self) -> GaussianAtoms:
+        """The loss of the Gaussians."""
+        return gaussian_atoms(self.mu, _tail_mu(self.event))
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon whose delta is within ``delta``, rounded up."""
+        return math.inf if delta == 0.0 else _least_epsilon(self.delta, delta)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the sum over atoms, and what is at infinity."""
+        at = self.event.profile(epsilon - self.atoms.losses)
+        if at is None:
+            return 1.0
+        return min(float(self.atoms.masses @ at) + self.atoms.at_infinity, 1.0)
 
 
 @dataclass(frozen=True)
@@ -196,19 +215,48 @@ def routes_for(leaves: Leaves) -> tuple[Route, ...]:
     """Return the sound routes worth asking; one alone when it is exact."""
     if any(event.reasons_void() for event, _ in leaves):
         return (NoPromise(),)
-    mus = [(event.gaussian_mu(), n) for event, n in leaves]
-    if all(mu is not None for mu, _ in mus):
-        return (GaussianRoute(math.sqrt(sum(n * mu**2 for mu, n in mus if mu is not None))),)
+    others = [(event, n) for event, n in leaves if event.gaussian_mu() is None]
+    if not others:
+        return (GaussianRoute(_gaussian_mu(leaves)),)
     if len(leaves) == 1 and leaves[0][1] == 1 and _has_profile(leaves[0][0]):
         return (ProfileRoute(leaves[0][0]),)
     # Neither always wins: bounded range has a tighter Renyi curve than loss distribution.
     routes: list[Route] = [RenyiRoute(leaves)]
-    if all(_has_distribution(event) for event, _ in leaves):
+    if len(others) == 1 and others[0][1] == 1 and _has_profile(others[0][0]):
+        # Never looser than the loss distribution, and no convolution.
+        routes.insert(0, ProfileAndGaussiansRoute(others[0][0], _gaussian_mu(leaves)))
+    elif all(_has_distribution(event) for event, _ in leaves):
         routes.insert(0, LossDistributionRoute(leaves, good_interval(leaves)))
     pure = sum(n * event.pure_epsilon() for event, n in leaves)
     if math.isfinite(pure):
         routes.append(PureRoute(pure))
     return tuple(routes)
+
+
+def _gaussian_mu(leaves: Leaves) -> float:
+    mus = [(event.gaussian_mu(), n) for event, n in leaves]
+    return math.sqrt(sum(n * mu**2 for mu, n in mus if mu is not None))
+
+
+def _tail_mu(event: Event) -> float:
+    """Return mu of the Gaussian whose Renyi curve, mu^2 a / 2, rises as the event's at the end."""
+    order = 1e4
+    low, high = event.renyi(np.array([order, 2 * order])).tolist()
+    return math.sqrt(2 * (high - low) / order) if low < high < math.inf else 0.0
+
+
+def _least_epsilon(delta_of: Callable[[float], float], delta: float) -> float:
+    """Return the least epsilon >= 0 with delta_of(epsilon) <= delta > 0, rounded up."""
+    if delta_of(0.0) <= delta:
+        return 0.0
+
+    def excess(e: float) -> float:
+        at = delta_of(e)
+        if math.isnan(at):
+            raise ArithmeticError(f"a profile is NaN at epsilon {e}: refusing to guess.")
+        return math.log(at / delta) if at > 0.0 else -math.inf
+
+    return decreasing_root(excess, 1.0)
 
 
 def _has_profile(event: Event) -> bool:
