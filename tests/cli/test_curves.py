@@ -10,6 +10,7 @@ from tacit.cli.curves import Settings, measured, split, which_apply
 from tacit.cli.errors import Refused
 from tacit.cli.models import MODELS, model_kind
 from tacit.erm.planner import CANDIDATES
+from tacit.models import Predicts
 from tacit.preprocessing import ClassTarget, Number, NumberTarget, Schema
 
 RNG = np.random.default_rng(1)
@@ -47,7 +48,7 @@ def test_floor_and_ceiling() -> None:
     assert all(0.0 <= p.mean <= 1.0 and math.isfinite(p.sd) for p in curves.points)
 
 
-@pytest.mark.parametrize("name", [n for n, kind in MODELS.items() if not kind.predicts_class])
+@pytest.mark.parametrize("name", [n for n, m in MODELS.items() if m.predicts is Predicts.NUMBERS])
 def test_scores_of_numbers(name: str) -> None:
     tried = settings("noisy_gradient", repeats=1)
     curves = measured(model_kind(name), COST, TABLE, tried, 0.25, lambda: None)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tacit.cli.models import MODELS
+from tacit.models import Predicts
 from tacit.saving import inspect, load
 from tests.cli.helpers import (
     BAD_SCHEMAS,
@@ -75,10 +76,10 @@ def test_every_format(people: Path, schema: Path, suffix: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(people: Path, schema: Path, hours: Path, name: str) -> None:
     out = people.parent / "m.tacit"
-    declared = schema if MODELS[name].predicts_class else hours
+    declared = schema if MODELS[name].predicts is Predicts.CLASSES else hours
     result = run("fit", people, "--schema", declared, "-m", name, "-e", 2, "-o", out)
     assert result.exit_code == 0, result.output
-    assert type(load(out).estimator_).__name__ == MODELS[name].estimator
+    assert type(load(out).estimator_) is MODELS[name].model
 
 
 def test_choices_reach_the_estimator(people: Path, hours: Path) -> None:

@@ -5,6 +5,7 @@ from sklearn.base import is_classifier
 
 from tacit.cli.errors import Refused
 from tacit.cli.models import MODELS, kind_for, make_estimator, model_kind
+from tacit.models import Predicts
 from tacit.preprocessing import ClassTarget, Number, NumberTarget, Schema
 
 AGE = (Number("age", 0, 100),)
@@ -21,15 +22,15 @@ def test_the_names() -> None:
 def test_each_is_the_estimator_it_says(name: str) -> None:
     kind = model_kind(name)
     estimator = make_estimator(kind, 0.5, 1e-7, mechanism="noisy_gradient", relation="replace")
-    assert type(estimator).__name__ == kind.estimator
-    assert is_classifier(estimator) == kind.predicts_class
+    assert type(estimator) is kind.model
+    assert is_classifier(estimator) == (kind.predicts is Predicts.CLASSES)
     assert (estimator.epsilon, estimator.delta) == (0.5, 1e-7)
     assert (estimator.mechanism, estimator.relation) == ("noisy_gradient", "replace")
 
 
 def test_the_usual_model() -> None:
-    assert kind_for(ILL, None).name == "logistic"
-    assert kind_for(COST, None).name == "linear"
+    assert kind_for(ILL, None).word == "logistic"
+    assert kind_for(COST, None).word == "linear"
 
 
 @pytest.mark.parametrize(

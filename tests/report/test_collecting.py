@@ -7,52 +7,56 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression as NotPrivate
 
-from tacit.linear_model import (
-    HuberRegressor,
-    LinearRegression,
-    LinearSVC,
-    LogisticRegression,
-    PoissonRegressor,
-    QuantileRegressor,
-    Ridge,
-)
-from tacit.local import LocalLogisticRegression
-from tacit.location import GeometricMedian, Mean, Median
+from tacit.linear_model import LogisticRegression
+from tacit.location import Mean
 from tacit.report import facts_of, render
 from tacit.saving import load, save
 from tacit.table_model import TableModel
+from tests.declared import PROBLEMS, fit, made
 from tests.report.helpers import picture, schema, table_model
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (500, 3))
-RANGE = {"label_range": (-3.0, 3.0)}
-
-MODELS = [
-    LogisticRegression(),
-    LogisticRegression(delta=0.0),
-    LinearSVC(),
-    LinearRegression(**RANGE),
-    Ridge(**RANGE),
-    HuberRegressor(**RANGE),
-    QuantileRegressor(**RANGE),
-    PoissonRegressor(label_range=(0.0, 3.0)),
-    Mean(),
-    Median(),
-    GeometricMedian(),
-    LocalLogisticRegression(),
-]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_every_estimator_has_a_report(model: Any) -> None:
-    classes = hasattr(model, "classes")
-    labels = ROWS[:, 0] > 0 if classes else np.abs(ROWS[:, 0])
-    facts = facts_of(model.fit(ROWS, labels))
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_estimator_has_a_report(name: str, pure: bool) -> None:
+    spec, example = PROBLEMS[name]
+    budget = {"delta": 0.0} if pure and spec.word != "geometric_median" else {}
+    model = fit(made(spec, example, **budget), example.rows, example.labels)
+    facts = facts_of(model)
     assert facts.privacy is model.privacy_
     assert facts.coefficients is not None
     values = [row.value for row in facts.coefficients.rows]
     released = model.coef_ if hasattr(model, "coef_") else model.location_
-    assert values[:3] == np.ravel(released).tolist()
+    assert values[:3] == np.ravel(released)[:3].tolist()
+    assert facts.coefficients.meaning == spec.link.meaning(getattr(model, "classes_", None))
     assert "NO GUARANTEE" not in render(facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("linear-number", "What the prediction changes by when a feature grows by one."),
+        ("poisson-count", "the predicted rate is multiplied by exp(coefficient)."),
+        ("logistic-binary", "the class 'True': when a feature grows by one, the odds of that"),
+        ("logistic-three", "multiplied by exp(the difference of their coefficients)."),
+        ("svc-binary", "A positive coefficient speaks for the class 'True'."),
+        ("mean-ball", "The released value of each column."),
+    ],
+)
+def test_what_a_coefficient_means(name: str, said: str) -> None:
+    spec, example = PROBLEMS[name]
+    model = fit(made(spec, example), example.rows, example.labels)
+    assert said in facts_of(model).coefficients.meaning
+
+
+def test_of_a_model_of_no_declared_class_less_is_said() -> None:
+    model = LogisticRegression().fit(ROWS, ROWS[:, 0] > 0)
+    own = type("Own", (), {"get_params": lambda self, deep: {}, **vars(model)})()
+    assert (
+        facts_of(own).coefficients.meaning == "A positive coefficient speaks for the class 'True'."
+    )
 
 
 def test_a_table_model_brings_its_schema() -> None:

@@ -27,8 +27,9 @@ from tacit.preprocessing import Boolean, Category, ClassTarget, Number, NumberTa
 from tacit.privacy import Accountant, Budget, Relation
 from tacit.saving.container import pack
 from tacit.saving.document import members_of
-from tacit.saving.kinds import KINDS, NOT_STORED
+from tacit.saving.released import NOT_STORED, STORED, kind_of
 from tacit.table_model import TableModel
+from tests.declared import PROBLEMS, fit, made
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1.0, 1.0, (400, 3))
@@ -90,6 +91,12 @@ FITS: dict[str, Callable[[], Any]] = {
     ).fit(PEOPLE),
     "geometric_median": lambda: GeometricMedian(1.0, row_norm=2.0).fit(X),
 }
+# and every declared model that can be saved
+FITS |= {
+    name: lambda spec=spec, example=example: fit(made(spec, example), example.rows, example.labels)
+    for name, (spec, example) in PROBLEMS.items()
+    if spec.kind is not None
+}
 
 # Those that say where the middle is predict nothing.
 PREDICTING = [name for name in FITS if "mean" not in name and "median" not in name]
@@ -127,10 +134,10 @@ def fingerprint(model: Any) -> str:
     if isinstance(model, TableModel):
         inner = fingerprint(model.estimator_)
         return f"{model.schema!r} {np.dtype(model.dtype)} {model.allow_unconfirmed} {inner}"
-    kind = next(kind for kind in KINDS.values() if kind.model is type(model))
+    spec = STORED[str(kind_of(model))]
     parameters = {k: v for k, v in model.get_params().items() if k not in NOT_STORED}
     parts = [type(model).__name__, _bits(parameters)]
-    parts += [f"{name}={_bits(getattr(model, name, None))}" for name in kind.released]
+    parts += [f"{name}={_bits(getattr(model, name, None))}" for name in spec.released]
     # A plan made from a NumPy number is the plan made from the number.
     plan = re.sub(r"np\.float64\(([^()]*)\)", r"\1", repr(getattr(model, "plan_", "no plan")))
     return "\n".join([*parts, plan, repr(model.privacy_)])

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from tacit.linear_model import LogisticRegression
 from tacit.location import Mean
 from tacit.saving import CannotSave, NotAModel, load, save
-from tacit.saving.kinds import KINDS
+from tacit.saving.released import STORED
 from tacit.table_model import TableModel
 from tests.saving.helpers import (
     FITS,
@@ -33,8 +33,8 @@ from tests.saving.helpers import (
 
 
 def test_every_kind_is_tried() -> None:
-    kinds = {kind.model for kind in KINDS.values()}
-    assert {type(fitted(name)) for name in FITS} == kinds | {TableModel}
+    stored = {spec.model for spec in STORED.values()}
+    assert {type(fitted(name)) for name in FITS} == stored | {TableModel}
 
 
 @pytest.mark.parametrize("name", FITS)

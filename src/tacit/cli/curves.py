@@ -13,14 +13,15 @@ import numpy.typing as npt
 
 from tacit.cli import output
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.models import ACCURACY, D2, R2, ModelKind, make_estimator, public_facts
+from tacit.cli.models import MODELS, make_estimator, public_facts
 from tacit.erm import CannotSolve
 from tacit.erm.planner import CANDIDATES, MECHANISMS
+from tacit.models import ModelSpec
 from tacit.preprocessing import ClassTarget, Schema, encode_table
 
 _SPLIT_SEED = 0
 _HEADER = ("model", "target", "score", "mechanism", "epsilon", "mean", "sd", "ceiling", "floor")
-FLOORS = {ACCURACY: "majority class", R2: "best constant", D2: "best constant"}
+FLOORS = {spec.score.name: spec.score.floor for spec in MODELS.values() if spec.score}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def split(table: Any, test_share: float) -> tuple[Any, Any]:
 
 
 def measured(
-    kind: ModelKind,
+    kind: ModelSpec,
     schema: Schema,
     table: Any,
     settings: Settings,
@@ -104,12 +105,13 @@ def measured(
         raise Refused(
             "no record has a target that the schema declares; check the target's classes."
         )
-    judge = _judge(kind, settings.quantile, test_labels)
+    judge = kind.score
+    assert judge is not None, "an offered model is judged"
 
     def score(epsilon: float, mechanism: str) -> float:
         fitted = _estimator(kind, schema, epsilon, mechanism, settings).fit(rows, labels)
         step()
-        return judge(fitted.predict(test_rows))
+        return judge.of(fitted, test_labels, fitted.predict(test_rows))
 
     points = []
     for mechanism in settings.mechanisms:
@@ -120,11 +122,11 @@ def measured(
     assert schema.target is not None
     floor = _floor(schema, labels, test_labels)
     ceiling = score(math.inf, "auto")
-    return Curves(kind.name, schema.target.name, kind.score, floor, ceiling, tuple(points))
+    return Curves(kind.word, schema.target.name, judge.name, floor, ceiling, tuple(points))
 
 
 def which_apply(
-    kind: ModelKind, schema: Schema, settings: Settings
+    kind: ModelSpec, schema: Schema, settings: Settings
 ) -> tuple[Settings, dict[str, str]]:
     """Return settings with the mechanisms that work, and why the others do not.
 
@@ -153,7 +155,7 @@ def which_apply(
 
 
 def _estimator(
-    kind: ModelKind, schema: Schema, epsilon: float, mechanism: str, settings: Settings
+    kind: ModelSpec, schema: Schema, epsilon: float, mechanism: str, settings: Settings
 ) -> Any:
     return make_estimator(
         kind,
@@ -172,22 +174,6 @@ def _floor(schema: Schema, train: npt.NDArray[Any], test: npt.NDArray[Any]) -> f
         return 0.0
     words, counts = np.unique(train, return_counts=True)
     return float(np.mean(test == words[counts.argmax()]))
-
-
-def _judge(
-    kind: ModelKind, quantile: float | None, labels: npt.NDArray[Any]
-) -> Callable[[npt.NDArray[Any]], float]:
-    """Return the score of predictions: accuracy, or 1 - loss / loss of the best constant."""
-    if kind.score == ACCURACY:
-        return lambda answer: float(np.mean(answer == labels))
-    from sklearn.metrics import d2_pinball_score, d2_tweedie_score, r2_score
-
-    if kind.name == "quantile":
-        alpha = 0.5 if quantile is None else quantile
-        return lambda answer: float(d2_pinball_score(labels, answer, alpha=alpha))
-    if kind.name == "poisson":
-        return lambda answer: float(d2_tweedie_score(labels, answer, power=1))
-    return lambda answer: float(r2_score(labels, answer))
 
 
 def show(curves: Sequence[Curves]) -> None:

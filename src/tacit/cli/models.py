@@ -1,47 +1,24 @@
-"""Models by name: the one place where the words of ``--model`` meet the estimators."""
+"""Models by name: the words of ``--model``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tacit.cli.errors import Refused
+from tacit.models import MODELS as DECLARED
+from tacit.models import ModelSpec, Predicts
 from tacit.preprocessing import ClassTarget, Schema
 
-ACCURACY, R2, D2 = "accuracy", "R2", "D2"
+MODELS: dict[str, ModelSpec] = {spec.word: spec for spec in DECLARED if spec.is_offered}
 
 
-@dataclass(frozen=True)
-class ModelKind:
-    """A word, the estimator it stands for, and the score by which it is judged."""
-
-    name: str
-    estimator: str
-    predicts_class: bool
-    score: str
-
-
-MODELS: dict[str, ModelKind] = {
-    kind.name: kind
-    for kind in (
-        ModelKind("logistic", "LogisticRegression", True, ACCURACY),
-        ModelKind("svc", "LinearSVC", True, ACCURACY),
-        ModelKind("linear", "LinearRegression", False, R2),
-        ModelKind("ridge", "Ridge", False, R2),
-        ModelKind("huber", "HuberRegressor", False, R2),
-        ModelKind("quantile", "QuantileRegressor", False, D2),
-        ModelKind("poisson", "PoissonRegressor", False, D2),
-    )
-}
-
-
-def model_kind(name: str) -> ModelKind:
+def model_kind(name: str) -> ModelSpec:
     """Return the model of a name.
 
     Examples
     --------
     >>> from tacit.cli.models import model_kind
-    >>> model_kind("svc").estimator
+    >>> model_kind("svc").model.__name__
     'LinearSVC'
     """
     if name not in MODELS:
@@ -49,7 +26,7 @@ def model_kind(name: str) -> ModelKind:
     return MODELS[name]
 
 
-def kind_for(schema: Schema, name: str | None) -> ModelKind:
+def kind_for(schema: Schema, name: str | None) -> ModelSpec:
     """Return the named model, or the usual one, if it fits what the schema says is predicted."""
     target = schema.target
     if target is None:
@@ -59,16 +36,18 @@ def kind_for(schema: Schema, name: str | None) -> ModelKind:
         )
     of_class = isinstance(target, ClassTarget)
     kind = model_kind(name or ("logistic" if of_class else "linear"))
-    if kind.predicts_class != of_class:
-        fitting = [other.name for other in MODELS.values() if other.predicts_class == of_class]
+    wanted = Predicts.CLASSES if of_class else Predicts.NUMBERS
+    fitting = [other for other in MODELS.values() if other.predicts is wanted]
+    if kind not in fitting:
         raise Refused(
-            f"--model {kind.name} does not predict {'classes' if of_class else 'numbers'}, which "
-            f"is what the schema says of {target.name!r}; choose from {', '.join(fitting)}."
+            f"--model {kind.word} does not predict {wanted.value}, which is what the schema says "
+            f"of {target.name!r}; choose from {', '.join(other.word for other in fitting)}."
         )
-    if isinstance(target, ClassTarget) and kind.name == "svc" and len(target.classes) != 2:
+    if isinstance(target, ClassTarget) and kind.two_classes and len(target.classes) != 2:
+        several = ", ".join(other.word for other in fitting if not other.two_classes)
         raise Refused(
-            f"--model svc knows two classes, and {target.name!r} has {len(target.classes)}; "
-            "choose logistic."
+            f"--model {kind.word} knows two classes, and {target.name!r} has "
+            f"{len(target.classes)}; choose {several}."
         )
     return kind
 
@@ -93,7 +72,7 @@ def public_facts(schema: Schema) -> dict[str, Any]:
 
 
 def make_estimator(
-    kind: ModelKind,
+    kind: ModelSpec,
     epsilon: float,
     delta: float,
     *,
@@ -110,8 +89,6 @@ def make_estimator(
     >>> make_estimator(model_kind("quantile"), 1.0, 1e-6, quantile=0.9).quantile
     0.9
     """
-    from tacit import linear_model
-
     if epsilon <= 0.0:
         # The library's sentence names math.inf, which is no word of the command line.
         raise Refused(
@@ -121,8 +98,7 @@ def make_estimator(
         )
     own = dict(facts)
     if quantile is not None:
-        if kind.name != "quantile":
+        if kind.word != "quantile":
             raise Refused("--quantile is for --model quantile; leave it out, or choose that.")
         own["quantile"] = quantile
-    cls = getattr(linear_model, kind.estimator)
-    return cls(epsilon, delta, mechanism=mechanism, relation=relation, **own)
+    return kind.model(epsilon, delta, mechanism=mechanism, relation=relation, **own)

@@ -91,7 +91,7 @@ def plan(
             **facts,
         )
         made = estimator.plan(n_features, rows)
-        record = _record(kind.name, estimator, made, rows, gap)
+        record = _record(kind.word, estimator, made, rows, gap)
     if as_json:
         output.document(record)
     else:
@@ -110,6 +110,7 @@ def _shape(
     """Return the model, the number of features, and what else is public."""
     from tacit.cli.fit import read_schema
     from tacit.cli.models import kind_for, model_kind, public_facts
+    from tacit.models import Predicts
 
     if (schema is None) == (columns is None):
         raise Refused("say how many features there are, with either --columns or --schema.")
@@ -122,9 +123,9 @@ def _shape(
     assert columns is not None
     kind = model_kind(model or "logistic")
     facts = {"n_records": None, "row_norm": math.sqrt(columns) if row_norm is None else row_norm}
-    if not kind.predicts_class:
+    if kind.predicts is Predicts.NUMBERS:
         return kind, columns, {**facts, "label_range": label_range}
-    if classes < 2 or (kind.name == "svc" and classes != 2):
+    if classes < 2 or (kind.two_classes and classes != 2):
         raise Refused(f"--classes {classes}: svc knows two classes, logistic two or more.")
     return kind, columns, {**facts, "classes": list(range(classes))}
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import __version__
 from tacit.erm import Plan
 from tacit.location import Mean
+from tacit.models import MARGIN, VALUE, spec_of
 from tacit.privacy import Guarantee
 from tacit.report.alternatives import about_predictions, mechanisms_for
 from tacit.report.facts import (
@@ -177,13 +178,8 @@ def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Arra
 
 
 def _meaning(estimator: Any, from_schema: bool) -> str:
-    classes = getattr(estimator, "classes_", None)
-    if classes is not None and len(classes) == 2:
-        what = f"A positive coefficient speaks for the class {str(classes[1])!r}."
-    elif classes is not None:
-        what = "A positive coefficient speaks for its class and against the others."
-    else:
-        what = "What the prediction changes by when a feature grows by one."
+    spec = spec_of(estimator)
+    what = (spec.link if spec else MARGIN).meaning(getattr(estimator, "classes_", None))
     if from_schema:
         what += (
             " Features are those of the schema: a number runs from -1/2 at its lower bound to 1/2 "
@@ -196,7 +192,7 @@ def _location(estimator: Any, plan: Plan | None, names: list[str]) -> Coefficien
     values = np.asarray(estimator.location_, dtype=np.float64)
     error = _location_error(estimator, plan, len(values))
     rows = tuple(Coefficient(n, float(v), error.std) for n, v in zip(names, values, strict=True))
-    return Coefficients(rows, "The released value of each column.", error.sentence, error.is_bound)
+    return Coefficients(rows, VALUE.meaning(None), error.sentence, error.is_bound)
 
 
 def _location_error(estimator: Any, plan: Plan | None, width: int) -> NoiseError:
@@ -206,4 +202,4 @@ def _location_error(estimator: Any, plan: Plan | None, width: int) -> NoiseError
         return mean_error(estimator.privacy_.event, estimator.row_norm, n_records, width)
     if plan is not None:
         return noise_error(plan, None)
-    return unknown("how far the noise moves a quantile depends on the records, which are private.")
+    return unknown("how far the noise moves it depends on the records, which are private.")

@@ -10,19 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
 from tacit.erm import Plan
+from tacit.models import NAMES, ModelSpec
 from tacit.privacy import Guarantee
 from tacit.public_facts import budget_of
 from tacit.saving.errors import CannotSave, NotAModel
-from tacit.saving.kinds import (
-    KINDS,
-    NOT_STORED,
-    OPTIONAL,
-    PLAN,
-    Kind,
-    check_features,
-    word_of_model,
+from tacit.saving.guarantee_file import (
+    CERTIFICATE,
+    check_promise,
+    from_certificate,
+    to_certificate,
 )
-from tacit.saving.promise import CERTIFICATE, check_promise, from_certificate, to_certificate
+from tacit.saving.released import NOT_STORED, STORED, check_released, kind_of
 from tacit.saving.tables import schema_record, table_model_of
 from tacit.saving.text import from_json, to_json
 from tacit.saving.values import Reader, Writer
@@ -49,19 +47,19 @@ def members_of(model: Any) -> dict[str, bytes]:
     if type(model) is TableModel:
         check_is_fitted(model)
         schema, model = schema_record(model), model.estimator_
-    word = word_of_model(model)
+    word = kind_of(model)
     if word is None:
-        names = sorted(kind.model.__name__ for kind in KINDS.values())
+        names = sorted(spec.model.__name__ for spec in STORED.values())
         raise CannotSave(
             f"a {type(model).__name__} cannot be saved; tacit saves a fitted {', '.join(names)}, "
             "or a TableModel of one, which encodes a table by its schema; of a Pipeline, save "
             "the last step."
         )
     check_is_fitted(model, "privacy_")
-    kind, writer = KINDS[word], Writer()
+    spec, writer = STORED[word], Writer()
     public = {k: v for k, v in model.get_params(deep=False).items() if k not in NOT_STORED}
     # A list of what may leave, not of what may not: whatever else the object carries stays behind.
-    released = {name: getattr(model, name) for name in kind.released if hasattr(model, name)}
+    released = {name: getattr(model, name) for name in spec.released if hasattr(model, name)}
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -69,7 +67,7 @@ def members_of(model: Any) -> dict[str, bytes]:
         "kind": word,
         "parameters": writer.write_map(public, "parameters"),
         "released": writer.write_map(released, "released"),
-        "plan": writer.write(getattr(model, PLAN, None), "plan"),
+        "plan": writer.write(getattr(model, "plan_", None), "plan"),
         "schema": schema,
     }
     certificate = to_certificate(model.privacy_)
@@ -79,15 +77,15 @@ def members_of(model: Any) -> dict[str, bytes]:
 def stored_in(members: Mapping[str, bytes]) -> Stored:
     """Return the model of a file's members."""
     record = _record_of(members)
-    kind = KINDS[record["kind"]]
+    spec = STORED[record["kind"]]
     reader = Reader(members)
     parameters = reader.read_map(record["parameters"], "parameters")
     released = reader.read_map(record["released"], "released")
     plan = reader.read(record["plan"], "plan")
     if list(members) != [DOCUMENT, CERTIFICATE, *reader.used]:
         raise NotAModel("it has a member that the model does not use, or members out of order.")
-    model = _unfitted(kind, parameters)
-    _restore(model, kind, released, from_certificate(members[CERTIFICATE]), plan)
+    model = _unfitted(spec, parameters)
+    _restore(model, spec, released, from_certificate(members[CERTIFICATE]), plan)
     if record["schema"] is not None:
         model = table_model_of(record["schema"], model)
     return Stored(model, record)
@@ -108,7 +106,7 @@ def _record_of(members: Mapping[str, bytes]) -> dict[str, Any]:
         )
     if set(record) != _KEYS or not isinstance(record["tacit"], str):
         raise NotAModel(f"{DOCUMENT} does not have the entries of version {VERSION}.")
-    if not isinstance(record["kind"], str) or record["kind"] not in KINDS:
+    if not isinstance(record["kind"], str) or record["kind"] not in STORED:
         raise NotAModel(
             f"it is a model of kind {record['kind']!r}, which this tacit ({__version__}) does not "
             f"know; it was written by tacit {record['tacit']!r}. Install that one."
@@ -116,32 +114,31 @@ def _record_of(members: Mapping[str, bytes]) -> dict[str, Any]:
     return record
 
 
-def _unfitted(kind: Kind, parameters: dict[str, Any]) -> Any:
-    known = set(kind.model().get_params(deep=False)) - set(NOT_STORED)
+def _unfitted(spec: ModelSpec, parameters: dict[str, Any]) -> Any:
+    known = set(spec.model().get_params(deep=False)) - set(NOT_STORED)
     if not set(parameters) <= known:
         unknown = sorted(set(parameters) - known)[0]
-        raise NotAModel(f"{kind.model.__name__} has no parameter {unknown[:60]!r}.")
-    return kind.model(**parameters)
+        raise NotAModel(f"{spec.model.__name__} has no parameter {unknown[:60]!r}.")
+    return spec.model(**parameters)
 
 
 def _restore(
-    model: Any, kind: Kind, released: dict[str, Any], promise: Guarantee, plan: Any
+    model: Any, spec: ModelSpec, released: dict[str, Any], promise: Guarantee, plan: Any
 ) -> None:
     """Give a model what its fit had released, if it all fits together."""
-    if set(released) | {OPTIONAL} != set(kind.released) | {OPTIONAL}:
-        raise NotAModel(f"it does not hold what a {kind.model.__name__} releases.")
+    if set(released) | {NAMES} != set(spec.released) | {NAMES}:
+        raise NotAModel(f"it does not hold what a {spec.model.__name__} releases.")
     for name, value in released.items():
         setattr(model, name, value)
     model.privacy_ = promise
-    if kind.has_plan:
+    if spec.has_plan:
         model.plan_ = plan
-    check_features(model)
-    kind.check(model)
-    _check_budget(model, plan, kind)
+    check_released(model, spec)
+    _check_budget(model, plan, spec)
     check_promise(model)
 
 
-def _check_budget(model: Any, plan: Any, kind: Kind) -> None:
+def _check_budget(model: Any, plan: Any, spec: ModelSpec) -> None:
     try:
         budget = budget_of(model.epsilon, model.delta, model.relation)
     except (TypeError, ValueError) as why:
@@ -151,7 +148,7 @@ def _check_budget(model: Any, plan: Any, kind: Kind) -> None:
         raise NotAModel("its guarantee is for another budget than its parameters.")
     if plan is None:
         return
-    if not kind.has_plan or not isinstance(plan, Plan):
+    if not spec.has_plan or not isinstance(plan, Plan):
         raise NotAModel("it has a plan that its kind of model does not have.")
     if plan.budget != budget or plan.problem.n_features != model.n_features_in_:
         raise NotAModel("its plan is for another budget or table than its parameters.")

@@ -7,8 +7,8 @@ import pytest
 
 from tacit.privacy import Gaussian, Guarantee, PureEpsilon, Repeated
 from tacit.saving import NotAModel
+from tacit.saving.guarantee_file import from_certificate, to_certificate
 from tacit.saving.model_file import load_bytes
-from tacit.saving.promise import from_certificate, to_certificate
 from tests.saving.helpers import edited, fitted
 
 PROMISE = Guarantee(Repeated(Gaussian(5.0), 3), 1e-6, ("one person is one record",), ("Note.",))

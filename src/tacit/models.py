@@ -1,0 +1,318 @@
+"""Every estimator, declared once: what it is called, releases, predicts and means.
+
+Saving, the command line, the report and the tests that audit read this table. A new estimator is
+its class, a line in `MODELS` and its page in the docs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.linear_model import (
+    HuberRegressor,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
+    Ridge,
+)
+from tacit.local import (
+    LocalGeometricMedian,
+    LocalLinearSVC,
+    LocalLogisticRegression,
+    LocalMedian,
+    LocalRegressor,
+)
+from tacit.location import GeometricMedian, Mean, Median
+from tacit.privacy import Relation
+
+AnyArray = npt.NDArray[Any]
+
+
+class Predicts(Enum):
+    """What a model says of a record, or of all of them."""
+
+    CLASSES = "classes"
+    NUMBERS = "numbers"
+    LOCATION = "location"
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a coefficient means, in a sentence: how predictions follow from scores.
+
+    Examples
+    --------
+    >>> from tacit.models import LOG
+    >>> LOG.meaning(None)
+    'When a feature grows by one, the predicted rate is multiplied by exp(coefficient).'
+    """
+
+    number: str = "A positive coefficient raises the prediction."
+    two_classes: str = "A positive coefficient speaks for the class {positive!r}."
+    classes: str = "A positive coefficient speaks for its class and against the others."
+
+    def meaning(self, classes: Sequence[Any] | None) -> str:
+        """Return the sentence for a model of these classes, or of a number."""
+        if classes is None:
+            return self.number
+        if len(classes) == 2:
+            return self.two_classes.format(positive=str(classes[1]))
+        return self.classes
+
+
+MARGIN = Link()
+IDENTITY = Link("What the prediction changes by when a feature grows by one.")
+LOG = Link("When a feature grows by one, the predicted rate is multiplied by exp(coefficient).")
+# log(p / (1 - p)) = score of two classes; log(p_j / p_k) = score_j - score_k of several.
+LOGIT = Link(
+    two_classes="A positive coefficient speaks for the class {positive!r}: when a feature grows by "
+    "one, the odds of that class are multiplied by exp(coefficient).",
+    classes="A positive coefficient speaks for its class and against the others: when a feature "
+    "grows by one, the odds of one class against another are multiplied by exp(the difference of "
+    "their coefficients).",
+)
+VALUE = Link("The released value of each column.")
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good predictions are, more is better, and what the score without a model is called."""
+
+    name: str
+    floor: str
+    of: Callable[[Any, AnyArray, AnyArray], float]  # a fitted model, labels, its predictions
+
+
+def _judged(metric: str, labels: AnyArray, answer: AnyArray, **settings: float) -> float:
+    from sklearn import metrics  # slow to import
+
+    return float(getattr(metrics, metric)(labels, answer, **settings))
+
+
+ACCURACY = Score("accuracy", "majority class", lambda model, y, answer: float(np.mean(answer == y)))
+# 1 - loss / loss of the best constant
+R2 = Score("R2", "best constant", lambda model, y, answer: _judged("r2_score", y, answer))
+D2_PINBALL = Score(
+    "D2",
+    "best constant",
+    lambda model, y, answer: _judged("d2_pinball_score", y, answer, alpha=model.quantile),
+)
+D2_POISSON = Score(
+    "D2", "best constant", lambda model, y, answer: _judged("d2_tweedie_score", y, answer, power=1)
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A problem of sixty records that a model solves in a moment.
+
+    Parameters
+    ----------
+    name
+        A word.
+    parameters
+        What the model must be told of such records.
+    rows, labels
+        The records; a location has no labels.
+    odd
+        The labels of two records that differ as much as any two can.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    rows: npt.NDArray[np.float64]
+    labels: AnyArray | None = None
+    odd: tuple[Any, Any] = (None, None)
+
+
+Examples = Callable[[], tuple[Example, ...]]
+_N_RECORDS = 60
+
+
+def _rows() -> tuple[np.random.Generator, npt.NDArray[np.float64]]:
+    rng = np.random.default_rng(5)
+    return rng, rng.standard_normal((_N_RECORDS, 3))
+
+
+def _two_classes() -> tuple[Example, ...]:
+    _, rows = _rows()
+    known = {"row_norm": 1.5, "classes": [False, True]}
+    return (Example("binary", known, rows, rows[:, 0] > 0, (False, True)),)
+
+
+def _classes() -> tuple[Example, ...]:
+    rng, rows = _rows()
+    known = {"row_norm": 1.5, "classes": [0, 1, 2]}
+    labels = rng.integers(0, 3, _N_RECORDS)
+    return (*_two_classes(), Example("three", known, rows, labels, (2, 0)))
+
+
+def _numbers(**known: Any) -> Examples:
+    def examples() -> tuple[Example, ...]:
+        _, rows = _rows()
+        labels = rows @ [1.0, -1.0, 0.5]
+        return (Example("number", {"row_norm": 1.5, **known}, rows, labels, (-1e8, 1e9)),)
+
+    return examples
+
+
+def _counts() -> tuple[Example, ...]:
+    rng, rows = _rows()
+    known = {"row_norm": 1.5, "label_range": (0, 9)}
+    labels = rng.poisson(3.0 * np.exp(0.5 * rows[:, 0])).astype(np.float64)
+    return (Example("count", known, rows, labels, (1e8, 0.0)),)
+
+
+def _points(**named: Mapping[str, Any]) -> Examples:
+    return lambda: tuple(Example(name, known, _rows()[1]) for name, known in named.items())
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What the rest of tacit must know of an estimator.
+
+    Parameters
+    ----------
+    word
+        What ``--model`` calls it. Words and kinds never change their meaning.
+    model
+        The class.
+    predicts
+        What it predicts.
+    released
+        The attributes that a fit sets, besides ``privacy_`` and ``plan_``.
+    link
+        What a coefficient means.
+    examples
+        Returns problems on which the tests try it.
+    kind
+        The word for the class in a file; None if such models are not saved.
+    score
+        How its predictions are judged, if it predicts.
+    has_plan
+        Whether a fit has a ``plan_``.
+    two_classes
+        Whether it knows two classes only.
+    relations
+        Between which neighbours it can promise.
+
+    Examples
+    --------
+    >>> from tacit.models import MODELS
+    >>> [spec.word for spec in MODELS if spec.link.number.endswith("exp(coefficient).")]
+    ['poisson']
+    """
+
+    word: str
+    model: type[Any]
+    predicts: Predicts
+    released: tuple[str, ...]
+    link: Link
+    examples: Examples
+    kind: str | None = None
+    score: Score | None = None
+    has_plan: bool = True
+    two_classes: bool = False
+    relations: tuple[Relation, ...] = tuple(Relation)
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether the command line can plan, fit and judge it."""
+        return self.has_plan and self.score is not None
+
+
+# Set where the fit was given a table with column names.
+NAMES = "feature_names_in_"
+_ROWS = ("n_features_in_", NAMES)
+_CLASSIFIER = ("coef_", "intercept_", "classes_", "row_norm_", *_ROWS)
+_REGRESSOR = ("coef_", "intercept_", "row_norm_", *_ROWS)
+_LOCATION = ("location_", *_ROWS)
+# A local stream can go on: the learner's state, and what was agreed on. The server may see both.
+_STREAM = ("state_", "n_reports_", "sanitizer_", "learner_", "_stream", "_source", "_notes")
+
+
+def _classifier(
+    word: str, model: type[Any], kind: str, link: Link, examples: Examples, **more: Any
+) -> ModelSpec:
+    what = Predicts.CLASSES
+    return ModelSpec(word, model, what, _CLASSIFIER, link, examples, kind, ACCURACY, **more)
+
+
+def _regressor(
+    word: str, model: type[Any], kind: str, link: Link, score: Score, examples: Examples
+) -> ModelSpec:
+    return ModelSpec(word, model, Predicts.NUMBERS, _REGRESSOR, link, examples, kind, score)
+
+
+def _location(word: str, model: type[Any], examples: Examples, has_plan: bool) -> ModelSpec:
+    where = Predicts.LOCATION
+    return ModelSpec(word, model, where, _LOCATION, VALUE, examples, word, has_plan=has_plan)
+
+
+_RANGED = _numbers(label_range=(-3.0, 3.0))
+_BALL = _points(ball={"row_norm": 2.0})
+_LINES = _points(
+    middle={"bounds": (-3.0, 3.0)}, ninth_tenth={"bounds": (-3.0, 3.0), "quantile": 0.9}
+)
+_LOCAL: dict[Predicts, tuple[tuple[str, ...], Examples, Score | None]] = {
+    Predicts.CLASSES: ((*_CLASSIFIER, "_intercept_coordinate"), _two_classes, ACCURACY),
+    Predicts.NUMBERS: ((*_REGRESSOR, "_intercept_coordinate"), _numbers(), R2),
+    Predicts.LOCATION: ((*_LOCATION, "_centre"), _BALL, None),
+}
+
+
+def _local(word: str, model: type[Any], predicts: Predicts, link: Link) -> ModelSpec:
+    released, examples, score = _LOCAL[predicts]
+    return ModelSpec(
+        word,
+        model,
+        predicts,
+        (*released, *_STREAM),
+        link,
+        examples,
+        score=score,
+        has_plan=False,
+        two_classes=predicts is Predicts.CLASSES,
+        relations=(Relation.REPLACE,),
+    )
+
+
+MODELS: tuple[ModelSpec, ...] = (
+    _classifier("logistic", LogisticRegression, "logistic_regression", LOGIT, _classes),
+    _classifier("svc", LinearSVC, "linear_svc", MARGIN, _two_classes, two_classes=True),
+    _regressor("linear", LinearRegression, "linear_regression", IDENTITY, R2, _RANGED),
+    _regressor("ridge", Ridge, "ridge", IDENTITY, R2, _numbers(label_range=(-3, 3), alpha=30.0)),
+    _regressor("huber", HuberRegressor, "huber_regressor", IDENTITY, R2, _RANGED),
+    _regressor("quantile", QuantileRegressor, "quantile_regressor", IDENTITY, D2_PINBALL, _RANGED),
+    _regressor("poisson", PoissonRegressor, "poisson_regressor", LOG, D2_POISSON, _counts),
+    _location("mean", Mean, _BALL, has_plan=False),
+    _location("median", Median, _LINES, has_plan=False),
+    _location("geometric_median", GeometricMedian, _BALL, has_plan=True),
+    _local("local_logistic", LocalLogisticRegression, Predicts.CLASSES, LOGIT),
+    _local("local_svc", LocalLinearSVC, Predicts.CLASSES, MARGIN),
+    _local("local_regressor", LocalRegressor, Predicts.NUMBERS, IDENTITY),
+    _local("local_median", LocalMedian, Predicts.LOCATION, VALUE),
+    _local("local_geometric_median", LocalGeometricMedian, Predicts.LOCATION, VALUE),
+)
+
+
+def spec_of(model: Any) -> ModelSpec | None:
+    """Return what is declared of a model's class, or of the nearest class it descends from.
+
+    Examples
+    --------
+    >>> from tacit.location import Mean
+    >>> from tacit.models import spec_of
+    >>> spec_of(Mean()).word, spec_of(3)
+    ('mean', None)
+    """
+    declared = {spec.model: spec for spec in MODELS}
+    return next((declared[cls] for cls in type(model).__mro__ if cls in declared), None)

@@ -1,0 +1,85 @@
+"""Which models a file may hold, and what must hold of what a fit of one released."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.models import MODELS, NAMES, ModelSpec, Predicts
+from tacit.saving.errors import NotAModel
+
+# Never stored: a shared budget belongs to a process, and a seed would undo the noise.
+NOT_STORED = ("accountant", "random_state")
+
+STORED: Mapping[str, ModelSpec] = {spec.kind: spec for spec in MODELS if spec.kind is not None}
+
+
+def kind_of(model: Any) -> str | None:
+    """Return the word of a model's class, or None if such models are not saved."""
+    return next((word for word, spec in STORED.items() if spec.model is type(model)), None)
+
+
+def check_released(model: Any, spec: ModelSpec) -> None:
+    """Refuse released attributes that no fit of such a model leaves."""
+    _check_features(model)
+    if spec.predicts is Predicts.LOCATION:
+        _check_numbers(model, "location_", (model.n_features_in_,))
+        return
+    if spec.predicts is Predicts.CLASSES:
+        _check_classifier(model, spec)
+    else:
+        _check_numbers(model, "coef_", (model.n_features_in_,))
+        _check_number(model, "intercept_", -math.inf)
+    _check_number(model, "row_norm_", 0.0)
+
+
+def _check_classifier(model: Any, spec: ModelSpec) -> None:
+    n = _check_classes(model)
+    if spec.two_classes and n != 2:
+        raise NotAModel("classes_ are not two, but the model knows two.")
+    rows = 1 if n == 2 else n
+    _check_numbers(model, "coef_", (rows, model.n_features_in_))
+    _check_numbers(model, "intercept_", (rows,))
+
+
+def _check_numbers(model: Any, name: str, shape: tuple[int, ...]) -> None:
+    """Refuse an attribute that is not an array of finite doubles of a shape."""
+    array = getattr(model, name)
+    if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != shape:
+        raise NotAModel(f"{name} is not an array of doubles of shape {shape}.")
+    if not np.all(np.isfinite(array)):
+        raise NotAModel(f"{name} has a value that is not finite.")
+
+
+def _check_number(model: Any, name: str, least: float) -> None:
+    """Refuse an attribute that is not a finite number above ``least``."""
+    value = getattr(model, name)
+    if type(value) not in (int, float) or not least < value < math.inf:
+        raise NotAModel(f"{name} is not a finite number above {least:g}.")
+
+
+def _check_features(model: Any) -> None:
+    """Refuse a number of features and names that do not fit together."""
+    n, names = model.n_features_in_, getattr(model, NAMES, None)
+    if type(n) is not int or n < 1:
+        raise NotAModel("n_features_in_ is not a whole number of at least 1.")
+    if names is None:
+        return
+    whole = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (n,)
+    if not whole or not all(isinstance(name, str) for name in names):
+        raise NotAModel(f"feature_names_in_ is not a list of {n} words.")
+
+
+def _check_classes(model: Any) -> int:
+    classes = model.classes_
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.size < 2:
+        raise NotAModel("classes_ is not a list of at least 2 classes.")
+    if len({type(item) for item in classes.tolist()}) > 1:
+        raise NotAModel("classes_ has classes of several types.")
+    # As a fit leaves them: in order, each once. NaN is neither.
+    if not np.all(classes[:-1] < classes[1:]):
+        raise NotAModel("classes_ are not in order or not distinct.")
+    return int(classes.size)

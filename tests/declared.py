@@ -1,0 +1,54 @@
+"""What is declared in `tacit.models`, made and fitted; and every class of tacit, found."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from functools import cache
+from typing import Any
+
+import tacit
+from tacit.models import MODELS, Example, ModelSpec
+
+# Every declared model with each of its example problems, by name.
+PROBLEMS: dict[str, tuple[ModelSpec, Example]] = {
+    f"{spec.word}-{example.name}": (spec, example) for spec in MODELS for example in spec.examples()
+}
+
+
+def made(spec: ModelSpec, example: Example | None = None, /, **parameters: Any) -> Any:
+    """Return an estimator, for an example; parameters that its class does not have are left out."""
+    known = spec.model().get_params()
+    given = {name: value for name, value in parameters.items() if name in known}
+    return spec.model(**{**(example.parameters if example else {}), **given})
+
+
+def fit(estimator: Any, rows: Any, labels: Any) -> Any:
+    """Return a fitted estimator; one without labels is given none."""
+    return estimator.fit(rows) if labels is None else estimator.fit(rows, labels)
+
+
+@cache
+def all_classes() -> frozenset[type[Any]]:
+    """Return every class that a module of tacit defines."""
+    modules = pkgutil.walk_packages(tacit.__path__, "tacit.")
+    found = (
+        cls
+        for module in modules
+        if not module.name.endswith("__main__")
+        for cls in vars(importlib.import_module(module.name)).values()
+    )
+    return frozenset(c for c in found if inspect.isclass(c) and c.__module__.startswith("tacit."))
+
+
+def concrete(*, having: tuple[str, ...] = (), under: type[Any] = object) -> set[type[Any]]:
+    """Return the classes of tacit with these members, protocols and abstract ones left out."""
+    return {
+        cls
+        for cls in all_classes()
+        if issubclass(cls, under)
+        and all(hasattr(cls, name) for name in having)
+        and not getattr(cls, "_is_protocol", False)
+        and not inspect.isabstract(cls)
+    }
