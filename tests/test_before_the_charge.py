@@ -12,57 +12,36 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import is_classifier
 
-import tacit.linear_model
-import tacit.local
-import tacit.location
-from tacit.linear_model import LogisticRegression
+from tacit.linear_model import LinearRegression, LogisticRegression
+from tacit.models import MODELS, ModelSpec
 from tacit.preprocessing import ClassTarget, Number, NumberTarget, Schema
-from tacit.privacy import Accountant, Budget, BudgetExceeded, PureEpsilon
+from tacit.privacy import Accountant, Budget, BudgetExceeded, PureEpsilon, Relation
 from tacit.table_model import TableModel
+from tests.declared import made
 
 SECRET = "HIV positive"
 N = 43
 PUBLIC = {"classes": [0, 1], "label_range": (0.0, 1.0), "n_records": N, "row_norm": 1.0}
 
 
-def public_estimators() -> list[type[Any]]:
-    """Every estimator of tacit, found and not listed."""
-    found = [
-        getattr(module, name)
-        for module in (tacit.linear_model, tacit.location, tacit.local)
-        for name in (getattr(module, "__all__", None) or vars(module))
-    ]
-    return sorted(
-        {
-            cls
-            for cls in found
-            if isinstance(cls, type)
-            and issubclass(cls, BaseEstimator)
-            and not cls.__name__.startswith("_")
-            and hasattr(cls, "fit")
-            and cls is not BaseEstimator
-        },
-        key=lambda cls: cls.__name__,
-    )
+CHARGED = [spec for spec in MODELS if "accountant" in spec.model().get_params()]
 
 
-ESTIMATORS = public_estimators()
-CHARGED = [cls for cls in ESTIMATORS if "accountant" in cls().get_params()]
+def word_of(spec: ModelSpec) -> str:
+    return spec.word
 
 
 def test_the_walk_meets_them_all() -> None:
-    names = {cls.__name__ for cls in ESTIMATORS}
-    assert {"LogisticRegression", "Median", "Mean", "LocalRegressor", "PoissonRegressor"} <= names
-    assert len(names) >= 15
-    assert len(CHARGED) == 10
+    assert {spec for spec in MODELS if Relation.ADD_REMOVE in spec.relations} == set(CHARGED)
+    assert len(CHARGED) >= 10
+    assert len(MODELS) >= 15
 
 
-def made(cls: type[Any], **parameters: Any) -> Any:
+def known(spec: ModelSpec, **parameters: Any) -> Any:
     """Return an estimator that knows every public fact."""
-    known = cls().get_params()
-    return cls(**{k: v for k, v in {**PUBLIC, **parameters}.items() if k in known})
+    return made(spec, **{**PUBLIC, **parameters})
 
 
 class WasRead(Exception):
@@ -104,8 +83,8 @@ def exhausted() -> Accountant:
     return accountant
 
 
-@pytest.mark.parametrize("cls", CHARGED, ids=lambda cls: cls.__name__)
-def test_an_exhausted_accountant_refuses_before_a_value_is_read(cls: type[Any]) -> None:
+@pytest.mark.parametrize("spec", CHARGED, ids=word_of)
+def test_an_exhausted_accountant_refuses_before_a_value_is_read(spec: ModelSpec) -> None:
     tables: list[Any] = [Values(N, 3), [[Bomb(), Bomb(), Bomb()] for _ in range(N)]]
     objects = np.empty((N, 3), dtype=object)
     objects.fill(Bomb())
@@ -114,19 +93,19 @@ def test_an_exhausted_accountant_refuses_before_a_value_is_read(cls: type[Any]) 
         for labels in (Values(N), [Bomb() for _ in range(N)]):
             accountant = exhausted()
             with pytest.raises(BudgetExceeded):
-                made(cls, accountant=accountant).fit(table, labels)
+                known(spec, accountant=accountant).fit(table, labels)
             assert len(accountant.events) == 1
 
 
-@pytest.mark.parametrize("cls", CHARGED, ids=lambda cls: cls.__name__)
-def test_what_was_read_has_been_paid_for(cls: type[Any]) -> None:
+@pytest.mark.parametrize("spec", CHARGED, ids=word_of)
+def test_what_was_read_has_been_paid_for(spec: ModelSpec) -> None:
     accountant = Accountant(Budget(2.0, 1e-5))
     with pytest.raises(WasRead):
-        made(cls, accountant=accountant).fit(Values(N, 3), Values(N))
+        known(spec, accountant=accountant).fit(Values(N, 3), Values(N))
     assert len(accountant.events) == 1
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression, tacit.linear_model.LinearRegression])
+@pytest.mark.parametrize("estimator", [LogisticRegression, LinearRegression])
 def test_a_table_model_reads_nothing_before_the_charge(estimator: Any) -> None:
     target: Any = (
         ClassTarget("y", ("0", "1")) if is_classifier(estimator()) else NumberTarget("y", 0, 1)
@@ -141,16 +120,16 @@ def test_a_table_model_reads_nothing_before_the_charge(estimator: Any) -> None:
     assert len(accountant.events) == 1
 
 
-@pytest.mark.parametrize("cls", CHARGED, ids=lambda cls: cls.__name__)
-def test_a_seeded_fit_is_charged_as_what_it_is(cls: type[Any]) -> None:
+@pytest.mark.parametrize("spec", CHARGED, ids=word_of)
+def test_a_seeded_fit_is_charged_as_what_it_is(spec: ModelSpec) -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.uniform(0, 1, (N, 2)), rng.integers(0, 2, N)
     accountant = Accountant(Budget(5.0, 1e-5))
     with pytest.raises(BudgetExceeded, match=r"seeded.*random_state"):
-        made(cls, accountant=accountant, random_state=0).fit(rows, labels)
+        known(spec, accountant=accountant, random_state=0).fit(rows, labels)
     assert accountant.events == ()
     free = Accountant(Budget(math.inf, 1e-5))
-    made(cls, accountant=free, random_state=0).fit(rows, labels)
+    known(spec, accountant=free, random_state=0).fit(rows, labels)
     promise = free.guarantee()
     assert promise is not None
     assert "seeded" in promise.statement()
@@ -232,33 +211,33 @@ def check_silent(work: Any) -> None:
         assert str(N) not in text, "the number of records, or the length of a text"
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("spec", MODELS, ids=word_of)
 @pytest.mark.parametrize("name", list(hostile_tables()))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_no_error_repeats_a_value_of_the_table(cls: type[Any], name: str) -> None:
+def test_no_error_repeats_a_value_of_the_table(spec: ModelSpec, name: str) -> None:
     table = hostile_tables()[name]
     labels = np.arange(N) % 2
-    check_silent(lambda: made(cls).fit(table, labels))
-    if is_classifier(cls()) or is_regressor(cls()):
-        fitted = made(cls).fit(np.full((N, 2), 0.5), labels)
+    check_silent(lambda: known(spec).fit(table, labels))
+    if spec.score is not None:
+        fitted = known(spec).fit(np.full((N, 2), 0.5), labels)
         check_silent(lambda: fitted.predict(table))
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("spec", MODELS, ids=word_of)
 @pytest.mark.parametrize("name", list(hostile_labels()))
-def test_no_error_repeats_a_label(cls: type[Any], name: str) -> None:
+def test_no_error_repeats_a_label(spec: ModelSpec, name: str) -> None:
     labels = hostile_labels()[name]
     rows = np.full((N, 2), 0.5)
-    check_silent(lambda: made(cls).fit(rows, labels))
+    check_silent(lambda: known(spec).fit(rows, labels))
     for inferred in ("classes", "label_range"):
-        check_silent(lambda fact=inferred: made(cls, **{fact: "infer"}).fit(rows, labels))
+        check_silent(lambda fact=inferred: known(spec, **{fact: "infer"}).fit(rows, labels))
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-def test_masked_arrays_are_refused(cls: type[Any]) -> None:
+@pytest.mark.parametrize("spec", MODELS, ids=word_of)
+def test_masked_arrays_are_refused(spec: ModelSpec) -> None:
     rows, labels = np.full((N, 2), 0.5), np.arange(N) % 2
     with pytest.raises(TypeError, match="masked"):
-        made(cls).fit(np.ma.masked_equal(rows, 7.0), labels)
-    if is_classifier(cls()) or is_regressor(cls()):
+        known(spec).fit(np.ma.masked_equal(rows, 7.0), labels)
+    if spec.score is not None:
         with pytest.raises(TypeError, match="masked"):
-            made(cls).fit(rows, np.ma.masked_equal(labels, 7))
+            known(spec).fit(rows, np.ma.masked_equal(labels, 7))

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tacit.erm import Objective, ObjectivePerturbation, Plan, Problem
+from tacit.erm import CannotSolve, Objective, ObjectivePerturbation, Plan, Problem
 from tacit.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothHingeLoss
 from tacit.privacy import Budget, Relation
 from tacit.records import Bounds
+from tests.declared import PROBLEMS, made
 
 Array = npt.NDArray[np.float64]
 
@@ -110,7 +111,7 @@ def neighbours(
     loss = plan.problem.objective.loss
     assert isinstance(loss, Loss)
     lam = plan.settings["regularization"]
-    labels = (-1.0, 1.0) if not isinstance(loss, HuberLoss) else (-3.0, 3.0)
+    labels = plan.problem.objective.bounds.label_range or (-1.0, 1.0)
     pairs = []
     for others in ([], [(0.3, labels[1]), (-1.0, labels[0])]):
         rows = [(share * row_norm, y) for share, y in others]
@@ -128,16 +129,28 @@ def neighbours(
     return pairs
 
 
+@dataclass(frozen=True)
+class Scored:
+    """A loss of one score, and the labels it is for."""
+
+    loss: Loss
+    label_range: tuple[float, float] | None = None
+
+    def ridges(self, row_norm: float, epsilon: float) -> tuple[float | None, float]:
+        """The ridge that theory chooses, and one that leaves little of epsilon for the noise."""
+        return None, max(self.loss.smoothness, 1.0) * row_norm**2 / epsilon
+
+
 def planned(
-    loss: Loss, row_norm: float, intercept: bool, budget: Budget, ridge: float | None = None
+    scored: Scored, row_norm: float, intercept: bool, budget: Budget, ridge: float | None = None
 ) -> Plan:
     bounds = Bounds(
         row_norm=row_norm,
         intercept=row_norm / 4 if intercept else 0.0,
-        label_range=(-3.0, 3.0) if isinstance(loss, HuberLoss) else None,
+        label_range=scored.label_range,
         n_records=100 if budget.relation is Relation.REPLACE else None,
     )
-    return ObjectivePerturbation().plan(Problem(Objective(loss, bounds, ridge), 1), budget)
+    return ObjectivePerturbation().plan(Problem(Objective(scored.loss, bounds, ridge), 1), budget)
 
 
 def worst(
@@ -163,11 +176,33 @@ ROW_NORMS = (0.1, 1.0, 12.0, 100.0)
 SOME_NORMS = [
     pytest.param(r, marks=() if r in (0.1, 12.0) else pytest.mark.slow) for r in ROW_NORMS
 ]
-LOSSES: dict[str, Loss] = {
-    "logistic": LogisticLoss(),
-    "hinge": SmoothHingeLoss(0.5),
-    "huber": HuberLoss(0.75),
-}
+LOGISTIC = Scored(LogisticLoss())
+
+
+def losses_of_models() -> dict[str, Scored]:
+    """The loss of every declared model that can be perturbed and has one score, each loss once."""
+    found: dict[Scored, str] = {}
+    for name, (spec, example) in PROBLEMS.items():
+        estimator = made(spec, example, mechanism=ObjectivePerturbation.name)
+        if hasattr(estimator, "plan") and hasattr(estimator, "fit_intercept"):
+            objective = estimator.plan(1).problem.objective
+            if objective.n_outputs == 1:
+                found.setdefault(Scored(objective.loss, objective.bounds.label_range), name)
+    return {name: scored for scored, name in found.items()}
+
+
+LOSSES = losses_of_models()
+
+
+def test_no_loss_is_lost() -> None:
+    assert set(LOSSES.values()) >= {
+        LOGISTIC,
+        Scored(SmoothHingeLoss(0.5)),
+        Scored(HuberLoss(0.75), (-3.0, 3.0)),
+    }
+    assert {"quantile-number", "poisson-count"} <= set(LOSSES)
+
+
 # A large delta, where the Jacobian counts and 181 x 181 nodes integrate well, and a small one.
 BUDGETS = (Budget(1.0, 0.05), Budget(0.5, 1e-3))
 
@@ -177,16 +212,20 @@ BUDGETS = (Budget(1.0, 0.05), Budget(0.5, 1e-3))
 @pytest.mark.parametrize("name", LOSSES)
 def test_approximate(name: str, row_norm: float, intercept: bool) -> None:
     for budget in BUDGETS:
-        for ridge in (None, row_norm**2 / budget.epsilon):
+        for ridge in LOSSES[name].ridges(row_norm, budget.epsilon):
             plan = planned(LOSSES[name], row_norm, intercept, budget, ridge)
             assert worst(plan, row_norm, intercept) <= 1.002
 
 
 @pytest.mark.parametrize("row_norm", ROW_NORMS)
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("name", ["logistic", "hinge"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_approximate_under_replacement(name: str, row_norm: float, intercept: bool) -> None:
     budget = Budget(1.0, 0.05, Relation.REPLACE)
+    if not LOSSES[name].loss.monotone:
+        with pytest.raises(CannotSolve):
+            planned(LOSSES[name], row_norm, intercept, budget)
+        return
     plan = planned(LOSSES[name], row_norm, intercept, budget)
     assert worst(plan, row_norm, intercept) <= 1.002
 
@@ -198,7 +237,7 @@ def test_approximate_under_replacement(name: str, row_norm: float, intercept: bo
 def test_pure(name: str, relation: Relation, row_norm: float, intercept: bool) -> None:
     for epsilon in (0.3, 1.0):
         budget = Budget(epsilon, 0.0, relation)
-        for ridge in (None, row_norm**2 / epsilon):
+        for ridge in LOSSES[name].ridges(row_norm, epsilon):
             plan = planned(LOSSES[name], row_norm, intercept, budget, ridge)
             assert worst(plan, row_norm, intercept) <= 1.0
 
@@ -208,9 +247,9 @@ def test_pure(name: str, relation: Relation, row_norm: float, intercept: bool) -
 
 @pytest.mark.parametrize("row_norm", ROW_NORMS)
 def test_noise_cut_by_a_tenth_is_caught(row_norm: float) -> None:
-    plan = planned(LogisticLoss(), row_norm, False, Budget(1.0, 1e-3))
+    plan = planned(LOGISTIC, row_norm, False, Budget(1.0, 1e-3))
     assert worst(plan, row_norm, False, cut=0.9) > 1.1
-    stiff = planned(LogisticLoss(), row_norm, False, Budget(1.0), 1e3 * row_norm**2)
+    stiff = planned(LOGISTIC, row_norm, False, Budget(1.0), 1e3 * row_norm**2)
     assert worst(stiff, row_norm, False, cut=0.9) > 1.01
 
 
@@ -224,11 +263,11 @@ def test_row_norm_not_squared_is_caught(row_norm: float, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Objective, "smoothness", property(mutant))
     # a ridge that looks ample if R is not squared: c R / lam is far below epsilon
-    plan = planned(LogisticLoss(), row_norm, False, Budget(1.0), 0.25 * row_norm / math.expm1(0.2))
+    plan = planned(LOGISTIC, row_norm, False, Budget(1.0), 0.25 * row_norm / math.expm1(0.2))
     assert worst(plan, row_norm, False) > 1.05
 
 
 def test_unregularised_intercept_is_caught() -> None:
-    plan = planned(LogisticLoss(), 1.0, True, Budget(1.0), 2.0)
+    plan = planned(LOGISTIC, 1.0, True, Budget(1.0), 2.0)
     assert worst(plan, 1.0, True) <= 1.0
     assert worst(plan, 1.0, True, free_intercept=True) > 1.5

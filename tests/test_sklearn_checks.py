@@ -11,49 +11,28 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tacit.linear_model import (
-    HuberRegressor,
-    LinearRegression,
-    LinearSVC,
-    LogisticRegression,
-    PoissonRegressor,
-    QuantileRegressor,
-    Ridge,
-)
-from tacit.local import (
-    LocalGeometricMedian,
-    LocalLinearSVC,
-    LocalLogisticRegression,
-    LocalMedian,
-    LocalRegressor,
-)
-from tacit.location import GeometricMedian, Mean, Median
+from tacit.models import MODELS
+from tacit.privacy import Relation
+from tests.declared import made
 
-LARGE: dict[str, Any] = {"epsilon": 300.0, "delta": 1e-3, "random_state": 0}
-CLASSIFIER = {**LARGE, "classes": "infer", "row_norm": 20.0}
-REGRESSOR = {**LARGE, "label_range": "infer", "row_norm": 20.0}
-LOCAL: dict[str, Any] = {"epsilon": 300.0, "random_state": 0, "row_norm": 4.0}
+KNOWN: dict[str, Any] = {
+    "epsilon": 300.0,
+    "random_state": 0,
+    "classes": "infer",
+    "label_range": "infer",
+    "bounds": (-20.0, 20.0),
+}
+CENTRAL: dict[str, Any] = {"delta": 1e-3, "row_norm": 20.0}
+LOCAL: dict[str, Any] = {"row_norm": 4.0}
 
+ESTIMATORS = [
+    made(spec, **KNOWN, **(CENTRAL if Relation.ADD_REMOVE in spec.relations else LOCAL))
+    for spec in MODELS
+]
 # One of each family, and, slow, the others, which share its code.
-FIRST = [
-    LogisticRegression(**CLASSIFIER),
-    LinearRegression(**REGRESSOR),
-    Mean(**LARGE, row_norm=20.0),
-    LocalLogisticRegression(**LOCAL, classes="infer"),
-]
-OTHERS = [
-    LinearSVC(**CLASSIFIER),
-    Ridge(**REGRESSOR),
-    HuberRegressor(**REGRESSOR),
-    QuantileRegressor(**REGRESSOR),
-    PoissonRegressor(**REGRESSOR),
-    Median(**LARGE, bounds=(-20.0, 20.0)),
-    GeometricMedian(**LARGE, row_norm=20.0),
-    LocalLinearSVC(**LOCAL, classes="infer"),
-    LocalRegressor(**LOCAL),
-    LocalMedian(**LOCAL),
-    LocalGeometricMedian(**LOCAL),
-]
+QUICK = ("LogisticRegression", "LinearRegression", "Mean", "LocalLogisticRegression")
+FIRST = [estimator for estimator in ESTIMATORS if type(estimator).__name__ in QUICK]
+OTHERS = [estimator for estimator in ESTIMATORS if type(estimator).__name__ not in QUICK]
 
 
 def expected_failures(estimator: Any) -> dict[str, str]:

@@ -1,0 +1,47 @@
+"""Whatever has a conformance check is in the table that feeds it: found, and compared.
+
+Estimators are compared in `tests.test_models`, mechanisms in `tests.test_replay_everything`, parts
+of files in `tests.saving.test_parts`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tacit.erm.losses import Loss, PointLoss
+from tacit.local import NoNoise, Sanitizer
+from tacit.privacy import Event, NonPrivate
+from tacit.records import RecordSource
+from tests.declared import all_classes, concrete
+from tests.erm.test_losses import CASES, POINTS
+from tests.local.sanitizers.helpers import sanitizers
+from tests.privacy.families import FAMILIES
+from tests.records.sources import SOURCES
+
+
+def test_the_search_finds_what_is_not_exported() -> None:
+    found = {cls.__name__ for cls in all_classes()}
+    assert {"MemoryRecords", "_Regressor", "ModelSpec", "Gaussian"} <= found
+
+
+def test_every_event_has_a_family() -> None:
+    in_families = {type(family(2.0)) for family in FAMILIES.values()}
+    # promises nothing, so there is nothing to check
+    assert concrete(under=Event) - {NonPrivate} == in_families
+
+
+def test_every_sanitizer_is_tried() -> None:
+    # adds nothing, for an infinite epsilon
+    assert concrete(under=Sanitizer) - {NoNoise} == {type(law) for law in sanitizers(3)}
+
+
+def test_every_loss_is_tried() -> None:
+    tried = {type(loss) for loss, _ in CASES} | {type(loss) for loss in POINTS}
+    found = concrete(under=Loss) | concrete(under=PointLoss)
+    assert {cls for cls in found if dataclasses.is_dataclass(cls)} == tried
+
+
+def test_every_record_source_is_in_the_table() -> None:
+    members = ("n_features", "sum", "sum_error", "count", "every", "poisson_sample")
+    assert all(hasattr(RecordSource, name) for name in members)
+    assert concrete(having=members) == set(SOURCES)
