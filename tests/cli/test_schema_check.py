@@ -99,6 +99,27 @@ def test_a_table_that_is_read_whole(people: Path, schema: Path) -> None:
     assert all(line.endswith("\t2000\t0\t0\t0") for line in result.stdout.splitlines()[1:])
 
 
+def test_most_records_left_out_is_said(people: Path, schema: Path) -> None:
+    words = ("schema", "check", people, "--schema", schema)
+    loud = "MOST RECORDS WOULD BE LEFT OUT"
+    assert loud not in run(*words).stderr
+    schema.write_text(SCHEMA.replace('["low", "high"]', '["Low", "High"]'))
+    assert loud in run(*words).stderr
+    merged = '{ rich = ["high", "very high"], others = ["low"] }'
+    schema.write_text(SCHEMA.replace('["low", "high"]', merged))
+    result = run(*words)
+    assert loud not in result.stderr
+    assert "income\ttarget\t2000\t0\t0\t0\n" in result.stdout
+
+
+def test_half_of_the_records_are_not_most(schema: Path, tmp_path: Path) -> None:
+    table = [["a", "1", "f", "1", label] for label in ("low", SECRET, "high", SECRET)]
+    half = write_csv(tmp_path / "half.csv", table)
+    assert "LEFT OUT" not in run("schema", "check", half, "--schema", schema).stderr
+    more = write_csv(tmp_path / "more.csv", [*table, table[1]])
+    assert "LEFT OUT" in run("schema", "check", more, "--schema", schema).stderr
+
+
 def test_target_and_delimiter(people: Path, schema: Path) -> None:
     schema.write_text(BAD_SCHEMAS["no target"].replace("upper = 80", "upper = 80, confirmed=false"))
     assert "income\tcategory" in run("schema", "check", people, "--schema", schema).stdout

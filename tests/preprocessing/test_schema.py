@@ -17,6 +17,7 @@ from tacit.preprocessing import (
     SchemaError,
     encode_rows,
 )
+from tacit.preprocessing.columns import FALSE_WORDS, TRUE_WORDS
 from tests.preprocessing.helpers import ROWS, SCHEMA, columns
 
 
@@ -87,8 +88,11 @@ def test_another_target():
     assert "age" not in [column.name for column in schema.with_target("age").columns]
     assert schema.with_target("town").target == ClassTarget("town", ("a", "b"))
     assert schema.with_target("ill").target == ClassTarget("ill", ("n", "j"))
+    assert schema.with_target("x").target == ClassTarget(
+        "x", ("false", "true"), (FALSE_WORDS, TRUE_WORDS)
+    )
     assert SCHEMA.with_target("ill") is SCHEMA
-    for name in ("x", "y", "z"):
+    for name in ("y", "z"):
         with pytest.raises(SchemaError, match=f"{name}.*which labels"):
             schema.with_target(name)
     with pytest.raises(SchemaError, match="no column 'nothing'"):

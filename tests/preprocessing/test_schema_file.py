@@ -97,6 +97,7 @@ TARGETS = st.one_of(
     st.builds(ClassTarget, NAMES, WORDS),
     st.builds(lambda n, r: NumberTarget(n, *r), NAMES, RANGES),
     st.just(ClassTarget("t", (-1, 1))),
+    st.builds(lambda n, v: ClassTarget(n, ("\x01b", "\x01a"), (v[:1], v[1:])), NAMES, WORDS),
 )
 
 
@@ -120,6 +121,22 @@ def test_what_is_written_is_read_back(schema):
     assert Schema.from_dict(tomllib.loads(schema.to_toml())) == schema
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
     assert Schema.from_dict(schema.to_dict()).digest() == schema.digest()
+
+
+MERGED = 'readmitted = { kind = "target", classes = { other = [">30", "NO"], early = ["<30"] } }'
+
+
+def test_merged_classes_are_written_as_they_are_read(tmp_path):
+    schema = Schema.from_file(write(tmp_path, f"[columns]\n{MERGED}\n"))
+    assert schema.target == ClassTarget("readmitted", ("other", "early"), ((">30", "NO"), ("<30",)))
+    assert schema.to_toml().splitlines()[-1] == MERGED
+    same = Schema.from_file(write(tmp_path, json.dumps(schema.to_dict()), "schema.json"))
+    assert same == schema
+    # the order of classes and what is merged are facts
+    turned = ClassTarget("readmitted", ("early", "other"), (("<30",), (">30", "NO")))
+    fewer = ClassTarget("readmitted", ("other", "early"), ((">30",), ("<30",)))
+    digests = {replace(schema, target=t).digest() for t in (schema.target, turned, fewer)}
+    assert len(digests) == 3
 
 
 def line(text):
@@ -149,6 +166,12 @@ def line(text):
         (line('{ kind = "target", lower = 0 }'), "column 'age': upper is not declared"),
         (line('{ kind = "target", classes = "ab" }'), "column 'age': classes must be a list"),
         (line('{ kind = "target", classes = [[1], [2]] }'), "column 'age': classes holds"),
+        (line('{ kind = "target", classes = { a = ["x"] } }'), "classes must be at least two"),
+        (line('{ kind = "target", classes = { a = ["x"], b = "y" } }'), "class 'b' must be a list"),
+        (line('{ kind = "target", classes = { a = ["x"], b = [] } }'), "the class 'b' is empty"),
+        (line('{ kind = "target", classes = { a = [1], b = ["1"] } }'), "'1' is in the classes"),
+        (line('{ kind = "target", classes = { a = ["b"], b = ["c"] } }'), "'b' is named as a"),
+        (line('{ kind = "target", classes = ["a", { name = "b", values = [1] }] }'), "all tables"),
         (line("1979-05-27"), "column 'age': must be a table"),
         (
             '[columns]\na = { kind = "target", classes = [0, 1] }\n'

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tacit.saving import NotAModel
+from tacit.linear_model import LogisticRegression
+from tacit.preprocessing import ClassTarget, Number, Schema
+from tacit.saving import NotAModel, load, save
 from tacit.saving.model_file import load_bytes
+from tacit.table_model import TableModel
 from tests.saving.helpers import edited
 
 
@@ -74,3 +78,16 @@ def odd_range(record: Any) -> None:
 def test_a_schema_that_is_not_the_estimator_s(name: str, edit: Any, why: str) -> None:
     with pytest.raises(NotAModel, match=why):
         load_bytes(edited(name, edit))
+
+
+def test_merged_classes_are_saved(tmp_path: Path) -> None:
+    target = ClassTarget.merged("t", {"other": ["b", "c"], "early": ["a"]})
+    schema = Schema((Number("x", 0, 1),), target)
+    table = {"x": [0.1, 0.9] * 200, "t": ["a", "b", "a", "c"] * 100}
+    model = TableModel(schema, LogisticRegression(1.0, 1e-6)).fit(table)
+    save(model, tmp_path / "m.tacit")
+    loaded = load(tmp_path / "m.tacit")
+    assert loaded.schema == schema
+    assert loaded.schema.digest() == schema.digest()
+    assert loaded.classes_.tolist() == ["early", "other"]
+    assert set(loaded.predict(table)) <= {"early", "other"}

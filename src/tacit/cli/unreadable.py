@@ -19,6 +19,11 @@ _SAID = {
     "target": "labels are missing or cannot be read by the schema; their records are left out of "
     "a fit",
 }
+_MOST_LEFT_OUT = (
+    "MOST RECORDS WOULD BE LEFT OUT of a fit, and nothing there would tell: declare all classes as "
+    "they are written in the table, or merge those that are not told apart, such as "
+    'classes = { early = ["<30"], other = [">30", "NO"] }.'
+)
 
 
 def unreadable(checks: Iterable[ColumnCheck]) -> Iterator[str]:
@@ -37,3 +42,5 @@ def unreadable(checks: Iterable[ColumnCheck]) -> Iterator[str]:
         count = check.unreadable + (check.missing if check.kind == "target" else 0)
         if count:
             yield f"column {check.name!r}: {count:,} of {check.records:,} {_SAID[check.kind]}."
+        if check.kind == "target" and 2 * count > check.records:
+            yield _MOST_LEFT_OUT

@@ -112,8 +112,8 @@ class Schema:
     def with_target(self, name: str) -> Schema:
         """Return the schema with another column as the target.
 
-        A category becomes its classes, a boolean its two words, and a number its range. The
-        schema must not have another target.
+        A category becomes its classes, a boolean two classes that are called by the first of their
+        words, and a number its range. The schema must not have another target.
         """
         if name not in self.names:
             raise SchemaError(
@@ -176,6 +176,10 @@ def _as_target(column: Column) -> Target:
         return NumberTarget(column.name, column.lower, column.upper)
     if isinstance(column, Boolean) and len(column.true) == len(column.false) == 1:
         return ClassTarget(column.name, (*column.false, *column.true))
+    if isinstance(column, Boolean):
+        return ClassTarget.merged(
+            column.name, {column.false[0]: column.false, column.true[0]: column.true}
+        )
     raise SchemaError(
         f"column {_check.shown(column.name)}: of kind {column.kind!r} it does not say which labels "
         'there are; write { kind = "target", classes = [...] } or lower and upper.'

@@ -200,13 +200,38 @@ def _target(where: str, name: str, facts: dict[str, Any]) -> Target:
             'classes = ["no", "yes"].'
         )
     if by_class:
-        if not isinstance(facts["classes"], list | tuple):
-            _check.words(where, "classes", facts["classes"])
-        return ClassTarget(name, tuple(facts["classes"]))
+        return _class_target(where, name, facts["classes"])
     for key in ("lower", "upper"):
         if key not in facts:
             raise _absent(where, key)
     return NumberTarget(name, facts["lower"], facts["upper"])
+
+
+def _class_target(where: str, name: str, classes: object) -> ClassTarget:
+    """Return a target of plain classes, or of classes that stand for several values.
+
+    Those are a table, ``{ early = ["<30"], other = [">30", "NO"] }``, or, as `schema_to_dict` keeps
+    their order, a list of tables with name and values.
+    """
+    if isinstance(classes, Mapping):
+        return ClassTarget.merged(name, classes)
+    if not isinstance(classes, list | tuple):
+        raise SchemaError(
+            f"{where}: classes must be a list or a table, got {_check.shown(classes)}; write "
+            '["no", "yes"], or { no = ["0"], yes = ["1", "2"] } to merge values.'
+        )
+    if not any(isinstance(line, Mapping) for line in classes):
+        return ClassTarget(name, tuple(classes))
+    if not all(isinstance(line, Mapping) and set(line) == {"name", "values"} for line in classes):
+        raise SchemaError(
+            f"{where}: classes must all be values, or all tables of name and values, got "
+            f"{_check.shown(classes)}."
+        )
+    return ClassTarget(
+        name,
+        tuple(line["name"] for line in classes),
+        tuple(line["values"] for line in classes),
+    )
 
 
 def _absent(where: str, key: str) -> SchemaError:
@@ -239,9 +264,17 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
     head = [] if schema.n_records is None else [f"n_records = {schema.n_records}", ""]
     lines = [*head, "[columns]"]
     for name, facts in _facts(schema):
-        line = f"{key_text(name)} = {value_text(facts)}"
+        line = line_text(name, facts)
         lines.append(f"{line}  # {comments[name]}" if comments and name in comments else line)
     return "\n".join(lines) + "\n"
+
+
+def line_text(name: str, facts: Mapping[str, Any]) -> str:
+    """Return the line of a column in TOML; merged classes as a table, which keeps its order."""
+    classes = facts.get("classes", ())
+    if any(isinstance(line, Mapping) for line in classes):
+        facts = {**facts, "classes": {line["name"]: line["values"] for line in classes}}
+    return f"{key_text(name)} = {value_text(dict(facts))}"
 
 
 def _facts(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
@@ -263,6 +296,10 @@ def _line(line: Column | Target) -> dict[str, Any]:
         if (key, value) in (("log", False), ("true", TRUE_WORDS), ("false", FALSE_WORDS)):
             continue
         facts[key] = list(map(_plain, value)) if isinstance(value, tuple) else _plain(value)
+    if isinstance(line, ClassTarget) and line.words is not None:
+        # A list, because the digest's JSON sorts the keys of tables.
+        named = zip(line.classes, line.words, strict=True)
+        facts["classes"] = [{"name": name, "values": list(words)} for name, words in named]
     missing = getattr(line, "missing", Neutral())
     if isinstance(missing, Indicator):
         facts["missing"] = "indicator"
