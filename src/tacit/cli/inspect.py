@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
+from tacit.cli.errors import Refused
 from tacit.cli.files import check_new
 
 
 def inspect(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that tacit saved.")],
+    coefficients: Annotated[
+        bool, typer.Option("--coefficients", help="Show all coefficients, the largest first.")
+    ] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="With --coefficients: print them as CSV, in full.")
+    ] = False,
     report: opt.Report = None,
     force: opt.Force = False,
     as_json: opt.AsJson = False,
@@ -23,23 +30,43 @@ def inspect(
     Its certificate: guarantee, parameters, schema and plan. The training data are not needed. The
     file is checked byte for byte, and the guarantee is computed anew from what was released.
 
+    With --coefficients, what was released instead: each coefficient by the name of its feature,
+    intercepts included, and the error that the noise alone gives it, where that is known.
+
     \b
     Examples:
       tacit inspect model.tacit
       tacit inspect model.tacit --json | jq .guarantee.curve
       tacit inspect model.tacit --report report.html
+      tacit inspect model.tacit --coefficients --csv > coefficients.csv
     """  # noqa: D301
     from tacit.cli.reports import check_reports, write_model_report
     from tacit.saving import inspect as read_certificate
 
+    if as_csv and (as_json or not coefficients):
+        raise Refused("--csv is for --coefficients, and not beside --json; pass those two alone.")
     check_new(report, force, model)
     check_reports(report)
     certificate = read_certificate(model)
     if report is not None:
         write_model_report(report, certificate.model)
-    if as_json:
+    if coefficients:
+        _show_coefficients(certificate.model, as_csv, as_json)
+    elif as_json:
         output.document(certificate.to_dict())
-        return
-    output.say(str(certificate))
-    if report is not None:
+    else:
+        output.say(str(certificate))
+    if report is not None and not as_json:
         output.note(f"wrote {report}")
+
+
+def _show_coefficients(model: Any, as_csv: bool, as_json: bool) -> None:
+    from tacit.cli.coefficients import show, terms_of, write_csv
+
+    terms = terms_of(model)
+    if as_json:
+        output.document({"coefficients": [term.to_dict() for term in terms]})
+    elif as_csv:
+        write_csv(terms)
+    else:
+        show(terms)
