@@ -139,3 +139,16 @@ def test_the_greatest_norm_is_reached():
 def test_impossible_facts_are_refused(make, message):
     with pytest.raises(SchemaError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("diag_1", "diag_1"), ("body mass", '"body mass"'), ("a<b", '"a<b"')]
+)
+def test_an_interval_is_named_by_both_ends(name, shown):
+    assert Intervals(name, (280, 390.5, 460)).names() == [
+        f"{shown} < 280",
+        f"280 <= {shown} < 390.5",
+        f"390.5 <= {shown} < 460",
+        f"{shown} >= 460",
+    ]
+    assert Intervals(name, (1,)).names() == [f"{shown} < 1", f"{shown} >= 1"]

@@ -8,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tacit.preprocessing import SchemaEncoder, TableError
+from tacit.preprocessing import Boolean, ClassTarget, Schema, SchemaEncoder, TableError
+from tacit.preprocessing.encoding import encode_rows
 from tacit.preprocessing.tables import chunks
 from tests.preprocessing.helpers import HEADER, ROWS, SCHEMA, columns
 
@@ -188,3 +189,28 @@ def test_text_that_is_not_utf8_is_unknown_in_a_frame():
 
 def test_the_shape_of_lists_does_not_matter():
     assert read(pa.array([[1], [2]])) == read(pa.array([[1], [2, 3]]))
+
+
+YES_NO = [True, None, False]
+NULLABLE = {
+    "boolean": pd.DataFrame({"b": pd.array(YES_NO, dtype="boolean")}),
+    "boolean[pyarrow]": pd.DataFrame({"b": pd.array(YES_NO, dtype="boolean[pyarrow]")}),
+    "objects": pd.DataFrame({"b": YES_NO}),
+    "categories": pd.DataFrame({"b": pd.Categorical(YES_NO)}),
+    "arrow": pa.table({"b": YES_NO}),
+    "arrow chunks": pa.table({"b": pa.chunked_array([[True], YES_NO[1:]])}),
+    "arrow dictionary": pa.table({"b": pa.array(YES_NO).dictionary_encode()}),
+    "polars": pl.DataFrame({"b": YES_NO}),
+    "as pandas writes it to a CSV": pd.DataFrame({"b": ["True", "", "False"]}),
+}
+
+
+@pytest.mark.parametrize("table", NULLABLE.values(), ids=NULLABLE)
+def test_booleans_that_may_be_missing(table):
+    column = Schema((Boolean("b"),))
+    assert encode_rows(table, column.columns).tolist() == [[0.5], [0.0], [-0.5]]
+    for target in (ClassTarget("b", (False, True)), column.with_target("b").target):
+        assert target is not None
+        read = [target.encode(chunk["b"]) for _, chunk in chunks(table, ["b"])]
+        assert [str(label).lower() for labels, _ in read for label in labels] == ["true", "false"]
+        assert [bool(kept) for _, which in read for kept in which] == [True, False, True]

@@ -10,6 +10,7 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
+from tacit.cli.budget import check_relation
 from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_new
 
@@ -87,6 +88,7 @@ def compare(
         check_new(report, force, data, schema)
         check_reports(report)
         declared = read_schema(schema, target)
+        check_relation(relation, declared, schema)
         kind = kind_for(declared, model)
         settings, left_out = which_apply(kind, declared, settings)
     output.note(_NOT_PRIVATE)

@@ -10,6 +10,7 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
+from tacit.cli.budget import check_relation, warn_if_weak
 from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_new
 
@@ -71,6 +72,7 @@ def fit(
         check_reports(report)
         declared = read_schema(schema, target)
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
+        check_relation(relation, declared, schema)
         fitted = _model(
             declared,
             model,
@@ -82,6 +84,7 @@ def fit(
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,
         )
+    warn_if_weak(epsilon, delta, declared.n_records)
     with output.progress("reading the table", "training") as step:
         fitted.fit_file(data, delimiter=delimiter, progress=step)
     save(fitted, out)

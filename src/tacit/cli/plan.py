@@ -11,6 +11,7 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
+from tacit.cli.budget import warn_if_weak
 from tacit.cli.errors import Refused, before_records
 
 _MOST_ROWS = 10**12
@@ -92,6 +93,7 @@ def plan(
         )
         made = estimator.plan(n_features, rows)
         record = _record(kind.word, estimator, made, rows, gap)
+    warn_if_weak(epsilon, delta, rows)
     if as_json:
         output.document(record)
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from tacit.preprocessing import _check
 from tacit.preprocessing.column_check import ColumnCheck, check_numbers, check_words
 from tacit.preprocessing.missing import Fill, Indicator, Missing, Neutral
+from tacit.preprocessing.toml_text import key_text
 from tacit.preprocessing.values import ArrayValues, Numbers, Values
 from tacit.preprocessing.words import MISSING
 
@@ -193,10 +195,13 @@ class Intervals(_Encodes):
     --------
     >>> import numpy as np
     >>> from tacit.preprocessing import Intervals
-    >>> Intervals("age", (20, 25)).encode(np.array([19.0, 20.0, 80.0]))
+    >>> ages = Intervals("age", (20, 25))
+    >>> ages.encode(np.array([19.0, 20.0, 80.0]))
     array([[1., 0., 0.],
            [0., 1., 0.],
            [0., 0., 1.]])
+    >>> ages.names()
+    ['age < 20', '20 <= age < 25', 'age >= 25']
     """
 
     kind: ClassVar[str] = "intervals"
@@ -218,9 +223,10 @@ class Intervals(_Encodes):
         return 1.0
 
     def names(self) -> list[str]:
-        """Return "name<first cut", then "name>=cut" for the cut each interval starts at."""
-        cuts = [_check.text_of_number(cut) for cut in self.cuts]
-        intervals = [f"{self.name}<{cuts[0]}", *(f"{self.name}>={cut}" for cut in cuts)]
+        """Return "name < 20", "20 <= name < 25", "name >= 25"; an odd name is in quotes."""
+        name, cuts = key_text(self.name), [_check.text_of_number(cut) for cut in self.cuts]
+        between = [f"{low} <= {name} < {high}" for low, high in pairwise(cuts)]
+        intervals = [f"{name} < {cuts[0]}", *between, f"{name} >= {cuts[-1]}"]
         return [*intervals, *_indicator_name(self.name, self.missing)]
 
     def write(self, values: Values, out: Out) -> None:

@@ -28,7 +28,8 @@ class ClassTarget:
         The column's name in the table.
     classes
         The public classes: all text, all whole numbers, or False and True. They are compared as
-        text without outer blanks, and labels have their type.
+        text without outer blanks, False and True also in capitals or capitalised, and labels have
+        their type.
     words
         The values of the table that each class stands for, in the order of the classes, which then
         are names; `merged` takes both together. By default each class is its own value.
@@ -86,7 +87,11 @@ class ClassTarget:
 
     @property
     def _place(self) -> Mapping[str, int]:
-        words = self.words or [(word,) for word in _check.words("", "classes", self.classes)]
+        words: Sequence[Sequence[str]] | None = self.words
+        if words is None:
+            words = [(word,) for word in _check.words("", "classes", self.classes)]
+        if isinstance(self.classes[0], bool):  # as JSON, pandas and R write them
+            words = [(word, word.title(), word.upper()) for (word,) in words]
         return {word: place for place, own in enumerate(words) for word in own}
 
     def encode(self, values: Values) -> tuple[Labels, Kept]:

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tacit.cli.budget import weakness
+from tests.cli.helpers import SCHEMA, refused, run
+
+LOUD = "WEAK PROMISE"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "n", "said"),
+    [
+        (10.0, 1e-6, None, ()),
+        (10.5, 1e-6, None, ("epsilon 10.5", "factor of 36,316;")),
+        (20.0, 1e-6, None, ("epsilon 20", "up to 10^9;")),
+        (math.inf, 1e-6, None, ()),  # said elsewhere, and no promise at all
+        (1.0, 0.5, None, ()),
+        (1.0, 1e-3, 1000, ()),
+        (1.0, 1.001e-3, 1000, ("delta 0.001001 is above 1 in the 1,000 records",)),
+        (11.0, 0.01, 1000, ("epsilon 11", ", and delta 0.01", "smaller ones")),
+    ],
+)
+def test_one_sentence(epsilon: float, delta: float, n: int | None, said: tuple[str, ...]) -> None:
+    sentence = weakness(epsilon, delta, n)
+    assert bool(sentence) == bool(said)
+    assert all(words in sentence for words in said)
+    if said:
+        assert sentence.startswith(LOUD)
+        assert sentence.endswith(".")
+
+
+def test_plan_warns_and_keeps_its_output(schema: Path) -> None:
+    words = ("plan", "--rows", 2000, "--schema", schema, "--json")
+    assert run(*words, "-e", 1).stderr == ""
+    result = run(*words, "-e", 20, "-d", 0.01)
+    assert result.stderr.startswith(LOUD)
+    assert len(result.stderr.splitlines()) == 1
+    assert json.loads(result.stdout)["epsilon"] == 20
+
+
+def test_fit_warns(people: Path, schema: Path) -> None:
+    words = ("fit", people, "--schema", schema, "-o", people.parent / "m.tacit", "--force")
+    result = run(*words, "-e", 11)
+    assert result.exit_code == 0
+    assert "epsilon 11" in result.stderr
+    assert LOUD not in run(*words, "-e", 1, "-d", 0.01).stderr  # nobody says how many records
+    schema.write_text("n_records = 2000\n" + SCHEMA)
+    assert "1 in the 2,000 records" in run(*words, "-e", 1, "-d", 0.01).stderr
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_replace_names_the_line_to_add(people: Path, schema: Path, command: str) -> None:
+    more = ("--public",) if command == "compare" else ("-o", people.parent / "m.tacit")
+    words = (command, people, "--schema", schema, "-e", 1, "--relation", "replace", *more)
+    sentence = refused(*words)
+    assert "schema.toml" in sentence
+    assert "n_records = ... with the number above [columns]" in sentence
+    schema.write_text("n_records = 2000\n" + SCHEMA)
+    if command == "fit":
+        assert run(*words).exit_code == 0
