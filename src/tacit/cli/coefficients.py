@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from tacit.cli import output
@@ -16,7 +17,10 @@ _HEADER = ("class", "kind", "name", "value", "noise_error")
 
 @dataclass(frozen=True)
 class Term:
-    """A released number; ``kind`` tells an intercept from a feature that is called so."""
+    """A released number; ``kind`` tells an intercept from a feature that is called so.
+
+    ``output`` is the class that a positive number speaks for; empty where there are no classes.
+    """
 
     output: str
     kind: str
@@ -30,7 +34,15 @@ class Term:
         return {"class": record.pop("output") or None, **record}
 
 
-def terms_of(model: Any) -> tuple[Term, ...]:
+@dataclass(frozen=True)
+class Terms:
+    """All coefficients of a model, and what is to be said about them."""
+
+    rows: tuple[Term, ...]
+    remarks: tuple[str, ...]
+
+
+def terms_of(model: Any) -> Terms:
     """Return all coefficients of a fitted model, intercepts after the features of their class.
 
     Examples
@@ -39,45 +51,50 @@ def terms_of(model: Any) -> tuple[Term, ...]:
     >>> from tacit.cli.coefficients import terms_of
     >>> from tacit.linear_model import LogisticRegression
     >>> X = np.random.default_rng(0).standard_normal((2000, 2))
-    >>> model = LogisticRegression(1.0, 1e-6, row_norm=2.0, classes=[False, True])
-    >>> [(term.kind, term.name) for term in terms_of(model.fit(X, X[:, 0] > 0))]
-    [('feature', 'feature 1'), ('feature', 'feature 2'), ('intercept', 'intercept')]
+    >>> model = LogisticRegression(1.0, 1e-6, row_norm=2.0, classes=["no", "yes"])
+    >>> terms = terms_of(model.fit(X, np.where(X[:, 0] > 0, "yes", "no")))
+    >>> [(term.output, term.kind, term.name) for term in terms.rows][1:]
+    [('yes', 'feature', 'feature 2'), ('yes', 'intercept', 'intercept')]
     """
     from tacit.report import facts_of
 
     found = facts_of(model).coefficients
     if found is None:
         raise Refused("the model has no coefficients; leave --coefficients out.")
-    n_features = int(getattr(model, "estimator_", model).n_features_in_)
-    terms, place = [], 0
-    for before, row in zip((None, *found.rows), found.rows, strict=False):
-        place = place + 1 if before is not None and before.output == row.output else 0
-        kind = _FEATURE if place < n_features else _INTERCEPT
-        terms.append(Term(row.output, kind, row.name, row.value, row.error))
-    return tuple(terms)
+    estimator = getattr(model, "estimator_", model)
+    n_features = int(estimator.n_features_in_)
+    classes = [str(label) for label in getattr(estimator, "classes_", ())]
+    of_two = classes[1] if len(classes) == 2 else ""
+    rows = []
+    for output_name, group in groupby(found.rows, key=lambda row: row.output):
+        for place, row in enumerate(group):
+            kind = _FEATURE if place < n_features else _INTERCEPT
+            rows.append(Term(output_name or of_two, kind, row.name, row.value, row.error))
+    return Terms(tuple(rows), (found.meaning, found.about_errors))
 
 
-def write_csv(terms: tuple[Term, ...]) -> None:
+def write_csv(terms: Terms) -> None:
     """Print a CSV in which every number reads back to the same float."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(_HEADER)
-    for term in terms:
+    for term in terms.rows:
         error = "" if term.noise_error is None else repr(term.noise_error)
         writer.writerow((term.output, term.kind, term.name, repr(term.value), error))
 
 
-def show(terms: tuple[Term, ...]) -> None:
-    """Print a table, the largest first; what the model has none of has no column."""
-    ordered = sorted(terms, key=lambda term: -abs(term.value))
-    watched = output.is_watched()
-    form = "{:.4g}".format if watched else repr
-    has_class = any(term.output for term in terms)
-    has_error = any(term.noise_error is not None for term in terms)
+def show(terms: Terms) -> None:
+    """Print a table, the largest first; what does not differ or is not known has no column."""
+    form = "{:.4g}".format if output.is_watched() else repr
+    has_class = len({term.output for term in terms.rows}) > 1
+    has_error = any(term.noise_error is not None for term in terms.rows)
     header = ["name", *(["class"] if has_class else []), "value", *(["noise"] if has_error else [])]
-    rows = []
-    for term in ordered:
+    lines = []
+    for term in sorted(terms.rows, key=lambda term: -abs(term.value)):
         name = f"({term.name})" if term.kind == _INTERCEPT else term.name
-        error = "" if term.noise_error is None else f"±{form(term.noise_error)}"
-        row = [name, *([term.output] if has_class else []), form(term.value)]
-        rows.append([*row, *([error] if has_error else [])])
-    output.table("Released coefficients, by size", header, rows, texts=1 + has_class)
+        error = "" if term.noise_error is None else form(term.noise_error)
+        line = [name, *([term.output] if has_class else []), form(term.value)]
+        lines.append([*line, *([error] if has_error else [])])
+    title = "Released coefficients, by size"
+    output.table(title, header, lines, texts=1 + has_class, long_names=True)
+    for remark in terms.remarks:
+        output.note(remark)

@@ -65,7 +65,7 @@ def _show_coefficients(model: Any, as_csv: bool, as_json: bool) -> None:
 
     terms = terms_of(model)
     if as_json:
-        output.document({"coefficients": [term.to_dict() for term in terms]})
+        output.document({"coefficients": [term.to_dict() for term in terms.rows]})
     elif as_csv:
         write_csv(terms)
     else:

@@ -79,10 +79,17 @@ def facts(pairs: Mapping[str, str]) -> None:
     out.print(grid)
 
 
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> None:
+def table(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    texts: int = 1,
+    long_names: bool = False,
+) -> None:
     """Print a table; into a pipe one line a row, separated by tabs.
 
-    ``texts`` is the number of leading columns that are words; numbers stand to the right.
+    ``texts`` is the number of leading columns that are words; numbers stand to the right. Where
+    names are long, they are what breaks over several lines, and numbers stay whole.
     """
     out = console()
     if not out.is_terminal:
@@ -98,7 +105,8 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], text
     )
     for place, name in enumerate(header):
         side: Literal["left", "right"] = "left" if place < texts else "right"
-        shown.add_column(name, justify=side, no_wrap=place == 0)
+        whole = place >= texts if long_names else place == 0
+        shown.add_column(name, justify=side, no_wrap=whole, overflow="fold")
     for row in rows:
         shown.add_row(*map(Text, row))
     out.print(shown)
