@@ -168,9 +168,15 @@ IDENTIFIER = "# ignored: looks like an identifier; if it is not, kind = "
         ("pid", np.arange(20) * 1000, True),
         ("pid", np.arange(5), False),  # a few differ by chance
         ("caseID", np.arange(20) * 7919, True),
-        ("amount_paid", np.arange(200) * 977, False),
-        ("income", np.arange(200) * 977, False),  # differs in every record, with gaps
-        ("case_id", np.append(np.arange(80), [0] * 20), False),
+        ("amount_paid", np.arange(200) ** 2 * 977, False),
+        ("income", np.arange(200) ** 2 + 977, False),  # differs in every record, with gaps
+        ("case", np.arange(200) * 10 + 977, True),  # counted up by ten
+        ("case", np.append(np.arange(199) * 10, 5000), False),  # but for one of them
+        ("case_id", np.append(np.arange(80), [0] * 20), True),  # some patients come again
+        ("patient_nbr", np.repeat(np.arange(150) ** 2, 4), True),  # all of them do
+        ("patientNr", np.repeat(np.arange(150) ** 2, 4), True),
+        ("visits", np.repeat(np.arange(150) ** 2, 4), False),
+        ("patient_nbr", np.repeat(np.arange(150) + 0.5, 4), False),  # no whole numbers
         ("paid", np.arange(40) + 0.5, False),  # no whole numbers
         ("share", np.linspace(0.0, 1.0, 50), False),
         ("case", np.append(np.arange(99.0), np.nan), False),  # one record has none
@@ -184,6 +190,29 @@ def test_identifiers(tmp_path, suffix, name, values, is_identifier):
     assert (IDENTIFIER in line) == is_identifier
     assert ('kind = "ignored"' in line) == is_identifier
     assert ('kind = "number", lower' in line) != is_identifier
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    ("name", "values", "kind", "hint"),
+    [
+        ("admission_type_id", np.arange(300) % 8 + 1, "category", "# guessed; codes by its name; "),
+        ("wardCode", np.array([20, 0, 100] * 99), "category", "# guessed; codes by its name; "),
+        ("wards", np.arange(300) % 8, "number", "# guessed; few whole numbers; if they are codes"),
+        ("wards", np.arange(300) % 21, "number", "# guessed"),  # more than few
+        ("wards", np.arange(300) % 8 + 0.5, "number", "# guessed"),
+        ("wards", np.arange(18) % 8, "number", "# guessed"),  # a few records have few values
+        ("admission_type_id", np.arange(18) % 8, "number", "# guessed"),
+    ],
+)
+def test_few_whole_numbers_may_be_codes(tmp_path, suffix, name, values, kind, hint):
+    line = lines_of(tmp_path, pd.DataFrame({name: values, "town": "Oslo"}), suffix)[name]
+    assert f'kind = "{kind}"' in line
+    assert hint in line if hint != "# guessed" else line.endswith(hint)
+    if name == "wardCode":  # in the order of numbers
+        assert 'values = ["0", "20", "100"]' in line
+    elif kind == "category":
+        assert 'values = ["1", "2", "3", "4", "5", "6", "7", "8"]' in line
 
 
 def test_an_identifier_may_be_the_target_all_the_same(tmp_path):

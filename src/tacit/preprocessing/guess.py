@@ -17,7 +17,12 @@ from tacit.preprocessing.columns import (
 )
 from tacit.preprocessing.distinct import Distinct
 from tacit.preprocessing.errors import TableError
-from tacit.preprocessing.looks import has_decimal_comma, is_date, is_name_of_identifiers
+from tacit.preprocessing.looks import (
+    has_decimal_comma,
+    is_date,
+    is_name_of_codes,
+    is_name_of_identifiers,
+)
 from tacit.preprocessing.targets import ClassTarget, NumberTarget, Target
 from tacit.preprocessing.words import MISSING_WORDS, number_of, text_of
 
@@ -27,8 +32,11 @@ _MOST_VALUES = 100
 _MOST = 0.9
 # Fewer records than this may all differ in a number by chance.
 _FEW_RECORDS = 20
-# Of a column that is called an identifier, at least this share of the records differ.
-_NEARLY_ALL = 0.95
+# Of a column that is called an identifier, at least this share of the records differ: the rest
+# are visits of the same patient.
+_MOST_DIFFER = 0.5
+# So few whole numbers among many records may be codes.
+_FEW_NUMBERS = 20
 # Beyond these a range cannot be widened, or a unit divided by.
 _LARGEST, _SMALLEST_POWER = 1e299, -300
 
@@ -36,6 +44,8 @@ _GUESSED = "guessed"
 _DATES = "looks like dates; to use them, make a number of them, such as the year"
 _COMMAS = "looks like numbers with decimal commas; to use them, write 1.5 for 1,5 in the table"
 _SOME_COMMAS = "some have decimal commas and are not read; write 1.5 for 1,5 in the table"
+_CODES = 'few whole numbers; if they are codes, kind = "category" with values = [...]'
+_NAMED_CODES = 'codes by its name; if they are amounts, kind = "number" with lower and upper'
 _IDENTIFIER = 'looks like an identifier; if it is not, kind = "number" with lower and upper'
 
 
@@ -54,9 +64,10 @@ class Guess:
     def __init__(self, name: str) -> None:
         self._name = name
         self._words: set[str] = set()
+        self._records = self._whole = 0
         self._numbers = self._dates = self._commas = self._others = 0
         self._low, self._high = math.inf, -math.inf
-        self._distinct = Distinct(_NEARLY_ALL)
+        self._distinct = Distinct(_MOST_DIFFER)
         self._has_wrong_type = False
 
     def cannot_look(self) -> None:
@@ -70,12 +81,14 @@ class Guess:
             if len(self._words) <= _MOST_VALUES:
                 self._words.add(text)
             self._look_at(text)
+        self._records += n_records
         self._distinct.add(n_records, texts)
 
     def _look_at(self, text: str) -> None:
         number = number_of(text)
         if not math.isnan(number):
             self._numbers += 1
+            self._whole += number.is_integer()
             self._low, self._high = min(self._low, number), max(self._high, number)
         elif has_decimal_comma(text):
             self._commas += 1
@@ -91,14 +104,31 @@ class Guess:
     def _is_number(self) -> bool:
         return self._total > 0 and self._numbers >= _MOST * self._total
 
+    def _is_whole(self) -> bool:
+        return self._whole == self._total
+
     def _is_identifier(self) -> bool:
         counted = self._distinct
         if counted.n_records < _FEW_RECORDS:
             return False
-        # An amount may differ in every record too, but hardly fills its range.
-        if counted.is_each and counted.is_dense:
+        # An amount may differ in every record too, but hardly fills its range or leaves equal gaps.
+        if counted.is_each and counted.is_counted_up:
             return True
-        return counted.is_nearly_each and is_name_of_identifiers(self._name)
+        many = counted.is_most or (self._is_whole() and len(self._words) > _MOST_VALUES)
+        return many and is_name_of_identifiers(self._name)
+
+    def _are_codes(self, most: int) -> bool:
+        """Whether there are no more whole numbers than that, in more records than chance has."""
+        enough = self._records >= max(_FEW_RECORDS, 2 * len(self._words))
+        return self._is_whole() and len(self._words) <= most and enough
+
+    def _number(self) -> tuple[Column, str]:
+        """Return a column of numbers, by its name perhaps one of codes."""
+        if self._are_codes(_MOST_VALUES) and is_name_of_codes(self._name):
+            codes = tuple(sorted(self._words, key=number_of))
+            return Category(self._name, codes), self._comment(_NAMED_CODES)
+        hint = _CODES if self._are_codes(_FEW_NUMBERS) else _SOME_COMMAS if self._commas else ""
+        return Number(self._name, *self._range()), self._comment(hint)
 
     def _look(self) -> str:
         """Return what most words look like that are no numbers, or nothing."""
@@ -119,7 +149,7 @@ class Guess:
         if self._is_number():
             if self._is_identifier():
                 return Ignored(name), f"ignored: {_IDENTIFIER}"
-            return Number(name, *self._range()), self._comment(_SOME_COMMAS if self._commas else "")
+            return self._number()
         if 0 < len(self._words) <= _MOST_VALUES:
             return Category(name, tuple(sorted(self._words))), self._comment(look)
         return Ignored(name), f"ignored: {look or self._why_ignored()}"

@@ -9,8 +9,11 @@ _DATE = re.compile(
     r"(?:[0-9]{4}([-/.])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))"
     r"(?:[T ][0-9]{1,2}:[0-9]{2}.*)?"
 )
-# "id" as a word of its own, or "ID" or "Id" at the end of one that is not all capitals.
-_IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])(?:id|Id|ID)$|[a-z](?:ID|Id)$|^[pP]id$|^PID$")
+# "id", "nr", "nbr" or "number" as a word of its own, or with a capital at the end of one.
+_IDENTIFIER = re.compile(
+    r"(?:^|[^A-Za-z])(?i:id|nr|nbr|number)$|[a-z](?:ID|Id|NR|Nr|NBR|Nbr|Number)$|^[pP]id$|^PID$"
+)
+_CODE = re.compile(r"(?:^|[^A-Za-z])(?i:code|cd|type|group)$|[a-z](?:Code|Type|Group)$")
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+")
 
 
@@ -44,7 +47,19 @@ def is_name_of_identifiers(name: str) -> bool:
     Examples
     --------
     >>> from tacit.preprocessing.looks import is_name_of_identifiers
-    >>> [is_name_of_identifiers(name) for name in ("id", "patient_id", "caseID", "paid", "idle")]
+    >>> [is_name_of_identifiers(name) for name in ("id", "patient_nbr", "caseID", "paid", "idle")]
     [True, True, True, False, False]
     """
     return _IDENTIFIER.search(name) is not None
+
+
+def is_name_of_codes(name: str) -> bool:
+    """Return whether a column is called as one whose whole numbers stand for something else.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing.looks import is_name_of_codes
+    >>> [is_name_of_codes(name) for name in ("admission_type_id", "zip code", "decode", "age")]
+    [True, True, False, False]
+    """
+    return is_name_of_identifiers(name) or _CODE.search(name) is not None
