@@ -51,6 +51,7 @@ def interrupted(folder: Path, module: str, name: str, *words: object) -> tuple[i
 def folder(tmp_path: Path, model: Path) -> Path:
     write_csv(tmp_path / "people.csv", rows(300))
     (tmp_path / "schema.toml").write_text(SCHEMA)
+    (tmp_path / "draft.toml").write_text(SCHEMA.replace(" }", ", confirmed = false }"))
     (tmp_path / "model.tacit").write_bytes(model.read_bytes())
     return tmp_path
 
@@ -73,6 +74,7 @@ CASES = {
         "compare people.csv --schema schema.toml --public --report new.html",
     ),
     "schema draft": ("os", "replace", "schema draft people.csv -o new.toml"),
+    "schema confirm": ("tacit.cli.schema_confirm", "ask", "schema confirm draft.toml"),
     "schema check": (
         "tacit.preprocessing.checking",
         "columns_of_batch",
@@ -128,6 +130,7 @@ def test_a_real_fit_stops(folder: Path) -> None:
     # all is said and done; a shell shows 130 for either.
     assert code in (130, -signal.SIGINT), said
     assert sorted(path.name for path in folder.iterdir()) == [
+        "draft.toml",
         "many.csv",
         "model.tacit",
         "people.csv",

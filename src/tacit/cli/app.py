@@ -30,7 +30,7 @@ See it work, on a real health survey, in under a minute:
 \b
 From a table to a private model:
   tacit schema draft people.csv --target income --out schema.toml
-  (check every line of schema.toml, and delete each "confirmed = false")
+  tacit schema confirm schema.toml
   tacit schema check people.csv --schema schema.toml
   tacit plan --rows 30000 --schema schema.toml --epsilon 1
   tacit fit people.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\

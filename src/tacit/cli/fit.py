@@ -113,8 +113,8 @@ def _refuse_unconfirmed(schema: Schema, path: Path, allowed: bool) -> None:
     if not allowed:
         raise Refused(
             f"{path.name}: nobody has confirmed what it says of {names}; it was guessed from the "
-            'data, which would leak. Check each line and delete its "confirmed = false", or pass '
-            "--allow-unconfirmed, and the guarantee will say so."
+            'data, which would leak. Check each line and delete its "confirmed = false", as tacit '
+            "schema confirm does, or pass --allow-unconfirmed, and the guarantee will say so."
         )
     output.note(_NOT_CONFIRMED.format(names=names))
 

@@ -1,4 +1,4 @@
-"""``tacit schema``: draft a schema for a person to correct, and check a table by it."""
+"""``tacit schema``: draft a schema, confirm it line by line, and check a table by it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.files import check_new
 from tacit.cli.schema_check import check
+from tacit.cli.schema_confirm import confirm
 
 schema = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 _LOOKED = (
     "THIS DRAFT LOOKED AT THE DATA, without any privacy. Until every line is checked it is as "
-    'secret as they are. Check each line and delete its "confirmed = false".'
+    'secret as they are. Check each line, by tacit schema confirm or by deleting its "confirmed = '
+    'false" yourself.'
 )
 
 
@@ -43,7 +45,8 @@ def draft(
     """Draft a schema by looking at a table. Every line is a guess, and marked as one.
 
     A fit refuses a schema with such lines: they may tell of single people, the oldest or the one in
-    a rare category. Replace each guess by what you know without the data, then delete its mark.
+    a rare category. Replace each guess by what you know without the data, then delete its mark;
+    tacit schema confirm goes through them with you.
 
     \b
     Examples:
@@ -68,4 +71,5 @@ def draft(
         output.say(f"wrote {out}")
 
 
+schema.command()(confirm)
 schema.command()(check)

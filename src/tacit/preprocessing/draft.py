@@ -12,7 +12,7 @@ from tacit.preprocessing.reading import open_table
 from tacit.preprocessing.schema import Schema
 from tacit.preprocessing.schema_file import schema_to_toml
 
-_HEADER = """\
+HEADER = """\
 # DRAFT, WRITTEN BY LOOKING AT THE DATA.
 # Each range and list of values below was guessed from the records, so it may tell about single
 # people (the oldest, the one in a rare category), and this file is as secret as they are.
@@ -79,7 +79,7 @@ def draft_schema(
         schema = Schema(columns, predicted, unconfirmed=tuple(names))
     except SchemaError as error:
         raise TableError(f"{shown_path(path)}: no schema can be drafted: {error}") from None
-    return _HEADER + "\n" + schema_to_toml(schema, comments)
+    return HEADER + "\n" + schema_to_toml(schema, comments)
 
 
 def _look(guess: Guess, n_records: int, values: ArrowValues) -> None:

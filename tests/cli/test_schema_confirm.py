@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tacit.cli import schema_confirm
+from tacit.cli.app import app
+from tacit.preprocessing import Category, ClassTarget, Ignored, Number, Schema
+from tests.cli.helpers import refused, run
+
+DRAFT = """\
+# ours
+n_records = 2000  # from the yearbook
+[columns]
+name = { kind = "ignored", confirmed = false }  # ignored: too many to list
+age = { kind = "number", lower = 10, upper = 90, confirmed = false }  # guessed; few
+town = { kind = "category", values = [
+  "Oslo", "Rome",
+], confirmed = false }  # guessed
+sex = { kind = "category", values = ["f", "m"] }  # by the form
+ill = { kind = "target", classes = ["no", "yes"], confirmed = false }  # guessed
+"""
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Path:
+    path = tmp_path / "draft.toml"
+    path.write_text(DRAFT)
+    return path
+
+
+def answered(path: Path, *answers: str, more: tuple[str, ...] = ()) -> Result:
+    words = ["schema", "confirm", str(path), *more]
+    return CliRunner().invoke(app, words, input="".join(f"{a}\n" for a in answers))
+
+
+def test_accept_edit_ignore(draft: Path) -> None:
+    result = answered(draft, "y", "e", "0", "120.5", "i", "YES")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"{draft}: 2 accepted, 1 edited, 1 ignored; every line is confirmed\n"
+    assert draft.read_text() == (
+        "# ours\n"
+        "n_records = 2000  # from the yearbook\n"
+        "[columns]\n"
+        'name = { kind = "ignored" }\n'
+        'age = { kind = "number", lower = 0, upper = 120.5 }\n'
+        'town = { kind = "ignored" }\n'
+        'sex = { kind = "category", values = ["f", "m"] }  # by the form\n'
+        'ill = { kind = "target", classes = ["no", "yes"] }\n'
+    )
+    assert "guessed; few" in result.stderr
+
+
+def test_quitting_keeps_what_was_answered(draft: Path) -> None:
+    result = answered(draft, "y", "y", "q")
+    assert "2 still to confirm" in result.stdout
+    assert Schema.from_file(draft).unconfirmed == ("town", "ill")
+    assert DRAFT[DRAFT.index("town") :] in draft.read_text()
+    assert "1 of 2  town" in answered(draft, "q").stderr
+    assert answered(draft, "y", "y").exit_code == 0
+    assert "nothing to do" in answered(draft).stdout
+
+
+def test_quitting_at_once_changes_nothing(draft: Path) -> None:
+    assert answered(draft, "q").exit_code == 0
+    assert draft.read_text() == DRAFT
+
+
+def test_other_kinds_are_edited_as_the_file_has_them(draft: Path) -> None:
+    result = answered(
+        draft,
+        *("e", '{ kind = "category", values = ["Ann"] }'),
+        *("e", "", "100"),
+        *("e", '["Oslo", "Rome", "Bern"]'),
+        *("e", '{ well = ["no"], ill = ["yes", "very"] }'),
+    )
+    assert result.exit_code == 0, result.output
+    schema = Schema.from_file(draft)
+    assert schema.columns[:3] == (
+        Category("name", ("Ann",)),
+        Number("age", 10, 100),
+        Category("town", ("Oslo", "Rome", "Bern")),
+    )
+    assert schema.target == ClassTarget.merged("ill", {"well": ["no"], "ill": ["yes", "very"]})
+    assert schema.n_records == 2000
+    assert schema.unconfirmed == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("e", "200", ""), "lower must be below upper"),
+        (("e", "many", ""), "That cannot be"),
+        (("e", '"x"', ""), "must be a number"),
+        (("e", "1" + "0" * 5000, ""), "That cannot be"),
+        (("e", "", ""), ""),  # nothing was edited, so nothing is confirmed
+        (("", "what", "2"), ""),
+    ],
+)
+def test_a_wrong_answer_is_asked_again(draft: Path, wrong: tuple[str, ...], said: str) -> None:
+    # what cannot be read ends the editing, so answers after it are for the next question
+    result = answered(draft, "y", *wrong, "q")
+    assert result.exit_code == 0, result.output
+    assert said in result.stderr
+    assert Schema.from_file(draft).unconfirmed == ("age", "town", "ill")
+
+
+def test_answers_that_end_write_nothing(draft: Path) -> None:
+    result = answered(draft, "y", "y")
+    assert result.exit_code == 2
+    assert "nothing was written" in result.stderr
+    assert draft.read_text() == DRAFT
+
+
+def test_an_interrupt_writes_nothing(draft: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = iter("yy")
+
+    def ask(question: str) -> str:
+        for answer in given:
+            return answer
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(schema_confirm, "ask", ask)
+    assert answered(draft).exit_code == 130
+    assert draft.read_text() == DRAFT
+    assert [path.name for path in draft.parent.iterdir()] == ["draft.toml"]
+
+
+def test_a_file_changed_meanwhile_is_kept(draft: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(question: str) -> str:
+        draft.write_text(DRAFT + "# theirs\n")
+        return "y"
+
+    monkeypatch.setattr(schema_confirm, "ask", ask)
+    assert "changed meanwhile" in refused("schema", "confirm", draft)
+    assert draft.read_text() == DRAFT + "# theirs\n"
+
+
+def test_another_file(draft: Path) -> None:
+    out = draft.with_name("schema.json")
+    assert answered(draft, *"yyyy", more=("--out", str(out))).exit_code == 0
+    assert draft.read_text() == DRAFT
+    assert json.loads(out.read_text())["n_records"] == 2000
+    assert Schema.from_file(out).unconfirmed == ()
+    assert "--force" in refused("schema", "confirm", draft, "-o", out)
+    assert answered(out).exit_code == 0
+
+
+def test_files_of_another_shape_are_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "draft.toml"
+    path.write_text("[columns.age]\nkind = 'number'\nlower = 0\nupper = 9\nconfirmed = false\n")
+    assert answered(path, "y").exit_code == 0
+    assert Schema.from_file(path) == Schema((Number("age", 0, 9),))
+    listed = tmp_path / "draft.json"
+    listed.write_text(json.dumps({"columns": {"a": {"kind": "ignored", "confirmed": False}}}))
+    assert answered(listed, "y").exit_code == 0
+    assert Schema.from_file(listed) == Schema((Ignored("a"),))
+
+
+def test_a_real_draft(people: Path) -> None:
+    path = people.parent / "draft.toml"
+    run("schema", "draft", people, "--target", "income", "-o", path)
+    record = json.loads(answered(path, *"yyyyy", more=("--json",)).stdout)
+    assert record["accepted"] == ["id", "age", "sex", "hours", "income"]
+    assert record["unconfirmed"] == []
+    assert "DRAFT" not in path.read_text()  # nor that it is secret
+    assert path.read_text().startswith("[columns]")
+    words = ("fit", people, "--schema", path, "-e", 1, "-o", people.parent / "m.tacit")
+    assert run(*words).exit_code == 0
+
+
+@pytest.mark.parametrize("content", ["", "age = {", "[columns]\nage = { kind = 'number' }"])
+def test_what_is_no_schema(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "draft.toml"
+    path.write_text(content)
+    refused("schema", "confirm", path)
+    assert path.read_text() == content
+    refused("schema", "confirm", tmp_path / "none.toml")
