@@ -88,7 +88,7 @@ class Score:
 
     name: str
     floor: str
-    of: Callable[[Any, AnyArray, AnyArray], float]  # a fitted model, labels, its predictions
+    of: Callable[[Any, AnyArray, AnyArray], float]  # a fitted model, rows, their labels
 
 
 def _judged(metric: str, labels: AnyArray, answer: AnyArray, **settings: float) -> float:
@@ -97,16 +97,33 @@ def _judged(metric: str, labels: AnyArray, answer: AnyArray, **settings: float) 
     return float(getattr(metrics, metric)(labels, answer, **settings))
 
 
-ACCURACY = Score("accuracy", "majority class", lambda model, y, answer: float(np.mean(answer == y)))
+def _balanced(model: Any, rows: AnyArray, labels: AnyArray) -> float:
+    """Return the share of a class that is recognised, averaged over the classes that occur."""
+    right = model.predict(rows) == labels
+    return float(np.mean([np.mean(right[labels == word]) for word in np.unique(labels)]))
+
+
+def _area(model: Any, rows: AnyArray, labels: AnyArray) -> float:
+    second = labels == model.classes_[1]
+    return _judged("roc_auc_score", second, model.decision_function(rows))
+
+
+ACCURACY = Score(
+    "accuracy", "majority class", lambda model, x, y: float(np.mean(model.predict(x) == y))
+)
+AUC = Score("AUC", "guessing", _area)
+BALANCED_ACCURACY = Score("balanced accuracy", "guessing", _balanced)
 # 1 - loss / loss of the best constant
-R2 = Score("R2", "best constant", lambda model, y, answer: _judged("r2_score", y, answer))
+R2 = Score("R2", "best constant", lambda model, x, y: _judged("r2_score", y, model.predict(x)))
 D2_PINBALL = Score(
     "D2",
     "best constant",
-    lambda model, y, answer: _judged("d2_pinball_score", y, answer, alpha=model.quantile),
+    lambda model, x, y: _judged("d2_pinball_score", y, model.predict(x), alpha=model.quantile),
 )
 D2_POISSON = Score(
-    "D2", "best constant", lambda model, y, answer: _judged("d2_tweedie_score", y, answer, power=1)
+    "D2",
+    "best constant",
+    lambda model, x, y: _judged("d2_tweedie_score", y, model.predict(x), power=1),
 )
 
 

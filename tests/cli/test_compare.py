@@ -39,7 +39,33 @@ def test_curves_with_a_loud_notice(people: Path, schema: Path) -> None:
     assert {line["mechanism"] for line in found} >= {"objective_perturbation", "noisy_gradient"}
     assert all(float(line["floor"]) <= float(line["ceiling"]) for line in found)
     assert "sufficient_statistics does not apply" in result.stderr
-    assert "vouched" in report.read_text()
+    page = report.read_text()
+    assert "vouched" in page
+    assert "Scores are the accuracy, because" in result.stderr
+    # that it is not private stands first, and no promise stands anywhere
+    assert page.index("Not private:") < page.index("<h1>")
+    assert "<title>NOT PRIVATE: " in page
+    assert "at delta 1e-06, by the relation add_remove." in page
+    assert 'id="guarantee"' not in page
+    assert "privacy report" not in page.lower()
+    assert "released results" not in page
+
+
+def test_uneven_classes_are_not_judged_by_accuracy(tmp_path: Path, schema: Path) -> None:
+    high = [row for row in rows(2000) if row[-1] == "high"]
+    low = [row for row in rows(2000) if row[-1] == "low"]
+    path = write_csv(tmp_path / "people.csv", [*high[:600], *low[:150]])
+    report = tmp_path / "curves.html"
+    result = run("compare", path, "--schema", schema, "--public", *QUICK, "--report", report)
+    assert result.exit_code == 0, result.output
+    assert "\tAUC\t" in result.stdout
+    assert "Scores are the AUC" in result.stderr
+    assert "Scores are the AUC" in report.read_text()
+    record = json.loads(
+        run("compare", path, "--schema", schema, "--public", *QUICK, "--json").stdout
+    )
+    assert (record["score"], record["floor"]) == ("AUC", 0.5)
+    assert "at least twice as frequent" in record["rule"]
 
 
 def test_json(people: Path, hours: Path) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,9 +12,6 @@ from tacit.cli import output
 from tacit.cli.budget import check_relation
 from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_new
-
-if TYPE_CHECKING:
-    from tacit.preprocessing import Schema
 
 _NOT_PRIVATE = (
     "NOT PRIVATE: the scores below are computed from the records, without noise. This spends no "
@@ -57,8 +53,10 @@ def compare(
     """Measure accuracy by epsilon, on public data.
 
     Tries several budgets and mechanisms. Trains on some records and scores the others, beside a
-    model without privacy and the best answer that needs no model. Scores are functions of the
-    records and nothing protects those, so this needs --public. For a sensitive table use tacit
+    model without privacy and the best answer that needs no model. Classes are scored by accuracy,
+    or, where the commonest is at least twice as frequent as the rarest, by AUC (two classes) or
+    balanced accuracy; the output says which, and why. Scores are functions of the records and
+    nothing protects those, so this needs --public. For a sensitive table use tacit
     plan, which needs no data.
 
     \b
@@ -67,10 +65,10 @@ def compare(
       tacit compare survey.csv --schema schema.toml --public -e 0.5 -e 1 -e 2 \\
           --mechanism objective_perturbation --mechanism noisy_gradient --report curves.html
     """  # noqa: D301
-    from tacit.cli.curves import Settings, measured, show, which_apply
+    from tacit.cli.curves import Settings, measured, picture_of, show, which_apply
     from tacit.cli.fit import read_schema
     from tacit.cli.models import kind_for
-    from tacit.cli.reports import check_reports
+    from tacit.cli.reports import check_reports, write_comparison
     from tacit.preprocessing import read_table
 
     if not public:
@@ -98,7 +96,9 @@ def compare(
     with output.counted("comparing", settings.n_fits) as step:
         curves = measured(kind, declared, table, settings, test, step)
     if report is not None:
-        _write_report(report, kind, declared, table, settings, curves)
+        why = "The person who ran tacit compare vouched that these records are public."
+        budget = f"Each fit had its epsilon at delta {delta:g}, by the relation {relation}."
+        write_comparison(report, curves, picture_of(curves, why), budget)
     if as_json:
         output.document(
             {
@@ -111,25 +111,9 @@ def compare(
         )
         return
     show([curves])
+    if curves.rule:
+        output.note(curves.rule)
     for name, why in left_out.items():
         output.note(f"{name} does not apply: {why}")
     if report is not None:
         output.note(f"wrote {report}")
-
-
-def _write_report(
-    path: Path, kind: Any, schema: Schema, table: Any, settings: Any, curves: Any
-) -> None:
-    """Write the report of a fit at the middle budget, with the curves in it."""
-    from tacit.cli.curves import picture_of
-    from tacit.cli.models import make_estimator
-    from tacit.cli.reports import write_model_report
-    from tacit.table_model import TableModel
-
-    epsilon = settings.epsilons[len(settings.epsilons) // 2]
-    estimator = make_estimator(
-        kind, epsilon, settings.delta, relation=settings.relation, quantile=settings.quantile
-    )
-    fitted = TableModel(schema, estimator, allow_unconfirmed=True).fit(table)
-    why = "The person who ran tacit compare vouched that these records are public."
-    write_model_report(path, fitted, picture_of(curves, why))

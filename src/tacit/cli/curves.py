@@ -16,12 +16,28 @@ from tacit.cli.errors import Refused, before_records
 from tacit.cli.models import MODELS, make_estimator, public_facts
 from tacit.erm import CannotSolve
 from tacit.erm.planner import CANDIDATES, MECHANISMS
-from tacit.models import ModelSpec
+from tacit.models import ACCURACY, AUC, BALANCED_ACCURACY, ModelSpec, Score
 from tacit.preprocessing import ClassTarget, Schema, encode_table
 
 _SPLIT_SEED = 0
 _HEADER = ("model", "target", "score", "mechanism", "epsilon", "mean", "sd", "ceiling", "floor")
-FLOORS = {spec.score.name: spec.score.floor for spec in MODELS.values() if spec.score}
+# Where the commonest class is this many times as frequent as the rarest, or more, always answering
+# it is right so often that accuracy tells little.
+_UNEVEN = 2
+_RULES = {
+    ACCURACY.name: "Scores are the accuracy, because the commonest class is less than twice as "
+    "frequent as the rarest.",
+    AUC.name: "Scores are the AUC (0.5 is guessing, 1 a perfect order), because the commonest class "
+    "is at least twice as frequent as the rarest: in accuracy, always answering it would look good.",
+    BALANCED_ACCURACY.name: "Scores are the balanced accuracy (the share of a class that is "
+    "recognised, averaged over the classes), because the commonest class is at least twice as "
+    "frequent as the rarest: in accuracy, always answering it would look good.",
+}
+_ONE_CLASS = (
+    "Scores are the accuracy, and tell little: the records to measure on are all of one class."
+)
+_SCORES = (ACCURACY, AUC, BALANCED_ACCURACY, *(spec.score for spec in MODELS.values()))
+FLOORS = {score.name: score.floor for score in _SCORES if score is not None}
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,7 @@ class Curves:
     floor: float
     ceiling: float
     points: tuple[Point, ...]
+    rule: str = ""  # why it is this score
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and dictionaries."""
@@ -51,6 +68,7 @@ class Curves:
             "model": self.model,
             "target": self.target,
             "score": self.score,
+            "rule": self.rule,
             "floor": self.floor,
             "ceiling": self.ceiling,
             "points": [vars(point) for point in self.points],
@@ -105,13 +123,12 @@ def measured(
         raise Refused(
             "no record has a target that the schema declares; check the target's classes."
         )
-    judge = kind.score
-    assert judge is not None, "an offered model is judged"
+    judge, rule = _score(kind, schema, labels, test_labels)
 
     def score(epsilon: float, mechanism: str) -> float:
         fitted = _estimator(kind, schema, epsilon, mechanism, settings).fit(rows, labels)
         step()
-        return judge.of(fitted, test_labels, fitted.predict(test_rows))
+        return judge.of(fitted, test_rows, test_labels)
 
     points = []
     for mechanism in settings.mechanisms:
@@ -120,9 +137,9 @@ def measured(
             spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
             points.append(Point(mechanism, epsilon, statistics.fmean(scores), spread))
     assert schema.target is not None
-    floor = _floor(schema, labels, test_labels)
+    floor = _floor(judge, labels, test_labels)
     ceiling = score(math.inf, "auto")
-    return Curves(kind.word, schema.target.name, judge.name, floor, ceiling, tuple(points))
+    return Curves(kind.word, schema.target.name, judge.name, floor, ceiling, tuple(points), rule)
 
 
 def which_apply(
@@ -168,12 +185,30 @@ def _estimator(
     )
 
 
-def _floor(schema: Schema, train: npt.NDArray[Any], test: npt.NDArray[Any]) -> float:
-    """Return the score of the best answer that does not look at a record."""
+def _score(
+    kind: ModelSpec, schema: Schema, train: npt.NDArray[Any], test: npt.NDArray[Any]
+) -> tuple[Score, str]:
+    """Return by which score a model is judged, and why: classes by how even they are."""
     if not isinstance(schema.target, ClassTarget):
-        return 0.0
-    words, counts = np.unique(train, return_counts=True)
-    return float(np.mean(test == words[counts.argmax()]))
+        assert kind.score is not None, "an offered model is judged"
+        return kind.score, ""
+    if len(np.unique(test)) == 1:
+        return ACCURACY, _ONE_CLASS
+    counts = [int(np.sum(train == c) + np.sum(test == c)) for c in schema.target.labels]
+    if max(counts) < _UNEVEN * min(counts):
+        return ACCURACY, _RULES[ACCURACY.name]
+    chosen = AUC if len(counts) == 2 else BALANCED_ACCURACY
+    return chosen, _RULES[chosen.name]
+
+
+def _floor(score: Score, train: npt.NDArray[Any], test: npt.NDArray[Any]) -> float:
+    """Return the score of the best answer that does not look at a record."""
+    if score is ACCURACY:
+        words, counts = np.unique(train, return_counts=True)
+        return float(np.mean(test == words[counts.argmax()]))
+    # One class is recognised whole, the others not at all.
+    known = {AUC.name: 0.5, BALANCED_ACCURACY.name: 1.0 / len(np.unique(test))}
+    return known.get(score.name, 0.0)
 
 
 def show(curves: Sequence[Curves]) -> None:

@@ -1,4 +1,4 @@
-"""The HTML report of a model, where a command is asked for one."""
+"""The HTML report of a model, or of a comparison, where a command is asked for one."""
 
 from __future__ import annotations
 
@@ -30,3 +30,14 @@ def write_model_report(path: Path, model: Any, accuracy: Any = None) -> None:
 
     today = datetime.date.today().isoformat()
     write_report(path, facts_of(model, accuracy=accuracy, made_on=today))
+
+
+def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None:
+    """Write the scores of a comparison, on a page that promises nothing."""
+    from tacit.report.comparison import comparison_page
+    from tacit.saving.files import write_whole
+
+    title = f"Comparison: {curves.model} of {curves.target}"
+    today = datetime.date.today().isoformat()
+    page = comparison_page(title, picture, remark=f"{curves.rule} {budget}".strip(), made_on=today)
+    write_whole(path, page.encode("utf-8"))

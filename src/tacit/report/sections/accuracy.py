@@ -19,9 +19,11 @@ _NEAREST = 1.25  # ticks closer than this factor would overlap
 
 def accuracy_section(facts: ReportFacts) -> Markup | None:
     """Return the section, or nothing where there are no public data."""
-    picture = facts.accuracy
-    if picture is None:
-        return None
+    return None if facts.accuracy is None else scores_section(facts.accuracy)
+
+
+def scores_section(picture: AccuracyPicture, remark: str = "", first: bool = False) -> Markup:
+    """Return the scores, under a notice that nothing protects them."""
     return section(
         "accuracy",
         "What privacy costs in " + picture.score,
@@ -36,8 +38,10 @@ def accuracy_section(facts: ReportFacts) -> Markup | None:
             ),
             class_="alarm",
         ),
+        tag("p", remark) if remark else None,
         _figure(picture),
         _numbers(picture),
+        first=first,
     )
 
 
