@@ -27,8 +27,9 @@ _UNEVEN = 2
 _RULES = {
     ACCURACY.name: "Scores are the accuracy, because the commonest class is less than twice as "
     "frequent as the rarest.",
-    AUC.name: "Scores are the AUC (0.5 is guessing, 1 a perfect order), because the commonest class "
-    "is at least twice as frequent as the rarest: in accuracy, always answering it would look good.",
+    AUC.name: "Scores are the AUC (0.5 is guessing, 1 a perfect order), because the commonest "
+    "class is at least twice as frequent as the rarest: in accuracy, always answering it would "
+    "look good.",
     BALANCED_ACCURACY.name: "Scores are the balanced accuracy (the share of a class that is "
     "recognised, averaged over the classes), because the commonest class is at least twice as "
     "frequent as the rarest: in accuracy, always answering it would look good.",
