@@ -1,7 +1,7 @@
 """Whatever has a conformance check is in the table that feeds it: found, and compared.
 
 Estimators are compared in `tests.test_models`, mechanisms in `tests.test_replay_everything`, parts
-of files in `tests.saving.test_parts`.
+of files in `tests.saving.test_parts`, record sources in `tests.records.test_sources`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ import dataclasses
 from tacit.erm.losses import Loss, PointLoss
 from tacit.local import NoNoise, Sanitizer
 from tacit.privacy import Event, NonPrivate
-from tacit.records import RecordSource
 from tests.declared import all_classes, concrete
 from tests.erm.test_losses import CASES, POINTS
 from tests.local.sanitizers.helpers import sanitizers
 from tests.privacy.families import FAMILIES
-from tests.records.sources import SOURCES
 
 
 def test_the_search_finds_what_is_not_exported() -> None:
@@ -39,9 +37,3 @@ def test_every_loss_is_tried() -> None:
     tried = {type(loss) for loss, _ in CASES} | {type(loss) for loss in POINTS}
     found = concrete(under=Loss) | concrete(under=PointLoss)
     assert {cls for cls in found if dataclasses.is_dataclass(cls)} == tried
-
-
-def test_every_record_source_is_in_the_table() -> None:
-    members = ("n_features", "sum", "sum_error", "count", "every", "poisson_sample")
-    assert all(hasattr(RecordSource, name) for name in members)
-    assert concrete(having=members) == set(SOURCES)
