@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.losses import AnyLoss
+from tacit.erm.losses.base import Sizes
 from tacit.erm.sets import FeasibleSet, WholeSpace
 from tacit.privacy import Relation
 from tacit.records import Block, Bounds, RecordSource
@@ -81,19 +82,29 @@ class Objective:
         return self.loss.reach(self.row_norm)
 
     @property
+    def squared_reach(self) -> float:
+        """What a second derivative is multiplied by. The only place R becomes R^2."""
+        return self.reach**2
+
+    @property
     def lipschitz(self) -> float:
         """L: the greatest norm of one record's gradient. R to the first power."""
         return self.loss.lipschitz * self.reach
 
     @property
     def smoothness(self) -> float:
-        """beta: the greatest norm of one record's Hessian. R becomes R^2."""
-        return self.loss.smoothness * self.reach**2
+        """beta: the greatest norm of one record's Hessian."""
+        return self.loss.smoothness * self.squared_reach
+
+    @property
+    def sizes(self) -> Sizes:
+        """R, L and beta together."""
+        return Sizes(self.row_norm, self.lipschitz, self.smoothness)
 
     @property
     def hessian_trace(self) -> float:
-        """The greatest trace of one record's Hessian. R becomes R^2."""
-        return self.loss.hessian_trace * self.reach**2
+        """The greatest trace of one record's Hessian."""
+        return self.loss.hessian_trace * self.squared_reach
 
     @property
     def score_unit(self) -> float:

@@ -57,7 +57,7 @@ class GaussianTilt(Settings):
     def main(self, objective: Objective, budget: Budget) -> Event:
         """Return what the loss declares."""
         event = objective.loss.perturbed_event(
-            objective.row_norm, self.regularization, self.noise_std, budget.relation
+            objective.sizes, self.regularization, self.noise_std, budget.relation
         )
         assert event is not None, "refused by _check_applies"
         return event

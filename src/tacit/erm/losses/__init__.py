@@ -25,4 +25,4 @@ LOSSES: Mapping[str, type[AnyLoss]] = {
     f"{kind.key}_loss": kind for kind in _FOUND if not isabstract(kind)
 }
 
-__all__ = sorted(["LOSSES", *(kind.__name__ for kind in _FOUND)])
+__all__ = sorted(kind.__name__ for kind in _FOUND)

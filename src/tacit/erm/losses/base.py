@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,14 @@ from tacit.privacy import Event, Relation
 from tacit.records import Block, Bounds
 
 Array = npt.NDArray[np.float64]
+
+
+class Sizes(NamedTuple):
+    """What an objective derives of one record: R, L (R to the first power), beta (R squared)."""
+
+    row_norm: float
+    lipschitz: float
+    smoothness: float
 
 
 class AnyLoss(ABC):
@@ -81,7 +89,7 @@ class AnyLoss(ABC):
         return False
 
     def perturbed_event(
-        self, row_norm: float, regularization: float, noise_std: float, relation: Relation
+        self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
         """Return the tightest event proved for the objective under a Gaussian tilt."""
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.erm.losses.base import Array
+from tacit.erm.losses.base import Array, Sizes
 from tacit.erm.losses.scores import Loss
 from tacit.privacy import Event, LogisticObjective, Relation
 
@@ -34,10 +34,10 @@ class LogisticLoss(Loss):
     smoothness = 0.25
 
     def perturbed_event(
-        self, row_norm: float, regularization: float, noise_std: float, relation: Relation
+        self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
         """Return its own (docs/proofs/objective_perturbation.md, sections 3 and 5)."""
-        return LogisticObjective(row_norm, regularization, noise_std, relation)
+        return LogisticObjective(sizes.row_norm, regularization, noise_std, relation)
 
     def free_regularization(self, row_norm: float, epsilon: float) -> float | None:
         """Return R^2 / epsilon (docs/proofs/objective_perturbation.md, section 4)."""

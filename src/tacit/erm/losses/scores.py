@@ -7,7 +7,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from tacit.erm.losses.base import AnyLoss, Array
+from tacit.erm.losses.base import AnyLoss, Array, Sizes
 from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
 from tacit.records import Block, Bounds
 
@@ -62,12 +62,11 @@ class Loss(AnyLoss):
         return self.smoothness * self.score_unit(bounds) > _SHARP * min(steepest, self.lipschitz)
 
     def perturbed_event(
-        self, row_norm: float, regularization: float, noise_std: float, relation: Relation
+        self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
         """Return that of monotone losses, or of any (docs/proofs/objective_perturbation.md)."""
         family = MonotoneObjective if self.monotone else LinearModelObjective
-        constants = (self.lipschitz * row_norm, self.smoothness * row_norm**2)
-        return family(*constants, regularization, noise_std, relation)
+        return family(sizes.lipschitz, sizes.smoothness, regularization, noise_std, relation)
 
     def guess(self, bounds: Bounds) -> float | None:
         """Return the loss of score 0 where the label lies halfway to the end of its range."""

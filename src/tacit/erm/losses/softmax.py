@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from tacit.erm.losses.base import Array
+from tacit.erm.losses.base import Array, Sizes
 from tacit.erm.losses.scores import Loss
 from tacit.privacy import Event, Relation, SoftmaxObjective
 from tacit.records import Bounds
@@ -69,10 +69,11 @@ class SoftmaxLoss(Loss):
         return 1.0
 
     def perturbed_event(
-        self, row_norm: float, regularization: float, noise_std: float, relation: Relation
+        self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
         """Return its own (docs/proofs/objective_perturbation.md, section 8)."""
-        return SoftmaxObjective(row_norm, self.n_classes, regularization, noise_std, relation)
+        size = sizes.row_norm
+        return SoftmaxObjective(size, self.n_classes, regularization, noise_std, relation)
 
     def guess(self, bounds: Bounds) -> float | None:
         """Return log K."""
