@@ -91,3 +91,10 @@ def test_a_mechanism_that_cannot_be_remembered_is_planned_anew() -> None:
     candidates = PublicCandidates(np.array([[0.0], [1.0]]))
     problem = Problem(Objective(LogisticLoss(), Bounds(), 1.0), 1)
     assert choose_plan(problem, Budget(1.0), candidates).mechanism is candidates
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_without_noise_a_seed_changes_nothing(seed: int | None) -> None:
+    model = LogisticRegression(math.inf, classes=[0, 1], random_state=seed)
+    assert model.fit(ROWS, np.arange(50) % 2).privacy_.voided_by == ("the budget is infinite",)
+    assert Mean(math.inf, random_state=seed).fit(ROWS).privacy_.voided_by

@@ -15,7 +15,6 @@ from tacit.engine import Plan, release, without_noise
 from tacit.erm import (
     L2Ball,
     Mechanism,
-    NoisyGradient,
     Objective,
     Problem,
     QuantileOnALine,
@@ -394,9 +393,6 @@ class GeometricMedian(BaseEstimator):  # type: ignore[misc]
         bounds = Bounds(row_norm=self.row_norm, n_records=n_records)
         return Objective(DistanceLoss(), bounds, 0.0, L2Ball(self.row_norm))
 
-    def _mechanism(self) -> str | Mechanism:
-        return NoisyGradient() if self.mechanism == NoisyGradient.name else self.mechanism
-
     def plan(self, n_features: int, n_records: int | None = None) -> ErmPlan | Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
@@ -404,7 +400,7 @@ class GeometricMedian(BaseEstimator):  # type: ignore[misc]
             return without_noise(budget)
         public = n_records_of(self.n_records, n_records, budget.relation)
         problem = Problem(self._objective(public.value), n_features, n_records)
-        return choose_plan(problem, budget, self._mechanism())
+        return choose_plan(problem, budget, self.mechanism)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the geometric median of the rows of ``X``, or of a `RecordSource`."""
@@ -422,7 +418,7 @@ class GeometricMedian(BaseEstimator):  # type: ignore[misc]
             when_paid_for(table, moved, objective.bounds),
             Problem(objective, table.n_columns),
             budget,
-            self._mechanism(),
+            self.mechanism,
             accountant=self.accountant,
             source=source_of(self.random_state),
             assumptions=assumptions_of(n_records, names),
