@@ -26,8 +26,8 @@ from tacit.preprocessing import (
     encode_file,
     encode_table,
 )
-from tacit.preprocessing.encoding import check_columns, check_file
-from tacit.preprocessing.tables import n_rows_of, names_of, refuse_absent
+from tacit.preprocessing.encoding import refuse_file_without_columns, refuse_without_columns
+from tacit.preprocessing.files.tables import n_rows_of, names_of, refuse_absent
 from tacit.privacy import Guarantee
 
 
@@ -134,7 +134,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         """
         estimator = self._ready()
         table = self._with_target(table, y)
-        check_columns(table, self.schema)
+        refuse_without_columns(table, self.schema)
         return self._fitted(estimator, lambda: encode_table(table, self.schema, self.dtype))
 
     def fit_file(
@@ -146,7 +146,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit to a file, read some records at a time; arguments as in `encode_file`."""
         estimator = self._ready()
-        check_file(path, self.schema, delimiter=delimiter)
+        refuse_file_without_columns(path, self.schema, delimiter=delimiter)
         return self._fitted(
             estimator,
             lambda: encode_file(

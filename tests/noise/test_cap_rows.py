@@ -9,9 +9,9 @@ from scipy.stats import beta, binom, kstest
 from tacit.noise import Cap, prepare_cap, release_rows, secure_source, seeded_source
 from tacit.noise.cap_rows import CapWords, _is_positive, _kernel_margin, _turned
 from tacit.noise.exact import GUARD_BITS, Arithmetic, LazyUniform, ends
-from tacit.noise.latitude import Latitude
 from tacit.noise.normals import LOG_ERROR, TURN_ERROR
-from tacit.noise.rows import apply_rows, reflect_row
+from tacit.noise.prepared_noise import apply_rows, reflect_row
+from tacit.noise.sphere_coordinate import Latitude
 from tests.noise.helpers import ACCEPT, REJECT, WordSource
 
 N = 100_000

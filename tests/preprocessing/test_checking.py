@@ -21,8 +21,8 @@ from tacit.preprocessing import (
     TableError,
     check_file,
 )
-from tacit.preprocessing.arrow_values import ArrowValues
-from tacit.preprocessing.values import ArrayValues, ReadOnce
+from tacit.preprocessing.files.arrow_values import ArrowValues
+from tacit.preprocessing.files.values import ArrayValues, ReadOnce
 from tests.preprocessing.helpers import HEADER, RECORDS, SCHEMA, WORDS, columns, write_csv
 
 # Of RECORDS with one more, whose label is not declared: records, missing, unreadable, clipped.

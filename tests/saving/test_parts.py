@@ -24,6 +24,17 @@ def test_every_mechanism_set_and_loss_has_a_word() -> None:
         assert missing <= {"Result"}
 
 
+def test_words_that_files_rely_on_are_still_there() -> None:
+    words = """
+    noisy_gradient noisy_sgd objective_perturbation output_perturbation public_candidates
+    quantile_on_a_line sufficient_statistics box l1_ball l2_ball simplex whole_space absolute_loss
+    distance_loss hinge_loss huber_loss logistic_loss poisson_loss quantile_loss smooth_hinge_loss
+    softmax_loss squared_distance_loss squared_loss bounds budget objective plan problem
+    """
+    assert set(words.split()) <= set(PARTS)
+    assert len(set(PARTS.values())) == len(PARTS)
+
+
 @pytest.mark.parametrize(
     "part", [Box(-1.0, 2), NoisySGD(0.5, 7), HuberLoss(0.5), Bounds(label_range=(0.0, 1.0))]
 )

@@ -16,8 +16,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tacit.preprocessing import reading, tables
-from tacit.preprocessing.csv_lines import BLOCK
+from tacit.preprocessing.files import reading, tables
+from tacit.preprocessing.files.csv_lines import BLOCK
 from tacit.records import tables as tables_of_rows
 from tacit.testing import Encoded, Reader, check_reader
 from tests.testing.readers import DUPLICATES, READERS

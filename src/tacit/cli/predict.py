@@ -112,7 +112,7 @@ def _asked(
     tally: Tally,
 ) -> tuple[list[str], Iterator[list[Any]]]:
     """Return the names of the result's columns, and its rows as they are read."""
-    from tacit.preprocessing.reading import open_table, refuse_absent_in
+    from tacit.preprocessing.files.reading import open_table, refuse_absent_in
 
     names = [column.name for column in model.schema.encoded]
     file = open_table(data, delimiter=delimiter)
@@ -134,8 +134,8 @@ def _rows(
     import numpy as np
 
     from tacit.preprocessing.encoding import write_rows
-    from tacit.preprocessing.tables import columns_of_batch
-    from tacit.preprocessing.values import ReadOnce
+    from tacit.preprocessing.files.tables import columns_of_batch
+    from tacit.preprocessing.files.values import ReadOnce
 
     columns, n_features = model.schema.encoded, len(model.schema.feature_names)
     for batch in batches:

@@ -66,7 +66,7 @@ def confirm(
       tacit schema confirm draft.toml --out schema.toml
     """  # noqa: D301
     from tacit.preprocessing import Schema
-    from tacit.preprocessing.schema_text import comments_in
+    from tacit.preprocessing.schema.schema_text import comments_in
     from tacit.saving.files import write_whole
 
     target = path if out is None else out
@@ -126,7 +126,7 @@ def _answered(answers: _Answers, name: str) -> bool:
 
 def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
     """Return a line with what a person writes for each of its keys, or for all of it."""
-    from tacit.preprocessing.toml_text import key_text, value_text
+    from tacit.preprocessing.schema.toml_text import key_text, value_text
 
     keys = [key for key in _EDITED if key in line]
     if not keys:
@@ -173,14 +173,14 @@ def _with_line(schema: Schema, name: str, line: dict[str, Any]) -> Schema:
 
 
 def _shown(schema: Schema, name: str) -> str:
-    from tacit.preprocessing.schema_file import line_text
+    from tacit.preprocessing.schema.schema_file import line_text
 
     return line_text(name, _line(schema, name))
 
 
 def _text(path: Path, text: str, schema: Schema, changed: frozenset[str]) -> str:
-    from tacit.preprocessing.draft import HEADER
-    from tacit.preprocessing.schema_text import json_of, toml_with
+    from tacit.preprocessing.draft.draft import HEADER
+    from tacit.preprocessing.schema.schema_text import json_of, toml_with
 
     if path.suffix.lower() == ".json":
         return json_of(schema)

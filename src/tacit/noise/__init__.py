@@ -6,11 +6,11 @@ from tacit.noise.cap import Cap, cap
 from tacit.noise.cap_rows import prepare_cap
 from tacit.noise.gaussian import gaussian
 from tacit.noise.generator import Source, secure_source, seeded_source
+from tacit.noise.grid_selection import Grid, select_on_line
 from tacit.noise.laplace import laplace
 from tacit.noise.lattice import lattice_spacing
-from tacit.noise.line import Grid, select_on_line
+from tacit.noise.prepared_noise import PreparedRows, add_row, reflect_row, release_rows
 from tacit.noise.release import Release
-from tacit.noise.rows import PreparedRows, add_row, reflect_row, release_rows
 from tacit.noise.selection import select
 from tacit.noise.sphere import sphere
 from tacit.noise.summation import bounded_sum

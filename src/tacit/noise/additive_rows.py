@@ -15,7 +15,7 @@ from tacit.noise.exact import GUARD_BITS, Arithmetic, LazyUniform, nearest_integ
 from tacit.noise.generator import Source, Words
 from tacit.noise.lattice import lattice_spacing
 from tacit.noise.normals import LOG_ERROR, UNIT, LazyNormals, NormalWords
-from tacit.noise.rows import Kernel, Steps, add_row
+from tacit.noise.prepared_noise import Kernel, Steps, add_row
 from tacit.noise.sphere import decide_sphere
 
 Array = npt.NDArray[np.float64]

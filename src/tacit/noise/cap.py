@@ -15,9 +15,9 @@ from tacit.noise import _check
 from tacit.noise.bounded import Bounded, Norm, check_norm
 from tacit.noise.exact import Arithmetic, Enclosure, ends
 from tacit.noise.generator import Source
-from tacit.noise.latitude import Latitude
+from tacit.noise.prepared_noise import apply_rows, check_values
 from tacit.noise.release import Release, emit
-from tacit.noise.rows import apply_rows, check_values
+from tacit.noise.sphere_coordinate import Latitude
 from tacit.privacy.events import PureEpsilon
 from tacit.privacy.relation import Relation
 

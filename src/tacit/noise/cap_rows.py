@@ -14,9 +14,16 @@ from tacit.noise.additive_rows import blocks, check_shape, forget_unknown
 from tacit.noise.cap import Cap
 from tacit.noise.exact import GUARD_BITS, Arithmetic, LazyUniform, ends, nearest_integer
 from tacit.noise.generator import Source, Words
-from tacit.noise.latitude import Latitude
 from tacit.noise.normals import UNIT, LazyNormals, NormalWords
-from tacit.noise.rows import CHUNK, Kernel, Steps, reflect_row, turned_rows, turning_margin
+from tacit.noise.prepared_noise import (
+    CHUNK,
+    Kernel,
+    Steps,
+    reflect_row,
+    turned_rows,
+    turning_margin,
+)
+from tacit.noise.sphere_coordinate import Latitude
 
 Array = npt.NDArray[np.float64]
 

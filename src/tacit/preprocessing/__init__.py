@@ -1,16 +1,16 @@
 """From raw tables to rows of features, by public facts alone: schemas, encoder, files."""
 
 from tacit.preprocessing.checking import check_file
-from tacit.preprocessing.column_check import ColumnCheck
-from tacit.preprocessing.columns import Boolean, Category, Column, Ignored, Intervals, Number
-from tacit.preprocessing.draft import draft_schema
+from tacit.preprocessing.draft.draft import draft_schema
 from tacit.preprocessing.encoder import SchemaEncoder
 from tacit.preprocessing.encoding import encode_file, encode_rows, encode_table
 from tacit.preprocessing.errors import SchemaError, TableError
-from tacit.preprocessing.missing import Fill, Indicator, Missing, Neutral
-from tacit.preprocessing.reading import read_batches, read_table
-from tacit.preprocessing.schema import Schema
-from tacit.preprocessing.targets import ClassTarget, NumberTarget, Target
+from tacit.preprocessing.files.reading import read_batches, read_table
+from tacit.preprocessing.schema.column_check import ColumnCheck
+from tacit.preprocessing.schema.columns import Boolean, Category, Column, Ignored, Intervals, Number
+from tacit.preprocessing.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.preprocessing.schema.schema import Schema
+from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
 
 __all__ = [
     "Boolean",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from tacit.preprocessing.column_check import ColumnCheck
-from tacit.preprocessing.columns import Column
 from tacit.preprocessing.errors import SchemaError
-from tacit.preprocessing.reading import open_table, refuse_absent_in
-from tacit.preprocessing.schema import Schema
-from tacit.preprocessing.tables import Chunk, columns_of_batch
-from tacit.preprocessing.targets import Target
+from tacit.preprocessing.files.reading import open_table, refuse_absent_in
+from tacit.preprocessing.files.tables import Chunk, columns_of_batch
+from tacit.preprocessing.schema.column_check import ColumnCheck
+from tacit.preprocessing.schema.columns import Column
+from tacit.preprocessing.schema.schema import Schema
+from tacit.preprocessing.schema.targets import Target
 
 
 class Tally:
@@ -22,7 +22,7 @@ class Tally:
     >>> import numpy as np
     >>> from tacit.preprocessing import Number
     >>> from tacit.preprocessing.checking import Tally
-    >>> from tacit.preprocessing.values import ArrayValues
+    >>> from tacit.preprocessing.files.values import ArrayValues
     >>> tally = Tally([Number("age", 0, 100)])
     >>> tally.add({"age": ArrayValues(np.array(["39", "old"]))})
     >>> tally.add({"age": ArrayValues(np.array(["130"]))})

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from tacit.preprocessing.encoding import encode_rows
 from tacit.preprocessing.errors import SchemaError
-from tacit.preprocessing.schema import Schema
-from tacit.preprocessing.tables import chunks
+from tacit.preprocessing.files.tables import chunks
+from tacit.preprocessing.schema.schema import Schema
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.preprocessing.columns import Column
 from tacit.preprocessing.errors import SchemaError, TableError
-from tacit.preprocessing.file_errors import shown_path
-from tacit.preprocessing.reading import open_table, refuse_absent_in
-from tacit.preprocessing.schema import Schema
-from tacit.preprocessing.tables import (
+from tacit.preprocessing.files.file_errors import shown_path
+from tacit.preprocessing.files.reading import open_table, refuse_absent_in
+from tacit.preprocessing.files.tables import (
     Chunk,
     chunks,
     columns_of_batch,
@@ -22,6 +20,8 @@ from tacit.preprocessing.tables import (
     names_of,
     refuse_absent,
 )
+from tacit.preprocessing.schema.columns import Column
+from tacit.preprocessing.schema.schema import Schema
 
 Rows = npt.NDArray[Any]
 
@@ -165,13 +165,13 @@ def encode_file(
     return rows, labels
 
 
-def check_columns(table: Any, schema: Schema) -> None:
+def refuse_without_columns(table: Any, schema: Schema) -> None:
     """Refuse a table in memory without the declared columns; no value is read."""
     _check_can_fit(schema)
     refuse_absent(names_of(table), _wanted(schema))
 
 
-def check_file(
+def refuse_file_without_columns(
     path: str | os.PathLike[str], schema: Schema, *, delimiter: str | None = None
 ) -> None:
     """Refuse a file that is absent or lacks a declared column; only its header is read."""

@@ -14,64 +14,21 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from tacit.erm import (
-    Box,
-    L1Ball,
-    L2Ball,
-    NoisyGradient,
-    NoisySGD,
-    Objective,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    Plan,
-    Problem,
-    PublicCandidates,
-    QuantileOnALine,
-    Simplex,
-    SufficientStatistics,
-    WholeSpace,
-)
-from tacit.erm.losses import (
-    AbsoluteLoss,
-    DistanceLoss,
-    HingeLoss,
-    HuberLoss,
-    LogisticLoss,
-    PoissonLoss,
-    QuantileLoss,
-    SmoothHingeLoss,
-    SoftmaxLoss,
-    SquaredDistanceLoss,
-    SquaredLoss,
-)
+from tacit.erm import Box, L1Ball, L2Ball, Objective, Plan, Problem, Simplex, WholeSpace
+from tacit.erm.losses import LOSSES
+from tacit.erm.planner import KINDS
 from tacit.privacy import Budget
 from tacit.records import Bounds
 from tacit.saving.errors import NotAModel
 
 PARTS: Mapping[str, type[Any]] = {
-    "noisy_gradient": NoisyGradient,
-    "noisy_sgd": NoisySGD,
-    "objective_perturbation": ObjectivePerturbation,
-    "output_perturbation": OutputPerturbation,
-    "public_candidates": PublicCandidates,
-    "quantile_on_a_line": QuantileOnALine,
-    "sufficient_statistics": SufficientStatistics,
+    **KINDS,
+    **LOSSES,
     "box": Box,
     "l1_ball": L1Ball,
     "l2_ball": L2Ball,
     "simplex": Simplex,
     "whole_space": WholeSpace,
-    "absolute_loss": AbsoluteLoss,
-    "distance_loss": DistanceLoss,
-    "hinge_loss": HingeLoss,
-    "huber_loss": HuberLoss,
-    "logistic_loss": LogisticLoss,
-    "poisson_loss": PoissonLoss,
-    "quantile_loss": QuantileLoss,
-    "smooth_hinge_loss": SmoothHingeLoss,
-    "softmax_loss": SoftmaxLoss,
-    "squared_distance_loss": SquaredDistanceLoss,
-    "squared_loss": SquaredLoss,
     "bounds": Bounds,
     "budget": Budget,
     "objective": Objective,

@@ -16,7 +16,7 @@ from tacit.preprocessing import (
     Schema,
     encode_file,
 )
-from tacit.preprocessing.csv_file import CsvFile
+from tacit.preprocessing.files.csv_file import CsvFile
 from tacit.testing import Encoded, Reader
 from tacit.testing.readers import MARK
 from tests.testing.readers.columns import WORDS, encode_batches

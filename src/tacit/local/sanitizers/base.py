@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tacit.local.tail import Tail as Tail
 from tacit.noise import PreparedRows, Release, Source, release_rows, secure_source
-from tacit.noise.rows import norm_tolerance
+from tacit.noise.prepared_noise import norm_tolerance
 from tacit.privacy import PureEpsilon, Relation
 from tacit.privacy.events import Event
 

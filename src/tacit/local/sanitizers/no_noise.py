@@ -11,7 +11,7 @@ import numpy as np
 from tacit.local.sanitizers.base import Array, Sanitizer, count, positive
 from tacit.local.tail import Tail
 from tacit.noise import PreparedRows, Source, add_row
-from tacit.noise.rows import Kernel, Steps
+from tacit.noise.prepared_noise import Kernel, Steps
 from tacit.privacy import NonPrivate, Relation
 from tacit.privacy.events import Event
 

@@ -1,0 +1,1 @@
+"""A first draft of a schema, guessed from the data for somebody to confirm."""

@@ -1,0 +1,154 @@
+r"""CSV whose every line is read on its own, so that no record can change how another is read.
+
+A quotation mark that is opened and not closed makes a CSV reader take the lines after it, all
+of them perhaps, as one value; a bare carriage return makes two records of one line. Here a line
+that is not complete in itself is left out before the reader sees it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import IO
+
+# Small blocks keep what is in memory small; a line longer than a block is no record.
+BLOCK = 2**18
+LONGEST_LINE = BLOCK
+_SUBSTITUTE = "\x1a"
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+
+
+def whole_lines(delimiter: str) -> re.Pattern[bytes]:
+    r"""Return the pattern of a line that is complete in itself, without its line break.
+
+        line = field (delimiter field)*
+        field = '"' (not a quote | '""')* '"' blanks
+              | nothing, or text that does not start with a quote
+
+    Examples
+    --------
+    >>> from tacit.preprocessing.files.csv_lines import whole_lines
+    >>> complete = whole_lines(",")
+    >>> [bool(complete.fullmatch(line)) for line in (b'1,"a, b"', b'5" pipe,x', b'1,"a')]
+    [True, True, False]
+    """
+    mark = re.escape(delimiter.encode("ascii"))
+    blanks = b" \t".replace(delimiter.encode("ascii"), b"")
+    field = (
+        rb'(?:"(?:[^"\r\n]|"")*+"[' + blanks + rb"]*+"
+        rb"|(?:[^\"\r\n" + mark + rb"][^\r\n" + mark + rb"]*+)?)"
+    )
+    return re.compile(field + rb"(?:" + mark + field + rb")*+")
+
+
+class WholeLines(io.RawIOBase):
+    r"""A stream of the lines of another that are complete in themselves.
+
+    Left out are lines that open a quotation mark and do not close it, lines with a carriage
+    return inside, and lines longer than a block. Bytes that are not UTF-8 become the control
+    character SUBSTITUTE, each on its own. An empty line comes first: a reader takes a byte-order
+    mark off the front, and a quotation mark behind it would be at the start of a field after all.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.preprocessing.files.csv_lines import WholeLines
+    >>> WholeLines(io.BytesIO(b'1,"a"\n2,"b\n3,c\n'), ",").read()
+    b'\n1,"a"\n3,c\n'
+    """
+
+    def __init__(
+        self, stream: IO[bytes], delimiter: str, block: int = BLOCK, end: bytes = b"\n"
+    ) -> None:
+        super().__init__()
+        self._complete = whole_lines(delimiter)
+        self._blocks = self._clean_blocks(blocks_of_lines(stream, block, end))
+        self._left = memoryview(b"\n")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer with some of the next block."""
+        while not self._left:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._left = memoryview(block)
+        n = min(len(buffer), len(self._left))
+        buffer[:n] = self._left[:n]
+        self._left = self._left[n:]
+        return n
+
+    def _clean_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        for block in map(_utf8, blocks):
+            tidy = b'"' not in block and block.count(b"\r") == block.count(b"\r\n")
+            yield block if tidy else b"".join(self._clean(block))
+
+    def _clean(self, block: bytes) -> Iterator[bytes]:
+        for line in block.split(b"\n"):
+            text = line.removesuffix(b"\r")
+            if text and self._complete.fullmatch(text):
+                yield text + b"\n"
+
+
+def _utf8(block: bytes) -> bytes:
+    """Return lines with a substitute for each byte that is not UTF-8, as long as they are."""
+    # Not left to the reader, which fails on all lines where it would quote a bad one.
+    if block.isascii():
+        return block
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError:
+        # By surrogates, which no UTF-8 holds: U+FFFD may be a word that somebody declared.
+        text = block.decode("utf-8", errors="surrogateescape")
+        return _NOT_UTF8.sub(_SUBSTITUTE, text).encode("utf-8")
+    return block
+
+
+def blocks_of_lines(stream: IO[bytes], size: int = BLOCK, end: bytes = b"\n") -> Iterator[bytes]:
+    r"""Yield the lines of a stream, about ``size`` bytes at a time, without those longer than that.
+
+    A last line without a line break gets ``end``: it is to be read as it would be if others
+    came after it.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.preprocessing.files.csv_lines import blocks_of_lines
+    >>> list(blocks_of_lines(io.BytesIO(b"1,2\n3,4")))
+    [b'1,2\n3,4\n']
+    """
+    while block := stream.read(size):
+        if not block.endswith(b"\n"):
+            start = block.rfind(b"\n") + 1
+            rest = stream.readline(size)
+            if len(rest) < size and not rest.endswith(b"\n"):
+                rest += end
+            if len(block) - start + len(rest) <= size:
+                block += rest
+            else:
+                while rest and not rest.endswith(b"\n"):
+                    rest = stream.readline(size)
+                block = block[:start]
+        if block:
+            yield block
+
+
+def count_lines(stream: IO[bytes]) -> int:
+    r"""Return the number of lines, the last one with or without a line break.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.preprocessing.files.csv_lines import count_lines
+    >>> count_lines(io.BytesIO(b"1,2\n3,4"))
+    2
+    """
+    lines, last = 0, b"\n"
+    while block := stream.read(BLOCK):
+        lines += block.count(b"\n")
+        last = block[-1:]
+    return lines + (last != b"\n")

@@ -1,0 +1,143 @@
+"""Tables in files, some records at a time: CSV, Parquet, Arrow and Feather.
+
+No type is inferred from the records: columns of a CSV are read as bytes, and of each other
+format as the type it declares. A line of a CSV with more or fewer fields than the header is no
+record, and is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from tacit.preprocessing.errors import TableError
+from tacit.preprocessing.files.arrow_file import ArrowFile
+from tacit.preprocessing.files.csv_file import CsvFile
+from tacit.preprocessing.files.file_errors import check_path, shown_path
+from tacit.preprocessing.files.parquet_file import ParquetFile
+from tacit.preprocessing.files.tables import DECLARED, refuse_absent
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather", ".ipc")
+_ASKED_FOR = "which is asked for; check the name, in the table's header too"
+
+
+class TableFile(Protocol):
+    """A file that holds a table."""
+
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+
+    def count(self) -> int:
+        """Return a number of records that is at least the true one."""
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns as pyarrow RecordBatches."""
+
+
+def open_table(path: str | os.PathLike[str], *, delimiter: str | None = None) -> TableFile:
+    """Return the table in a file, of which nothing but the header has been read.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``.
+    delimiter
+        What separates the fields of a CSV; by default a comma, and a tab in ``.tsv``.
+
+    Raises
+    ------
+    TableError
+        If there is no such file, it is empty or unreadable or of another format. Messages never
+        repeat what stands in the file.
+    """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise TableError(
+            "reading files needs pyarrow, which is not installed; pip install pyarrow (it belongs "
+            "to the extra cli)."
+        ) from None
+    shown = shown_path(path)
+    check_path(path, shown)
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    zipped = suffixes[-1:] == [".gz"]
+    suffix = (suffixes[:-1] if zipped else suffixes)[-1:] or [""]
+    if suffix[0] in _DELIMITERS:
+        usual = _DELIMITERS[suffix[0]]
+        if delimiter is None:
+            return CsvFile(Path(path), shown, usual, zipped, assumed=True)
+        return CsvFile(Path(path), shown, delimiter, zipped)
+    if delimiter is not None:
+        raise TableError(f"{shown}: delimiter is for .csv and .tsv files; leave it out.")
+    if suffix[0] in _PARQUET and not zipped:
+        return ParquetFile(Path(path), shown)
+    if suffix[0] in _ARROW and not zipped:
+        return ArrowFile(Path(path), shown)
+    raise TableError(
+        f"{shown}: the name does not tell the format; tables are read from .csv, .csv.gz, .tsv, "
+        ".parquet, .arrow and .feather files."
+    )
+
+
+def read_batches(
+    path: str | os.PathLike[str], names: Sequence[str], *, delimiter: str | None = None
+) -> Iterator[Any]:
+    r"""Yield the named columns of a file as pyarrow RecordBatches, in order.
+
+    Columns of a CSV are bytes, whatever stands in them.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.preprocessing import read_batches
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("age,sex\n39,Male\n50,Female\n")
+    >>> [batch.to_pydict() for batch in read_batches(path, ["age"])]
+    [{'age': [b'39', b'50']}]
+    """
+    file = open_table(path, delimiter=delimiter)
+    refuse_absent_in(path, file.names(), names, _ASKED_FOR)
+    return file.batches(names)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    *,
+    delimiter: str | None = None,
+) -> Any:
+    r"""Return the named columns of a file, by default all, as a pyarrow Table.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.preprocessing import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("age,sex\n39,Male\n50,Female\n")
+    >>> read_table(path).num_rows
+    2
+    """
+    file = open_table(path, delimiter=delimiter)
+    present = file.names()
+    wanted = present if names is None else list(names)
+    refuse_absent_in(path, present, wanted, _ASKED_FOR)
+    import pyarrow as pa
+
+    batches = list(file.batches(wanted))
+    if batches:
+        return pa.Table.from_batches(batches)
+    return pa.table({name: pa.array([], pa.binary()) for name in wanted})
+
+
+def refuse_absent_in(
+    path: str | os.PathLike[str], present: Sequence[str], names: Sequence[str], why: str = DECLARED
+) -> None:
+    """Refuse a file that does not have each named column once, ``why`` it is to have it."""
+    try:
+        refuse_absent(present, names, why)
+    except TableError as error:
+        raise TableError(f"{shown_path(path)}: {error}") from None

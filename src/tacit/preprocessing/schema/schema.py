@@ -1,0 +1,201 @@
+"""What is public about a table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tacit.preprocessing.errors import SchemaError
+from tacit.preprocessing.schema import _check
+from tacit.preprocessing.schema.columns import Boolean, Category, Column, Ignored, Number
+from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table with all that may be known of them without reading it.
+
+    Parameters
+    ----------
+    columns
+        `Number`, `Intervals`, `Category`, `Boolean` and `Ignored`; features come in this order.
+    target
+        `ClassTarget` or `NumberTarget`: what is predicted, if anything.
+    n_records
+        The number of records, where that is public.
+    unconfirmed
+        The names of columns whose line was guessed from the data and that nobody has vouched for.
+
+    Notes
+    -----
+    **Assumes**. What is declared does not come from the records. Where it does, the guarantee does
+    not cover it; ``unconfirmed`` and `assumptions` say so.
+
+    **Guarantee**
+
+    1. A row of features depends on its own record and on the schema, on nothing else.
+    2. No row is longer than `row_norm`, and some record has a row of that length.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing import Category, ClassTarget, Number, Schema
+    >>> schema = Schema(
+    ...     columns=(Number("age", 17, 90), Category("sex", ("Female", "Male"))),
+    ...     target=ClassTarget("income", ("<=50K", ">50K")),
+    ... )
+    >>> schema.feature_names
+    ('age', 'sex=Female', 'sex=Male')
+    >>> print(schema.to_toml())
+    [columns]
+    age = { kind = "number", lower = 17, upper = 90 }
+    sex = { kind = "category", values = ["Female", "Male"] }
+    income = { kind = "target", classes = ["<=50K", ">50K"] }
+    <BLANKLINE>
+    """
+
+    columns: tuple[Column, ...]
+    target: Target | None = None
+    n_records: int | None = None
+    unconfirmed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "unconfirmed", tuple(self.unconfirmed))
+        _check_names(self.names, "column", "declare each column once")
+        _check_names(self.feature_names, "feature", "rename a column")
+        if self.n_records is not None:
+            _check_count(self.n_records)
+        strangers = set(self.unconfirmed) - set(self.names)
+        if strangers:
+            raise SchemaError(
+                f"unconfirmed names {_check.shown(min(strangers))}, which is no column of it."
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, the target last."""
+        target = () if self.target is None else (self.target.name,)
+        return (*(column.name for column in self.columns), *target)
+
+    @property
+    def encoded(self) -> tuple[Column, ...]:
+        """The columns that become features."""
+        return tuple(column for column in self.columns if not isinstance(column, Ignored))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features, in the order of the columns."""
+        return tuple(name for column in self.columns for name in column.names())
+
+    @property
+    def row_norm(self) -> float:
+        """The largest possible L2 norm of a row of features."""
+        # Each column's largest norm is reached, and by any values of the others: see `columns`.
+        return math.hypot(*(column.largest for column in self.columns))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee must repeat: the lines that were guessed from the data."""
+        if not self.unconfirmed:
+            return ()
+        names = ", ".join(map(repr, self.unconfirmed))
+        return (
+            f"what the schema says of {names} was guessed from the data, was not confirmed by a "
+            "person and does not have to be protected",
+        )
+
+    def with_target(self, name: str) -> Schema:
+        """Return the schema with another column as the target.
+
+        A category becomes its classes, a boolean two classes that are called by the first of their
+        words, and a number its range. The schema must not have another target.
+        """
+        if name not in self.names:
+            raise SchemaError(
+                f"the schema has no column {_check.shown(name)} to be the target; "
+                f"{_check.nearest(name, self.names)}."
+            )
+        if self.target is not None:
+            if self.target.name == name:
+                return self
+            raise SchemaError(
+                f"the schema's target is {_check.shown(self.target.name)}, not "
+                f"{_check.shown(name)}; change the kind of one of them in the schema."
+            )
+        (found,) = (column for column in self.columns if column.name == name)
+        rest = tuple(column for column in self.columns if column.name != name)
+        return replace(self, columns=rest, target=_as_target(found))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and dictionaries, as JSON has them."""
+        from tacit.preprocessing.schema.schema_file import schema_to_dict
+
+        return schema_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Schema:
+        """Return the schema of `to_dict`, or of the content of a schema file."""
+        from tacit.preprocessing.schema.schema_file import schema_from_dict
+
+        return schema_from_dict(record)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Schema:
+        """Return the schema of a ``.toml`` or ``.json`` file.
+
+        Raises
+        ------
+        SchemaError
+            Names the file, the column, the key and the remedy.
+        """
+        from tacit.preprocessing.schema.schema_file import read_schema
+
+        return read_schema(path)
+
+    def to_toml(self) -> str:
+        """Return the content of a schema file."""
+        from tacit.preprocessing.schema.schema_file import schema_to_toml
+
+        return schema_to_toml(self)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the schema's canonical JSON: the same for the same facts."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _as_target(column: Column) -> Target:
+    if isinstance(column, Category):
+        return ClassTarget(column.name, column.values)
+    if isinstance(column, Number):
+        return NumberTarget(column.name, column.lower, column.upper)
+    if isinstance(column, Boolean) and len(column.true) == len(column.false) == 1:
+        return ClassTarget(column.name, (*column.false, *column.true))
+    if isinstance(column, Boolean):
+        return ClassTarget.merged(
+            column.name, {column.false[0]: column.false, column.true[0]: column.true}
+        )
+    raise SchemaError(
+        f"column {_check.shown(column.name)}: of kind {column.kind!r} it does not say which labels "
+        'there are; write { kind = "target", classes = [...] } or lower and upper.'
+    )
+
+
+def _check_names(names: Sequence[str], what: str, remedy: str) -> None:
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise SchemaError(f"two {what}s are named {_check.shown(twice)}; {remedy}.")
+
+
+def _check_count(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**63:
+        raise SchemaError(
+            f"n_records must be a whole number of at least 1, got {_check.shown(value)}; leave it "
+            "out where the number of records is not public."
+        )

@@ -1,0 +1,98 @@
+"""What CONTRIBUTING says of adding a loss, done by script: a file, a line, and it is audited."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tacit
+
+LOSS = '''
+"""The logarithm of the hyperbolic cosine of the residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.erm.losses.base import Array
+from tacit.erm.losses.scores import Loss
+
+
+@dataclass(frozen=True)
+class LogCoshLoss(Loss):
+    """log cosh(z - y): d1 = tanh(z - y), d2 = 1 - tanh(z - y)^2.
+
+    Examples
+    --------
+    >>> from tacit.erm.losses import LogCoshLoss
+    >>> LogCoshLoss().lipschitz
+    1.0
+    """
+
+    key = "log_cosh"
+    tried = (((), (-3.0, 0.0, 0.5, 2.0)),)
+    lipschitz = 1.0
+    smoothness = {smoothness}
+
+    def value(self, score: Array, label: Array) -> Array:
+        """Return |r| + log(1 + exp(-2 |r|)) - log 2."""
+        size = np.abs(score - label)
+        return size + np.log1p(np.exp(-2 * size)) - np.log(2.0)
+
+    def d1(self, score: Array, label: Array) -> Array:
+        """Return tanh(r)."""
+        return np.tanh(score - label)
+
+    def d2(self, score: Array, label: Array) -> Array:
+        """Return 1 - tanh(r)^2."""
+        return 1.0 - np.tanh(score - label) ** 2
+'''
+LINE = "from tacit.erm.losses.log_cosh import LogCoshLoss as LogCoshLoss\n"
+FIRST = "from tacit.erm.losses.logistic import"
+AUDITS = [
+    "tests/erm/test_losses.py",
+    "tests/saving/test_parts.py",
+    "tests/test_everything_is_checked.py",
+]
+ROOT = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.slow
+
+
+def audited(folder: Path, smoothness: float) -> subprocess.CompletedProcess[str]:
+    """Write the file and the line into a copy of tacit, and run the conformance tests on it."""
+    shutil.copytree(Path(tacit.__file__).parent, folder / "tacit")
+    losses = folder / "tacit" / "erm" / "losses"
+    (losses / "log_cosh.py").write_text(LOSS.format(smoothness=smoothness).lstrip())
+    names = (losses / "__init__.py").read_text()
+    assert FIRST in names
+    (losses / "__init__.py").write_text(names.replace(FIRST, LINE + FIRST, 1))
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", *AUDITS],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_one_file_and_one_line_are_enough(tmp_path: Path) -> None:
+    done = audited(tmp_path, smoothness=1.0)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.parametrize("smoothness", [0.9, 1.1])
+def test_a_wrong_constant_is_noticed(tmp_path: Path, smoothness: float) -> None:
+    done = audited(tmp_path, smoothness)
+    assert done.returncode == 1
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert failed
+    assert all("LogCoshLoss" in line for line in failed), failed
