@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 
 import tacit.erm.plan as plan_module
 from tacit.erm.plan import HARDER_THAN_IDEAL
+from tacit.erm.planner import _remembered
 from tacit.linear_model import LogisticRegression
 
 N, D = 5000, 5
@@ -43,4 +44,5 @@ def test_all_mechanisms_are_scaled_alike(monkeypatch: pytest.MonkeyPatch) -> Non
 
     usual = risks()
     monkeypatch.setattr(plan_module, "HARDER_THAN_IDEAL", 1.0)
+    _remembered.cache_clear()
     assert usual == pytest.approx([HARDER_THAN_IDEAL * risk for risk in risks()])

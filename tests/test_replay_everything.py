@@ -102,7 +102,7 @@ def choices(spec: ModelSpec, example: Example) -> Iterator[tuple[str, dict[str, 
             for kind, law in {"auto": "auto", **SANITIZERS}.items():
                 if delta or "delta" not in getattr(law, "__dataclass_fields__", {}):
                     yield f"{kind}{delta_tag}", {"delta": delta, "sanitizer": law}
-        elif not hasattr(spec.model, "plan"):
+        elif "fit_intercept" not in known:
             yield f"its_own{delta_tag}", {"delta": delta}
         else:
             for name, mechanism in TRIED.items():
@@ -164,8 +164,13 @@ KNOWN = {
 }
 
 
-def cases(relation: Relation) -> list[str]:
-    return [name for name, case in CASES.items() if relation in case.spec.relations]
+def cases(relation: Relation) -> list[Any]:
+    """Every case, those slow that nobody would miss: of what is known to apply, all are here."""
+    return [
+        name if name in KNOWN[relation] else pytest.param(name, marks=pytest.mark.slow)
+        for name, case in CASES.items()
+        if relation in case.spec.relations
+    ]
 
 
 def extended(example: Example, extreme: float) -> tuple[Any, Any]:

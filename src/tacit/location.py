@@ -67,7 +67,7 @@ def _centre(declared: Any, table: UnreadTable) -> Array:
     return centre
 
 
-class Mean(BaseEstimator):  # type: ignore[misc]
+class Mean(BaseEstimator):
     """The mean of records clipped to a ball around a public centre.
 
     The sum of (x - center), each clipped to norm ``row_norm``, is released with noise, together
@@ -233,7 +233,7 @@ def _noisy(bounded: Bounded, event: Event, source: Source | None) -> Release[Any
     return sphere(bounded, event.pure_epsilon(), source)
 
 
-class Median(BaseEstimator):  # type: ignore[misc]
+class Median(BaseEstimator):
     """A quantile of every column, by the exponential mechanism sampled exactly.
 
     Pure: no delta is spent on one column. For several columns the budget is composed over them
@@ -342,7 +342,7 @@ def _column_quantile(
     return mechanism.solve(plan, MemoryRecords(column[:, None], None, bounds), source)
 
 
-class GeometricMedian(BaseEstimator):  # type: ignore[misc]
+class GeometricMedian(BaseEstimator):
     """The point with the least total distance to the records, robust in any dimension.
 
     Records are clipped to a ball around a public centre; noisy gradient descent on the sum of

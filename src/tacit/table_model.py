@@ -47,7 +47,7 @@ class _Unread:
     n_rows: int | None = None  # what counts is known when it is encoded
 
 
-class TableModel(BaseEstimator):  # type: ignore[misc]
+class TableModel(BaseEstimator):
     """A model of a raw table: the public schema encodes it, the estimator learns from that.
 
     What the estimator must know beforehand (``row_norm``, ``classes`` or ``label_range``, and

@@ -66,10 +66,10 @@ def test_a_known_row(table):
     row = encode(table[:1], adult.ROUND)[0]
     names = [n for n, v in zip(load_adult().feature_names, row, strict=True) if v == 1.0]
     assert names == [
-        "age>=25",
-        "hours-per-week>=40",
-        "capital-gain<1",
-        "capital-loss<1",
+        "25 <= age < 30",
+        "40 <= hours-per-week < 41",
+        "capital-gain < 1",
+        "capital-loss < 1",
         "workclass=Private",
         "education=11th",
         "marital-status=Never-married",

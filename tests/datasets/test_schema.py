@@ -42,7 +42,7 @@ def test_a_value_lies_in_one_interval(table):
     feature = Intervals("number", (-1.0, 0.5))
     assert np.all(feature.encode(table["number"]).sum(axis=1) == 1.0)
     assert feature.encode(np.array([-1.0, 0.5])).argmax(axis=1).tolist() == [1, 2]
-    assert feature.names() == ["number<-1", "number>=-1", "number>=0.5"]
+    assert feature.names() == ["number < -1", "-1 <= number < 0.5", "number >= 0.5"]
 
 
 @pytest.mark.parametrize("schema", [adult.ROUND, adult.PLAIN, kddcup99.SCHEMA])

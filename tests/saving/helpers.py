@@ -51,14 +51,23 @@ COLUMNS = (Number("age", 0, 100), Category("sex", ("f", "m")), Boolean("smoker")
 ILLNESS = Schema(COLUMNS, ClassTarget("ill", ("yes", "no")))
 VISITS = Schema(COLUMNS, NumberTarget("visits", 0, 20), n_records=400, unconfirmed=("age",))
 
+
+def _with_objects(model: Any) -> Any:
+    """Return a model whose classes are objects, as pandas has them."""
+    model.classes_ = model.classes_.astype(object)
+    return model
+
+
 FITS: dict[str, Callable[[], Any]] = {
     "logistic": lambda: LogisticRegression(1.0, row_norm=2.0).fit(X, SCORES > 0),
     "softmax_words": lambda: LogisticRegression(
         1, 1e-5, row_norm=np.float64(2.0), classes=["red", "green", "blue"]
     ).fit(FRAME, WORDS),
-    "softmax_objects": lambda: LogisticRegression(
-        3.0, classes="infer", relation=Relation.REPLACE, n_records="infer", fit_intercept=False
-    ).fit(X, WORDS.astype(object)),
+    "softmax_objects": lambda: _with_objects(
+        LogisticRegression(
+            3.0, classes="infer", relation=Relation.REPLACE, n_records="infer", fit_intercept=False
+        ).fit(X, WORDS.astype(object))
+    ),
     "logistic_no_budget": lambda: LogisticRegression(np.inf, classes=range(2)).fit(X, SCORES > 0),
     "logistic_seeded": lambda: LogisticRegression(
         2.0, classes=np.array([0, 1]), random_state=3, n_records=400, mechanism=NoisySGD(0.5, 4)

@@ -30,7 +30,7 @@ from tacit.records import Bounds
 Array = npt.NDArray[np.float64]
 
 
-class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LogisticRegression(ClassifierMixin, BaseEstimator):
     """Logistic regression with a differential-privacy guarantee.
 
     Minimises the sum of logistic losses (cross-entropy for three or more classes, in one joint

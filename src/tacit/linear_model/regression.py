@@ -32,7 +32,7 @@ RESIDUAL_SHARE = 0.25
 ROUNDED_SHARE = 0.05
 
 
-class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _Regressor(RegressorMixin, BaseEstimator):
     """The protocol of fit, plan and predict; a subclass only says which loss it means.
 
     This is the one class of tacit with concrete descendants: scikit-learn reads parameters off

@@ -28,7 +28,7 @@ from tacit.records import Bounds
 Array = npt.NDArray[np.float64]
 
 
-class LinearSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LinearSVC(ClassifierMixin, BaseEstimator):
     """Linear support-vector classification of two classes, with a privacy guarantee.
 
     Minimises the sum of Huber-smoothed hinge losses plus (regularization / 2) ||w||^2. The

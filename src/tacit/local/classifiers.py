@@ -55,7 +55,7 @@ def _fit_classifier(
     estimator.coef_ = estimator.coef_[None, :]
 
 
-class LocalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
     """Logistic regression of two classes from one sanitised answer of each person.
 
     Every row is visited once. It stands for one person who computes the gradient of
@@ -180,7 +180,7 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return np.column_stack([log_expit(-scores), log_expit(scores)])
 
 
-class LocalLinearSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LocalLinearSVC(ClassifierMixin, BaseEstimator):
     """Linear support-vector classification from one sanitised answer of each person.
 
     Parameters and attributes as for `LocalLogisticRegression`; the loss is the hinge.

@@ -41,7 +41,7 @@ def _fit_location(estimator: Any, loss: LocalLoss, X: Any, first: bool, shuffle:
     estimator.location_ = estimator._centre + moved
 
 
-class LocalMedian(BaseEstimator):  # type: ignore[misc]
+class LocalMedian(BaseEstimator):
     """The median of every column from one sanitised answer of each person.
 
     Parameters
@@ -97,7 +97,7 @@ class LocalMedian(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-class LocalGeometricMedian(BaseEstimator):  # type: ignore[misc]
+class LocalGeometricMedian(BaseEstimator):
     """The geometric median from one sanitised answer of each person.
 
     Parameters and attributes as for `LocalMedian`.

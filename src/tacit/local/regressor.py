@@ -23,7 +23,7 @@ from tacit.records import INTERCEPT_SHARE, as_numbers
 Array = npt.NDArray[np.float64]
 
 
-class LocalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LocalRegressor(RegressorMixin, BaseEstimator):
     """Robust linear regression from one sanitised answer of each person.
 
     Labels need no bound: one label pulls the weights by at most its row's norm.

@@ -14,7 +14,7 @@ from tacit.preprocessing.files.tables import chunks
 from tacit.preprocessing.schema.schema import Schema
 
 
-class SchemaEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SchemaEncoder(TransformerMixin, BaseEstimator):
     """Turns a table into features by its public schema.
 
     Numbers are clipped to their declared range and mapped to [-1/2, 1/2]; a category has a feature
