@@ -11,7 +11,7 @@ from tacit.noise import (
     Norm,
     ReplayMismatch,
     SensitivityViolation,
-    line,
+    grid_selection,
     recording,
     replaying,
     secure_source,
@@ -87,8 +87,8 @@ def test_enclosed_masses_agree_with_floats_and_with_sums(make):
     from tacit.noise.exact import Arithmetic, ends
 
     utilities = make()
-    pieces = line._Pieces.new(KNOTS, utilities, GRID)
-    log_mass, error = line._log_masses(pieces, 0.7)
+    pieces = grid_selection._Pieces.new(KNOTS, utilities, GRID)
+    log_mass, error = grid_selection._log_masses(pieces, 0.7)
     utility = _utility(utilities, _points(GRID))
     assert np.allclose(pieces.on_grid(), utility, atol=1e-12)
     start = 0
@@ -107,7 +107,7 @@ def test_the_exact_race_agrees_with_floats(monkeypatch):
         knots = np.sort(np.concatenate([[0.0, 1.0], rng.random(20)]))
         utilities = bounded(rng.standard_normal(22) * 3, 1.0, Norm.LINF)
         words = secure_source().words(30)
-        n_pieces = line._Pieces.new(knots, utilities, Grid(0.0, 1.0, 1000)).n.size
+        n_pieces = grid_selection._Pieces.new(knots, utilities, Grid(0.0, 1.0, 1000)).n.size
         words = words[: n_pieces + 1]
         values = []
         for margin in (selection._LOG_MARGIN, 1e9):
@@ -125,7 +125,7 @@ def test_the_exact_race_agrees_with_floats(monkeypatch):
 @pytest.mark.parametrize("word", [0, 1, 2**62, 2**63, 2**64 - 1])
 def test_places_in_a_run(fall, n, word):
     source = WordSource([word], seeded_source(2))
-    m = line._Run(Fraction(0), Fraction(fall), n).draw(source)
+    m = grid_selection._Run(Fraction(0), Fraction(fall), n).draw(source)
     bits, more = word, seeded_source(2)
     for _ in range(source.n_extra):
         bits = (bits << 64) | int(more.words(1)[0])
@@ -142,7 +142,7 @@ def test_places_in_a_run(fall, n, word):
 
 
 def test_frequencies_within_a_run():
-    run, source = line._Run(Fraction(0), Fraction(0.4), 6), secure_source()
+    run, source = grid_selection._Run(Fraction(0), Fraction(0.4), 6), secure_source()
     counts = np.bincount([run.draw(source) for _ in range(5000)], minlength=6)
     weights = np.exp(-0.4 * np.arange(6))
     assert chisquare(counts, 5000 * weights / weights.sum()).pvalue > ACCEPT

@@ -17,10 +17,10 @@ from tacit.preprocessing import (
     NumberTarget,
     Schema,
     TableError,
-    distinct,
     draft_schema,
     encode_file,
 )
+from tacit.preprocessing.draft import distinct
 from tacit.preprocessing.draft.guess import round_outward
 from tests.preprocessing.helpers import HEADER, WORDS, write_csv
 
