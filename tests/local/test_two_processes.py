@@ -9,6 +9,7 @@ import time
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from tacit.local.client import Client
 from tacit.local.learners import Banco, state_to_bytes
@@ -128,6 +129,7 @@ def _start(target, *arguments):
     return process
 
 
+@pytest.mark.slow
 def test_a_killed_server_goes_on_as_if_nothing_had_happened(tmp_path):
     agreed, path, address = agreement(), str(tmp_path / "server"), str(tmp_path / "socket")
     first = Server(Banco(agreed.sanitizer.tail, agreed.sanitizer.norm), agreed)

@@ -74,6 +74,7 @@ def test_negated_reports_negate_the_points(kind):
     assert np.linalg.norm(one.point) > 0.01
 
 
+@pytest.mark.slow
 def test_unit_is_a_unit():
     rng = np.random.default_rng(7)
     reports = rng.normal(size=(40, 2)) + 1.0

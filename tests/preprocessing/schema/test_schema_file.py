@@ -292,7 +292,7 @@ def test_no_file_gives_another_error(tmp_path, data):
 
 
 def test_the_file_in_the_documentation_is_a_schema():
-    page = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "schema.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     schema = Schema.from_dict(tomllib.loads(text))
     assert {line["kind"] for line in schema.to_dict()["columns"]} == {
