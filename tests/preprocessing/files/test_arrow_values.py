@@ -62,6 +62,16 @@ def test_slices_and_dictionaries_with_gaps():
     assert ArrowValues(array, "x").different() == [b"Oslo", b"7"]
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64()], ids=str)
+@pytest.mark.parametrize("odd", [[2, 100], [-1, -2, 100], [None, 2]], ids=str)
+def test_an_index_without_a_word_is_missing_and_the_others_are_read(kind, odd):
+    if kind == pa.uint64():
+        odd = [2**63 if index == 100 else index for index in odd if index is None or index >= 0]
+    indices = pa.array([0, *odd, 1], kind)
+    array = pa.DictionaryArray.from_arrays(indices, pa.array(["Oslo", "7"]), safe=False)
+    same(array, ["Oslo", *[None] * len(odd), "7"])
+
+
 def test_text_that_is_not_utf8_is_unknown():
     array = pa.array([b"\xff", b"Oslo"])
     assert ArrowValues(array, "x").codes(PLACE).tolist() == [-1, 0]

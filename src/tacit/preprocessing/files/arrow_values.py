@@ -103,10 +103,10 @@ class ArrowValues:
         words = encoded.dictionary
         words = (_as_bytes(words) if _is_text(words.type) else words).to_pylist()
         table = np.array([*map(read, words), missing], dtype=dtype)
-        indices = encoded.indices
-        if indices.null_count:
-            indices = indices.cast("int64").fill_null(len(words))
-        return np.asarray(table[indices.to_numpy(zero_copy_only=False)])
+        indices = encoded.indices.to_numpy(zero_copy_only=False)  # NaN where it is null
+        # An index that has no word is missing too: an error would tell of this one record.
+        has_word = (indices >= 0) & (indices < len(words))
+        return np.asarray(table[np.where(has_word, indices, len(words)).astype(np.intp)])
 
     def _wrong_type(self) -> TableError:
         return wrong_type(self.name, self.array.type)
