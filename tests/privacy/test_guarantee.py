@@ -11,6 +11,7 @@ from tacit.privacy import (
     Budget,
     BudgetExceeded,
     Composed,
+    Event,
     ExponentialMechanism,
     Gaussian,
     GaussianSum,
@@ -45,6 +46,16 @@ from tacit.privacy.routes import RenyiRoute
 def test_route(event, route: str) -> None:  # type: ignore[no-untyped-def]
     delta = 1e-20 if route == "pure composition" else 1e-6
     assert Guarantee(event).route(delta).startswith(route)
+
+
+@pytest.mark.parametrize(
+    "event", [Repeated(PureEpsilon(1e7), 2), Composed((PureEpsilon(1e300), PureEpsilon(0.1)))]
+)
+def test_losses_that_fit_on_no_grid_are_not_convolved(event: Event) -> None:
+    assert [route.name for route in Guarantee(event)._routes] == ["Renyi", "pure composition"]
+    total = sum(n * leaf.pure_epsilon() for leaf, n in event.leaves())
+    assert Guarantee(event).epsilon(1e-6) == pytest.approx(total)
+    assert Guarantee(event).delta(total) == 0.0
 
 
 def test_loss_distribution_agrees_with_the_exact_gaussian() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _TAIL = 1e-19  # loss mass beyond the grid, moved to infinity (never dropped)
 _LEAST_PROBED = 1e-12
+_MOST_POINTS = 2**20  # of one event's grid: a few seconds
 
 
 def from_profile(event: Event, interval: float) -> PrivacyLossDistribution:
@@ -53,6 +54,12 @@ def _support(event: Event) -> tuple[float, float]:
     tiny = np.flatnonzero(above <= _TAIL)
     high = float(probes[tiny[0]] if tiny.size else probes[-1])
     return -high, high
+
+
+def fits_a_grid(event: Event, interval: float) -> bool:
+    """Return whether the losses of a pure event take a grid that can be convolved."""
+    pure = event.pure_epsilon()
+    return math.isinf(pure) or 2 * pure <= _MOST_POINTS * interval
 
 
 def composed(leaves: Sequence[tuple[Event, int]], interval: float) -> PrivacyLossDistribution:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tacit.privacy.events.base import Event
 from tacit.privacy.gaussian_atoms import GaussianAtoms, gaussian_atoms
 from tacit.privacy.gaussian_profile import gaussian_epsilon, log_gaussian_delta
-from tacit.privacy.loss_distribution import composed, good_interval
+from tacit.privacy.loss_distribution import composed, fits_a_grid, good_interval
 from tacit.privacy.roots import decreasing_root
 
 if TYPE_CHECKING:
@@ -226,7 +226,9 @@ def routes_for(leaves: Leaves) -> tuple[Route, ...]:
         # Never looser than the loss distribution, and no convolution.
         routes.insert(0, ProfileAndGaussiansRoute(others[0][0], _gaussian_mu(leaves)))
     elif all(_has_distribution(event) for event, _ in leaves):
-        routes.insert(0, LossDistributionRoute(leaves, good_interval(leaves)))
+        interval = good_interval(leaves)
+        if all(fits_a_grid(event, interval) for event, _ in leaves):
+            routes.insert(0, LossDistributionRoute(leaves, interval))
     pure = sum(n * event.pure_epsilon() for event, n in leaves)
     if math.isfinite(pure):
         routes.append(PureRoute(pure))
