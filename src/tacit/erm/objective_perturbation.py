@@ -288,10 +288,6 @@ def _check_relation(problem: Problem, budget: Budget) -> None:
 
 
 def _least_noise(objective: Objective, budget: Budget, lam: float) -> float:
-    # A ridge so weak that the curvature alone overspends is refused here, by the closed form of
-    # the main event: with all its mass at infinity a loss distribution cannot be convolved.
-    _quick_noise(objective, budget, lam)
-
     def family(noise: float) -> Event:
         return _event(tilt_of(budget)(lam, noise), objective, budget)
 
