@@ -9,9 +9,13 @@ import pytest
 from sklearn.metrics import log_loss
 
 import tacit.erm.plan as plan_module
+from tacit.erm import NoisyGradient, Objective, Problem
+from tacit.erm.losses import AnyLoss, DistanceLoss, SquaredDistanceLoss
 from tacit.erm.plan import HARDER_THAN_IDEAL
 from tacit.erm.planner import _remembered
 from tacit.linear_model import LogisticRegression
+from tacit.privacy import Budget
+from tacit.records import Bounds
 
 N, D = 5000, 5
 
@@ -46,3 +50,23 @@ def test_all_mechanisms_are_scaled_alike(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(plan_module, "HARDER_THAN_IDEAL", 1.0)
     _remembered.cache_clear()
     assert usual == pytest.approx([HARDER_THAN_IDEAL * risk for risk in risks()])
+
+
+@pytest.mark.parametrize("dimension", [1, 20])
+def test_noise_on_a_sum_of_points_loses_what_is_predicted(dimension: int) -> None:
+    """A mean off by b / n loses ||b||^2 / (2 n^2), in however many dimensions."""
+    points = np.random.default_rng(0).uniform(-0.1, 0.1, (N, dimension))
+    noise, mean = np.ones(dimension), points.mean(axis=0)
+    loss = SquaredDistanceLoss()
+    lost = np.mean(loss.value(mean + noise / N, points) - loss.value(mean, points))
+    problem = Problem(Objective(loss, Bounds(n_records=N)), dimension)
+    assert problem.risk_of_noise(dimension, 0.0) == pytest.approx(HARDER_THAN_IDEAL * lost, 1e-4)
+
+
+@pytest.mark.parametrize(("loss", "power"), [(SquaredDistanceLoss(), 2), (DistanceLoss(), 1)])
+def test_points_in_other_units_lose_as_much(loss: AnyLoss, power: int) -> None:
+    def risk(row_norm: float) -> float:
+        problem = Problem(Objective(loss, Bounds(row_norm=row_norm, n_records=N)), D)
+        return NoisyGradient(n_steps=100).plan(problem, Budget(1.0, 1e-6)).excess_risk
+
+    assert risk(100.0) == pytest.approx(100.0**power * risk(1.0))

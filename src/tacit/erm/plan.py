@@ -80,7 +80,7 @@ class Problem:
     def typical_norm(self) -> float:
         """The norm of w that predictions and default settings assume."""
         objective = self.objective
-        unit = objective.score_unit / objective.row_norm
+        unit = objective.score_unit / objective.reach  # a point has the size of a record itself
         guess = math.sqrt(TYPICAL_SQUARED_WEIGHT * self.dimension) * unit
         return min(guess, objective.feasible.radius(self.dimension))
 
@@ -98,12 +98,14 @@ class Problem:
 
             30 (E||b||^2 + (lam ||w||)^2) / (2 n^2 h),  h = average curvature per record
 
-        for a smooth loss; ||w|| sqrt(...) / n for one without curvature.
+        for a smooth loss; ||w|| sqrt(...) / n for one without curvature. h is the trace over d for
+        a loss on scores, and the trace for one coordinate for a loss on points.
         """
         n, objective = self.n_predicted, self.objective
         size = squared_noise + (regularization * self.typical_norm) ** 2
         if math.isfinite(objective.hessian_trace):
-            return self.pessimism * size * self.dimension / (2 * n * n * objective.hessian_trace)
+            shared = self.dimension if objective.is_linear_model else 1
+            return self.pessimism * size * shared / (2 * n * n * objective.hessian_trace)
         return self.typical_norm * math.sqrt(size) / n
 
 
