@@ -5,9 +5,9 @@ from tacit.records.bounds import INTERCEPT_SHARE, Bounds
 from tacit.records.chunked import ChunkedRecords
 from tacit.records.memory import MemoryRecords
 from tacit.records.opening import open_records
+from tacit.records.rows_and_labels import as_labels, as_numbers, as_rows, shape_of
 from tacit.records.sampling import Sample
 from tacit.records.source import RecordSource
-from tacit.records.tables import as_labels, as_numbers, as_rows, shape_of
 from tacit.records.unread import TableInMemory, UnreadRecords, UnreadTable
 
 __all__ = [

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from tacit.records.block import Block, factors_of, make_block
 from tacit.records.bounds import Bounds
+from tacit.records.rows_and_labels import as_numbers
 from tacit.records.sampling import Sample, Words, poisson_choice
 from tacit.records.sparse_rows import canonical
 from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
-from tacit.records.tables import as_numbers
 from tacit.records.unread import TableInMemory
 
 Array = npt.NDArray[np.float64]

@@ -6,8 +6,8 @@ from typing import Any
 
 from tacit.records.bounds import Bounds
 from tacit.records.memory import MemoryRecords
+from tacit.records.rows_and_labels import as_numbers
 from tacit.records.source import RecordSource
-from tacit.records.tables import as_numbers
 from tacit.records.unread import TableInMemory
 
 

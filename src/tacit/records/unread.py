@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
+from tacit.records.rows_and_labels import as_labels, as_rows, shape_of
 from tacit.records.source import RecordSource
-from tacit.records.tables import as_labels, as_rows, shape_of
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
-from tacit.records.tables import as_rows
+from tacit.records.rows_and_labels import as_rows
 
 TABLE = np.array([[1.0, 2.0], [3.0, 4.5], [-1.0, 0.0]])
 
@@ -209,7 +209,7 @@ def test_no_value_is_repeated_in_an_error():
 def test_frame_libraries_are_not_imported():
     code = (
         "import sys\n"
-        "from tacit.records.tables import as_rows\n"
+        "from tacit.records.rows_and_labels import as_rows\n"
         "assert not {'pandas', 'polars', 'pyarrow', 'sklearn'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""Tables of numbers as rows: arrays, sparse arrays, pandas and polars frames, Arrow tables.
+"""Tables of numbers as rows, and their labels: arrays, frames of pandas and polars, Arrow tables.
 
 None of the frame libraries is imported: a table is known by the module its type comes from.
 """
@@ -27,7 +27,7 @@ def shape_of(X: Any) -> tuple[int, int]:
 
     Examples
     --------
-    >>> from tacit.records.tables import shape_of
+    >>> from tacit.records.rows_and_labels import shape_of
     >>> shape_of([[1, 2, 3], [4, 5, 6]])
     (2, 3)
     """
@@ -82,7 +82,7 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
 
     Examples
     --------
-    >>> from tacit.records.tables import as_labels
+    >>> from tacit.records.rows_and_labels import as_labels
     >>> as_labels([1, "a"])
     array([1, 'a'], dtype=object)
     """
@@ -125,7 +125,7 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
 
     Examples
     --------
-    >>> from tacit.records.tables import as_numbers
+    >>> from tacit.records.rows_and_labels import as_numbers
     >>> as_numbers([1, 2.5])
     array([1. , 2.5])
     """
@@ -191,7 +191,7 @@ def as_rows(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.records.tables import as_rows
+    >>> from tacit.records.rows_and_labels import as_rows
     >>> rows, names = as_rows(np.array([[1, 2], [3, 4]]))
     >>> rows.dtype, names
     (dtype('float64'), None)
