@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.minimizer import minimize_certified
-from tacit.erm.noise_error import NoiseError
 from tacit.erm.objective import Objective, moved, records_gradient
 from tacit.erm.perturbed import Perturbed
-from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings
+from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, Settings
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source
 from tacit.noise.minimizer import (

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.minimizer import minimize_certified
-from tacit.erm.noise_error import NoiseError
 from tacit.erm.objective import moved
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
+    NoiseError,
     Plan,
     Problem,
     Settings,

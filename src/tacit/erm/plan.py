@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.engine import plan_lines
-from tacit.erm.noise_error import NoiseError, unknown
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
 from tacit.privacy import Budget, Composed, Event, Gaussian, NonPrivate
@@ -141,6 +140,24 @@ def _leaf_counts(*events: Event) -> Counter[Event]:
         for leaf, n in event.leaves():
             counts[leaf] += n
     return counts
+
+
+@dataclass(frozen=True)
+class NoiseError:
+    """How far the noise alone may have moved a weight, if known, and the sentence that says so.
+
+    The standard error of the noise, not of sampling: how far the released number is from the one
+    that the same records would have given without noise.
+    """
+
+    std: float | None
+    sentence: str
+    is_bound: bool = False
+
+
+def unknown(why: str) -> NoiseError:
+    """Return that nothing can be said, and why."""
+    return NoiseError(None, "No error bars are shown: " + why)
 
 
 class Mechanism(ABC):

@@ -9,9 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.noise_error import NoiseError, unknown
 from tacit.erm.objective import moved, needs_fine_sums
-from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings, receipt
+from tacit.erm.plan import (
+    CannotSolve,
+    Mechanism,
+    NoiseError,
+    Plan,
+    Problem,
+    Settings,
+    receipt,
+    unknown,
+)
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, secure_source
 from tacit.privacy import Budget, Event, Gaussian, Relation, Repeated

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from tacit.erm import Plan
-from tacit.erm.noise_error import NoiseError as NoiseError
-from tacit.erm.noise_error import unknown as unknown
 from tacit.erm.objective import moved
+from tacit.erm.plan import NoiseError as NoiseError
+from tacit.erm.plan import unknown as unknown
 from tacit.privacy import Event, Gaussian, NonPrivate, PureEpsilon
 
 
