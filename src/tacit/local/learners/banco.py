@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -88,7 +89,64 @@ def uniform_step(state: BancoState, report: Array, settings: BancoSettings) -> B
 
 
 @dataclass(frozen=True)
-class Banco:
+class _Bettor(ABC):
+    """What both forms of BANCO share; they differ in the mixture they bet with, and in ``unit``."""
+
+    kind: ClassVar[str]
+
+    tail: Tail
+    norm: float = 1.0
+    unit: float = 1.0
+    averaging: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tail, Tail):
+            raise TypeError(f"tail must be a Tail, got {self.tail!r}; pass sanitizer.tail.")
+        _check.positive("norm", self.norm)
+        if _check.positive("unit", self.unit) > LARGEST_UNIT:
+            raise ValueError(
+                f"unit must be at most 1e100, got {self.unit!r}; state weights in larger units."
+            )
+        _check.at_least("averaging", self.averaging, 0.0)
+
+    @property
+    @abstractmethod
+    def step(self) -> Step:
+        """The update as a function of state, report and settings."""
+
+    @property
+    def settings(self) -> BancoSettings:
+        """The learner's numbers."""
+        # E exp(v s - v^2 (variance/2 + norm^2)) <= exp(v g - v^2 norm^2) <= 1 + v g  needs both
+        # limits on v.
+        largest_bet = min(LARGEST_BET / self.norm, self.tail.reach)
+        variance = self.tail.variance / 2.0 + self.norm**2
+        return BancoSettings(variance, largest_bet, self.unit, self.averaging)
+
+    def init(self, n_features: int) -> BancoState:
+        """Return the state before any report."""
+        d = _check.count("n_features", n_features)
+        return BancoState(0, 0.0, 0.0, np.zeros(d), np.zeros(d), np.zeros(d))
+
+    def update(self, state: BancoState, report: Array) -> BancoState:
+        """Return the state after one more report."""
+        after: BancoState = self.step(state, checked_report(report, state.point), self.settings)
+        return after
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        reach = None if math.isinf(self.tail.reach) else self.tail.reach
+        return {
+            "kind": self.kind,
+            "tail": {"variance": self.tail.variance, "reach": reach},
+            "norm": self.norm,
+            "unit": self.unit,
+            "averaging": self.averaging,
+        }
+
+
+@dataclass(frozen=True)
+class Banco(_Bettor):
     """Betting on noisy coins (Jun and Orabona 2019): one pass, no learning rate.
 
     The point is a magnitude times a direction. The direction follows projected gradient ascent on
@@ -135,41 +193,16 @@ class Banco:
     True
     """
 
-    kind: ClassVar[str] = "banco"
-
-    tail: Tail
-    norm: float = 1.0
-    unit: float = 1.0
-    averaging: float = 3.0
-
-    def __post_init__(self) -> None:
-        _check_banco(self.tail, self.norm, self.unit, self.averaging)
+    kind = "banco"
 
     @property
     def step(self) -> Step:
-        """The update as a function of state, report and settings."""
+        """The update, with the scale-free mixture."""
         return scale_free_step
-
-    @property
-    def settings(self) -> BancoSettings:
-        """The learner's numbers."""
-        return _settings(self.tail, self.norm, self.unit, self.averaging)
-
-    def init(self, n_features: int) -> BancoState:
-        """Return the state before any report."""
-        return _empty(n_features)
-
-    def update(self, state: BancoState, report: Array) -> BancoState:
-        """Return the state after one more report."""
-        return scale_free_step(state, checked_report(report, state.point), self.settings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description."""
-        return _described(self)
 
 
 @dataclass(frozen=True)
-class PosterBanco:
+class PosterBanco(_Bettor):
     """BANCO as it was announced: a uniform mixture of bettors and the plain average.
 
     `Banco` learns faster with the same guarantee up to logarithms; this one is kept as the
@@ -185,70 +218,11 @@ class PosterBanco:
     1
     """
 
-    kind: ClassVar[str] = "poster_banco"
+    kind = "poster_banco"
 
-    tail: Tail
-    norm: float = 1.0
-    unit: float = 1.0
     averaging: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_banco(self.tail, self.norm, self.unit, self.averaging)
 
     @property
     def step(self) -> Step:
-        """The update as a function of state, report and settings."""
+        """The update, with the uniform mixture."""
         return uniform_step
-
-    @property
-    def settings(self) -> BancoSettings:
-        """The learner's numbers."""
-        return _settings(self.tail, self.norm, self.unit, self.averaging)
-
-    def init(self, n_features: int) -> BancoState:
-        """Return the state before any report."""
-        return _empty(n_features)
-
-    def update(self, state: BancoState, report: Array) -> BancoState:
-        """Return the state after one more report."""
-        return uniform_step(state, checked_report(report, state.point), self.settings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description."""
-        return _described(self)
-
-
-def _check_banco(tail: Tail, norm: float, unit: float, averaging: float) -> None:
-    if not isinstance(tail, Tail):
-        raise TypeError(f"tail must be a Tail, got {tail!r}; pass sanitizer.tail.")
-    _check.positive("norm", norm)
-    if _check.positive("unit", unit) > LARGEST_UNIT:
-        raise ValueError(
-            f"unit must be at most 1e100, got {unit!r}; state weights in larger units."
-        )
-    _check.at_least("averaging", averaging, 0.0)
-
-
-def _settings(tail: Tail, norm: float, unit: float, averaging: float) -> BancoSettings:
-    # E exp(v s - v^2 (variance/2 + norm^2)) <= exp(v g - v^2 norm^2) <= 1 + v g  needs both limits.
-    largest_bet = min(LARGEST_BET / norm, tail.reach)
-    return BancoSettings(tail.variance / 2.0 + norm**2, largest_bet, unit, averaging)
-
-
-def _empty(n_features: int) -> BancoState:
-    d = _check.count("n_features", n_features)
-    return BancoState(0, 0.0, 0.0, np.zeros(d), np.zeros(d), np.zeros(d))
-
-
-def _described(learner: Banco | PosterBanco) -> dict[str, Any]:
-    tail = {
-        "variance": learner.tail.variance,
-        "reach": None if math.isinf(learner.tail.reach) else learner.tail.reach,
-    }
-    return {
-        "kind": learner.kind,
-        "tail": tail,
-        "norm": learner.norm,
-        "unit": learner.unit,
-        "averaging": learner.averaging,
-    }
