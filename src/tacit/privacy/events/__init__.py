@@ -10,8 +10,7 @@ from tacit.privacy.events.objective import (
     PureObjective,
     SoftmaxObjective,
 )
-from tacit.privacy.events.pure import ExponentialMechanism, PureEpsilon
-from tacit.privacy.events.renyi_curve import ZeroConcentrated
+from tacit.privacy.events.pure import ExponentialMechanism, PureEpsilon, ZeroConcentrated
 
 __all__ = [
     "Composed",

@@ -18,6 +18,7 @@ regularised. A certified approximate minimiser is a further Gaussian event.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,8 +89,29 @@ class _LossBound:
         return result
 
 
+def _one_sided(mu: float, relation: Relation) -> tuple[tuple[float, float], ...]:
+    """Return the vertices of a loss whose derivative keeps one sign."""
+    return ((1.0, mu),) if relation is Relation.ADD_REMOVE else ((1.0, 2 * mu), (2.0, mu))
+
+
+class _Perturbed(Event):
+    """An event whose loss is bounded by X."""
+
+    @abstractmethod
+    def _bound(self) -> _LossBound:
+        """Return the law of X."""
+
+    def profile(self, epsilon: Array) -> Array:
+        """Return E(1 - exp(epsilon - X))_+."""
+        return self._bound().delta(epsilon)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return log E exp((a-1) X) / (a-1)."""
+        return self._bound().renyi(orders)
+
+
 @dataclass(frozen=True)
-class LogisticObjective(Event):
+class LogisticObjective(_Perturbed):
     """Logistic regression by objective perturbation, b ~ N(0, noise_std^2 I).
 
     Contract: rows (the intercept's coordinate included) have norm at most ``row_norm``; labels
@@ -152,10 +174,7 @@ class LogisticObjective(Event):
 
     def _bound(self) -> _LossBound:
         mu = self.row_norm / self.noise_std
-        jacobian = self._jacobian()
-        if self.relation is Relation.ADD_REMOVE:
-            return _LossBound(jacobian, ((1.0, mu),))
-        return _LossBound(jacobian, ((1.0, 2 * mu), (2.0, mu)))
+        return _LossBound(self._jacobian(), _one_sided(mu, self.relation))
 
     def gaussian_mu(self) -> float | None:
         """Return mu when the Jacobian is free at every epsilon."""
@@ -208,7 +227,34 @@ def _below_curvature(mu: float, k: float, epsilon: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class MonotoneObjective(Event):
+class _OfOneScore(_Perturbed):
+    """A loss on one score, whose derivatives are bounded."""
+
+    lipschitz: float
+    smoothness: float
+    regularization: float
+    noise_std: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check.positive("lipschitz", self.lipschitz, remedy=_BOUND)
+        _check.positive("smoothness", self.smoothness, remedy=_BOUND)
+        _check.positive("regularization", self.regularization, remedy=_RIDGE)
+        _check.positive("noise_std", self.noise_std, remedy=_NOISE)
+        _check.relation(self.relation)
+
+    @property
+    def _mu(self) -> float:
+        return self.lipschitz / self.noise_std
+
+    @property
+    def _jacobian(self) -> float:
+        # the determinant of a Hessian that one record changes by rank one
+        return math.log1p(self.smoothness / self.regularization)
+
+
+@dataclass(frozen=True)
+class MonotoneObjective(_OfOneScore):
     """A margin loss whose derivative keeps one sign (Huber-smoothed hinge).
 
     Contract: the loss is a convex function of y <w, x> with derivative of one sign; per-record
@@ -227,33 +273,12 @@ class MonotoneObjective(Event):
 
     kind = "monotone_objective"
 
-    lipschitz: float
-    smoothness: float
-    regularization: float
-    noise_std: float
-    relation: Relation = Relation.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        _check_objective(self)
-
     def _bound(self) -> _LossBound:
-        mu = self.lipschitz / self.noise_std
-        jacobian = math.log1p(self.smoothness / self.regularization)
-        if self.relation is Relation.ADD_REMOVE:
-            return _LossBound(jacobian, ((1.0, mu),))
-        return _LossBound(jacobian, ((1.0, 2 * mu), (2.0, mu)))
-
-    def profile(self, epsilon: Array) -> Array:
-        """Return E(1 - exp(epsilon - X))_+."""
-        return self._bound().delta(epsilon)
-
-    def renyi(self, orders: Array) -> Array:
-        """Return log E exp((a-1) X) / (a-1)."""
-        return self._bound().renyi(orders)
+        return _LossBound(self._jacobian, _one_sided(self._mu, self.relation))
 
 
 @dataclass(frozen=True)
-class LinearModelObjective(Event):
+class LinearModelObjective(_OfOneScore):
     """Any convex generalised linear loss by objective perturbation.
 
     Contract: per-record gradient norm at most ``lipschitz`` and along the record's own row,
@@ -272,31 +297,16 @@ class LinearModelObjective(Event):
 
     kind = "linear_model_objective"
 
-    lipschitz: float
-    smoothness: float
-    regularization: float
-    noise_std: float
-    relation: Relation = Relation.ADD_REMOVE
-
     def __post_init__(self) -> None:
-        _check_objective(self)
+        super().__post_init__()
         _add_remove_only(self)
 
     def _bound(self) -> _LossBound:
-        jacobian = math.log1p(self.smoothness / self.regularization)
-        return _LossBound(jacobian, ((2.0, self.lipschitz / self.noise_std),))
-
-    def profile(self, epsilon: Array) -> Array:
-        """Return E(1 - exp(epsilon - X))_+."""
-        return self._bound().delta(epsilon)
-
-    def renyi(self, orders: Array) -> Array:
-        """Return log E exp((a-1) X) / (a-1)."""
-        return self._bound().renyi(orders)
+        return _LossBound(self._jacobian, ((2.0, self._mu),))
 
 
 @dataclass(frozen=True)
-class SoftmaxObjective(Event):
+class SoftmaxObjective(_Perturbed):
     """Multinomial logistic regression in one joint release.
 
     Contract: rows of norm at most ``row_norm``, ``n_classes`` >= 2 classes, unweighted
@@ -333,14 +343,6 @@ class SoftmaxObjective(Event):
         jacobian = (1 - 1 / self.n_classes) * self.row_norm**2 * max(curvature, 0.0)
         mu = math.sqrt(2) * self.row_norm / self.noise_std
         return _LossBound(jacobian, ((float(self.n_classes - 1), mu),))
-
-    def profile(self, epsilon: Array) -> Array:
-        """Return E(1 - exp(epsilon - X))_+."""
-        return self._bound().delta(epsilon)
-
-    def renyi(self, orders: Array) -> Array:
-        """Return log E exp((a-1) X) / (a-1)."""
-        return self._bound().renyi(orders)
 
 
 @dataclass(frozen=True)
@@ -399,14 +401,6 @@ class PureObjective(Event):
     def renyi(self, orders: Array) -> Array:
         """Return the curve of a generic pure release."""
         return self._as_pure().renyi(orders)
-
-
-def _check_objective(event: MonotoneObjective | LinearModelObjective) -> None:
-    _check.positive("lipschitz", event.lipschitz, remedy=_BOUND)
-    _check.positive("smoothness", event.smoothness, remedy=_BOUND)
-    _check.positive("regularization", event.regularization, remedy=_RIDGE)
-    _check.positive("noise_std", event.noise_std, remedy=_NOISE)
-    _check.relation(event.relation)
 
 
 def _add_remove_only(event: Event) -> None:

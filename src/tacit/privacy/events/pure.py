@@ -1,4 +1,4 @@
-"""Pure releases, and the exponential mechanism with its cheaper bounded range."""
+"""Releases known by one number: pure, of the exponential mechanism, or zero-concentrated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,23 @@ _REMEDY = "pass the epsilon the mechanism was calibrated to, or NonPrivate(reaso
 
 
 @dataclass(frozen=True)
-class PureEpsilon(Event):
+class _Pure(Event):
+    """A release whose privacy loss is at most ``epsilon``."""
+
+    epsilon: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check.positive("epsilon", self.epsilon, remedy=_REMEDY)
+        _check.relation(self.relation)
+
+    def pure_epsilon(self) -> float:
+        """Return epsilon; a range of losses that contains 0 bounds the loss itself."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class PureEpsilon(_Pure):
     """A release whose privacy loss never exceeds ``epsilon`` in either direction.
 
     Contract: p(output) <= exp(epsilon) p'(output) for all neighbours and outputs: Laplace noise
@@ -36,17 +52,6 @@ class PureEpsilon(Event):
     """
 
     kind = "pure_epsilon"
-
-    epsilon: float
-    relation: Relation = Relation.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        _check.positive("epsilon", self.epsilon, remedy=_REMEDY)
-        _check.relation(self.relation)
-
-    def pure_epsilon(self) -> float:
-        """Return epsilon."""
-        return self.epsilon
 
     def profile(self, epsilon: Array) -> Array:
         """Return randomised response's delta."""
@@ -71,7 +76,7 @@ class PureEpsilon(Event):
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(Event):
+class ExponentialMechanism(_Pure):
     """A choice made by the exponential mechanism (or noisy max with Gumbel noise).
 
     Contract: the privacy losses of any two outputs differ by at most ``epsilon`` (bounded
@@ -96,17 +101,6 @@ class ExponentialMechanism(Event):
 
     kind = "exponential_mechanism"
 
-    epsilon: float
-    relation: Relation = Relation.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        _check.positive("epsilon", self.epsilon, remedy=_REMEDY)
-        _check.relation(self.relation)
-
-    def pure_epsilon(self) -> float:
-        """Return epsilon: a range that contains 0 bounds the loss itself."""
-        return self.epsilon
-
     def profile(self, epsilon: Array) -> Array:
         """Return the greatest delta over all pairs of bounded range."""
         eta = self.epsilon
@@ -130,3 +124,31 @@ class ExponentialMechanism(Event):
         value = (a - 1) * np.log(x) + np.log((upper - lower * x) / np.expm1(eta))
         result: Array = np.minimum(value / (a - 1), simple)
         return result
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated(Event):
+    """A release that is rho-zCDP, for instance a discrete Gaussian of another library.
+
+    Contract: Renyi divergence at every order a > 1 at most ``rho`` * a, in both directions
+    (Bun and Steinke 2016, Definition 1.1).
+
+    Examples
+    --------
+    >>> from tacit.privacy import Guarantee, ZeroConcentrated
+    >>> Guarantee(ZeroConcentrated(0.1)).route(1e-5)
+    'Renyi'
+    """
+
+    kind = "zero_concentrated"
+
+    rho: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check.positive("rho", self.rho, remedy="pass the zCDP parameter of the release.")
+        _check.relation(self.relation)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return rho * order."""
+        return self.rho * orders
