@@ -30,8 +30,8 @@ _SECOND_ORDER = 1.01
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianRows:
-    """Rows of independent Gaussian noise; see `prepare_gaussian`."""
+class _AdditiveRows:
+    """Rows that are added to a value: what floats know of them, and the words they came from."""
 
     kernel: ClassVar[Kernel] = staticmethod(add_row)
 
@@ -42,6 +42,11 @@ class GaussianRows:
     ratio: float
     words: NormalWords
     source: Source
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianRows(_AdditiveRows):
+    """Rows of independent Gaussian noise; see `prepare_gaussian`."""
 
     def exactly(self, i: int, value: Array, norm: float) -> Steps:
         """Return round(value * scale + ratio * G) in exact arithmetic."""
@@ -59,19 +64,10 @@ class GaussianRows:
 
 
 @dataclass(frozen=True, eq=False)
-class SphereRows:
+class SphereRows(_AdditiveRows):
     """Rows of noise of density proportional to exp(-||z|| / width); see `prepare_sphere`."""
 
-    kernel: ClassVar[Kernel] = staticmethod(add_row)
-
-    floats: Array
-    coins: Array
-    margins: Array
-    scale: float
-    ratio: float
-    words: NormalWords
     length_words: Words
-    source: Source
 
     def exactly(self, i: int, value: Array, norm: float) -> Steps:
         """Return round(value * scale + ratio * R * G / ||G||) in exact arithmetic."""
@@ -151,7 +147,7 @@ def prepare_sphere(n: int, d: int, width: float, source: Source) -> SphereRows:
             margins[rows] = _SECOND_ORDER * error + _ROUNDING_MARGIN
     forget_unknown(floats, margins)
     return SphereRows(
-        floats, np.zeros(n), margins, 1.0 / spacing, ratio, words, length_words, source
+        floats, np.zeros(n), margins, 1.0 / spacing, ratio, words, source, length_words
     )
 
 
