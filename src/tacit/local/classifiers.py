@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,37 +25,92 @@ from tacit.records import INTERCEPT_SHARE
 Array = npt.NDArray[np.float64]
 
 
-def _fit_classifier(
-    estimator: Any, loss: LocalLoss, X: Any, y: Any, first: bool, declared: Any, shuffle: bool
-) -> None:
-    _check.positive("row_norm", estimator.row_norm)
-    unread, names = note_columns(estimator, X, y, first=first)
-    if first:
-        found = classes_of(declared, y)
-        classes, notes = found.value, assumptions_of(found, names)
-        if classes.size != 2:
-            raise ValueError(
-                "Only binary classification is supported. "
-                f"{type(estimator).__name__} needs exactly 2 classes, got {classes.size} "
-                f"class{'es' if classes.size != 1 else ''}; declare two."
-            )
-        estimator._intercept_coordinate = (
-            INTERCEPT_SHARE * estimator.row_norm * bool(estimator.fit_intercept)
-        )
-        begin(estimator, loss, unread.n_columns, 1.0 / estimator.row_norm)
-        estimator.classes_, estimator._notes = classes, notes
-        estimator.row_norm_ = estimator.row_norm
-    stream = estimator._stream
-    table, labels = unread.read()
-    codes, known = codes_of(np.asarray(labels), estimator.classes_)
-    # Somebody of no declared class answers too, like a person half of either.
-    signs = np.where(known, np.where(codes == 1, 1.0, -1.0), 0.0)
-    weights = go_on(estimator, table, signs, estimator.row_norm_, estimator._notes, shuffle)
-    estimator.coef_, estimator.intercept_ = split(weights, stream.intercept)
-    estimator.coef_ = estimator.coef_[None, :]
+class _LocalClassifier(ClassifierMixin, BaseEstimator):
+    """Two classes, by any loss of a margin."""
+
+    _loss: ClassVar[LocalLoss]
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        row_norm: float = 1.0,
+        classes: Sequence[Any] | str | None = None,
+        learner: Any = "banco",
+        sanitizer: Any = "auto",
+        fit_intercept: bool = True,
+        shuffle: bool = True,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.classes = classes
+        self.learner = learner
+        self.sanitizer = sanitizer
+        self.fit_intercept = fit_intercept
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input and two classes."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Ask every row once, beginning anew."""
+        return self._fit(X, y, True, self.classes, self.shuffle)
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
+        """Ask more people; rows already seen must not come again."""
+        first = not hasattr(self, "_stream")
+        return self._fit(X, y, first, self.classes if classes is None else classes, False)
+
+    def _fit(self, X: Any, y: Any, first: bool, declared: Any, shuffle: bool) -> Self:
+        _check.positive("row_norm", self.row_norm)
+        unread, names = note_columns(self, X, y, first=first)
+        if first:
+            found = classes_of(declared, y)
+            classes, notes = found.value, assumptions_of(found, names)
+            if classes.size != 2:
+                raise ValueError(
+                    "Only binary classification is supported. "
+                    f"{type(self).__name__} needs exactly 2 classes, got {classes.size} "
+                    f"class{'es' if classes.size != 1 else ''}; declare two."
+                )
+            self._intercept_coordinate = INTERCEPT_SHARE * self.row_norm * bool(self.fit_intercept)
+            begin(self, self._loss, unread.n_columns, 1.0 / self.row_norm)
+            self.classes_, self._notes = classes, notes
+            self.row_norm_ = self.row_norm
+        stream = self._stream
+        table, labels = unread.read()
+        codes, known = codes_of(np.asarray(labels), self.classes_)
+        # Somebody of no declared class answers too, like a person half of either.
+        signs = np.where(known, np.where(codes == 1, 1.0, -1.0), 0.0)
+        weights = go_on(self, table, signs, self.row_norm_, self._notes, shuffle)
+        self.coef_, self.intercept_ = split(weights, stream.intercept)
+        self.coef_ = self.coef_[None, :]
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the signed score of every record."""
+        check_is_fitted(self)
+        scores: Array = clipped_scores(self, X, self.coef_[0]) + self.intercept_[0]
+        return scores
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class on whose side each record lies."""
+        side = (self.decision_function(X) > 0).astype(int)
+        labels: npt.NDArray[Any] = self.classes_[side]
+        return labels
 
 
-class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
+class LocalLogisticRegression(_LocalClassifier):
     """Logistic regression of two classes from one sanitised answer of each person.
 
     Every row is visited once. It stands for one person who computes the gradient of
@@ -113,61 +168,7 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
     4.0
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        *,
-        row_norm: float = 1.0,
-        classes: Sequence[Any] | str | None = None,
-        learner: Any = "banco",
-        sanitizer: Any = "auto",
-        fit_intercept: bool = True,
-        shuffle: bool = True,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.classes = classes
-        self.learner = learner
-        self.sanitizer = sanitizer
-        self.fit_intercept = fit_intercept
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        """Declare sparse input and two classes."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Ask every row once, beginning anew."""
-        _fit_classifier(self, Logistic(), X, y, True, self.classes, self.shuffle)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
-        """Ask more people; rows already seen must not come again."""
-        first = not hasattr(self, "_stream")
-        declared = self.classes if classes is None else classes
-        _fit_classifier(self, Logistic(), X, y, first, declared, False)
-        return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the signed score of every record."""
-        check_is_fitted(self)
-        scores: Array = clipped_scores(self, X, self.coef_[0]) + self.intercept_[0]
-        return scores
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the more likely class of every record."""
-        side = (self.decision_function(X) > 0).astype(int)
-        labels: npt.NDArray[Any] = self.classes_[side]
-        return labels
+    _loss = Logistic()
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of both classes for every record."""
@@ -180,7 +181,7 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
         return np.column_stack([log_expit(-scores), log_expit(scores)])
 
 
-class LocalLinearSVC(ClassifierMixin, BaseEstimator):
+class LocalLinearSVC(_LocalClassifier):
     """Linear support-vector classification from one sanitised answer of each person.
 
     Parameters and attributes as for `LocalLogisticRegression`; the loss is the hinge.
@@ -195,58 +196,4 @@ class LocalLinearSVC(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        *,
-        row_norm: float = 1.0,
-        classes: Sequence[Any] | str | None = None,
-        learner: Any = "banco",
-        sanitizer: Any = "auto",
-        fit_intercept: bool = True,
-        shuffle: bool = True,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.classes = classes
-        self.learner = learner
-        self.sanitizer = sanitizer
-        self.fit_intercept = fit_intercept
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        """Declare sparse input and two classes."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Ask every row once, beginning anew."""
-        _fit_classifier(self, Hinge(), X, y, True, self.classes, self.shuffle)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
-        """Ask more people; rows already seen must not come again."""
-        first = not hasattr(self, "_stream")
-        declared = self.classes if classes is None else classes
-        _fit_classifier(self, Hinge(), X, y, first, declared, False)
-        return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the signed score of every record."""
-        check_is_fitted(self)
-        scores: Array = clipped_scores(self, X, self.coef_[0]) + self.intercept_[0]
-        return scores
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class on whose side each record lies."""
-        side = (self.decision_function(X) > 0).astype(int)
-        labels: npt.NDArray[Any] = self.classes_[side]
-        return labels
+    _loss = Hinge()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,27 +21,64 @@ from tacit.public_facts import assumptions_of
 Array = npt.NDArray[np.float64]
 
 
-def _fit_location(estimator: Any, loss: LocalLoss, X: Any, first: bool, shuffle: bool) -> None:
-    radius = _check.positive("row_norm", estimator.row_norm)
-    unread, names = note_columns(estimator, X, first=first, sparse=False)
-    if first:
-        centre = 0.0 if estimator.center is None else estimator.center
-        centre = np.broadcast_to(np.asarray(centre, dtype=np.float64), (unread.n_columns,))
-        if not np.all(np.isfinite(centre)):
-            raise ValueError(f"center must be finite, got {estimator.center!r}.")
-        begin(estimator, loss, unread.n_columns, radius)
-        estimator._notes = assumptions_of(names)
-        estimator._centre = centre
-    table, _ = unread.read()
-    labels = np.zeros(table.shape[0])
-    # A subgradient's norm does not depend on the record's size, so records are not clipped.
-    with np.errstate(over="ignore"):  # what overflows has no direction, and answers with a zero
-        away = table - estimator._centre
-    moved = go_on(estimator, away, labels, np.inf, estimator._notes, shuffle)
-    estimator.location_ = estimator._centre + moved
+class _LocalLocation(BaseEstimator):
+    """A point among the records, by any loss of a distance."""
+
+    _loss: ClassVar[LocalLoss]
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        row_norm: float = 1.0,
+        center: Any = None,
+        learner: Any = "banco",
+        sanitizer: Any = "auto",
+        shuffle: bool = True,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.center = center
+        self.learner = learner
+        self.sanitizer = sanitizer
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Ask every row once, beginning anew."""
+        return self._fit(X, True, self.shuffle)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Ask more people; rows already seen must not come again."""
+        return self._fit(X, not hasattr(self, "_stream"), False)
+
+    def _fit(self, X: Any, first: bool, shuffle: bool) -> Self:
+        radius = _check.positive("row_norm", self.row_norm)
+        unread, names = note_columns(self, X, first=first, sparse=False)
+        if first:
+            centre = 0.0 if self.center is None else self.center
+            centre = np.broadcast_to(np.asarray(centre, dtype=np.float64), (unread.n_columns,))
+            if not np.all(np.isfinite(centre)):
+                raise ValueError(f"center must be finite, got {self.center!r}.")
+            begin(self, self._loss, unread.n_columns, radius)
+            self._notes = assumptions_of(names)
+            self._centre = centre
+        table, _ = unread.read()
+        labels = np.zeros(table.shape[0])
+        # A subgradient's norm does not depend on the record's size, so records are not clipped.
+        with np.errstate(over="ignore"):  # what overflows has no direction, and answers with a zero
+            away = table - self._centre
+        moved = go_on(self, away, labels, np.inf, self._notes, shuffle)
+        self.location_ = self._centre + moved
+        return self
 
 
-class LocalMedian(BaseEstimator):
+class LocalMedian(_LocalLocation):
     """The median of every column from one sanitised answer of each person.
 
     Parameters
@@ -63,41 +100,10 @@ class LocalMedian(BaseEstimator):
     array([40.])
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        *,
-        row_norm: float = 1.0,
-        center: Any = None,
-        learner: Any = "banco",
-        sanitizer: Any = "auto",
-        shuffle: bool = True,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.center = center
-        self.learner = learner
-        self.sanitizer = sanitizer
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Ask every row once, beginning anew."""
-        _fit_location(self, SumOfDistances(), X, True, self.shuffle)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Ask more people; rows already seen must not come again."""
-        _fit_location(self, SumOfDistances(), X, not hasattr(self, "_stream"), False)
-        return self
+    _loss = SumOfDistances()
 
 
-class LocalGeometricMedian(BaseEstimator):
+class LocalGeometricMedian(_LocalLocation):
     """The geometric median from one sanitised answer of each person.
 
     Parameters and attributes as for `LocalMedian`.
@@ -111,35 +117,4 @@ class LocalGeometricMedian(BaseEstimator):
     array([ 1., -1.])
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        *,
-        row_norm: float = 1.0,
-        center: Any = None,
-        learner: Any = "banco",
-        sanitizer: Any = "auto",
-        shuffle: bool = True,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.center = center
-        self.learner = learner
-        self.sanitizer = sanitizer
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Ask every row once, beginning anew."""
-        _fit_location(self, Distance(), X, True, self.shuffle)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Ask more people; rows already seen must not come again."""
-        _fit_location(self, Distance(), X, not hasattr(self, "_stream"), False)
-        return self
+    _loss = Distance()

@@ -17,16 +17,8 @@ class HalfSphere(CapSanitizer):
         radius = norm sqrt(pi) Gamma((d+1)/2) / Gamma(d/2) (e^epsilon + 1) / (e^epsilon - 1)
 
     the L2-ball mechanism of Duchi, Jordan and Wainwright (2018), with d = ``n_features``. It is
-    `PrivUnit` with a cap of half the sphere, and nearly as good where epsilon is below 1.
-
-    Parameters
-    ----------
-    epsilon : float
-        The greatest privacy loss of one report.
-    n_features : int
-        How many coordinates a gradient has.
-    norm : float
-        The bound to which gradients are clipped.
+    `PrivUnit` with a cap of half the sphere, and nearly as good where epsilon is below 1;
+    parameters as there, but for gamma.
 
     Notes
     -----

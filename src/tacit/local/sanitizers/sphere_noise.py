@@ -25,16 +25,7 @@ class SphereNoise(Sanitizer):
         E exp(v <z, a>) = (1 - (width v)^2)^(-(d+1)/2)          Song, Chaudhuri and Sarwate (2013)
 
     where d is ``n_features``. Its root-mean-square norm is about sqrt(d) times that of `PrivUnit`:
-    it is here to compare with.
-
-    Parameters
-    ----------
-    epsilon : float
-        The greatest privacy loss of one report.
-    n_features : int
-        How many coordinates a gradient has.
-    norm : float
-        The bound to which gradients are clipped.
+    it is here to compare with. Parameters as for `PrivUnit`, but for gamma.
 
     Notes
     -----
