@@ -2,7 +2,7 @@
 
 The perturbation is an ideal real vector b, known to floats only within a stated error; the
 minimiser is known only within a certified distance. Both gaps are covered by noise on the output,
-which is drawn on a public lattice (section 3.4 e; docs/proofs/objective_perturbation.md).
+which is drawn on a public lattice (docs/proofs/objective_perturbation.md, section 10).
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Composing what happened to be charged is not enough then: an analyst could pick the event that is
 cheap exactly where the earlier output was revealing. What is sound is a rule fixed in advance that
-adds up one number per event, a privacy filter (Rogers, Roth, Ullman and Vadhan 2016; Feldman and
-Zrnic 2021; Smith and Thakurta 2022).
+adds up one number per event, a privacy filter (docs/proofs/events.md, section 2).
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
     dG(mu, e) = Phi(mu/2 - e/mu) - exp(e) * Phi(-mu/2 - e/mu)
 
-where mu = sensitivity / noise standard deviation (Balle and Wang 2018, Theorem 8; Dong, Roth
-and Su 2022, Corollary 2.13). Evaluated through logarithms, so that a delta of 1e-300 keeps its
-digits.
+where mu = sensitivity / noise standard deviation (docs/proofs/events.md, section 3). Evaluated
+through logarithms, so that a delta of 1e-300 keeps its digits.
 
 The two terms cancel where mu is small. There, with x = e / mu, phi the normal density and
 R(t) = Phi(-t) / phi(t) Mills' ratio, phi(x - mu/2) = exp(e) phi(x + mu/2) gives

@@ -22,7 +22,7 @@ def from_profile(event: Event, interval: float) -> PrivacyLossDistribution:
     """Return the pessimistic distribution through the points of an event's profile.
 
     Connecting the dots of delta(epsilon) by lines in exp(epsilon) gives a pair that dominates
-    the event's (Doroshenko et al. 2022, Theorem 3.2), since the profile is convex there. The
+    the event's (docs/proofs/events.md, section 9), since the profile is convex there. The
     profile bounds both directions, so one distribution serves for both.
     """
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution

@@ -65,7 +65,7 @@ class NoPromise:
 
 @dataclass(frozen=True)
 class GaussianRoute:
-    """Gaussian mechanisms compose exactly: mu = sqrt(sum of mu_i^2) (Dong, Roth, Su 2022)."""
+    """Gaussian mechanisms compose exactly: mu^2 = sum of mu_i^2 (docs/proofs/events.md, 3)."""
 
     mu: float
     name = "exact Gaussian composition"
@@ -147,7 +147,7 @@ class PureRoute:
 class RenyiRoute:
     """Renyi divergences add up, and convert at the best order.
 
-    epsilon = r(a) + log(1 - 1/a) - log(delta a) / (a - 1)     (Canonne, Kamath, Steinke 2020)
+    epsilon = r(a) + log(1 - 1/a) - log(delta a) / (a - 1)     (docs/proofs/events.md, section 8)
     """
 
     leaves: Leaves

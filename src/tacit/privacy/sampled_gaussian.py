@@ -2,9 +2,9 @@
 
     r(a) = log( sum_k C(a,k) q^k (1-q)^(a-k) exp(k (k-1) / (2 z^2)) ) / (a - 1)
 
-for integer a, where q = sampling rate and z = noise multiplier (Mironov, Talwar and Zhang 2019,
-Theorem 5 and section 3.3). All (a, k) pairs lie in one flat array: the binomials are computed
-once per set of orders, and each call is one exponential over it.
+for integer a, where q = sampling rate and z = noise multiplier (docs/proofs/events.md, section 4).
+All (a, k) pairs lie in one flat array: the binomials are computed once per set of orders, and each
+call is one exponential over it.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def float_error(n_records: int, block_rows: int, *, fine: bool) -> float:
     """Return e such that a sum of n terms of size at most 1, added so, is off by at most e.
 
     Within a block of m rows float summation in any order errs by at most (m - 1) u times the
-    sum of sizes; adding b block sums errs by b u, or (log2(b) + 1) u when paired (Higham 2002,
-    section 4.2); forming each term costs a few u more.
+    sum of sizes; adding b block sums errs by b u, or (log2(b) + 1) u when paired; forming each
+    term costs a few u more (docs/proofs/noisy_gradient.md, section 3).
 
     Examples
     --------

@@ -219,7 +219,7 @@ def _check_exactly(records: RecordSource, exact: list[Fraction], fine: bool) -> 
 
 def _check_theory(records: RecordSource, n: int, fine: bool) -> None:
     # A function may add up its block in any order, m - 1 roundings deep, and b block sums cannot
-    # be added less than log2(b) deep; each rounding is u times sums of up to n (Higham 2002, 4.2).
+    # be added less than log2(b) deep; each rounding is u times sums of up to n.
     _, _, sizes = _seen(records, fine=fine)
     needed = (max(sizes) - 1 + math.ceil(math.log2(len(sizes)))) * _UNIT * n
     declared = records.sum_error(fine=fine)

@@ -119,7 +119,7 @@ class GaussianNoise(Sanitizer):
         return prepare_gaussian(n, self.n_features, self.noise_std, source)
 
     def _is_plausible(self, steps: Array) -> bool:
-        # P(chi-square_d > d + 2 sqrt(d x) + 2 x) <= e^-x (Laurent and Massart 2000, Lemma 1)
+        # P(chi-square_d > d + 2 sqrt(d x) + 2 x) <= e^-x (docs/proofs/local_sanitizers.md, 6)
         d, x = self.n_features, LOG_CHANCE_OF_REFUSAL
         longest = self.noise_std * math.sqrt(d + 2.0 * math.sqrt(d * x) + 2.0 * x) + self.norm
         return float(np.linalg.norm(steps)) * self.spacing <= longest * norm_slack(

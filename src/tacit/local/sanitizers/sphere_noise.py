@@ -95,7 +95,7 @@ class SphereNoise(Sanitizer):
         return prepare_sphere(n, self.n_features, self.width, source)
 
     def _is_plausible(self, steps: Array) -> bool:
-        # P(Gamma(d) > d + sqrt(2 d x) + x) <= e^-x (Boucheron, Lugosi and Massart 2013, sec. 2.4)
+        # P(Gamma(d) > d + sqrt(2 d x) + x) <= e^-x (docs/proofs/local_sanitizers.md, 6)
         d, x = self.n_features, LOG_CHANCE_OF_REFUSAL
         longest = self.width * (d + math.sqrt(2.0 * d * x) + x) + self.norm
         return float(np.linalg.norm(steps)) * self.spacing <= longest * norm_slack(

@@ -31,8 +31,8 @@ class Event(ABC):
         exact: the release is at worst a Gaussian mechanism with this mu.
     ``profile``
         exact or an upper bound: delta as a function of epsilon, in both directions, convex in
-        exp(epsilon), so that it is the profile of a dominating pair and composes (Zhu, Dong and
-        Wang 2022, Theorem 10).
+        exp(epsilon), so that it is the profile of a dominating pair and composes
+        (docs/proofs/events.md, section 2).
     ``loss_distribution``
         the discretised privacy-loss distribution; made from ``profile`` unless overridden.
     ``renyi``

@@ -55,7 +55,7 @@ class Gaussian(Event):
         return gaussian_delta(self.gaussian_mu(), epsilon)
 
     def renyi(self, orders: Array) -> Array:
-        """Return order * mu^2 / 2 (Mironov 2017, Proposition 7)."""
+        """Return order * mu^2 / 2 (docs/proofs/events.md, section 3)."""
         return orders * self.gaussian_mu() ** 2 / 2
 
 
@@ -104,7 +104,7 @@ class SampledGaussian(Event):
         return 1.0 / self.noise_multiplier if self.sampling_rate == 1.0 else None
 
     def renyi(self, orders: Array) -> Array:
-        """Return the bound of Mironov, Talwar and Zhang 2019, Theorem 5."""
+        """Return the bound of docs/proofs/events.md, section 4."""
         if self.sampling_rate == 1.0:
             return orders / (2 * self.noise_multiplier**2)
         return sampled_gaussian_renyi(self.sampling_rate, self.noise_multiplier, orders)

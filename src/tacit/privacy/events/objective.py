@@ -5,10 +5,10 @@ whatever the other records are:
 
     X = jacobian + max over vertices of G_i, at least ``jacobian``,  G_i ~ N(mu_i^2/2, mu_i^2)
 
-(proofs in docs/proofs/objective_perturbation.md). A union
-bound over the vertices gives P[X > x] <= sum_i weight_i P[G_i > x - jacobian], from which
-delta(epsilon) = E(1 - exp(epsilon - X))_+ and the Renyi bound log E exp((a-1) X) / (a-1) follow
-in closed form. Since E(1 - exp(epsilon - X))_+ is convex in exp(epsilon), it composes.
+(proofs in docs/proofs/objective_perturbation.md). A union bound over the vertices gives
+P[X > x] <= sum_i weight_i P[G_i > x - jacobian], from which delta(epsilon) =
+E(1 - exp(epsilon - X))_+ and the Renyi bound log E exp((a-1) X) / (a-1) follow in closed form.
+Since E(1 - exp(epsilon - X))_+ is convex in exp(epsilon), it composes.
 
 Assumes, for every event here: the released w is the exact minimiser over the whole space; the
 perturbation is independent of the data; every coordinate, the intercept included, is
@@ -26,6 +26,7 @@ from scipy.special import ndtr
 
 from tacit.privacy import _check
 from tacit.privacy.events.base import Array, Event
+from tacit.privacy.events.pure import PureEpsilon
 from tacit.privacy.gaussian_profile import gaussian_delta
 from tacit.privacy.relation import Relation
 from tacit.privacy.roots import decreasing_root
@@ -350,13 +351,11 @@ class PureObjective(Event):
     """Pure objective perturbation, density of b proportional to exp(-||b|| / noise_radius).
 
     Contract: convex losses; per-record gradient norm at most ``lipschitz``; per-record Hessian of
-    rank at most
-    ``rank`` and trace at most ``hessian_trace`` (for a generalised linear loss rank 1 and trace
-    = smoothness).
+    rank at most ``rank`` and trace at most ``hessian_trace`` (for a generalised linear loss rank 1
+    and trace = smoothness).
 
     Guarantee: epsilon = lipschitz / noise_radius + rank log(1 + hessian_trace / (rank lam)), the
-    first term doubled under REPLACE (Chaudhuri, Monteleoni and Sarwate 2011, Theorem 9, with the
-    tight Jacobian; log is concave, so equal eigenvalues are the worst).
+    first term doubled under REPLACE (docs/proofs/objective_perturbation.md, section 9).
 
     Examples
     --------
@@ -390,8 +389,6 @@ class PureObjective(Event):
         return moved * self.lipschitz / self.noise_radius + jacobian
 
     def _as_pure(self) -> Event:
-        from tacit.privacy.events.pure import PureEpsilon
-
         return PureEpsilon(self.pure_epsilon(), self.relation)
 
     def profile(self, epsilon: Array) -> Array | None:

@@ -38,8 +38,8 @@ class PureEpsilon(_Pure):
     of scale sensitivity / epsilon, L2 sphere noise with density proportional to
     exp(-epsilon ||z|| / sensitivity), the sampled output of any pure mechanism.
 
-    Guarantee: binary randomised response with the same epsilon dominates (Kairouz, Oh and
-    Viswanath 2015, Theorem 3.3), so
+    Guarantee: binary randomised response with the same epsilon dominates (docs/proofs/events.md,
+    section 5), so
 
         delta(e) = (exp(epsilon) - exp(e))_+ / (1 + exp(epsilon))     for |e| <= epsilon
         renyi(a) = log(p^a (1-p)^(1-a) + (1-p)^a p^(1-a)) / (a - 1),  p = 1 / (1 + exp(-epsilon))
@@ -65,7 +65,7 @@ class PureEpsilon(_Pure):
         """Return randomised response's divergence."""
         e0 = self.epsilon
         if e0 < _SMALL:
-            # Bun and Steinke 2016, Proposition 3.3; below, the exact form loses its digits
+            # docs/proofs/events.md, section 5: here the exact form loses its digits
             return np.minimum(orders * e0**2 / 2, e0)
         log_p, log_q = -np.log1p(np.exp(-e0)), -e0 - np.log1p(np.exp(-e0))
         terms = np.logaddexp(
@@ -83,8 +83,8 @@ class ExponentialMechanism(_Pure):
     range): weights exp(epsilon u / (2 sensitivity)), or exp(epsilon u / sensitivity) for
     monotone utilities.
 
-    Guarantee (Dong, Durfee and Rogers 2020; derivation in docs/proofs/events.md): the worst
-    pair for a given epsilon has two outcomes with losses t and t - eta, eta = epsilon, so
+    Guarantee (docs/proofs/events.md, section 6): the worst pair for a given epsilon has two
+    outcomes with losses t and t - eta, eta = epsilon, so
 
         delta(e) = (exp(eta/2) - exp(e/2))^2 / (exp(eta) - 1)          for |e| <= eta
         renyi(a) = log max_x x^(a-1) ((E-x) + (x-1) E^(1-a)) / (E-1) / (a-1),  E = exp(eta)
