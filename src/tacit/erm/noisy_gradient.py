@@ -151,7 +151,7 @@ class NoisyGradient(_Descent):
             one = Bounded(float(records.count()), 1.0, Norm.L2, plan.budget.relation)
             counted = gaussian(one, count, source)
             events.append(counted.event)
-            # below one unit of noise the count says nothing: take that as the number
+            # a count below its own noise says nothing: take the size of the noise instead
             n = max(float(np.asarray(counted.value)), count, 1.0)
         decide("number of steps", settings.n_steps)
         fine = needs_fine_sums(records, _FLOAT_SLACK)
@@ -211,7 +211,7 @@ def _clip(problem: Problem, clip: float | None) -> float:
 
 
 def _unfinished(problem: Problem) -> float:
-    """Return 2 beta ||w||^2: over (T + 1)^2, or T + 1, what T steps leave to do."""
+    """Return 2 beta ||w||^2; over (T + 1)^2, or T + 1 on samples, the loss left after T steps."""
     return 2 * _smoothness(problem) * problem.typical_norm**2
 
 

@@ -129,7 +129,7 @@ class Objective:
         return self.loss.gradient(block, weights, self.bounds, clip)
 
     def is_sharp(self, steepest: float = math.inf) -> bool:
-        """Return whether slopes of size up to ``steepest`` jump, or all but."""
+        """Return whether slopes of size up to ``steepest`` jump, or nearly do."""
         return self.loss.is_sharp(self.bounds, steepest)
 
 

@@ -54,7 +54,7 @@ class GaussianTilt(Settings):
     noise_std: float
 
     def main(self, objective: Objective, budget: Budget) -> Event:
-        """Return what the loss declares."""
+        """Return the event that the loss declares for b."""
         event = objective.loss.perturbed_event(
             objective.sizes, self.regularization, self.noise_std, budget.relation
         )
@@ -247,7 +247,7 @@ class ObjectivePerturbation(Mechanism):
         return NoiseError(
             tilt.std(plan.problem.dimension) / tilt.regularization,
             "Error bars show the most that the standard deviation of the noise can be. It is "
-            "smaller for a feature about which many records speak; how much smaller depends on "
+            "smaller for a feature that many records tell about; how much smaller depends on "
             "the records, which are private, so it is not stated.",
             is_bound=True,
         )
@@ -298,7 +298,7 @@ def _quick_noise(objective: Objective, budget: Budget, lam: float) -> float:
 
     def family(noise: float) -> Event:
         tilt = tilt_of(budget)(lam, noise)
-        if budget.is_pure:  # the whole is as fast
+        if budget.is_pure:  # the whole event has a closed form too
             return _event(tilt, objective, budget)
         return Composed((tilt.main(objective, budget),))
 
@@ -314,7 +314,7 @@ def _choose_regularization(problem: Problem, budget: Budget) -> float:
     objective = problem.objective
     unit = objective.row_norm / (2 * objective.score_unit)
     free = objective.loss.free_regularization(objective.row_norm, budget.epsilon)
-    if free is not None and not budget.is_pure:  # the search is over
+    if free is not None and not budget.is_pure:  # no need to search
         reach = moved(budget.relation) / gaussian_mu(budget.epsilon, budget.delta)
         return max(free, unit * reach * objective.lipschitz)
     best, best_risk, best_noise = math.nan, math.inf, math.nan

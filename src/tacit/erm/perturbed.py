@@ -33,7 +33,7 @@ class Perturbed:
         return lam
 
     def thinned(self, step: int) -> Perturbed:
-        """Return what every ``step``-th record says of G / step."""
+        """Return G / step, estimated from every ``step``-th record."""
         return Perturbed(
             self.objective.with_regularization(self.ridge / step),
             self.records.every(step),

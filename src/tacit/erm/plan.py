@@ -85,7 +85,7 @@ class Problem:
 
     @property
     def pessimism(self) -> float:
-        """What every term of a predicted risk is multiplied by, so that plans rank as without."""
+        """The factor on every term of a predicted risk: the same on all, so no ranking changes."""
         return HARDER_THAN_IDEAL if math.isfinite(self.objective.hessian_trace) else 1.0
 
     def with_regularization(self, regularization: float) -> Problem:
@@ -167,7 +167,7 @@ class Mechanism(ABC):
     title: ClassVar[str]  # the same in a heading
     is_named: ClassVar[bool] = True  # whether its name alone says what to run
     is_candidate: ClassVar[bool] = True  # whether "auto" considers it
-    uses_moments: ClassVar[bool] = False  # whether it is for the squared loss as it is
+    uses_moments: ClassVar[bool] = False  # whether it works from X'X and X'y alone
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget) -> Plan:
@@ -191,7 +191,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a mechanism chose, for itself; to others a plan shows it as numbers with names."""
+    """What a mechanism chose, with types; a plan holds the same as numbers by name."""
 
     def shown(self) -> dict[str, float]:
         """Return the settings by name."""
@@ -199,7 +199,7 @@ class Settings:
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
-        """Return those of a plan, whole numbers whole even if a file held them as floats."""
+        """Return those of a plan; whole numbers are ints, even if a file held them as floats."""
         chosen = plan.settings
         whole = {field.name for field in fields(cls) if field.type == "int"}
         return cls(**{name: int(v) if name in whole else v for name, v in chosen.items()})

@@ -48,7 +48,7 @@ class Stream:
 
 
 def stream_of(estimator: Any, loss: LocalLoss, n_columns: int, unit: float) -> Stream:
-    """Return what an estimator's parameters agree on; ``unit`` is a score of no surprise."""
+    """Return the stream of an estimator's parameters; ``unit`` is the size weights should have."""
     budget = Budget(estimator.epsilon, estimator.delta, Relation.REPLACE)
     constant = getattr(estimator, "_intercept_coordinate", 0.0)
     d = n_columns + (constant > 0.0)

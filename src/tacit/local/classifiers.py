@@ -90,7 +90,7 @@ class _LocalClassifier(ClassifierMixin, BaseEstimator):
         stream = self._stream
         table, labels = unread.read()
         codes, known = codes_of(np.asarray(labels), self.classes_)
-        # Somebody of no declared class answers too, like a person half of either.
+        # Somebody of no declared class answers too: with a label of 0, between the two.
         signs = np.where(known, np.where(codes == 1, 1.0, -1.0), 0.0)
         weights = go_on(self, table, signs, self.row_norm_, self._notes, shuffle)
         self.coef_, self.intercept_ = split(weights, stream.intercept)

@@ -100,7 +100,7 @@ def _checked(source: Source | None) -> Source:
 
 
 def priced(event: Event, source: Source) -> Event:
-    """Return the event, or that there is none to speak of if the source is a test's."""
+    """Return the event; for a seeded source, that the release is not private."""
     if source.is_secure or event.reasons_void():
         return event
     return NonPrivate(reason=SEEDED, would_be=event, relation=event.relation)

@@ -68,7 +68,7 @@ class Tape:
 
 @dataclass
 class Recorder:
-    """A tape being written."""
+    """Writes releases and decisions to a tape as they are made."""
 
     tape: Tape
 
@@ -83,7 +83,7 @@ class Recorder:
 
 @dataclass
 class Player:
-    """A tape being read."""
+    """Reads a tape again, comparing each release and decision with the recorded one."""
 
     tape: Tape
     position: int = 0

@@ -1,4 +1,4 @@
-"""Privacy-loss distributions through dp-accounting: one instance an event, counts once."""
+"""Privacy-loss distributions through dp-accounting: one for each event, composed by its count."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _support(event: Event) -> tuple[float, float]:
 
 
 def fits_a_grid(event: Event, interval: float) -> bool:
-    """Return whether the losses of a pure event take a grid that can be convolved."""
+    """Return whether a grid over the losses of an event, if it is pure, can be convolved."""
     pure = event.pure_epsilon()
     return math.isinf(pure) or 2 * pure <= _MOST_POINTS * interval
 

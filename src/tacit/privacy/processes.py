@@ -21,7 +21,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def generation() -> int:
-    """Return a number that is another one in every process forked from this one.
+    """Return a number that differs in every process forked from this one.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class ChunkedRecords:
        pass is refused before a sum is returned.
     4. No error repeats a value, not even one that ``read`` raises.
 
-    **Assumes** that changes happen by accident: they are found by the number of records and a
+    **Assumes** that changes happen by accident: they are found by the number of records and
     checksums of 32 bits. Sensitivity needs less than that. In each pass one person may move at
     most one row, and may not decide which rows others have; then every single sum moves by at
     most its bound, even if passes differ. The checksums are for what spans passes: a sample that is

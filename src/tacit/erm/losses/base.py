@@ -85,7 +85,7 @@ class AnyLoss(ABC):
         """Return the slope at which a descent clips unless told otherwise."""
 
     def is_sharp(self, bounds: Bounds, steepest: float = math.inf) -> bool:
-        """Return whether slopes of size up to ``steepest`` jump, or all but."""
+        """Return whether slopes of size up to ``steepest`` jump, or nearly do."""
         return False
 
     def perturbed_event(
@@ -95,7 +95,7 @@ class AnyLoss(ABC):
         return None
 
     def free_regularization(self, row_norm: float, epsilon: float) -> float | None:
-        """Return the ridge from which what a record does to the curvature costs nothing."""
+        """Return the least ridge with which a record's effect on the curvature costs nothing."""
         return None
 
     def guess(self, bounds: Bounds) -> float | None:

@@ -36,7 +36,7 @@ class LogisticLoss(Loss):
     def perturbed_event(
         self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
-        """Return its own (docs/proofs/objective_perturbation.md, sections 3 and 5)."""
+        """Return its own event (docs/proofs/objective_perturbation.md, sections 3 and 5)."""
         return LogisticObjective(sizes.row_norm, regularization, noise_std, relation)
 
     def free_regularization(self, row_norm: float, epsilon: float) -> float | None:

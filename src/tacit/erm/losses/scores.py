@@ -54,7 +54,7 @@ class Loss(AnyLoss):
         return self.score_unit(bounds) / 4 if math.isfinite(bounds.label_bound) else None
 
     def is_sharp(self, bounds: Bounds, steepest: float = math.inf) -> bool:
-        """Return whether slopes of size up to ``steepest`` jump, or all but: rounding then shows.
+        """Return whether slopes of size up to ``steepest`` jump, or nearly do: rounding then shows.
 
         A smooth slope turns by at most smoothness times the rounding of a score, which is nothing;
         one that turns over less than 2^-13 of a score's unit is taken for a jump.
@@ -64,7 +64,7 @@ class Loss(AnyLoss):
     def perturbed_event(
         self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
-        """Return that of monotone losses, or of any (docs/proofs/objective_perturbation.md)."""
+        """Return the event of monotone or of any losses (docs/proofs/objective_perturbation.md)."""
         family = MonotoneObjective if self.monotone else LinearModelObjective
         return family(sizes.lipschitz, sizes.smoothness, regularization, noise_std, relation)
 

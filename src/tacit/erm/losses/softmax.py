@@ -71,7 +71,7 @@ class SoftmaxLoss(Loss):
     def perturbed_event(
         self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
-        """Return its own (docs/proofs/objective_perturbation.md, section 8)."""
+        """Return its own event (docs/proofs/objective_perturbation.md, section 8)."""
         size = sizes.row_norm
         return SoftmaxObjective(size, self.n_classes, regularization, noise_std, relation)
 
