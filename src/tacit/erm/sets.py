@@ -67,30 +67,13 @@ class WholeSpace:
 
 
 @dataclass(frozen=True)
-class L2Ball:
-    """Points of norm at most ``bound``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tacit.erm import L2Ball
-    >>> L2Ball(1.0).project(np.array([3.0, 4.0]))
-    array([0.6, 0.8])
-    """
+class _Ball:
+    """A ball of some norm about 0, within the Euclidean one and touching it."""
 
     bound: float
 
     def __post_init__(self) -> None:
         _positive("bound", self.bound)
-
-    def project(self, weights: Array) -> Array:
-        """Scale down to the sphere."""
-        size = float(np.linalg.norm(weights))
-        return weights if size <= self.bound else weights * (self.bound / size)
-
-    def contains(self, weights: Array) -> bool:
-        """Compare the norm."""
-        return float(np.linalg.norm(weights)) <= self.bound * (1 + _SLACK)
 
     def radius(self, dimension: int) -> float:
         """Return the bound."""
@@ -102,7 +85,29 @@ class L2Ball:
 
 
 @dataclass(frozen=True)
-class L1Ball:
+class L2Ball(_Ball):
+    """Points of norm at most ``bound``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm import L2Ball
+    >>> L2Ball(1.0).project(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
+
+    def project(self, weights: Array) -> Array:
+        """Scale down to the sphere."""
+        size = float(np.linalg.norm(weights))
+        return weights if size <= self.bound else weights * (self.bound / size)
+
+    def contains(self, weights: Array) -> bool:
+        """Compare the norm."""
+        return float(np.linalg.norm(weights)) <= self.bound * (1 + _SLACK)
+
+
+@dataclass(frozen=True)
+class L1Ball(_Ball):
     """Points whose absolute entries sum to at most ``bound``.
 
     Examples
@@ -112,11 +117,6 @@ class L1Ball:
     >>> L1Ball(1.0).project(np.array([3.0, 1.0]))
     array([1., 0.])
     """
-
-    bound: float
-
-    def __post_init__(self) -> None:
-        _positive("bound", self.bound)
 
     def project(self, weights: Array) -> Array:
         """Soft-threshold (Duchi et al. 2008)."""
@@ -128,14 +128,6 @@ class L1Ball:
     def contains(self, weights: Array) -> bool:
         """Compare the sum of sizes."""
         return float(np.abs(weights).sum()) <= self.bound * (1 + _SLACK)
-
-    def radius(self, dimension: int) -> float:
-        """Return the bound."""
-        return self.bound
-
-    def diameter(self, dimension: int) -> float:
-        """Return twice the bound."""
-        return 2 * self.bound
 
 
 @dataclass(frozen=True)

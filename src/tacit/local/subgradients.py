@@ -94,8 +94,16 @@ def sign_pull(point: Array, features: Array, label: float, width: float) -> Arra
     return pull
 
 
+class _OfAScore:
+    """A loss of the score <w, x>."""
+
+    def norm(self, n_features: int, row_norm: float) -> float:
+        """Return row_norm: the derivative in the score is at most 1."""
+        return row_norm
+
+
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(_OfAScore):
     """log(1 + exp(-y <w, x>)), y = -1 or 1.
 
     Examples
@@ -110,13 +118,9 @@ class Logistic:
     pull: ClassVar[Any] = staticmethod(logistic_pull)
     width: ClassVar[float] = 0.0
 
-    def norm(self, n_features: int, row_norm: float) -> float:
-        """Return row_norm: the derivative in the score is below 1."""
-        return row_norm
-
 
 @dataclass(frozen=True)
-class Hinge:
+class Hinge(_OfAScore):
     """max(0, 1 - y <w, x>), y = -1 or 1.
 
     Examples
@@ -131,13 +135,9 @@ class Hinge:
     pull: ClassVar[Any] = staticmethod(hinge_pull)
     width: ClassVar[float] = 0.0
 
-    def norm(self, n_features: int, row_norm: float) -> float:
-        """Return row_norm: the derivative in the score is at most 1."""
-        return row_norm
-
 
 @dataclass(frozen=True)
-class Absolute:
+class Absolute(_OfAScore):
     """|y - <w, x>|, whose minimiser is the conditional median.
 
     Examples
@@ -152,13 +152,9 @@ class Absolute:
     pull: ClassVar[Any] = staticmethod(absolute_pull)
     width: ClassVar[float] = 0.0
 
-    def norm(self, n_features: int, row_norm: float) -> float:
-        """Return row_norm: the derivative in the score is at most 1."""
-        return row_norm
-
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(_OfAScore):
     """Huber's loss over its width: quadratic within ``width`` of 0, absolute beyond.
 
     Examples
@@ -176,10 +172,6 @@ class Huber:
 
     def __post_init__(self) -> None:
         _check.positive("width", self.width)
-
-    def norm(self, n_features: int, row_norm: float) -> float:
-        """Return row_norm: the derivative in the score is at most 1."""
-        return row_norm
 
 
 @dataclass(frozen=True)
