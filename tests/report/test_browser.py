@@ -114,7 +114,9 @@ def long_facts() -> ReportFacts:
             PlannedMechanism(LONG, None, LONG),
         ),
         about_mechanisms=LONG,
-        coefficients=Coefficients((Coefficient(LONG, 1.0, 0.1, LONG),), LONG, LONG),
+        coefficients=Coefficients(
+            tuple(Coefficient(LONG, float(i), 3.0, LONG) for i in range(20)), LONG, LONG
+        ),
         accuracy=AccuracyPicture(points, LONG, LONG, 0.1, 0.9),
         made_by=LONG,
         made_on=LONG,
@@ -131,6 +133,7 @@ def show(browser: Any, page: Path, width: int = DESKTOP, dark: bool = False) -> 
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     logs(browser)
     browser.get(page.as_uri())
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
 
 
 def logs(browser: Any) -> tuple[list[str], list[str]]:
@@ -237,6 +240,26 @@ def test_light_and_dark(browser: Any, pages: dict[str, Path]) -> None:
     light, dark_ground = grounds
     assert min(light) > 240
     assert max(dark_ground) < 60
+
+
+def test_a_fold_opens_by_hand_and_is_printed_open(browser: Any, pages: dict[str, Path]) -> None:
+    show(browser, pages["long"])
+    height = "document.documentElement.scrollHeight"
+    opened = value(browser, height)
+    browser.execute_script("document.querySelector('details').open = false")
+    closed = value(browser, height)
+    assert closed < opened
+    browser.execute_script("document.querySelector('summary').focus()")
+    assert value(browser, "document.activeElement.tagName") == "SUMMARY"
+    browser.execute_script("document.activeElement.click()")
+    assert value(browser, height) == opened
+    browser.execute_script("document.querySelector('details').open = false")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        shown = value(browser, "document.querySelector('details table').checkVisibility()")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert shown
 
 
 def test_paper_is_white_on_a_dark_screen_too(browser: Any, pages: dict[str, Path]) -> None:

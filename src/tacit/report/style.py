@@ -74,7 +74,8 @@ tr.chosen > :first-child { box-shadow: inset 4px 0 0 var(--accent); padding-left
 tr.flagged > * { background: var(--alarm-ground); }
 .badge { display: inline-block; padding: 0 .45em; border: 1px solid currentColor; font-size: .75rem;
   font-weight: 600; line-height: 1.5; color: var(--accent); white-space: nowrap; }
-.flagged .badge { color: var(--alarm); }
+.flagged .badge { color: var(--alarm); } .badge.quiet { color: var(--soft); }
+summary { padding: .5rem 0; color: var(--accent); font-weight: 600; cursor: pointer; }
 .picture { width: 42%; text-align: center; }
 td.picture { padding-top: .35rem; padding-bottom: .35rem; }
 code { font: .85em ui-monospace, "SF Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
@@ -146,6 +147,7 @@ footer p { max-width: none; }
   h1 { font-size: 18pt; } table { font-size: 9pt; } th, td { padding-top: .3rem;
     padding-bottom: .3rem; } figure, .table { margin: 1rem 0; }
   td.picture { padding-top: .1rem; padding-bottom: .1rem; }
+  details::details-content { content-visibility: visible; block-size: auto; }
   footer { margin-top: 1.5rem; padding-bottom: 0; break-inside: avoid; }
   .statement, .alarm, tr, .badge { print-color-adjust: exact;
     -webkit-print-color-adjust: exact; }

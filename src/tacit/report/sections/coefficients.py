@@ -1,15 +1,21 @@
-"""The released numbers as a forest plot in a table: name, value, error bar."""
+"""The released numbers as a forest plot in tables: what stands out of the noise first."""
 
 from __future__ import annotations
 
-from tacit.report.facts import Coefficient, Coefficients, ReportFacts
+import math
+
+from tacit.report.facts import Coefficient, ReportFacts
 from tacit.report.markup import Child, Markup, join, named, tag
 from tacit.report.numbers import aligned, rounded_up, short
 from tacit.report.page import section
 from tacit.report.strip import Strip
 from tacit.report.tables import Heading, Row, table
 
-MOST_ROWS = 60
+SHOWN = 12  # the others are in a fold
+MOST_ROWS = 1000
+# Noise alone carries a number farther than this many of its standard deviations one time in twenty,
+# about: 4.6 % where it is Gaussian, 5.9 % where it is Laplace.
+_WITHIN = 2.0
 
 
 def coefficients_section(facts: ReportFacts) -> Markup | None:
@@ -17,40 +23,68 @@ def coefficients_section(facts: ReportFacts) -> Markup | None:
     found = facts.coefficients
     if found is None or not found.rows:
         return None
-    shown = _shown(found.rows)
+    rows = sorted(found.rows, key=_importance, reverse=True)[:MOST_ROWS]
+    headings, lines = _plot(rows, found.errors_are_bounds)
     return section(
         "coefficients",
         "What was released",
         tag("p", found.meaning),
         tag("p", found.about_errors),
-        _plot(found, shown),
+        table(_caption(rows, found.errors_are_bounds), headings, lines[:SHOWN], forest=True),
+        _fold(rows[SHOWN:], headings, lines[SHOWN:], len(found.rows) - len(rows)),
     )
 
 
-def _shown(rows: tuple[Coefficient, ...]) -> tuple[Coefficient, ...]:
-    """Return all rows in their own order, or the largest of them."""
-    if len(rows) <= MOST_ROWS:
-        return rows
-    return tuple(sorted(rows, key=lambda row: -abs(row.value))[:MOST_ROWS])
+def _importance(row: Coefficient) -> tuple[float, float]:
+    """Return how far a number stands out of its noise, as far as that is known, then its size."""
+    size = abs(row.value)
+    if row.error is None:
+        return -1.0, size
+    return size / row.error if row.error else math.inf, size
 
 
-def _plot(found: Coefficients, shown: tuple[Coefficient, ...]) -> Markup:
-    has_errors = any(row.error is not None for row in shown)
-    scale = Strip.around([(row.value, row.error or 0.0) for row in shown])
-    values = aligned([row.value for row in shown])
-    headings = [Heading("Name"), Heading("Value", number=True)]
-    if has_errors:
-        title = "Noise, at most" if found.errors_are_bounds else "Noise"
-        headings.append(Heading(title, number=True))
+def _is_within_noise(row: Coefficient) -> bool:
+    return row.error is not None and abs(row.value) <= _WITHIN * row.error
+
+
+def _has_errors(rows: list[Coefficient]) -> bool:
+    return any(row.error is not None for row in rows)
+
+
+def _plot(rows: list[Coefficient], bounds: bool) -> tuple[list[Heading], list[Row]]:
+    """Return the heads and lines of a table of all rows, on one scale."""
+    has_errors = _has_errors(rows)
+    scale = Strip.around([(row.value, row.error or 0.0) for row in rows])
     limit = short(scale.reach, 3)
-    headings.append(Heading(f"From \N{MINUS SIGN}{limit} to {limit}", picture=True))
-    rows = []
-    for row, value in zip(shown, values, strict=True):
-        error: list[Child] = []
-        if has_errors:
-            error = [_error(row, found.errors_are_bounds)]
-        rows.append(Row((_name(row), value, *error, scale.drawn(row.value, row.error))))
-    return table(_caption(found, shown, has_errors), headings, rows, forest=True)
+    noise = Heading("Noise, at most" if bounds else "Noise", number=True)
+    headings = [
+        Heading("Name"),
+        Heading("Value", number=True),
+        *([noise] if has_errors else []),
+        Heading(f"From \N{MINUS SIGN}{limit} to {limit}", picture=True),
+    ]
+    lines = []
+    for row, value in zip(rows, aligned([row.value for row in rows]), strict=True):
+        error: list[Child] = [_error(row, bounds)] if has_errors else []
+        lines.append(Row((_name(row), value, *error, scale.drawn(row.value, row.error))))
+    return headings, lines
+
+
+def _fold(
+    rest: list[Coefficient], headings: list[Heading], lines: list[Row], left_out: int
+) -> Markup | None:
+    if not rest:
+        return None
+    within = sum(map(_is_within_noise, rest))
+    count = "all" if within == len(rest) else f"{within:,}"
+    title = f"The other {len(rest):,}" + (f", {count} of them within noise" if within else "")
+    caption = "The other numbers, on the same scale."
+    if left_out:
+        caption += (
+            f" {left_out:,} more are left out; tacit inspect --coefficients prints those of a "
+            "saved model, too."
+        )
+    return tag("details", tag("summary", title), table(caption, headings, lines, forest=True))
 
 
 def _error(row: Coefficient, is_bound: bool) -> str:
@@ -68,15 +102,24 @@ def _up(error: float) -> str:
 
 
 def _name(row: Coefficient) -> Markup:
-    if not row.output:
-        return named(row.name)
-    return join(named(row.output), ": ", named(row.name))
+    name = join(named(row.output), ": ", named(row.name)) if row.output else named(row.name)
+    if _is_within_noise(row):
+        return join(name, " ", tag("span", "within noise", class_="badge quiet"))
+    return name
 
 
-def _caption(found: Coefficients, shown: tuple[Coefficient, ...], has_errors: bool) -> str:
-    text = "Released numbers; in the picture the vertical line is zero"
-    text += " and bars reach one standard error of the noise to either side." if has_errors else "."
-    left_out = len(found.rows) - len(shown)
-    if left_out:
-        text += f" The {len(shown)} largest are shown; {left_out:,} smaller ones are not."
+def _caption(rows: list[Coefficient], bounds: bool) -> str:
+    zero = "In the picture the vertical line is zero"
+    if not _has_errors(rows):
+        return f"Released numbers, the largest first. {zero}."
+    text = (
+        "Released numbers, first those that stand out most from the noise (value over noise). "
+        f"{zero} and bars reach one standard deviation of the noise to either side."
+    )
+    if any(map(_is_within_noise, rows)):
+        most = ", if that is as large as it can be" if bounds else ""
+        text += (
+            " Within noise means: no farther from zero than two standard deviations of the noise"
+            f"{most}, so that noise alone may have put it there."
+        )
     return text
