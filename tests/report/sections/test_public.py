@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tacit.preprocessing import Category, NumberTarget, Schema
+from tacit.preprocessing import Category, ClassTarget, Number, NumberTarget, Schema
 from tacit.privacy import Gaussian, Guarantee
 from tacit.report.sections.public import public_section
 from tests.report.helpers import PROMISE, facts, read, schema
@@ -45,3 +45,18 @@ def test_long_lists_are_cut_and_counted() -> None:
     assert "t99" not in text
     assert "0 to 20" in text
     assert "Number of records: private" in text
+
+
+def test_merged_classes_say_which_words_they_stand_for() -> None:
+    merged = ClassTarget.merged("readmitted", {"early": ["<30"], "other": [">30", "NO"]})
+    tree = read(public_section(facts(schema=Schema((Number("age", 0, 100),), merged))))
+    (line,) = (row for row in tree.all("tr") if "readmitted" in row.text)
+    assert line.all("td")[1].text == "early: <30; other: >30, NO"
+    assert [name.text for name in line.all("bdi")][1:] == ["early", "<30", "other", ">30", "NO"]
+
+
+def test_of_very_many_merged_classes_the_others_are_counted() -> None:
+    merged = ClassTarget.merged("town", {f"c{i}": [f"w{i}"] for i in range(70)})
+    text = read(public_section(facts(schema=Schema((Number("age", 0, 100),), merged)))).text
+    assert "c59: w59; and 10 more" in text
+    assert "w60" not in text

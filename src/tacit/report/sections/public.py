@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tacit.preprocessing import (
@@ -16,7 +17,7 @@ from tacit.preprocessing import (
     Schema,
 )
 from tacit.report.facts import PublicFact, ReportFacts
-from tacit.report.markup import LONGEST_NAME, Child, Markup, escape, join, named, tag
+from tacit.report.markup import Child, Markup, join, named, tag
 from tacit.report.numbers import short
 from tacit.report.page import section
 from tacit.report.tables import Heading, Row, table
@@ -105,20 +106,28 @@ def _declared(line: Any) -> Child:
     if isinstance(line, Category):
         return _words(line.values)
     if isinstance(line, ClassTarget):
-        return _words([str(word) for word in line.classes])
+        names = [str(word) for word in line.classes]
+        return _words(names) if line.words is None else _meanings(names, line.words)
     if isinstance(line, Boolean):
-        return join("yes: ", _words(line.true), "; no: ", _words(line.false))
+        return _meanings(("yes", "no"), (line.true, line.false))
     return "not read"
 
 
-def _words(words: Any) -> Markup:
-    shown = [escape(word, LONGEST_NAME) for word in words[:_MOST_WORDS]]
-    more = len(words) - _MOST_WORDS
-    tail = f", and {more:,} more" if more > 0 else ""
-    pieces: list[Child] = []
-    for place, word in enumerate(shown):
-        pieces += [", " if place else None, tag("bdi", word)]
-    return join(*pieces, tail)
+def _meanings(names: Sequence[str], words: Sequence[Sequence[str]]) -> Markup:
+    """Return which words of the table each name stands for."""
+    return _listed(
+        [join(named(n), ": ", _words(w)) for n, w in zip(names, words, strict=True)], "; "
+    )
+
+
+def _words(words: Sequence[str]) -> Markup:
+    return _listed([named(word) for word in words], ", ")
+
+
+def _listed(items: Sequence[Markup], between: str) -> Markup:
+    more = len(items) - _MOST_WORDS
+    shown: list[Child] = [*items[:_MOST_WORDS], *([f"and {more:,} more"] if more > 0 else [])]
+    return join(*[piece for item in shown for piece in (between, item)][1:])
 
 
 def _missing(line: Any) -> Child:
