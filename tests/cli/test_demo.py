@@ -33,7 +33,9 @@ def test_it_trains_and_writes_a_report(tmp_path: Path) -> None:
     for curve in record["curves"]:
         assert curve["floor"] < curve["points"][0]["mean"] < curve["ceiling"] + 0.02
     assert "epsilon = 1.0000" in record["statement"]
-    assert "public domain" in report.read_text()
+    page = report.read_text()
+    assert "public domain" in page
+    assert page.index("Not private: ") < page.index("<h1>") < page.index(record["statement"][:20])
 
 
 @pytest.mark.usefixtures("quick")

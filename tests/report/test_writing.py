@@ -24,7 +24,8 @@ from tacit.report import (
     render,
     write_report,
 )
-from tests.report.helpers import Element, facts, read, table_model
+from tacit.report.writing import render_comparison
+from tests.report.helpers import Element, facts, picture, read, table_model
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -81,6 +82,58 @@ def test_all_sections_in_order() -> None:
         "coefficients",
         "accuracy",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (render(facts()), "NOT PRIVATE: Logistic regression of income"),
+        (render(facts(privacy=void())), "NO GUARANTEE: Logistic regression of income"),
+        (render_comparison("Income", picture()), "NOT PRIVATE: Income"),
+    ],
+)
+def test_no_promise_heads_a_page_with_scores(text: str, title: str) -> None:
+    page = read(text)
+    assert page.one("title").text == title
+    assert page.one("header").all("p")[0].text.startswith("Not private: ")
+    assert "carries no guarantee" in page.one("footer").text
+    for promise in ("privacy report", "released results"):
+        assert promise not in page.text.lower()
+
+
+def test_the_guarantee_beside_scores_is_the_models() -> None:
+    page = read(render(facts()))
+    assert "that of the model" in page.one("header").one("p", class_="alarm").text
+    assert page.all("h2")[0].text == "What is promised of the model"
+    nothing = read(render(facts(privacy=void())))  # there is none, of the model neither
+    assert nothing.one("header").all("p", class_="alarm") == []
+
+
+def test_without_scores_the_promise_heads_the_page() -> None:
+    page = read(render(facts(accuracy=None, made_on="1 May 2027")))
+    assert page.one("title").text == "Logistic regression of income \N{EN DASH} privacy report"
+    assert [p.text for p in page.one("header").all("p")] == ["Privacy report, 1 May 2027"]
+    assert page.all("h2")[0].text == "What is promised"
+    assert "released results and public facts alone" in page.one("footer").text
+
+
+def test_a_comparison_says_first_that_it_is_not_private_and_promises_nothing() -> None:
+    text = render_comparison("Income", picture(), remark="Scores are <b>.", made_on="2026-01-02")
+    body = text[text.index("<body>") :]
+    places = [
+        body.index(part)
+        for part in (
+            "Not private: a comparison on public data, 2026-01-02",
+            "<h1>Income</h1>",
+            "These scores are not private",
+            "The data set is published.",
+            "Scores are &lt;b&gt;.",
+            "<figure>",
+        )
+    ]
+    assert places == sorted(places)
+    assert 'id="guarantee"' not in text
+    assert "-differential" not in text
 
 
 def assert_closed(text: str, page: Element) -> None:

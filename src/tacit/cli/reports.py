@@ -34,10 +34,10 @@ def write_model_report(path: Path, model: Any, accuracy: Any = None) -> None:
 
 def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None:
     """Write the scores of a comparison, on a page that promises nothing."""
-    from tacit.report.comparison import comparison_page
+    from tacit.report.writing import render_comparison
     from tacit.saving.files import write_whole
 
     title = f"Comparison: {curves.model} of {curves.target}"
-    today = datetime.date.today().isoformat()
-    page = comparison_page(title, picture, remark=f"{curves.rule} {budget}".strip(), made_on=today)
+    today, remark = datetime.date.today().isoformat(), f"{curves.rule} {budget}".strip()
+    page = render_comparison(title, picture, remark=remark, made_on=today)
     write_whole(path, page.encode("utf-8"))

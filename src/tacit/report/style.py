@@ -49,6 +49,7 @@ section.first { margin-top: 1.5rem; padding-top: 0; border-top: 0; }
 .alarm h3, .alarm.loud strong { color: var(--alarm); }
 .alarm h3 { margin: 0 0 .4rem; }
 .alarm p, .alarm ul { margin: 0 0 .5rem; }
+header .alarm { margin: 1.25rem 0 0; max-width: none; }
 .alarm > :last-child { margin-bottom: 0; }
 .alarm.loud h3 { font-size: 1.6rem; text-transform: uppercase; letter-spacing: .02em; }
 ul { padding-left: 1.2rem; }

@@ -5,16 +5,28 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tacit import __version__
 from tacit.report.collecting import facts_of
-from tacit.report.facts import ReportFacts
+from tacit.report.facts import AccuracyPicture, ReportFacts
 from tacit.report.markup import Markup, join, tag
 from tacit.report.page import page
-from tacit.report.sections.accuracy import accuracy_section
+from tacit.report.sections.accuracy import accuracy_section, scores_section
 from tacit.report.sections.coefficients import coefficients_section
 from tacit.report.sections.guarantee import guarantee_section
 from tacit.report.sections.plan import plan_section
 from tacit.report.sections.public import public_section
 from tacit.saving.files import write_whole
+
+_WHOSE_GUARANTEE = (
+    "The guarantee below is that of the model and its coefficients. It is not one of this page, "
+    "which ends with scores that were computed from records without protection."
+)
+_WITHOUT_SCORES = "This page was made from released results and public facts alone. "
+_WITH_SCORES = (
+    "Scores on this page were computed from records without protection, so the page carries no "
+    "guarantee. "
+)
+_ALONE = "It is one file, needs no network and holds no script."
 
 
 def render(facts: ReportFacts) -> str:
@@ -28,7 +40,7 @@ def render(facts: ReportFacts) -> str:
     >>> "<h1>A count</h1>" in text
     True
     """
-    void = bool(facts.privacy.voided_by)
+    void, scored = bool(facts.privacy.voided_by), facts.accuracy is not None
     main = join(
         guarantee_section(facts),
         public_section(facts),
@@ -36,22 +48,56 @@ def render(facts: ReportFacts) -> str:
         coefficients_section(facts),
         accuracy_section(facts),
     )
-    title = f"NO GUARANTEE: {facts.title}" if void else facts.title
-    return page(f"{title} \N{EN DASH} privacy report", _header(facts), main, _footer(facts))
-
-
-def _header(facts: ReportFacts) -> Markup:
-    dated = f"Privacy report, {facts.made_on}" if facts.made_on else "Privacy report"
-    return join(tag("p", dated, class_="kicker"), tag("h1", facts.title))
-
-
-def _footer(facts: ReportFacts) -> Markup:
+    kind = "a model, and scores of records" if scored else "Privacy report"
     by = f"Written by {facts.made_by}. " if facts.made_by else ""
-    return tag(
-        "p",
-        by + "This page was made from released results and public facts alone. It is one file, "
-        "needs no network and holds no script.",
+    warning = _WHOSE_GUARANTEE if scored and not void else ""
+    return _page(facts.title, _dated(kind, facts.made_on), main, by, scored, void, warning)
+
+
+def render_comparison(
+    title: str, picture: AccuracyPicture, *, remark: str = "", made_on: str = ""
+) -> str:
+    """Return the scores of many fits as a page of their own.
+
+    The budget of any one of the fits would be no promise about the records, and none is shown.
+
+    Examples
+    --------
+    >>> from tacit.report import AccuracyPicture, AccuracyPoint
+    >>> from tacit.report.writing import render_comparison
+    >>> points = (AccuracyPoint("output_perturbation", 1.0, 0.8),)
+    >>> page = render_comparison("Income", AccuracyPicture(points, "The data are published."))
+    >>> page.index("Not private") < page.index("<h1>Income</h1>") < page.index("0.8000")
+    True
+    """
+    kind = _dated("a comparison on public data", made_on)
+    main = scores_section(picture, remark, first=True)
+    return _page(title, kind, main, f"Written by tacit {__version__}. ", scored=True)
+
+
+def _dated(kind: str, made_on: str) -> str:
+    return f"{kind}, {made_on}" if made_on else kind
+
+
+def _page(
+    title: str,
+    kind: str,
+    main: Markup,
+    by: str,
+    scored: bool,
+    void: bool = False,
+    warning: str = "",
+) -> str:
+    """Return a page, which no promise may head if it shows scores: nothing protects those."""
+    prefix = "NO GUARANTEE: " if void else "NOT PRIVATE: " if scored else ""
+    suffix = "" if scored else " \N{EN DASH} privacy report"
+    header = join(
+        tag("p", f"Not private: {kind}" if scored else kind, class_="kicker"),
+        tag("h1", title),
+        tag("p", warning, class_="alarm") if warning else None,
     )
+    footer = tag("p", by + (_WITH_SCORES if scored else _WITHOUT_SCORES) + _ALONE)
+    return page(f"{prefix}{title}{suffix}", header, main, footer)
 
 
 def write_report(path: str | os.PathLike[str], facts: ReportFacts | Any) -> None:

@@ -24,7 +24,7 @@ def guarantee_section(facts: ReportFacts) -> Markup:
         return section("guarantee", "What is promised", _void(promise), first=True)
     return section(
         "guarantee",
-        "What is promised",
+        "What is promised" if facts.accuracy is None else "What is promised of the model",
         tag("p", promise.statement(), class_="statement"),
         _figures(promise),
         tag("h3", "The whole promise"),
