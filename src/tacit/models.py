@@ -6,6 +6,7 @@ its class, a line in `MODELS` and its page in the docs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.plan import NoiseError, unknown
+from tacit.erm.objective import moved
 from tacit.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -31,7 +34,7 @@ from tacit.local import (
     LocalRegressor,
 )
 from tacit.location import GeometricMedian, Mean, Median
-from tacit.privacy import Relation
+from tacit.privacy import Gaussian, NonPrivate, PureEpsilon, Relation
 
 AnyArray = npt.NDArray[Any]
 
@@ -192,6 +195,21 @@ def _points(**named: Mapping[str, Any]) -> Examples:
     return lambda: tuple(Example(name, known, _rows()[1]) for name, known in named.items())
 
 
+def _mean_error(model: Mean) -> NoiseError:
+    """Return the standard deviation of each coordinate: noise on the sum, over the count."""
+    if not isinstance(model.n_records, int):
+        return unknown("the number of records is private, and the noise was divided by it.")
+    event = model.privacy_.event
+    paid = event.would_be if isinstance(event, NonPrivate) else event
+    reach = moved(event.relation) * model.row_norm / model.n_records
+    sentence = "Error bars are one standard deviation of the noise, known exactly."
+    if isinstance(paid, Gaussian):
+        return NoiseError(reach * paid.noise_multiplier, sentence)
+    if isinstance(paid, PureEpsilon):
+        return NoiseError(reach / paid.epsilon * math.sqrt(len(model.location_) + 1), sentence)
+    return unknown("there is no noise in these numbers.")
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """What the rest of tacit must know of an estimator.
@@ -220,6 +238,9 @@ class ModelSpec:
         Whether it knows two classes only.
     relations
         Between which neighbours it can promise.
+    noise_error
+        Returns how far the noise alone may have moved what a fitted model released, where that is
+        not for the mechanism in its plan to say.
 
     Examples
     --------
@@ -239,6 +260,7 @@ class ModelSpec:
     has_plan: bool = True
     two_classes: bool = False
     relations: tuple[Relation, ...] = tuple(Relation)
+    noise_error: Callable[[Any], NoiseError] | None = None
 
     @property
     def is_offered(self) -> bool:
@@ -269,9 +291,9 @@ def _regressor(
     return ModelSpec(word, model, Predicts.NUMBERS, _REGRESSOR, link, examples, kind, score)
 
 
-def _location(word: str, model: type[Any], examples: Examples, has_plan: bool) -> ModelSpec:
+def _location(word: str, model: type[Any], examples: Examples, **more: Any) -> ModelSpec:
     where = Predicts.LOCATION
-    return ModelSpec(word, model, where, _LOCATION, VALUE, examples, word, has_plan=has_plan)
+    return ModelSpec(word, model, where, _LOCATION, VALUE, examples, word, **more)
 
 
 _RANGED = _numbers(label_range=(-3.0, 3.0))
@@ -310,9 +332,9 @@ MODELS: tuple[ModelSpec, ...] = (
     _regressor("huber", HuberRegressor, "huber_regressor", IDENTITY, R2, _RANGED),
     _regressor("quantile", QuantileRegressor, "quantile_regressor", IDENTITY, D2_PINBALL, _RANGED),
     _regressor("poisson", PoissonRegressor, "poisson_regressor", LOG, D2_POISSON, _counts),
-    _location("mean", Mean, _BALL, has_plan=False),
+    _location("mean", Mean, _BALL, has_plan=False, noise_error=_mean_error),
     _location("median", Median, _LINES, has_plan=False),
-    _location("geometric_median", GeometricMedian, _BALL, has_plan=True),
+    _location("geometric_median", GeometricMedian, _BALL),
     _local("local_logistic", LocalLogisticRegression, Predicts.CLASSES, LOGIT),
     _local("local_svc", LocalLinearSVC, Predicts.CLASSES, MARGIN),
     _local("local_regressor", LocalRegressor, Predicts.NUMBERS, IDENTITY),

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
 from tacit.erm import Plan
-from tacit.location import Mean
-from tacit.models import MARGIN, VALUE, spec_of
+from tacit.erm.plan import NoiseError, unknown
+from tacit.models import MARGIN, spec_of
 from tacit.privacy import Guarantee
 from tacit.report.alternatives import about_predictions, mechanisms_for
 from tacit.report.facts import (
@@ -24,7 +24,6 @@ from tacit.report.facts import (
     PublicFact,
     ReportFacts,
 )
-from tacit.report.noise_error import NoiseError, mean_error, noise_error, unknown
 from tacit.report.parameters import public_facts
 from tacit.table_model import TableModel
 
@@ -135,7 +134,7 @@ def _coefficients(
     if hasattr(estimator, "coef_"):
         return _weights(estimator, plan, names, from_schema)
     if hasattr(estimator, "location_"):
-        return _location(estimator, plan, names)
+        return _location(estimator, plan, names, from_schema)
     return None
 
 
@@ -145,7 +144,7 @@ def _weights(
     coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
     intercept = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
     constant = plan.problem.objective.bounds.intercept if plan is not None else 0.0
-    error = noise_error(plan, _weight_norm(estimator, plan, coef, intercept))
+    error = _noise_error(estimator, plan, _weight_norm(estimator, plan, coef, intercept))
     outputs = _outputs(estimator, coef.shape[0])
     rows: list[Coefficient] = []
     for output, line, level in zip(outputs, coef, intercept, strict=True):
@@ -188,18 +187,19 @@ def _meaning(estimator: Any, from_schema: bool) -> str:
     return what
 
 
-def _location(estimator: Any, plan: Plan | None, names: list[str]) -> Coefficients:
+def _location(
+    estimator: Any, plan: Plan | None, names: list[str], from_schema: bool
+) -> Coefficients:
+    error = _noise_error(estimator, plan, None)
     values = np.asarray(estimator.location_, dtype=np.float64)
-    error = _location_error(estimator, plan, len(values))
     rows = tuple(Coefficient(n, float(v), error.std) for n, v in zip(names, values, strict=True))
-    return Coefficients(rows, VALUE.meaning(None), error.sentence, error.is_bound)
+    return Coefficients(rows, _meaning(estimator, from_schema), error.sentence, error.is_bound)
 
 
-def _location_error(estimator: Any, plan: Plan | None, width: int) -> NoiseError:
-    if isinstance(estimator, Mean):
-        declared = estimator.n_records
-        n_records = declared if isinstance(declared, int) else None
-        return mean_error(estimator.privacy_.event, estimator.row_norm, n_records, width)
+def _noise_error(estimator: Any, plan: Plan | None, weight_norm: float | None) -> NoiseError:
+    spec = spec_of(estimator)
+    if spec is not None and spec.noise_error is not None:
+        return spec.noise_error(estimator)
     if plan is not None:
-        return noise_error(plan, None)
-    return unknown("how far the noise moves it depends on the records, which are private.")
+        return plan.mechanism.noise_error(plan, weight_norm)
+    return unknown("how far noise moved these numbers cannot be told without the records.")
