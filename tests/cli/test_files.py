@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tacit.cli.errors import Refused
-from tacit.cli.files import check_new
+from tacit.cli.files import check_new, check_report
 
 
 def test_a_new_file_is_fine(tmp_path: Path) -> None:
@@ -51,3 +51,15 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(Refused, match="read-only"):
         check_new(tmp_path / "new", False)
+
+
+def test_a_report_is_a_new_html_file(tmp_path: Path) -> None:
+    check_report(None, False)
+    check_report(tmp_path / "report.HTM", False)
+    with pytest.raises(Refused, match=r"call it report\.html"):
+        check_report(tmp_path / "report.pdf", False)
+    (tmp_path / "old.html").write_text("kept")
+    with pytest.raises(Refused, match="--force"):
+        check_report(tmp_path / "old.html", False)
+    with pytest.raises(Refused, match="reads or writes"):
+        check_report(tmp_path / "old.html", True, tmp_path / "old.html")

@@ -11,7 +11,7 @@ from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.budget import check_relation
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.files import check_new
+from tacit.cli.files import check_report, write_comparison
 
 _NOT_PRIVATE = (
     "NOT PRIVATE: the scores below are computed from the records, without noise. This spends no "
@@ -68,7 +68,6 @@ def compare(
     from tacit.cli.curves import Settings, measured, picture_of, show, which_apply
     from tacit.cli.fit import read_schema
     from tacit.cli.models import kind_for
-    from tacit.cli.reports import check_reports, write_comparison
     from tacit.preprocessing import read_table
 
     if not public:
@@ -83,8 +82,7 @@ def compare(
         raise Refused("--epsilon inf: the model without privacy is shown anyway; leave it out.")
     settings = Settings(epsilons, delta, tuple(mechanism or ()), repeats, relation, quantile)
     with before_records():
-        check_new(report, force, data, schema)
-        check_reports(report)
+        check_report(report, force, data, schema)
         declared = read_schema(schema, target)
         check_relation(relation, declared, schema)
         kind = kind_for(declared, model)

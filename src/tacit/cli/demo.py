@@ -10,7 +10,7 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.files import check_new
+from tacit.cli.files import check_report, write_model_report
 
 _EPSILONS = (0.1, 0.5, 1.0, 4.0)
 _DELTA = 1e-6
@@ -55,13 +55,11 @@ def demo(
     """  # noqa: D301
     from tacit.cli.curves import Settings, picture_of, show
     from tacit.cli.demo_data import OFTEN_SCHEMA, WHY_PUBLIC, load_records
-    from tacit.cli.reports import check_reports, write_model_report
     from tacit.linear_model import LogisticRegression
     from tacit.table_model import TableModel
 
     start = time.monotonic()
-    check_new(out, True)
-    check_reports(out)
+    check_report(out, True)
     records = load_records()
     if not as_json and output.is_watched():
         output.say(_INTRODUCTION.format(n=records.num_rows))

@@ -1,9 +1,11 @@
-"""Files a command is about to write: looked at before any work is done."""
+"""Files a command writes: looked at before any work is done; HTML reports among them."""
 
 from __future__ import annotations
 
+import datetime
 import os
 from pathlib import Path
+from typing import Any
 
 from tacit.cli.errors import Refused
 
@@ -54,3 +56,32 @@ def _exists(path: Path) -> bool:
 
 def _same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def check_report(path: Path | None, force: bool, *inputs: Path | None) -> None:
+    """Refuse a report as `check_new` does, and by a name that no HTML file has."""
+    check_new(path, force, *inputs)
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise Refused(f"{path.name!r}: a report is an HTML file; call it report.html.")
+
+
+def write_model_report(path: Path, model: Any, accuracy: Any = None) -> None:
+    """Write the report of a fitted model."""
+    from tacit.report import facts_of, write_report
+
+    write_report(path, facts_of(model, accuracy=accuracy, made_on=_today()))
+
+
+def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None:
+    """Write the scores of a comparison, on a page that promises nothing."""
+    from tacit.report.writing import render_comparison
+    from tacit.saving.files import write_whole
+
+    title = f"Comparison: {curves.model} of {curves.target}"
+    remark = f"{curves.rule} {budget}".strip()
+    page = render_comparison(title, picture, remark=remark, made_on=_today())
+    write_whole(path, page.encode("utf-8"))
+
+
+def _today() -> str:
+    return datetime.date.today().isoformat()

@@ -12,7 +12,7 @@ from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.budget import check_relation, warn_if_weak
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.files import check_new
+from tacit.cli.files import check_new, check_report, write_model_report
 
 if TYPE_CHECKING:
     from tacit.preprocessing import Schema
@@ -63,13 +63,11 @@ def fit(
       tacit fit people.parquet --schema schema.toml --target income --epsilon 0.5 \\
           --delta 1e-6 --model svc --out model.tacit --report report.html
     """  # noqa: D301
-    from tacit.cli.reports import check_reports, write_model_report
     from tacit.saving import inspect, save
 
     with before_records():
         check_new(out, force, data, schema, report)
-        check_new(report, force, data, schema, out)
-        check_reports(report)
+        check_report(report, force, data, schema, out)
         declared = read_schema(schema, target)
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)

@@ -10,7 +10,7 @@ import typer
 from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.errors import Refused
-from tacit.cli.files import check_new
+from tacit.cli.files import check_report, write_model_report
 
 
 def inspect(
@@ -40,13 +40,11 @@ def inspect(
       tacit inspect model.tacit --report report.html
       tacit inspect model.tacit --coefficients --csv > coefficients.csv
     """  # noqa: D301
-    from tacit.cli.reports import check_reports, write_model_report
     from tacit.saving import inspect as read_certificate
 
     if as_csv and (as_json or not coefficients):
         raise Refused("--csv is for --coefficients, and not beside --json; pass those two alone.")
-    check_new(report, force, model)
-    check_reports(report)
+    check_report(report, force, model)
     certificate = read_certificate(model)
     if report is not None:
         write_model_report(report, certificate.model)

@@ -133,7 +133,7 @@ def _shape(
 
 
 def _record(name: str, estimator: Any, made: Any, rows: int, gap: float | None) -> dict[str, Any]:
-    from tacit.report.alternatives import mechanisms_for
+    from tacit.report.mechanisms import mechanisms_for
 
     objective = made.problem.objective
     guess = objective.loss.guess(objective.bounds)

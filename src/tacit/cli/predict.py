@@ -59,7 +59,7 @@ def predict(
       tacit predict model.tacit new_people.csv --keep id --out predictions.csv
       tacit predict model.tacit new_people.parquet --proba | head
     """  # noqa: D301
-    from tacit.cli.unreadable import unreadable
+    from tacit.cli.schema_check import unreadable
     from tacit.preprocessing.checking import Tally
     from tacit.saving.files import write_whole
 

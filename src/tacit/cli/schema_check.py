@@ -1,8 +1,8 @@
-"""``tacit schema check``: how many values of a table its schema can read."""
+"""``tacit schema check``: how many values of a table its schema cannot read, never which."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tacit.cli import options as opt
@@ -17,6 +17,22 @@ _NOT_PRIVATE = (
     "budget because it protects nobody. It is for the eyes of those who may see the table: do not "
     "publish it. Mend spellings and formats by it; a bound or a value that you take from it was "
     "read off the data."
+)
+_NUMBERS = "values are no numbers, and count as missing; a number is written 1234.5, with a point"
+_SAID = {
+    "number": _NUMBERS,
+    "intervals": _NUMBERS,
+    "category": "values are none that the schema declares, and count as none of them; words are "
+    "compared letter by letter",
+    "boolean": "values are none of the words that the schema declares, and count as missing; words "
+    "are compared letter by letter",
+    "target": "labels are missing or cannot be read by the schema; their records are left out of "
+    "a fit",
+}
+_MOST_LEFT_OUT = (
+    "MOST RECORDS WOULD BE LEFT OUT of a fit, and nothing there would tell: declare all classes as "
+    "they are written in the table, or merge those that are not told apart, such as "
+    'classes = { early = ["<30"], other = [">30", "NO"] }.'
 )
 _HEADER = ("column", "kind", "records", "missing", "unreadable", "clipped")
 
@@ -42,7 +58,6 @@ def check(
       tacit schema check people.csv --schema schema.toml --json | jq '.columns[].unreadable'
     """  # noqa: D301
     from tacit.cli.fit import read_schema
-    from tacit.cli.unreadable import unreadable
     from tacit.preprocessing import check_file
 
     with before_records():
@@ -56,6 +71,26 @@ def check(
     _show(checks)
     for sentence in unreadable(checks):
         output.note(sentence)
+
+
+def unreadable(checks: Iterable[ColumnCheck]) -> Iterator[str]:
+    """Yield a sentence for each column that has values its schema cannot read.
+
+    Examples
+    --------
+    >>> from tacit.cli.schema_check import unreadable
+    >>> from tacit.preprocessing import ColumnCheck
+    >>> for sentence in unreadable([ColumnCheck("sex", "category", 1000, unreadable=812)]):
+    ...     print(sentence[:69])
+    column 'sex': 812 of 1,000 values are none that the schema declares,
+    """
+    for check in checks:
+        # A gap in a feature is declared in the schema; one in the target costs the record.
+        count = check.unreadable + (check.missing if check.kind == "target" else 0)
+        if count:
+            yield f"column {check.name!r}: {count:,} of {check.records:,} {_SAID[check.kind]}."
+        if check.kind == "target" and 2 * count > check.records:
+            yield _MOST_LEFT_OUT
 
 
 def _show(checks: Sequence[ColumnCheck]) -> None:

@@ -15,7 +15,6 @@ from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
 from tacit.models import MARGIN, spec_of
 from tacit.privacy import Guarantee
-from tacit.report.alternatives import about_predictions, mechanisms_for
 from tacit.report.facts import (
     AccuracyPicture,
     Coefficient,
@@ -24,6 +23,7 @@ from tacit.report.facts import (
     PublicFact,
     ReportFacts,
 )
+from tacit.report.mechanisms import about_predictions, mechanisms_for
 from tacit.report.parameters import public_facts
 from tacit.table_model import TableModel
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tacit.privacy import Relation
 from tacit.report.facts import PublicFact
+from tacit.report.mechanisms import mechanism_title
 from tacit.report.numbers import short
-from tacit.report.words import mechanism_title
 
 # Said elsewhere, of no interest, or not public.
 _LEFT_OUT = {"accountant", "random_state", "verbose", "relation", "classes", "shuffle"}

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 from tacit.report.axes import linear_axis, log_axis, log_axis_at
 from tacit.report.facts import AccuracyPicture, ReportFacts
+from tacit.report.html_table import Heading, Row, table
 from tacit.report.line_chart import Level, LineChart, Series, drawn, marker
 from tacit.report.markup import Markup, tag
+from tacit.report.mechanisms import mechanism_title
 from tacit.report.numbers import short
 from tacit.report.page import section
-from tacit.report.tables import Heading, Row, table
-from tacit.report.words import mechanism_title
 
 _MOST_TICKS = 7
 _NEAREST = 1.25  # ticks closer than this factor would overlap

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from tacit.report.facts import Coefficient, ReportFacts
+from tacit.report.html_table import Heading, Row, table
 from tacit.report.markup import Child, Markup, join, named, tag
 from tacit.report.numbers import aligned, rounded_up, short
 from tacit.report.page import section
 from tacit.report.strip import Strip
-from tacit.report.tables import Heading, Row, table
 
 SHOWN = 12  # the others are in a fold
 MOST_ROWS = 1000

@@ -8,11 +8,11 @@ from tacit.privacy import Guarantee, Relation
 from tacit.privacy.guarantee import Curve
 from tacit.report.axes import linear_axis, log_axis
 from tacit.report.facts import ReportFacts
+from tacit.report.html_table import Heading, Row, table
 from tacit.report.line_chart import LineChart, Series, drawn
 from tacit.report.markup import Markup, join, tag
 from tacit.report.numbers import probability, rounded_up
 from tacit.report.page import section
-from tacit.report.tables import Heading, Row, table
 
 _DECIMALS = 4
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tacit.report.facts import PlannedMechanism, ReportFacts
+from tacit.report.html_table import Heading, Row, table
 from tacit.report.markup import Markup, join, tag
+from tacit.report.mechanisms import mechanism_title
 from tacit.report.numbers import short
 from tacit.report.page import section
-from tacit.report.tables import Heading, Row, table
-from tacit.report.words import mechanism_title
 
 
 def plan_section(facts: ReportFacts) -> Markup | None:

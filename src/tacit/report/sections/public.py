@@ -17,10 +17,10 @@ from tacit.preprocessing import (
     Schema,
 )
 from tacit.report.facts import PublicFact, ReportFacts
+from tacit.report.html_table import Heading, Row, table
 from tacit.report.markup import Child, Markup, join, named, tag
 from tacit.report.numbers import short
 from tacit.report.page import section
-from tacit.report.tables import Heading, Row, table
 
 _MOST_WORDS = 60
 

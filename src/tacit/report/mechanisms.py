@@ -1,4 +1,7 @@
-"""What other mechanisms would have cost: planned from the public facts of the one that ran."""
+"""Mechanisms in plain words: the one that ran, and what others would have cost.
+
+Those are planned from the public facts of the one that ran.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,30 @@ from typing import Any
 
 from tacit.erm import CannotSolve, Plan
 from tacit.erm.plan import TYPICAL_N_RECORDS
-from tacit.erm.planner import MECHANISMS
+from tacit.erm.planner import KINDS, MECHANISMS
 from tacit.report.facts import PlannedMechanism
-from tacit.report.words import noise_in_words
+from tacit.report.numbers import short
+
+_TITLES = {kind.name: kind.title for kind in KINDS.values()}
+
+
+def mechanism_title(name: str) -> str:
+    """Return a mechanism's name as a heading has it.
+
+    Examples
+    --------
+    >>> from tacit.report.mechanisms import mechanism_title
+    >>> mechanism_title("noisy_gradient"), mechanism_title("my_own")
+    ('Noisy gradient descent', 'My own')
+    """
+    return _TITLES.get(name, _capital(name.replace("_", " ")))
 
 
 def planned(plan: Plan, chosen: bool) -> PlannedMechanism:
     """Return a plan in words."""
+    noise = plan.mechanism.noise_in_words(plan, lambda value: short(value, 3))
     settings = tuple((name, float(value)) for name, value in plan.settings.items())
-    return PlannedMechanism(
-        plan.mechanism.name, plan.excess_risk, noise_in_words(plan), chosen, settings
-    )
+    return PlannedMechanism(plan.mechanism.name, plan.excess_risk, noise, chosen, settings)
 
 
 def mechanisms_for(estimator: Any, plan: Plan, expected: int | None) -> list[PlannedMechanism]:

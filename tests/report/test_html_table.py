@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tacit.report.tables import Heading, Row, table
+from tacit.report.html_table import Heading, Row, table
 from tests.report.helpers import read
 
 HEADINGS = (Heading("name"), Heading("age", number=True), Heading("x", picture=True))

@@ -42,7 +42,7 @@ def table(
 
     Examples
     --------
-    >>> from tacit.report.tables import Heading, Row, table
+    >>> from tacit.report.html_table import Heading, Row, table
     >>> table("Ages", [Heading("name"), Heading("age", number=True)], [Row(("Ann", "39"))])[:40]
     '<div class="table"><table><caption>Ages<'
     """
