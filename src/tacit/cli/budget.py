@@ -64,8 +64,8 @@ def weakness(epsilon: float, delta: float, n_records: int | None) -> str:
         )
     if n_records is not None and delta * n_records > 1.0:
         said.append(
-            f"delta {delta:g} is above 1 in the {n_records:,} records, which allows to publish "
-            "some of them whole"
+            f"delta {delta:g} is above 1 in the {n_records:,} records, a promise that "
+            "publishing one of them whole, drawn at random, would keep"
         )
     remedy = "take a smaller one" if len(said) == 1 else "take smaller ones"
     return f"WEAK PROMISE: {', and '.join(said)}; {remedy} if you can." if said else ""

@@ -27,7 +27,7 @@ _INTRODUCTION = (
 )
 _ABOUT_SCORES = (
     f"Scores on records that were not trained on, mean±sd of {_REPEATS} fits, delta {_DELTA:g}. D2 "
-    "is the share of the best constant's deviance that the model explains.\n"
+    "is the share of the error (deviance) of the best constant that the model removes.\n"
 )
 _NOTICE = (
     "These records are published, which is why scores on them may be shown. On a sensitive table a "

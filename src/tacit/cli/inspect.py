@@ -30,8 +30,9 @@ def inspect(
     Its certificate: guarantee, parameters, schema and plan. The training data are not needed. The
     file is checked byte for byte, and the guarantee is computed anew from what was released.
 
-    With --coefficients, what was released instead: each coefficient by the name of its feature,
-    intercepts included, and the error that the noise alone gives it, where that is known.
+    With --coefficients it shows what was released instead: each coefficient by the name of its
+    feature, intercepts included, and the standard deviation of its noise or a bound on that, where
+    one is known.
 
     \b
     Examples:

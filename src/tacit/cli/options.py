@@ -38,8 +38,9 @@ MechanismName = Annotated[
     str,
     typer.Option(
         "--mechanism",
-        help="auto, objective_perturbation, noisy_gradient, output_perturbation, "
-        "sufficient_statistics or noisy_sgd.",
+        help="Where noise is put: auto (where it is predicted to cost least), "
+        "objective_perturbation, noisy_gradient, output_perturbation, sufficient_statistics or "
+        "noisy_sgd.",
     ),
 ]
 RelationName = Annotated[

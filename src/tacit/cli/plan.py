@@ -25,7 +25,7 @@ def plan(
     delta: opt.Delta = 1e-6,
     columns: Annotated[
         int | None,
-        typer.Option("--columns", help="Features of a record, after encoding; or pass --schema."),
+        typer.Option("--columns", help="Features of a record once encoded; or pass --schema."),
     ] = None,
     schema: Annotated[
         Path | None, typer.Option("--schema", help="Take columns, classes and range from here.")
@@ -37,7 +37,7 @@ def plan(
     ] = 2,
     label_range: Annotated[
         tuple[float, float],
-        typer.Option("--range", help="Least and greatest label of a number, without a schema."),
+        typer.Option("--range", help="Least and greatest number to predict, without a schema."),
     ] = (0.0, 1.0),
     row_norm: Annotated[
         float | None,
@@ -45,7 +45,7 @@ def plan(
     ] = None,
     gap: Annotated[
         float | None,
-        typer.Option("--gap", help="The loss of accuracy you accept; tells the rows needed."),
+        typer.Option("--gap", help="The gap (see above) you accept; tells the rows needed."),
     ] = None,
     public_rows: Annotated[
         bool, typer.Option("--public-rows", help="The number of records is public.")
@@ -60,9 +60,9 @@ def plan(
     Says which mechanism would run, how much noise it adds, what that costs and how many rows would
     be enough.
 
-    The gap is the predicted average loss of the private model above that of the best model, in the
-    model's own loss. It is an estimate to compare by, not a promise: one table in six is off by
-    more than ten times.
+    The gap is by how much the private model's average loss is predicted to exceed that of the best
+    model. It is an estimate to compare by, not a promise: one prediction in six is off by more than
+    a factor of ten.
 
     \b
     Examples:

@@ -182,7 +182,8 @@ def _meaning(estimator: Any, from_schema: bool) -> str:
     if from_schema:
         what += (
             " Features are those of the schema: a number runs from -1/2 at its lower bound to 1/2 "
-            "at its upper bound, and a category's value is 1 where it is the record's own."
+            "at its upper bound, no is -1/2 and yes 1/2, and a category's value or an interval is "
+            "1 where it is the record's own, otherwise 0."
         )
     return what
 

@@ -1,4 +1,4 @@
-"""Tables with a caption, and with headers that say which way they point."""
+"""HTML tables with a caption, whose headers say whether they head a row or a column."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def table(
     '<div class="table"><table><caption>Ages<'
     """
 
-    # Blocks are no table to a reader of the screen any more, so roles say that they are.
+    # To a screen reader, blocks are no table any more; roles say that they are one.
     def role(name: str) -> str | None:
         return name if stacked or forest else None
 

@@ -1,4 +1,4 @@
-"""Constructor parameters as facts in words. Types that are not known here show their name only."""
+"""Constructor parameters as facts in words; of a type not known here the name alone is shown."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from tacit.report.numbers import short
 _LEFT_OUT = {"accountant", "random_state", "verbose", "relation", "classes", "shuffle"}
 _MOST_SHOWN = 24
 
+_BESIDE_LOSSES = "its weight beside the sum of the losses of all records"
 _NAMES: Mapping[str, tuple[str, str]] = {
     "epsilon": ("Epsilon asked for", "the most that may be spent"),
     "delta": ("Delta asked for", "the probability with which the promise may fail"),
     "row_norm": ("Largest norm of a record", "a longer row is scaled down to it"),
     "label_range": ("Range of the labels", "a label outside is moved to its edge"),
     "bounds": ("Range of each column", "a value outside is moved to its edge"),
-    "center": ("Centre", "a public guess"),
+    "center": ("Centre", "a public guess of where the records are"),
     "n_records": ("Number of records", ""),
     "mechanism": ("Mechanism asked for", ""),
     "fit_intercept": ("Intercept", ""),
-    "regularization": ("Regularisation asked for", "against the sum of the losses"),
-    "alpha": ("Regularisation asked for", "against the sum of the losses"),
+    "regularization": ("Regularisation asked for", _BESIDE_LOSSES),
+    "alpha": ("Regularisation asked for", _BESIDE_LOSSES),
     "constraint": ("Where weights may be", ""),
     "quantile": ("Quantile", ""),
     "knot": ("Residual from which the loss is linear", ""),
-    "smoothing": ("Half-width of the rounded corner", ""),
+    "smoothing": ("Rounding of the loss", "how far from its corner the loss is made smooth"),
 }
 _NONE = {
     "n_records": "private, not used",

@@ -31,7 +31,7 @@ class Strip:
         return f"{50.0 + 48.0 * value / self.reach:.2f}%"
 
     def drawn(self, value: float, error: float | None) -> Markup:
-        """Return the picture of one row. The numbers stand beside it, so it is decoration."""
+        """Return the picture of one row, hidden from screen readers: numbers stand beside it."""
         middle = _HEIGHT / 2
         bar = None
         if error is not None:

@@ -1,6 +1,15 @@
 from __future__ import annotations
 
-from tacit.preprocessing import Category, ClassTarget, Number, NumberTarget, Schema
+from tacit.preprocessing import (
+    Boolean,
+    Category,
+    ClassTarget,
+    Ignored,
+    Intervals,
+    Number,
+    NumberTarget,
+    Schema,
+)
 from tacit.privacy import Gaussian, Guarantee
 from tacit.report.sections.public import public_section
 from tests.report.helpers import PROMISE, facts, read, schema
@@ -60,3 +69,16 @@ def test_of_very_many_merged_classes_the_others_are_counted() -> None:
     text = read(public_section(facts(schema=Schema((Number("age", 0, 100),), merged)))).text
     assert "c59: w59; and 10 more" in text
     assert "w60" not in text
+
+
+def test_every_kind_of_column_says_what_becomes_of_missing_values() -> None:
+    lines = (Number("a", 0, 1), Intervals("b", (1, 2)), Category("c", ("x", "y")), Boolean("d"))
+    tree = read(public_section(facts(schema=Schema((*lines, Ignored("e"))))))
+    said = [row.all("td")[2].text for row in tree.all("table")[0].one("tbody").all("tr")]
+    assert said == [
+        "become the middle of the scale",
+        "are in no interval",
+        "are none of the values",
+        "lie between yes and no",
+        "",
+    ]

@@ -1,4 +1,4 @@
-"""The released numbers as a forest plot in tables: what stands out of the noise first."""
+"""The released numbers, each with its error bar: what stands out from the noise first."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _figures(promise: Guarantee) -> Markup:
     )
     numbers = (
         (rounded_up(epsilon, _DECIMALS), "epsilon: smaller is more private"),
-        (probability(delta), "delta: how often it may fail"),
+        (probability(delta), "delta: the probability with which it may fail"),
         (
             f"{guess}\N{NO-BREAK SPACE}%",
             f"the most often a guess of {whether} can be right; a coin gets 50\N{NO-BREAK SPACE}%",

@@ -19,14 +19,14 @@ def plan_section(facts: ReportFacts) -> Markup | None:
     headings = (
         Heading("Mechanism"),
         Heading("Predicted cost", number=True),
-        Heading("Beside the least", number=True),
+        Heading("Compared with the least", number=True),
         Heading("Noise"),
     )
     rows = [_row(row, best) for row in facts.mechanisms]
     caption = (
         "Predicted cost is the rise of the average loss per record that noise and regularisation "
-        "are expected to cause, give or take a factor of ten; accuracy need not follow it. "
-        + facts.about_mechanisms
+        "are expected to cause, give or take a factor of ten; accuracy and other scores need not "
+        "change alike. " + facts.about_mechanisms
     )
     return section(
         "plan",

@@ -23,6 +23,13 @@ from tacit.report.numbers import short
 from tacit.report.page import section
 
 _MOST_WORDS = 60
+_NEUTRAL = {
+    "number": "become the middle of the scale",
+    "intervals": "are in no interval",
+    "category": "are none of the values",
+    "boolean": "lie between yes and no",
+    "ignored": "",
+}
 
 
 def public_section(facts: ReportFacts) -> Markup:
@@ -33,8 +40,8 @@ def public_section(facts: ReportFacts) -> Markup:
         tag(
             "p",
             "These facts were taken as known before a record was read. The guarantee does not "
-            "protect them. Where the data disagree, the data are clipped: a wrong fact costs "
-            "accuracy, not privacy.",
+            "protect them. Records that disagree are made to fit (a number outside its range is "
+            "moved to the edge): a wrong fact costs accuracy, not privacy.",
         ),
         _vouched(facts),
         _notes(facts),
@@ -132,12 +139,12 @@ def _listed(items: Sequence[Markup], between: str) -> Markup:
 
 def _missing(line: Any) -> Child:
     if not hasattr(line, "missing"):
-        return "left out" if isinstance(line, ClassTarget | NumberTarget) else ""
+        return "the record is left out" if isinstance(line, ClassTarget | NumberTarget) else ""
     if isinstance(line.missing, Indicator):
-        return "a feature of their own"
+        return "have a feature of their own"
     if isinstance(line.missing, Fill):
         return join("become ", named(str(line.missing.value)))
-    return "neutral"
+    return _NEUTRAL[line.kind]
 
 
 def _parameters(facts: tuple[PublicFact, ...]) -> Markup:
