@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tacit.report.facts import Coefficient, ReportFacts
+from tacit.report.facts import Coefficient, Coefficients, ReportFacts
 from tacit.report.html_table import Heading, Row, table
 from tacit.report.markup import Child, Markup, join, named, tag
 from tacit.report.numbers import aligned, rounded_up, short
@@ -31,7 +31,7 @@ def coefficients_section(facts: ReportFacts) -> Markup | None:
         tag("p", found.meaning),
         tag("p", found.about_errors),
         table(_caption(rows, found.errors_are_bounds), headings, lines[:SHOWN], forest=True),
-        _fold(rows[SHOWN:], headings, lines[SHOWN:], len(found.rows) - len(rows)),
+        _fold(found, rows[SHOWN:], headings, lines[SHOWN:]),
     )
 
 
@@ -45,6 +45,11 @@ def _importance(row: Coefficient) -> tuple[float, float]:
 
 def _is_within_noise(row: Coefficient) -> bool:
     return row.error is not None and abs(row.value) <= _WITHIN * row.error
+
+
+def _mark(bounds: bool) -> str:
+    # Where noise is known as a bound only, it may also be much less.
+    return "may be noise" if bounds else "within noise"
 
 
 def _has_errors(rows: list[Coefficient]) -> bool:
@@ -66,19 +71,21 @@ def _plot(rows: list[Coefficient], bounds: bool) -> tuple[list[Heading], list[Ro
     lines = []
     for row, value in zip(rows, aligned([row.value for row in rows]), strict=True):
         error: list[Child] = [_error(row, bounds)] if has_errors else []
-        lines.append(Row((_name(row), value, *error, scale.drawn(row.value, row.error))))
+        lines.append(Row((_name(row, bounds), value, *error, scale.drawn(row.value, row.error))))
     return headings, lines
 
 
 def _fold(
-    rest: list[Coefficient], headings: list[Heading], lines: list[Row], left_out: int
+    found: Coefficients, rest: list[Coefficient], headings: list[Heading], lines: list[Row]
 ) -> Markup | None:
     if not rest:
         return None
     within = sum(map(_is_within_noise, rest))
     count = "all" if within == len(rest) else f"{within:,}"
-    title = f"The other {len(rest):,}" + (f", {count} of them within noise" if within else "")
+    said = f", {count} of them {_mark(found.errors_are_bounds)}" if within else ""
+    title = f"The other {len(rest):,}{said}"
     caption = "The other numbers, on the same scale."
+    left_out = len(found.rows) - SHOWN - len(rest)
     if left_out:
         caption += (
             f" {left_out:,} more are left out; tacit inspect --coefficients prints those of a "
@@ -101,10 +108,10 @@ def _up(error: float) -> str:
     return rounded_up(error, 3 if error < 10 else 1)
 
 
-def _name(row: Coefficient) -> Markup:
+def _name(row: Coefficient, bounds: bool) -> Markup:
     name = join(named(row.output), ": ", named(row.name)) if row.output else named(row.name)
     if _is_within_noise(row):
-        return join(name, " ", tag("span", "within noise", class_="badge quiet"))
+        return join(name, " ", tag("span", _mark(bounds), class_="badge quiet"))
     return name
 
 
@@ -112,14 +119,11 @@ def _caption(rows: list[Coefficient], bounds: bool) -> str:
     zero = "In the picture the vertical line is zero"
     if not _has_errors(rows):
         return f"Released numbers, the largest first. {zero}."
+    one = "one standard deviation of the noise"
     text = (
         "Released numbers, first those that stand out most from the noise (value over noise). "
-        f"{zero} and bars reach one standard deviation of the noise to either side."
+        f"{zero} and bars reach {f'the most that {one} can be' if bounds else one} to either side."
     )
     if any(map(_is_within_noise, rows)):
-        most = ", if that is as large as it can be" if bounds else ""
-        text += (
-            " Within noise means: no farther from zero than two standard deviations of the noise"
-            f"{most}, so that noise alone may have put it there."
-        )
+        text += f" {_mark(bounds).capitalize()}: no farther from zero than twice that."
     return text
