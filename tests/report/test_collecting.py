@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression as NotPrivate
 
 from tacit.linear_model import LogisticRegression
 from tacit.location import Mean
-from tacit.preprocessing import Number, Schema
 from tacit.report import facts_of, render
 from tacit.saving import load, save
 from tacit.table_model import TableModel
@@ -117,11 +116,3 @@ def test_what_has_no_guarantee_has_no_report(model: Any) -> None:
 def test_an_ordinary_model_has_no_report() -> None:
     with pytest.raises(TypeError, match="privacy_"):
         facts_of(NotPrivate().fit(ROWS, ROWS[:, 0] > 0))
-
-
-def test_a_mean_of_a_table_says_what_its_columns_are() -> None:
-    people = Schema((Number("age", 0, 100),))
-    model = TableModel(people, Mean()).fit({"age": np.full(50, 30.0)})
-    meaning = facts_of(model).coefficients.meaning
-    assert meaning.startswith("The released value of each column.")
-    assert "-1/2 at its lower bound" in meaning

@@ -134,7 +134,7 @@ def _coefficients(
     if hasattr(estimator, "coef_"):
         return _weights(estimator, plan, names, from_schema)
     if hasattr(estimator, "location_"):
-        return _location(estimator, plan, names, from_schema)
+        return _location(estimator, plan, names)
     return None
 
 
@@ -188,13 +188,11 @@ def _meaning(estimator: Any, from_schema: bool) -> str:
     return what
 
 
-def _location(
-    estimator: Any, plan: Plan | None, names: list[str], from_schema: bool
-) -> Coefficients:
+def _location(estimator: Any, plan: Plan | None, names: list[str]) -> Coefficients:
     error = _noise_error(estimator, plan, None)
     values = np.asarray(estimator.location_, dtype=np.float64)
     rows = tuple(Coefficient(n, float(v), error.std) for n, v in zip(names, values, strict=True))
-    return Coefficients(rows, _meaning(estimator, from_schema), error.sentence, error.is_bound)
+    return Coefficients(rows, _meaning(estimator, False), error.sentence, error.is_bound)
 
 
 def _noise_error(estimator: Any, plan: Plan | None, weight_norm: float | None) -> NoiseError:
