@@ -23,13 +23,17 @@ class Dataset:
         One name per column.
     description
         What is predicted from what, the split, and where the data come from.
+    train_unit, test_unit
+        Whose record each row is, where a person can have several; no feature depends on it.
 
     Notes
     -----
     **Guarantee**
 
     1. A row depends on its own record and on literals of the schema, on nothing else: encoding
-       some of the records gives those rows of the encoding of all.
+       some of the records gives those rows of the encoding of all. `load_uci_regression` alone
+       does not promise this, and says so.
+    2. A person with several records is on one side of the split.
 
     Examples
     --------
@@ -45,3 +49,5 @@ class Dataset:
     test_labels: npt.NDArray[Any]
     feature_names: tuple[str, ...]
     description: str
+    train_unit: npt.NDArray[Any] | None = None
+    test_unit: npt.NDArray[Any] | None = None
