@@ -14,6 +14,7 @@ PARTS = [
     "bench_noise.py",
     "bench_constants.py",
     "accuracy.py",
+    "regret.py",
     "speed.py",
     "front_door.py",
     "bench_local.py",
