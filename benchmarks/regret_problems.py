@@ -104,8 +104,8 @@ def table(
     )
 
 
-# Bounds by what is measured (the notes of statsmodels' randhie): coinsurance of at most 100 %,
-# payments and expenditures of some thousand dollars on a log scale, yes or no, scores of health.
+# The notes of statsmodels' randhie say that coinsurance is at most 100 % and what is yes or no. The
+# other limits are round numbers, set without the data.
 RAND_SCHEMA = (
     Scaled("lncoins", 0.0, math.log(101.0)),
     Scaled("idp", 0.0, 1.0),

@@ -18,13 +18,15 @@ from tacit.datasets import uci_regression
 REFERENCE, CONSTANT = "non-private", "constant"
 # An excess below this share of the non-private error counts as that much: nobody would notice it.
 UNNOTICED = 0.01
+# What that share is decides much, so a stricter one is shown beside it.
+STRICT = 0.001
 WANTED_MEAN, WANTED_WORST = 1.1, 1.5
 WANTED_CONSTANT = 1.02
 WANTED_RISK, WANTED_SHARE = 3.0, 0.8
 WANTED_ENDLESS = 0.001
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
     """What was measured on one problem at one budget, by one measure of error."""
 
@@ -57,10 +59,9 @@ class Cell:
     def excess(self, method: str) -> float:
         return self.error(method) - self.error(REFERENCE)
 
-    @property
-    def excess_ratio(self) -> float:
-        """max(e(auto), t) / max(e(best), t), e = error - non-private, t = 1 % of non-private."""
-        least = UNNOTICED * self.error(REFERENCE)
+    def excess_ratio(self, floor: float = UNNOTICED) -> float:
+        """max(e(auto), t) / max(e(best), t), e = error - non-private, t = floor * non-private."""
+        least = floor * self.error(REFERENCE)
         return max(self.excess("auto"), least) / max(self.excess(self.best), least)
 
     @property
@@ -152,18 +153,23 @@ def summary(everything: list[Cell]) -> list[str]:
     useful = [cell for cell in cells if cell.best_beats_constant]
     hard = [cell for cell in cells if cell.must_beat_published]
     compared = [cell.to_published for cell in cells if cell.to_published is not None]
-    bare = [cell.bare_ratio for cell in cells if cell.bare_ratio is not None]
+    bare = {cell: cell.bare_ratio for cell in cells if cell.bare_ratio is not None}
     risks = [cell.risk_ratio for cell in cells]
     close = [1 / WANTED_RISK <= ratio <= WANTED_RISK for ratio in risks]
     other = [c for c in cells if c.ran != c.lines["auto"]["planned"]]
     lines = [
         f"cells: {len(cells)}; in {len(useful)} the best in hindsight beats a constant",
         f"excess over the best in hindsight, geometric mean: "
-        f"{geometric_mean(c.excess_ratio for c in cells):.3f} (wanted: {WANTED_MEAN}); without "
-        f"the floor of {UNNOTICED:.0%}: {geometric_mean(bare):.3f} over {len(bare)} cells",
-        f"the same where the best beats a constant: greatest "
-        f"{max((c.excess_ratio for c in useful), default=math.nan):.2f}, above {WANTED_WORST}: "
-        + worst(useful, lambda c: c.excess_ratio, WANTED_WORST),
+        f"{geometric_mean(c.excess_ratio() for c in cells):.3f} (wanted: {WANTED_MEAN})",
+        f"the same with a floor of {STRICT:.1%}: "
+        f"{geometric_mean(c.excess_ratio(STRICT) for c in cells):.3f}, above {WANTED_WORST}: "
+        + worst(cells, lambda c: c.excess_ratio(STRICT), WANTED_WORST),
+        f"the same without the floor of {UNNOTICED:.0%}, over the {len(bare)} cells where both "
+        f"exceed non-private: geometric mean {geometric_mean(bare.values()):.3f}, above "
+        f"{WANTED_WORST}: " + worst(bare, lambda c: bare[c], WANTED_WORST),
+        f"with the floor, where the best beats a constant: greatest "
+        f"{max((c.excess_ratio() for c in useful), default=math.nan):.2f}, above {WANTED_WORST}: "
+        + worst(useful, Cell.excess_ratio, WANTED_WORST),
         f"error above {WANTED_CONSTANT} of a constant's: "
         + worst(cells, lambda c: c.to_constant, WANTED_CONSTANT),
         f"predicted risk within a factor {WANTED_RISK:g} of what happened: "
@@ -225,7 +231,7 @@ def main_table(cells: list[Cell]) -> str:
                 number(cell.error(REFERENCE)),
                 number(cell.published),
                 cell.best,
-                f"{cell.excess_ratio:.2f}",
+                f"{cell.excess_ratio():.2f}",
                 f"{cell.to_constant:.3f}",
                 number(cell.to_published),
                 f"{cell.risk_ratio:.2g}",

@@ -45,7 +45,7 @@ def cell(report: Any, auto: float, a: float, b: float, **more: Any) -> Any:
 def test_the_excess_is_over_the_best_alone(report: Any) -> None:
     one = cell(report, 1.6, 1.8, 1.4)
     assert one.best == "b"
-    assert one.excess_ratio == pytest.approx(0.6 / 0.4)
+    assert one.excess_ratio() == pytest.approx(0.6 / 0.4)
     assert one.bare_ratio == pytest.approx(0.6 / 0.4)
     assert one.to_constant == pytest.approx(0.8)
     assert one.best_beats_constant
@@ -53,11 +53,12 @@ def test_the_excess_is_over_the_best_alone(report: Any) -> None:
 
 
 def test_an_excess_nobody_would_notice_is_not_divided_by(report: Any) -> None:
-    assert cell(report, 1.005, 1.0001, 3.0).excess_ratio == 1.0
-    assert cell(report, 1.02, 1.0001, 3.0).excess_ratio == pytest.approx(2.0)
+    assert cell(report, 1.005, 1.0001, 3.0).excess_ratio() == 1.0
+    assert cell(report, 1.02, 1.0001, 3.0).excess_ratio() == pytest.approx(2.0)
+    assert cell(report, 1.005, 1.0001, 3.0).excess_ratio(0.001) == pytest.approx(5.0)
     # better than without privacy: no excess at all
     better = cell(report, 0.9, 0.8, 3.0)
-    assert better.excess_ratio == 1.0
+    assert better.excess_ratio() == 1.0
     assert better.bare_ratio is None
 
 
@@ -83,7 +84,8 @@ def test_the_summary_names_what_is_over_a_limit(report: Any) -> None:
     good, bad = cell(report, 1.2, 1.2, 1.4, **facts), cell(report, 2.5, 1.2, 1.4, **facts)
     text = "\n".join(report.summary([good, bad]))
     assert "cells: 2; in 2 the best" in text
-    assert "geometric mean: 2.739" in text  # sqrt(1 x 7.5)
+    assert "hindsight, geometric mean: 2.739" in text  # sqrt(1 x 7.5)
+    assert "over the 2 cells where both exceed non-private: geometric mean 2.739" in text
     assert "greatest 7.50, above 1.5: 1 (p (mean square) at 0.1: 7.500)" in text
     assert "above 1.02 of a constant's: 1 (p (mean square) at 0.1: 1.250)" in text
     assert "of 2 cells (epsilon from 0.1, AdaSSP more than 1 % above non-private): 1" in text
