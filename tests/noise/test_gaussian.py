@@ -51,9 +51,9 @@ def test_a_seeded_release_repeats_and_is_not_private():
 
 
 def test_the_noise_is_rounded_up():
-    from tacit.noise import _check
+    from tacit.noise.bounded import round_up
 
-    assert _check.round_up(0.1 * 0.1) > 0.1 * 0.1
+    assert round_up(0.1 * 0.1) > 0.1 * 0.1
 
 
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, math.nan, math.inf])

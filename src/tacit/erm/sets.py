@@ -9,9 +9,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tacit import checks
+
 Array = npt.NDArray[np.float64]
 
 _SLACK = 1e-9
+_SIZE = "pass the size of the set, such as 1.0, or use WholeSpace() for no constraint."
 
 
 class FeasibleSet(Protocol):
@@ -28,14 +31,6 @@ class FeasibleSet(Protocol):
 
     def diameter(self, dimension: int) -> float:
         """Return the greatest distance between two points."""
-
-
-def _positive(name: str, value: float) -> None:
-    if not 0.0 < value < math.inf:
-        raise ValueError(
-            f"{name} must be positive and finite, got {value!r}; pass the size of the set, such as "
-            "1.0, or use WholeSpace() for no constraint."
-        )
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,7 @@ class _Ball:
     bound: float
 
     def __post_init__(self) -> None:
-        _positive("bound", self.bound)
+        checks.positive("bound", self.bound, remedy=_SIZE)
 
     def radius(self, dimension: int) -> float:
         """Return the bound."""
@@ -185,7 +180,7 @@ class Simplex:
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive("total", self.total)
+        checks.positive("total", self.total, remedy=_SIZE)
 
     def project(self, weights: Array) -> Array:
         """Subtract a threshold and cut at zero."""

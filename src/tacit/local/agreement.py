@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.local import _check
+from tacit import checks
 from tacit.local.messages import (
     PROTOCOL_VERSION,
     TASK_BYTES,
@@ -234,7 +234,7 @@ class Agreement:
 
 
 def _checked_norm(name: str, value: object) -> float:
-    number = _check.positive(name, value)
+    number = checks.positive(name, value)
     if number > _LARGEST_NORM:
         raise ValueError(f"{name} must be at most 2^200, got {number!r}; use larger units.")
     return number

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.linear_model._tables import clipped_scores, note_columns
-from tacit.local import _check
+from tacit import checks
 from tacit.local._shell import begin, go_on, split
 from tacit.local.subgradients import (
     Hinge,
@@ -72,7 +72,7 @@ class _LocalClassifier(ClassifierMixin, BaseEstimator):
         return self._fit(X, y, first, self.classes if classes is None else classes, False)
 
     def _fit(self, X: Any, y: Any, first: bool, declared: Any, shuffle: bool) -> Self:
-        _check.positive("row_norm", self.row_norm)
+        checks.positive("row_norm", self.row_norm)
         unread, names = note_columns(self, X, y, first=first)
         if first:
             found = classes_of(declared, y)

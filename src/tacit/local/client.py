@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.local import _check
+from tacit import checks
 from tacit.local.agreement import Agreement
 from tacit.local.clip import clipped
 from tacit.local.files import sync_folder, write_all
@@ -237,7 +237,7 @@ class Client:
 
 
 def _checked_features(features: npt.ArrayLike, agreement: Agreement) -> Array:
-    row = _check.vector("features", features, agreement.n_columns)
+    row = checks.vector("features", features, agreement.n_columns)
     with np.errstate(over="ignore"):
         row = clipped(row, agreement.row_norm)
     return np.array(row) if agreement.intercept is None else np.append(row, agreement.intercept)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tacit.linear_model._tables import note_columns
-from tacit.local import _check
+from tacit import checks
 from tacit.local._shell import begin, go_on
 from tacit.local.subgradients import (
     Distance,
@@ -58,7 +58,7 @@ class _LocalLocation(BaseEstimator):
         return self._fit(X, not hasattr(self, "_stream"), False)
 
     def _fit(self, X: Any, first: bool, shuffle: bool) -> Self:
-        radius = _check.positive("row_norm", self.row_norm)
+        radius = checks.positive("row_norm", self.row_norm)
         unread, names = note_columns(self, X, first=first, sparse=False)
         if first:
             centre = 0.0 if self.center is None else self.center

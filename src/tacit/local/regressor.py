@@ -9,8 +9,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tacit import checks
 from tacit.linear_model._tables import clipped_scores, note_columns
-from tacit.local import _check
 from tacit.local._shell import begin, go_on, split
 from tacit.local.subgradients import (
     Absolute,
@@ -95,8 +95,8 @@ class LocalRegressor(RegressorMixin, BaseEstimator):
         loss = Absolute() if self.loss is None else self.loss
         if not isinstance(loss, Absolute | Huber):
             raise TypeError(f"loss must be Absolute() or Huber(width), got {self.loss!r}.")
-        row_norm = _check.positive("row_norm", self.row_norm)
-        scale = _check.positive("label_scale", self.label_scale)
+        row_norm = checks.positive("row_norm", self.row_norm)
+        scale = checks.positive("label_scale", self.label_scale)
         unread, names = note_columns(self, X, y, first=first)
         if first:
             self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.local import _check
+from tacit import checks
 from tacit.local.agreement import Agreement
 from tacit.local.files import Journal
 from tacit.local.learners import Learner, learner_from_dict, state_from_bytes, state_to_bytes
@@ -99,7 +99,7 @@ class Server:
             raise TypeError(f"agreement must be an Agreement, got {type(agreement).__name__}.")
         self._learner = learner
         self._agreement = agreement
-        self._patience = _check.count("patience", patience, least=0)
+        self._patience = checks.count("patience", patience, least=0)
         self._state = learner.init(agreement.n_features)
         self._tokens: set[bytes] = set()
         self._journal: Journal | None = None

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.local import _check
+from tacit import checks
 from tacit.local._compiled import compilable
 
 Array = npt.NDArray[np.float64]
@@ -171,7 +171,7 @@ class Huber(_OfAScore):
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        _check.positive("width", self.width)
+        checks.positive("width", self.width)
 
 
 @dataclass(frozen=True)

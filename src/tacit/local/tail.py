@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tacit.local import _check
+from tacit import checks
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Tail:
     reach: float = math.inf
 
     def __post_init__(self) -> None:
-        _check.at_least("variance", self.variance, 0.0)
-        _check.positive("reach", self.reach, allow_infinite=True)
+        checks.at_least("variance", self.variance, 0.0)
+        checks.above_zero("reach", self.reach)
 
     def plus_rounding(self, size: float) -> Tail:
         """Return the tail of xi + e with e a function of the report, |<e, u>| <= ``size``.

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
+from tacit import checks
 from tacit.noise.exact import GUARD_BITS, Arithmetic, LazyUniform, nearest_integer
 from tacit.noise.generator import Source, Words
 from tacit.noise.lattice import lattice_spacing
@@ -103,7 +103,7 @@ def prepare_gaussian(n: int, d: int, noise_std: float, source: Source) -> Gaussi
     ((10, 3), 1024.0)
     """
     check_shape(n, d)
-    std = _check.positive("noise_std", noise_std, remedy="calibrate it to a Budget.")
+    std = checks.positive("noise_std", noise_std, remedy="calibrate it to a Budget.")
     spacing = lattice_spacing(std)
     ratio = std / spacing  # exact: a power of two
     words = NormalWords.new(n, d, source)
@@ -133,7 +133,7 @@ def prepare_sphere(n: int, d: int, width: float, source: Source) -> SphereRows:
     128.0
     """
     check_shape(n, d)
-    size = _check.positive("width", width, remedy="pass sensitivity / epsilon.")
+    size = checks.positive("width", width, remedy="pass sensitivity / epsilon.")
     spacing = lattice_spacing(size * math.sqrt(d + 1.0))
     ratio = size / spacing
     words = NormalWords.new(n, d, source)
@@ -166,8 +166,8 @@ def forget_unknown(floats: Array, margins: Array) -> None:
 
 def check_shape(n: int, d: int) -> None:
     """Refuse impossible numbers of rows and coordinates."""
-    _check.count("n", n, least=0, most=MOST_ROWS, remedy="prepare rows in batches.")
-    _check.count("d", d, least=1, most=MOST_COORDINATES, remedy="pass the length of a value.")
+    checks.count("n", n, least=0, most=MOST_ROWS, remedy="prepare rows in batches.")
+    checks.count("d", d, least=1, most=MOST_COORDINATES, remedy="pass the length of a value.")
 
 
 def _lengths(words: Words) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from numbers import Real
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
-from tacit.privacy.relation import Relation
+from tacit import checks
+from tacit.privacy.relation import Relation, checked_relation
 
 Array = npt.NDArray[np.float64]
 
@@ -86,7 +87,7 @@ class Bounded:
     relation: Relation
 
     def __post_init__(self) -> None:
-        sensitivity = _check.positive(
+        sensitivity = checks.positive(
             "sensitivity",
             self.sensitivity,
             remedy="pass the furthest one record can move the value; a value no record can move "
@@ -94,11 +95,7 @@ class Bounded:
         )
         if not isinstance(self.norm, Norm):
             raise TypeError(f"norm must be a Norm, got {self.norm!r}; pass Norm.L1, L2 or LINF.")
-        if not isinstance(self.relation, Relation):
-            raise TypeError(
-                f"relation must be a Relation, got {self.relation!r}; "
-                "pass Relation.ADD_REMOVE or Relation.REPLACE."
-            )
+        checked_relation(self.relation)
         object.__setattr__(self, "sensitivity", sensitivity)
         object.__setattr__(self, "value", _as_floats(self.value))
 
@@ -106,6 +103,11 @@ class Bounded:
     def n_coordinates(self) -> int:
         """How many numbers the value holds."""
         return self.value.size if isinstance(self.value, np.ndarray) else 1
+
+
+def round_up(value: float) -> float:
+    """Return the next double above: a product or quotient of doubles may have been rounded down."""
+    return math.nextafter(value, math.inf)
 
 
 def _as_floats(value: Any) -> float | Array:

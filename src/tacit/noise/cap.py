@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
+from tacit import checks
 from tacit.noise.bounded import Bounded, Norm, check_norm
 from tacit.noise.exact import Arithmetic, Enclosure, ends
 from tacit.noise.generator import Source
@@ -72,8 +71,8 @@ class Cap:
     p: float
 
     def __post_init__(self) -> None:
-        _check.count("d", self.d, least=1, most=MOST_COORDINATES, remedy="pass a length.")
-        gamma, p = _real("gamma", self.gamma), _real("p", self.p)
+        checks.count("d", self.d, least=1, most=MOST_COORDINATES, remedy="pass a length.")
+        gamma, p = checks.number("gamma", self.gamma), checks.number("p", self.p)
         if not (-1.0 < gamma < 1.0 or (self.d == 1 and gamma == 1.0)):
             raise ValueError(
                 f"gamma must be in (-1, 1), got {gamma!r}: the cap or its rest would be empty."
@@ -194,12 +193,6 @@ def cap(bounded: Bounded, law: Cap, source: Source | None = None) -> Release[flo
         draw,
         {"gamma": law.gamma, "p": law.p},
     )
-
-
-def _real(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, got {value!r}; pass a float.")
-    return float(value)
 
 
 @lru_cache(maxsize=256)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
-from tacit.noise.bounded import Bounded, Norm, check_norm
+from tacit import checks
+from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
 from tacit.noise.exact import Enclosure
 from tacit.noise.generator import Source
 from tacit.noise.lattice import add_rounded, lattice_spacing
@@ -109,13 +109,13 @@ def gaussian(
     ((2,), 2.0)
     """
     check_norm(bounded, "gaussian", (Norm.L2, Norm.L1))
-    multiplier = _check.positive(
+    multiplier = checks.positive(
         "noise_multiplier",
         noise_multiplier,
         remedy="calibrate it to a Budget with tacit.privacy.calibrate; zero noise protects "
         "nothing and must be recorded as NonPrivate(reason=...).",
     )
-    noise_std = _check.round_up(multiplier * bounded.sensitivity)
+    noise_std = round_up(multiplier * bounded.sensitivity)
     spacing = lattice_spacing(noise_std)
     return emit(
         "gaussian",

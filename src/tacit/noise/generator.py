@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
+from tacit import checks
 from tacit.privacy.processes import generation
 
 Words = npt.NDArray[np.uint64]
@@ -117,5 +117,5 @@ def seeded_source(seed: int) -> SeededSource:
     >>> bool((seeded_source(7).words(5) == seeded_source(7).words(5)).all())
     True
     """
-    _check.count("seed", seed, least=0, most=2**128 - 1, remedy="pass an int such as seed=0.")
+    checks.count("seed", seed, least=0, most=2**128 - 1, remedy="pass an int such as seed=0.")
     return SeededSource(int(seed))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
+from tacit import checks
 from tacit.noise.bounded import LARGEST_VALUE, Bounded
 from tacit.noise.exact import (
     GUARD_BITS,
@@ -71,7 +71,7 @@ class Grid:
             raise ValueError(
                 f"lower must be below upper, got {self.lower!r} and {self.upper!r}; swap them."
             )
-        _check.count(
+        checks.count(
             "n_points", self.n_points, least=2, most=2**50, remedy="2**20 suits most uses."
         )
         object.__setattr__(self, "lower", float(self.lower))

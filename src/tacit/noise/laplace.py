@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
-from tacit.noise.bounded import Bounded, Norm, check_norm
+from tacit import checks
+from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
 from tacit.noise.exact import Arithmetic, Enclosure, ends, magnitude_bits
 from tacit.noise.generator import Source
 from tacit.noise.lattice import add_rounded, lattice_spacing
@@ -81,8 +81,8 @@ def laplace(
     (True, 0.5)
     """
     check_norm(bounded, "laplace", (Norm.L1,))
-    spent = _check.epsilon(epsilon)
-    width = _check.round_up(bounded.sensitivity / spent)
+    spent = checks.finite_epsilon(epsilon)
+    width = round_up(bounded.sensitivity / spent)
     spacing = lattice_spacing(math.sqrt(2.0) * width)
     return emit(
         "laplace",

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
+from tacit import checks
 from tacit.noise.bounded import Bounded, Norm
 from tacit.noise.generator import Source
 from tacit.noise.release import Release, emit
@@ -257,7 +257,7 @@ def release_rows(
     >>> release.value.shape, release.value.dtype
     ((4, 3), dtype('int64'))
     """
-    bound = _check.positive("norm", norm, remedy="pass the bound to which values are clipped.")
+    bound = checks.positive("norm", norm, remedy="pass the bound to which values are clipped.")
     table = check_values(values, prepared.floats.shape, bound)
     if type(prepared).kernel is add_row and bound * prepared.scale > _MOST_STEPS:
         raise ValueError(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
+from tacit import checks
 from tacit.noise.bounded import Bounded, Norm, check_norm
 from tacit.noise.exact import (
     GUARD_BITS,
@@ -116,7 +116,7 @@ def select(
 def check_utilities(utilities: Bounded, epsilon: float, monotone: bool, name: str) -> Fraction:
     """Return the exact factor from utility to log-weight, or say what is wrong."""
     check_norm(utilities, name, (Norm.LINF,))
-    spent = _check.epsilon(epsilon)
+    spent = checks.finite_epsilon(epsilon)
     if not isinstance(monotone, bool):
         raise TypeError(f"monotone must be True or False, got {monotone!r}.")
     if monotone and utilities.relation is not Relation.ADD_REMOVE:

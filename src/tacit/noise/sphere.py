@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
-from tacit.noise.bounded import Bounded, Norm, check_norm
+from tacit import checks
+from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
 from tacit.noise.exact import (
     FUNCTION_ERROR,
     GUARD_BITS,
@@ -80,12 +80,12 @@ def sphere(
     (2,)
     """
     check_norm(bounded, "sphere", (Norm.L2, Norm.L1))
-    spent = _check.epsilon(epsilon)
+    spent = checks.finite_epsilon(epsilon)
     if bounded.n_coordinates > _MOST_COORDINATES:
         raise ValueError(
             f"value has {bounded.n_coordinates} coordinates, above 2^31; release it in parts."
         )
-    width = _check.round_up(bounded.sensitivity / spent)
+    width = round_up(bounded.sensitivity / spent)
     return emit(
         "sphere",
         bounded,

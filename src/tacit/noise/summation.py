@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import _check
-from tacit.noise.bounded import Bounded, Norm
+from tacit import checks
+from tacit.noise.bounded import Bounded, Norm, round_up
 from tacit.privacy.relation import Relation
 from tacit.row_clipping import clip_factors, row_norms
 
@@ -80,10 +80,10 @@ def bounded_sum(
     >>> np.round(total.value, 3), round(total.sensitivity, 5)
     (array([1.1 , 0.55]), 1.0)
     """
-    bound = _check.positive("row_bound", row_bound, remedy="pass the norm no row may exceed.")
+    bound = checks.positive("row_bound", row_bound, remedy="pass the norm no row may exceed.")
     if not 2.0**-400 <= bound <= 2.0**400:
         raise ValueError(f"row_bound must be in [2^-400, 2^400], got {bound!r}; change units.")
-    limit = _check.count(
+    limit = checks.count(
         "max_rows", max_rows, least=1, most=_MOST_ROWS, remedy="sum larger data in parts."
     )
     if not isinstance(norm, Norm):
@@ -145,5 +145,5 @@ def _whole_steps(rows: Array, bound: float, norm: Norm, step: float) -> Array:
 
 def _sensitivity(bound: float, d: int, norm: Norm, step: float, relation: Relation) -> float:
     spread = {Norm.L1: float(d), Norm.L2: math.sqrt(d), Norm.LINF: 1.0}[norm]
-    one = _check.round_up(_check.round_up(bound + 0.5 * step * spread))
+    one = round_up(round_up(bound + 0.5 * step * spread))
     return 2.0 * one if relation is Relation.REPLACE else one

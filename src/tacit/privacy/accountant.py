@@ -6,7 +6,7 @@ import math
 import threading
 from typing import NoReturn, Protocol, runtime_checkable
 
-from tacit.privacy import _check
+from tacit import checks
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Composed, Event
 from tacit.privacy.filters import Charge, Charges, Filter, SumOfEpsilons
@@ -203,7 +203,7 @@ class Accountant:
         if delta is None:
             pure = math.isfinite(Guarantee(event).epsilon(0.0))
             delta = 0.0 if pure else self.budget.delta / 10
-        charges = (*self._charges, Charge(event, _check.delta(delta)))
+        charges = (*self._charges, Charge(event, checks.delta(delta)))
         total = self.rule.spent(charges, self.budget.delta)
         if not total <= self.budget.epsilon * (1 + 1e-12):
             raise BudgetExceeded(self._refusal(charges, total))

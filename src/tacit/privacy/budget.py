@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tacit.privacy import _check
-from tacit.privacy.relation import Relation
+from tacit import checks
+from tacit.privacy.relation import Relation, checked_relation
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Budget:
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _check.epsilon(self.epsilon))
-        object.__setattr__(self, "delta", _check.delta(self.delta))
-        _check.relation(self.relation)
+        object.__setattr__(self, "epsilon", checks.epsilon(self.epsilon))
+        object.__setattr__(self, "delta", checks.delta(self.delta))
+        checked_relation(self.relation)
 
     @property
     def is_pure(self) -> bool:

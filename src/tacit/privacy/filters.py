@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tacit.privacy import _check
+from tacit import checks
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event
 from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
@@ -132,7 +132,7 @@ class RenyiSum:
     order: float = 16.0
 
     def __post_init__(self) -> None:
-        if not 1.0 < _check.real("order", self.order) < math.inf:
+        if not 1.0 < checks.real("order", self.order) < math.inf:
             raise ValueError(f"order must be above 1, got {self.order!r}; 8 to 32 suits epsilon 1.")
 
     def spent(self, charges: Charges, delta: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.privacy import _check
+from tacit import checks
 from tacit.privacy.events import Event, event_from_dict
 from tacit.privacy.relation import Relation
 from tacit.privacy.routes import Leaves, Route, routes_for
@@ -73,7 +73,7 @@ class Guarantee:
         if not isinstance(self.event, Event):
             raise TypeError(f"Guarantee takes an event, got {self.event!r}; wrap with Composed.")
         if self.target_delta is not None:
-            _check.delta(self.target_delta)
+            checks.delta(self.target_delta)
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "notes", tuple(self.notes))
 
@@ -101,12 +101,12 @@ class Guarantee:
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon proved at ``delta``, infinite if there is none."""
-        delta = _check.delta(delta)
+        delta = checks.delta(delta)
         return min(route.epsilon(delta) for route in self._routes)
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta proved at ``epsilon`` >= 0."""
-        epsilon = _check.real("epsilon", epsilon)
+        epsilon = checks.real("epsilon", epsilon)
         if epsilon < 0.0:
             raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
         return min(route.delta(epsilon) for route in self._routes)

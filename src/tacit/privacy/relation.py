@@ -32,3 +32,13 @@ class Relation(Enum):
         if self is Relation.ADD_REMOVE:
             return "adding or removing one record"
         return "replacing one record (the number of records is public)"
+
+
+def checked_relation(value: object) -> Relation:
+    """Return ``value`` if it is a Relation."""
+    if not isinstance(value, Relation):
+        raise TypeError(
+            f"relation must be a tacit.privacy.Relation, got {value!r}; "
+            "pass Relation.ADD_REMOVE or Relation.REPLACE."
+        )
+    return value

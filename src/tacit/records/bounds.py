@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tacit import checks
+
 # The constant coordinate that carries the intercept, as a share of the row norm: large enough to
 # learn it in a few units of score, small enough that it adds 3 % to the norm.
 INTERCEPT_SHARE = 0.25
+_ROW_NORM_REMEDY = "pass the norm to which rows may be scaled down."
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,7 @@ class Bounds:
     intercept: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.row_norm < math.inf:
-            raise ValueError(
-                f"row_norm must be positive and finite, got {self.row_norm!r}; pass the norm to "
-                "which rows may be scaled down."
-            )
+        checks.positive("row_norm", self.row_norm, remedy=_ROW_NORM_REMEDY)
         if not 0.0 <= self.intercept < math.inf:
             raise ValueError(f"intercept must be finite and not negative, got {self.intercept!r}.")
         if self.label_range is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit import checks
 from tacit.erm.losses.base import Array
 from tacit.erm.losses.scores import Loss
 
@@ -98,11 +99,12 @@ class HuberLoss(Loss):
     smoothness = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.knot < math.inf:
-            raise ValueError(
-                f"knot must be positive and finite, got {self.knot!r}; pass the residual beyond "
-                "which the loss grows linearly, or use SquaredLoss() for none."
-            )
+        checks.positive(
+            "knot",
+            self.knot,
+            remedy="pass the residual beyond which the loss grows linearly, or use SquaredLoss() "
+            "for none.",
+        )
 
     @property
     def lipschitz(self) -> float:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.local import _check
+from tacit import checks
 from tacit.local._compiled import compilable
 from tacit.local.learners.base import Array, Step, checked_report, weight_of_newest
 from tacit.local.learners.magnitude import (
@@ -102,12 +102,12 @@ class _Bettor(ABC):
     def __post_init__(self) -> None:
         if not isinstance(self.tail, Tail):
             raise TypeError(f"tail must be a Tail, got {self.tail!r}; pass sanitizer.tail.")
-        _check.positive("norm", self.norm)
-        if _check.positive("unit", self.unit) > LARGEST_UNIT:
+        checks.positive("norm", self.norm)
+        if checks.positive("unit", self.unit) > LARGEST_UNIT:
             raise ValueError(
                 f"unit must be at most 1e100, got {self.unit!r}; state weights in larger units."
             )
-        _check.at_least("averaging", self.averaging, 0.0)
+        checks.at_least("averaging", self.averaging, 0.0)
 
     @property
     @abstractmethod
@@ -125,7 +125,7 @@ class _Bettor(ABC):
 
     def init(self, n_features: int) -> BancoState:
         """Return the state before any report."""
-        d = _check.count("n_features", n_features)
+        d = checks.count("n_features", n_features)
         return BancoState(0, 0.0, 0.0, np.zeros(d), np.zeros(d), np.zeros(d))
 
     def update(self, state: BancoState, report: Array) -> BancoState:

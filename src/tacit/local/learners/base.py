@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.local import _check
+from tacit import checks
 from tacit.local._compiled import compilable
 
 Array = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ class Learner(Protocol):
 
 def checked_report(report: Array, point: Array) -> Array:
     """Return a report that a learner may take: as long as its point, finite, not absurd."""
-    checked = _check.vector("report", report, point.size)
+    checked = checks.vector("report", report, point.size)
     largest = float(np.max(np.abs(checked)))
     if largest > LARGEST_REPORT:
         raise ValueError(

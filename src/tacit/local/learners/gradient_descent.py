@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.local import _check
+from tacit import checks
 from tacit.local._compiled import compilable
 from tacit.local.learners.base import Array, Step, checked_report, weight_of_newest
 
@@ -79,11 +79,11 @@ class GradientDescent:
     averaging: float = 3.0
 
     def __post_init__(self) -> None:
-        _check.positive("rate", self.rate)
-        if not _check.at_least("decay", self.decay, 0.0) <= 1.0:
+        checks.positive("rate", self.rate)
+        if not checks.at_least("decay", self.decay, 0.0) <= 1.0:
             raise ValueError(f"decay must be in [0, 1], got {self.decay!r}.")
-        _check.positive("radius", self.radius, allow_infinite=True)
-        _check.at_least("averaging", self.averaging, 0.0)
+        checks.above_zero("radius", self.radius)
+        checks.at_least("averaging", self.averaging, 0.0)
 
     @property
     def step(self) -> Step:
@@ -97,7 +97,7 @@ class GradientDescent:
 
     def init(self, n_features: int) -> GradientDescentState:
         """Return the state before any report."""
-        d = _check.count("n_features", n_features)
+        d = checks.count("n_features", n_features)
         return GradientDescentState(0, np.zeros(d), np.zeros(d))
 
     def update(self, state: GradientDescentState, report: Array) -> GradientDescentState:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit import checks
 from tacit.local.tail import Tail as Tail
 from tacit.noise import PreparedRows, Release, Source, release_rows, secure_source
 from tacit.noise.prepared_noise import norm_tolerance
@@ -54,15 +53,15 @@ class Sanitizer(ABC):
     def __post_init__(self) -> None:
         """Check what all sanitizers share, and make plain numbers of it."""
         checked = {
-            "epsilon": positive(
+            "epsilon": checks.positive(
                 "epsilon",
                 self.epsilon,
                 least=_LEAST_EPSILON,
                 most=_MOST_EPSILON,
                 remedy="pass what one report may cost, such as epsilon=1.0.",
             ),
-            "n_features": count("n_features", self.n_features),
-            "norm": positive(
+            "n_features": checked_features(self.n_features),
+            "norm": checks.positive(
                 "norm",
                 self.norm,
                 least=2.0**-200,
@@ -232,30 +231,7 @@ def sanitizer_from_dict(record: Mapping[str, Any]) -> Sanitizer:
     return _KINDS[kind](**fields)
 
 
-def positive(
-    name: str, value: object, *, remedy: str, least: float = 0.0, most: float = math.inf
-) -> float:
-    """Return ``value`` as a float if it is a finite number above zero, from least to most."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(
-            f"{name} must be a real number, got {value!r} ({type(value).__name__}); {remedy}"
-        )
-    number = float(value)
-    if not (0.0 < number < math.inf and least <= number <= most):
-        raise ValueError(
-            f"{name} must be positive and finite, from {least:g} to {most:g}, got {number!r}; "
-            f"{remedy}"
-        )
-    return number
-
-
-def count(name: str, value: object) -> int:
-    """Return ``value`` if it is a whole number of features."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number, got {value!r}; pass an int.")
-    number = int(value)
-    if not 1 <= number <= _MOST_FEATURES:
-        raise ValueError(
-            f"{name} must be in [1, {_MOST_FEATURES}], got {number}; pass the length of a gradient."
-        )
-    return number
+def checked_features(value: object) -> int:
+    """Return ``value`` if it is a number of features that a report can have."""
+    remedy = "pass the length of a gradient."
+    return checks.count("n_features", value, most=_MOST_FEATURES, remedy=remedy)

@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
+from tacit import checks
 from tacit.local.sanitizers.base import (
     LOG_CHANCE_OF_REFUSAL,
     Array,
     Sanitizer,
     Tail,
     norm_slack,
-    positive,
 )
 from tacit.noise import PreparedRows, Source, lattice_spacing, prepare_gaussian
 from tacit.privacy import Budget, Gaussian, Relation, calibrate
@@ -69,7 +69,7 @@ class GaussianNoise(Sanitizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        delta = positive(
+        delta = checks.positive(
             "delta",
             self.delta,
             most=0.5,

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.local.sanitizers.base import Array, Sanitizer, count, positive
+from tacit import checks
+from tacit.local.sanitizers.base import Array, Sanitizer, checked_features
 from tacit.local.tail import Tail
 from tacit.noise import PreparedRows, Source, add_row
 from tacit.noise.prepared_noise import Kernel, Steps
@@ -40,8 +41,8 @@ class NoNoise(Sanitizer):
     norm: float = 1.0
 
     def __post_init__(self) -> None:
-        count("n_features", self.n_features)
-        positive("norm", self.norm, remedy="pass the bound to which gradients are clipped.")
+        checked_features(self.n_features)
+        checks.positive("norm", self.norm, remedy="pass the bound to which gradients are clipped.")
 
     @property
     def event(self) -> Event:

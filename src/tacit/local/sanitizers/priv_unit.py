@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
+from tacit import checks
 from tacit.local.sanitizers.cap_law import LARGEST_GAMMA, best_gamma, widest_cap
 from tacit.local.sanitizers.cap_sanitizer import CapSanitizer
 from tacit.noise import Cap
@@ -62,8 +62,7 @@ class PrivUnit(CapSanitizer):
     def __post_init__(self) -> None:
         super().__post_init__()
         gamma = best_gamma(self.n_features, self.epsilon) if self.gamma is None else self.gamma
-        if isinstance(gamma, bool) or not isinstance(gamma, Real):
-            raise TypeError(f"gamma must be a number, got {gamma!r}; leave it out for the best.")
+        checks.number("gamma", gamma, remedy="leave it out for the best.")
         if not 0.0 <= gamma <= LARGEST_GAMMA:
             raise ValueError(
                 f"gamma must be in [0, 1 - 2^-20], got {gamma!r}: a cap beyond half the sphere "

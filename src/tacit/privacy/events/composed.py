@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tacit.privacy import _check
+from tacit import checks
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation
+from tacit.privacy.relation import Relation, checked_relation
 
 
 def common_relation(events: tuple[Event, ...]) -> Relation:
@@ -96,7 +96,7 @@ class Repeated(Event):
         if relation is not None and relation is not event.relation:
             raise ValueError(f"relation {relation} contradicts the event's own {event.relation}.")
         object.__setattr__(self, "event", event)
-        object.__setattr__(self, "count", _check.count("count", count))
+        object.__setattr__(self, "count", checks.count("count", count))
         object.__setattr__(self, "relation", event.relation)
 
     renyi = _not_a_leaf
@@ -130,7 +130,7 @@ class NonPrivate(Event):
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str) or not self.reason.strip():
             raise ValueError("NonPrivate needs a reason, so that a report can say why.")
-        _check.relation(self.relation)
+        checked_relation(self.relation)
 
     def profile(self, epsilon: Array) -> Array:
         """Return 1: nothing is promised."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.privacy import _check
+from tacit import checks
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.gaussian_profile import gaussian_delta
-from tacit.privacy.relation import Relation
+from tacit.privacy.relation import Relation, checked_relation
 from tacit.privacy.sampled_gaussian import sampled_gaussian_renyi
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Gaussian(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("noise_multiplier", self.noise_multiplier, remedy=_ZERO_NOISE)
-        _check.relation(self.relation)
+        checks.positive("noise_multiplier", self.noise_multiplier, remedy=_ZERO_NOISE)
+        checked_relation(self.relation)
 
     def gaussian_mu(self) -> float:
         """Return sensitivity / noise_std."""
@@ -86,14 +86,14 @@ class SampledGaussian(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("noise_multiplier", self.noise_multiplier, remedy=_ZERO_NOISE)
-        rate = _check.real("sampling_rate", self.sampling_rate)
+        checks.positive("noise_multiplier", self.noise_multiplier, remedy=_ZERO_NOISE)
+        rate = checks.real("sampling_rate", self.sampling_rate)
         if not 0.0 < rate <= 1.0:
             raise ValueError(
                 f"sampling_rate must be in (0, 1], got {rate!r}: it is the probability with "
                 "which each record enters a batch; use expected batch size / number of records."
             )
-        if _check.relation(self.relation) is not Relation.ADD_REMOVE:
+        if checked_relation(self.relation) is not Relation.ADD_REMOVE:
             raise ValueError(
                 "SampledGaussian is proved for Relation.ADD_REMOVE only; account under "
                 "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from tacit.privacy import _check
+from tacit import checks
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.events.pure import PureEpsilon
 from tacit.privacy.gaussian_profile import gaussian_delta
-from tacit.privacy.relation import Relation
+from tacit.privacy.relation import Relation, checked_relation
 from tacit.privacy.roots import decreasing_root
 
 _WEAK_RIDGE = 2.0  # k above which the bound with a fixed Jacobian is the tighter
@@ -145,10 +145,10 @@ class LogisticObjective(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("row_norm", self.row_norm, remedy=_BOUND)
-        _check.positive("regularization", self.regularization, remedy=_RIDGE)
-        _check.positive("noise_std", self.noise_std, remedy=_NOISE)
-        _check.relation(self.relation)
+        checks.positive("row_norm", self.row_norm, remedy=_BOUND)
+        checks.positive("regularization", self.regularization, remedy=_RIDGE)
+        checks.positive("noise_std", self.noise_std, remedy=_NOISE)
+        checked_relation(self.relation)
 
     @property
     def _stretch(self) -> float:
@@ -238,11 +238,11 @@ class _OfOneScore(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("lipschitz", self.lipschitz, remedy=_BOUND)
-        _check.positive("smoothness", self.smoothness, remedy=_BOUND)
-        _check.positive("regularization", self.regularization, remedy=_RIDGE)
-        _check.positive("noise_std", self.noise_std, remedy=_NOISE)
-        _check.relation(self.relation)
+        checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
+        checks.positive("smoothness", self.smoothness, remedy=_BOUND)
+        checks.positive("regularization", self.regularization, remedy=_RIDGE)
+        checks.positive("noise_std", self.noise_std, remedy=_NOISE)
+        checked_relation(self.relation)
 
     @property
     def _mu(self) -> float:
@@ -333,10 +333,10 @@ class SoftmaxObjective(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("row_norm", self.row_norm, remedy=_BOUND)
-        _check.count("n_classes", self.n_classes, least=2)
-        _check.positive("regularization", self.regularization, remedy=_RIDGE)
-        _check.positive("noise_std", self.noise_std, remedy=_NOISE)
+        checks.positive("row_norm", self.row_norm, remedy=_BOUND)
+        checks.count("n_classes", self.n_classes, least=2)
+        checks.positive("regularization", self.regularization, remedy=_RIDGE)
+        checks.positive("noise_std", self.noise_std, remedy=_NOISE)
         _add_remove_only(self)
 
     def _bound(self) -> _LossBound:
@@ -375,12 +375,12 @@ class PureObjective(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("lipschitz", self.lipschitz, remedy=_BOUND)
-        _check.positive("hessian_trace", self.hessian_trace, remedy=_BOUND)
-        _check.positive("regularization", self.regularization, remedy=_RIDGE)
-        _check.positive("noise_radius", self.noise_radius, remedy=_NOISE)
-        _check.count("rank", self.rank)
-        _check.relation(self.relation)
+        checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
+        checks.positive("hessian_trace", self.hessian_trace, remedy=_BOUND)
+        checks.positive("regularization", self.regularization, remedy=_RIDGE)
+        checks.positive("noise_radius", self.noise_radius, remedy=_NOISE)
+        checks.count("rank", self.rank)
+        checked_relation(self.relation)
 
     def pure_epsilon(self) -> float:
         """Return noise term plus Jacobian term."""
@@ -401,7 +401,7 @@ class PureObjective(Event):
 
 
 def _add_remove_only(event: Event) -> None:
-    if _check.relation(event.relation) is not Relation.ADD_REMOVE:
+    if checked_relation(event.relation) is not Relation.ADD_REMOVE:
         raise ValueError(
             f"{type(event).__name__} is proved for Relation.ADD_REMOVE only; account under "
             "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."

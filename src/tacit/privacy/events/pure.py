@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.privacy import _check
+from tacit import checks
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation
+from tacit.privacy.relation import Relation, checked_relation
 
 _SMALL, _LARGE = 1e-3, 700.0
 _REMEDY = "pass the epsilon the mechanism was calibrated to, or NonPrivate(reason=...) if none."
@@ -22,8 +22,8 @@ class _Pure(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("epsilon", self.epsilon, remedy=_REMEDY)
-        _check.relation(self.relation)
+        checks.positive("epsilon", self.epsilon, remedy=_REMEDY)
+        checked_relation(self.relation)
 
     def pure_epsilon(self) -> float:
         """Return epsilon; a range of losses that contains 0 bounds the loss itself."""
@@ -146,8 +146,8 @@ class ZeroConcentrated(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("rho", self.rho, remedy="pass the zCDP parameter of the release.")
-        _check.relation(self.relation)
+        checks.positive("rho", self.rho, remedy="pass the zCDP parameter of the release.")
+        checked_relation(self.relation)
 
     def renyi(self, orders: Array) -> Array:
         """Return rho * order."""

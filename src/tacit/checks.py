@@ -1,0 +1,125 @@
+"""The one home of argument checks: each error names the parameter, its value and the remedy."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+def number(name: str, value: object, *, remedy: str = "") -> float:
+    """Return ``value`` as a float, NaN allowed, or say that it is not a number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(
+            f"{name} must be a real number, got {value!r} ({type(value).__name__}); "
+            f"{remedy or f'pass a float such as {name}=1.0.'}"
+        )
+    return float(value)
+
+
+def real(name: str, value: object) -> float:
+    """Return ``value`` as a float that is not NaN."""
+    found = number(name, value)
+    if math.isnan(found):
+        raise ValueError(f"{name} is NaN, which bounds nothing; pass the number you vouch for.")
+    return found
+
+
+def positive(
+    name: str,
+    value: object,
+    *,
+    remedy: str = "pass a number above 0.",
+    least: float = 0.0,
+    most: float = math.inf,
+) -> float:
+    """Return ``value`` if it is a finite number above zero, from ``least`` to ``most``."""
+    found = number(name, value, remedy=remedy)
+    if not (0.0 < found < math.inf and least <= found <= most):
+        span = "" if (least, most) == (0.0, math.inf) else f", from {least:g} to {most:g}"
+        raise ValueError(f"{name} must be positive and finite{span}, got {found!r}; {remedy}")
+    return found
+
+
+def above_zero(name: str, value: object, *, remedy: str = "pass a number above 0.") -> float:
+    """Return ``value`` if it is above zero, infinity allowed."""
+    found = real(name, value)
+    if found <= 0.0:
+        raise ValueError(f"{name} must be above 0, got {found!r}: {remedy}")
+    return found
+
+
+def at_least(name: str, value: object, least: float) -> float:
+    """Return ``value`` if it is finite and at least ``least``."""
+    found = real(name, value)
+    if not least <= found < math.inf:
+        raise ValueError(f"{name} must be finite and at least {least:g}, got {found!r}.")
+    return found
+
+
+def count(
+    name: str,
+    value: object,
+    *,
+    least: int = 1,
+    most: int | None = None,
+    remedy: str = "pass an int.",
+) -> int:
+    """Return ``value`` if it is a whole number from ``least`` to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}; {remedy}")
+    found = int(value)
+    if found < least or (most is not None and found > most):
+        span = f"at least {least}" if most is None else f"in [{least}, {most}]"
+        raise ValueError(f"{name} must be {span}, got {found}; {remedy}")
+    return found
+
+
+def vector(name: str, value: Any, n_features: int) -> Array:
+    """Return ``value`` as a finite float64 vector of ``n_features`` numbers."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" or array.shape != (n_features,):
+        raise ValueError(
+            f"{name} must be {n_features} real numbers, got dtype {array.dtype} and shape "
+            f"{array.shape}."
+        )
+    floats: Array = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.all(np.isfinite(floats)):
+        raise ValueError(f"{name} has a coordinate that is not finite; it is refused.")
+    return floats
+
+
+def epsilon(value: object) -> float:
+    """Return a budget's epsilon: above zero, infinity allowed."""
+    return above_zero(
+        "epsilon",
+        value,
+        remedy="zero epsilon means the output may not depend on the data at all; pass a positive "
+        "number, or math.inf for no privacy.",
+    )
+
+
+def finite_epsilon(value: object) -> float:
+    """Return a mechanism's epsilon: positive and finite."""
+    return positive(
+        "epsilon",
+        value,
+        remedy="noise needs a finite positive epsilon: calibrate it to a Budget, or release the "
+        "value outside this package and record NonPrivate(reason=...).",
+    )
+
+
+def delta(value: object) -> float:
+    """Return delta if it is in [0, 1)."""
+    found = real("delta", value)
+    if not 0.0 <= found < 1.0:
+        raise ValueError(
+            f"delta must be in [0, 1), got {found!r}: it is the probability with which the "
+            "promise may fail, so choose one far below 1 / (number of records), such as 1e-6."
+        )
+    return found
