@@ -25,7 +25,7 @@ from tacit.erm import Plan as ErmPlan
 from tacit.erm.losses import DistanceLoss, QuantileLoss
 from tacit.erm.plan import receipt
 from tacit.erm.point_sum import point_sum
-from tacit.linear_model._shell import when_paid_for
+from tacit.linear_model._linear_model import when_paid_for
 from tacit.linear_model._tables import note_columns
 from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
 from tacit.privacy import (

@@ -59,7 +59,7 @@ def folder(tmp_path: Path, model: Path) -> Path:
 FIT = "fit people.csv --schema schema.toml -e 1 -o new.tacit --report new.html"
 CASES = {
     "fit, reading": ("tacit.preprocessing.encoding", "write_rows", FIT),
-    "fit, training": ("tacit.linear_model.logistic", "fit_objective", FIT),
+    "fit, training": ("tacit.linear_model._linear_model", "minimize_unread", FIT),
     "fit, before the disk has it": ("os", "fsync", FIT),
     "fit, before it has its name": ("os", "replace", FIT),
     "predict": (
@@ -69,8 +69,8 @@ CASES = {
     ),
     "inspect": ("tacit.saving.model_file", "load_bytes", "inspect model.tacit --report new.html"),
     "compare": (
-        "tacit.linear_model.logistic",
-        "fit_objective",
+        "tacit.linear_model._linear_model",
+        "minimize_unread",
         "compare people.csv --schema schema.toml --public --report new.html",
     ),
     "schema draft": ("os", "replace", "schema draft people.csv -o new.toml"),
@@ -81,7 +81,7 @@ CASES = {
         "schema check people.csv --schema schema.toml",
     ),
     "plan": ("tacit.cli.plan", "rows_for", "plan --rows 9 --columns 9 -e 1"),
-    "demo": ("tacit.linear_model.logistic", "fit_objective", "demo --out new.html"),
+    "demo": ("tacit.linear_model._linear_model", "minimize_unread", "demo --out new.html"),
 }
 
 

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
-
-from tacit.erm import FeasibleSet, Mechanism, Objective, Plan
+from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import LogisticLoss, Loss, SoftmaxLoss
-from tacit.linear_model._shell import (
-    Fitted,
-    class_targets,
-    fit_objective,
-    intercept_coordinate,
-    objective_of,
-    plan_of,
-)
-from tacit.linear_model._tables import clipped_scores, note_columns
-from tacit.privacy import AnyAccountant, Relation
-from tacit.public_facts import budget_of, classes_of, is_inferred, n_records_of
+from tacit.linear_model._classifier import Classifier, Probabilities
+from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.records import Bounds
 
-Array = npt.NDArray[np.float64]
 
-
-class LogisticRegression(ClassifierMixin, BaseEstimator):
+class LogisticRegression(Probabilities, Classifier):
     """Logistic regression with a differential-privacy guarantee.
 
     Minimises the sum of logistic losses (cross-entropy for three or more classes, in one joint
@@ -121,96 +103,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        """Declare sparse input."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _loss(self, n_classes: int) -> Loss:
+    def _loss(self, budget: Budget, bounds: Bounds) -> Loss:
+        n_classes = bounds.n_classes
+        assert n_classes is not None  # a classifier's bounds
         return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
-
-    def _objective(self, n_classes: int, n_records: int | None) -> Objective:
-        bounds = Bounds(
-            row_norm=self.row_norm,
-            n_classes=n_classes,
-            n_records=n_records,
-            intercept=intercept_coordinate(self.row_norm, self.fit_intercept),
-        )
-        return objective_of(self._loss(n_classes), bounds, self.regularization, self.constraint)
-
-    def plan(self, n_features: int, n_records: int | None = None) -> Plan:
-        """Return what a fit would run, what it would cost and what to expect, without data.
-
-        Parameters
-        ----------
-        n_features
-            Columns of the table to come.
-        n_records
-            Rows of it, if known; sharpens the predicted risk and changes nothing else.
-        """
-        if self.classes is None or is_inferred(self.classes):
-            raise ValueError("a plan needs the classes: declare them, classes=[...].")
-        return self._plan(n_features, n_records, len(self.classes))
-
-    def _plan(self, n_features: int, expected: int | None, n_classes: int) -> Plan:
-        budget = budget_of(self.epsilon, self.delta, self.relation)
-        public = n_records_of(self.n_records, expected, budget.relation)
-        objective = self._objective(n_classes, public.value)
-        return plan_of(objective, n_features, expected, budget, self.mechanism)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to records ``X`` (one a row) with labels ``y``."""
-        budget = budget_of(self.epsilon, self.delta, self.relation)
-        classes = classes_of(self.classes, y)
-        table, names = note_columns(self, X, y)
-        if classes.value.size < 2:
-            raise ValueError(f"{type(self).__name__} needs at least 2 classes, got one class.")
-        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
-        fitted = fit_objective(
-            self,
-            self._objective(classes.value.size, n_records.value),
-            table,
-            partial(class_targets, classes.value),
-            (classes, n_records, names),
-        )
-        self._publish(fitted, classes.value)
-        return self
-
-    def _publish(self, fitted: Fitted, classes: npt.NDArray[Any]) -> None:
-        self.classes_ = classes
-        self.row_norm_ = self.row_norm
-        self.coef_ = np.atleast_2d(fitted.coef.T)
-        self.intercept_ = fitted.intercept
-        self.privacy_ = fitted.privacy
-        self.plan_ = fitted.plan
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the score of every record: one number, or one per class."""
-        check_is_fitted(self)
-        scores = clipped_scores(self, X, self.coef_.T) + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most likely class of every record."""
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: npt.NDArray[Any] = self.classes_[best]
-        return labels
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of every class for every record."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            p: Array = expit(scores)
-            return np.column_stack([1.0 - p, p])
-        result: Array = softmax(scores, axis=1)
-        return result
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of `predict_proba`."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        result: Array = log_softmax(scores, axis=1)
-        return result

@@ -195,10 +195,3 @@ def go_on(
     estimator.privacy_ = privacy_of(stream, source, notes)
     estimate: Array = estimator.state_.estimate
     return estimate
-
-
-def split(weights: Array, constant: float) -> tuple[Array, Array]:
-    """Return the coefficients and the intercept."""
-    if constant:
-        return weights[:-1], constant * weights[-1:]
-    return weights, np.zeros(1)

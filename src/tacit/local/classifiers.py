@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
-from tacit.linear_model._tables import clipped_scores, note_columns
 from tacit import checks
-from tacit.local._shell import begin, go_on, split
+from tacit.linear_model._classifier import Probabilities, ScoredClasses, check_two_classes
+from tacit.linear_model._linear_model import split
+from tacit.linear_model._tables import note_columns
+from tacit.local._shell import begin, go_on
 from tacit.local.subgradients import (
     Hinge,
     LocalLoss,
@@ -25,10 +25,10 @@ from tacit.records import INTERCEPT_SHARE
 Array = npt.NDArray[np.float64]
 
 
-class _LocalClassifier(ClassifierMixin, BaseEstimator):
-    """Two classes, by any loss of a margin."""
+class _LocalClassifier(ScoredClasses, BaseEstimator):
+    """The protocol of fit and partial_fit; a member says which loss it means."""
 
-    _loss: ClassVar[LocalLoss]
+    _loss: LocalLoss
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class _LocalClassifier(ClassifierMixin, BaseEstimator):
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
         """Ask more people; rows already seen must not come again."""
-        first = not hasattr(self, "_stream")
-        return self._fit(X, y, first, self.classes if classes is None else classes, False)
+        declared = self.classes if classes is None else classes
+        return self._fit(X, y, not hasattr(self, "_stream"), declared, False)
 
     def _fit(self, X: Any, y: Any, first: bool, declared: Any, shuffle: bool) -> Self:
         checks.positive("row_norm", self.row_norm)
@@ -77,12 +77,7 @@ class _LocalClassifier(ClassifierMixin, BaseEstimator):
         if first:
             found = classes_of(declared, y)
             classes, notes = found.value, assumptions_of(found, names)
-            if classes.size != 2:
-                raise ValueError(
-                    "Only binary classification is supported. "
-                    f"{type(self).__name__} needs exactly 2 classes, got {classes.size} "
-                    f"class{'es' if classes.size != 1 else ''}; declare two."
-                )
+            check_two_classes(self, classes.size, "; declare two.")
             self._intercept_coordinate = INTERCEPT_SHARE * self.row_norm * bool(self.fit_intercept)
             begin(self, self._loss, unread.n_columns, 1.0 / self.row_norm)
             self.classes_, self._notes = classes, notes
@@ -97,20 +92,8 @@ class _LocalClassifier(ClassifierMixin, BaseEstimator):
         self.coef_ = self.coef_[None, :]
         return self
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the signed score of every record."""
-        check_is_fitted(self)
-        scores: Array = clipped_scores(self, X, self.coef_[0]) + self.intercept_[0]
-        return scores
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class on whose side each record lies."""
-        side = (self.decision_function(X) > 0).astype(int)
-        labels: npt.NDArray[Any] = self.classes_[side]
-        return labels
-
-
-class LocalLogisticRegression(_LocalClassifier):
+class LocalLogisticRegression(Probabilities, _LocalClassifier):
     """Logistic regression of two classes from one sanitised answer of each person.
 
     Every row is visited once. It stands for one person who computes the gradient of
@@ -169,16 +152,6 @@ class LocalLogisticRegression(_LocalClassifier):
     """
 
     _loss = Logistic()
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of both classes for every record."""
-        p = expit(self.decision_function(X))
-        return np.column_stack([1.0 - p, p])
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of `predict_proba`."""
-        scores = self.decision_function(X)
-        return np.column_stack([log_expit(-scores), log_expit(scores)])
 
 
 class LocalLinearSVC(_LocalClassifier):

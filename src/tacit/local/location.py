@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from tacit.linear_model._tables import note_columns
 from tacit import checks
+from tacit.linear_model._tables import note_columns
 from tacit.local._shell import begin, go_on
 from tacit.local.subgradients import (
     Distance,
@@ -22,9 +22,9 @@ Array = npt.NDArray[np.float64]
 
 
 class _LocalLocation(BaseEstimator):
-    """A point among the records, by any loss of a distance."""
+    """The protocol of fit and partial_fit; a member says which loss it means."""
 
-    _loss: ClassVar[LocalLoss]
+    _loss: LocalLoss
 
     def __init__(
         self,

@@ -6,12 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
 from tacit import checks
-from tacit.linear_model._tables import clipped_scores, note_columns
-from tacit.local._shell import begin, go_on, split
+from tacit.linear_model._linear_model import split
+from tacit.linear_model._regressor import ScoredNumbers
+from tacit.linear_model._tables import note_columns
+from tacit.local._shell import begin, go_on
 from tacit.local.subgradients import (
     Absolute,
     Huber,
@@ -23,7 +24,7 @@ from tacit.records import INTERCEPT_SHARE, as_numbers
 Array = npt.NDArray[np.float64]
 
 
-class LocalRegressor(RegressorMixin, BaseEstimator):
+class LocalRegressor(ScoredNumbers, BaseEstimator):
     """Robust linear regression from one sanitised answer of each person.
 
     Labels need no bound: one label pulls the weights by at most its row's norm.
@@ -108,9 +109,3 @@ class LocalRegressor(RegressorMixin, BaseEstimator):
         self.coef_, intercept = split(weights, self._stream.intercept)
         self.intercept_ = float(intercept[0])
         return self
-
-    def predict(self, X: Any) -> Array:
-        """Return the predicted label of every record."""
-        check_is_fitted(self)
-        scores: Array = clipped_scores(self, X, self.coef_) + self.intercept_
-        return scores

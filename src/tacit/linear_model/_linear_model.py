@@ -1,0 +1,157 @@
+"""The shell of linear estimators: the way from parameters and a table to released weights."""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from tacit.erm import Objective, Plan, Problem, WholeSpace, choose_plan, minimize_unread
+from tacit.erm.losses import Loss
+from tacit.linear_model._tables import note_columns
+from tacit.privacy import Budget
+from tacit.public_facts import Fact, assumptions_of, budget_of, n_records_of, source_of
+from tacit.records import (
+    INTERCEPT_SHARE,
+    Bounds,
+    MemoryRecords,
+    RecordSource,
+    UnreadRecords,
+    UnreadTable,
+    open_records,
+)
+
+Array = npt.NDArray[np.float64]
+Targets = Callable[[Any, Any], tuple[Any, Array | None]]
+
+# Without noise there is nothing to choose a ridge by; this keeps separable classes finite.
+_LEAST_RIDGE = 1e-6
+
+
+class Labels(Protocol):
+    """What is public about labels: classes, or an interval."""
+
+    @property
+    def fact(self) -> Fact[Any]:
+        """The fact itself, and how it came to be known."""
+
+    @property
+    def bounds(self) -> Mapping[str, Any]:
+        """The same in the words of `Bounds`."""
+
+    def records(self, rows: Any, labels: Any) -> tuple[Any, Array]:
+        """Return the records that count, with the labels that the loss takes."""
+
+
+class LinearModel(BaseEstimator):
+    """The protocol of plan and fit; a family says what labels are, a member which loss it means.
+
+    Parameters are those of the members, as scikit-learn reads them off ``__init__`` signatures.
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @abstractmethod
+    def _loss(self, budget: Budget, bounds: Bounds) -> Loss: ...
+
+    @abstractmethod
+    def _expected_labels(self) -> Labels:
+        """Return what is declared about the labels, or refuse to plan without."""
+
+    @abstractmethod
+    def _labels(self, budget: Budget, y: Any) -> Labels:
+        """Return what is public about the labels that are given."""
+
+    @abstractmethod
+    def _publish(self, coef: Array, intercept: Array, labels: Any) -> None:
+        """Set what a fit releases."""
+
+    def _ridge(self) -> float | None:
+        ridge: float | None = self.regularization
+        return ridge
+
+    def _objective(self, budget: Budget, n_records: int | None, labels: Labels) -> Objective:
+        bounds = Bounds(
+            row_norm=self.row_norm,
+            n_records=n_records,
+            intercept=INTERCEPT_SHARE * self.row_norm if self.fit_intercept else 0.0,
+            **labels.bounds,
+        )
+        loss = self._loss(budget, bounds)
+        return Objective(loss, bounds, self._ridge(), self.constraint or WholeSpace())
+
+    def plan(self, n_features: int, n_records: int | None = None) -> Plan:
+        """Return what a fit would run, what it would cost and what to expect, without data.
+
+        Parameters
+        ----------
+        n_features
+            Columns of the table to come.
+        n_records
+            Rows of it, if known; sharpens the predicted risk and changes nothing else.
+        """
+        labels = self._expected_labels()
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        public = n_records_of(self.n_records, n_records, budget.relation)
+        objective = self._objective(budget, public.value, labels)
+        if budget.is_infinite:
+            raise ValueError("epsilon is infinite: there is no noise to plan; pass a finite one.")
+        return choose_plan(Problem(objective, n_features, n_records), budget, self.mechanism)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        labels = self._labels(budget, y)
+        table, names = note_columns(self, X, y)
+        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
+        objective = self._objective(budget, n_records.value, labels)
+        if budget.is_infinite and objective.regularization is None:
+            ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
+            objective = objective.with_regularization(ridge * objective.row_norm**2)
+        result = minimize_unread(
+            when_paid_for(table, labels.records, objective.bounds),
+            Problem(objective, table.n_columns),
+            budget,
+            self.mechanism,
+            accountant=self.accountant,
+            source=source_of(self.random_state),
+            assumptions=assumptions_of(labels.fact, n_records, names),
+        )
+        if self.verbose:
+            sys.stderr.write(f"{result.plan or 'no noise: the budget is infinite'}\n")
+            sys.stderr.write(result.privacy.statement() + "\n")
+        self.row_norm_ = objective.bounds.row_norm
+        self.privacy_, self.plan_ = result.privacy, result.plan
+        self._publish(*split(result.weights, objective.bounds.intercept), labels)
+        return self
+
+
+def split(weights: Array, constant: float) -> tuple[Array, Array]:
+    """Return coefficients and intercepts of weights whose last coordinate met ``constant``."""
+    if not constant:
+        return weights, np.zeros(weights.shape[1:] or 1)
+    return weights[:-1], np.atleast_1d(constant * weights[-1])
+
+
+def when_paid_for(
+    table: UnreadTable, targets: Targets, bounds: Bounds
+) -> Callable[[], RecordSource]:
+    """Return what opens a table's records, to be called when their plan is charged.
+
+    ``targets`` makes records of rows and labels as they are read; those of a record source are
+    its own, within bounds that must be these, and that is asked now.
+    """
+    if isinstance(table, UnreadRecords):
+        records = open_records(table.records, None, bounds)  # reads nothing
+        return lambda: records
+    return lambda: MemoryRecords(*targets(*table.read()), bounds)
