@@ -17,7 +17,6 @@ from tacit.erm.plan import (
     Plan,
     Problem,
     Settings,
-    gaussian_multiplier,
     receipt,
     unknown,
 )
@@ -32,7 +31,7 @@ from tacit.privacy import (
     Repeated,
     SampledGaussian,
 )
-from tacit.privacy.calibration import least_noise
+from tacit.privacy.calibration import gaussian_multiplier, least_noise
 from tacit.records import RecordSource, Sample
 
 Array = npt.NDArray[np.float64]

@@ -19,11 +19,11 @@ from tacit.erm.plan import (
     Plan,
     Problem,
     Settings,
-    gaussian_multiplier,
 )
 from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, sphere
 from tacit.privacy import Budget, Gaussian, PureEpsilon
+from tacit.privacy.calibration import gaussian_multiplier
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from tacit.engine import plan_lines
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
-from tacit.privacy import Budget, Composed, Event, Gaussian, NonPrivate
-from tacit.privacy.calibration import least_noise
+from tacit.privacy import Budget, Composed, Event, NonPrivate
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -106,11 +105,6 @@ class Problem:
             shared = self.dimension if objective.is_linear_model else 1
             return self.pessimism * size * shared / (2 * n * n * objective.hessian_trace)
         return self.typical_norm * math.sqrt(size) / n
-
-
-def gaussian_multiplier(budget: Budget) -> float:
-    """Return the least noise multiplier of one Gaussian release within a budget."""
-    return least_noise(lambda z: Gaussian(z, budget.relation), budget)
 
 
 def receipt(released: Sequence[Event], planned: Event) -> Event:

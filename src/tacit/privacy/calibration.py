@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from tacit.privacy.budget import Budget
-from tacit.privacy.events import Event, NonPrivate
+from tacit.privacy.events import Event, Gaussian, NonPrivate
 from tacit.privacy.gaussian_profile import gaussian_mu
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.roots import decreasing_root
@@ -74,6 +74,11 @@ def least_noise(family: Callable[[float], Event], budget: Budget, *, guess: floa
             "mechanism), or, for objective perturbation, raise the regularization."
         )
     return noise
+
+
+def gaussian_multiplier(budget: Budget) -> float:
+    """Return the least noise multiplier of one Gaussian release within a budget."""
+    return least_noise(lambda z: Gaussian(z, budget.relation), budget)
 
 
 def _start(

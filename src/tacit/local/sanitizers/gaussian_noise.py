@@ -17,7 +17,8 @@ from tacit.local.sanitizers.base import (
     norm_slack,
 )
 from tacit.noise import PreparedRows, Source, lattice_spacing, prepare_gaussian
-from tacit.privacy import Budget, Gaussian, Relation, calibrate
+from tacit.privacy import Budget, Gaussian, Relation
+from tacit.privacy.calibration import gaussian_multiplier
 from tacit.privacy.events import Event
 
 
@@ -80,12 +81,7 @@ class GaussianNoise(Sanitizer):
     @cached_property
     def noise_multiplier(self) -> float:
         """noise_std / (2 norm): the least within (epsilon, delta)."""
-        event = calibrate(
-            lambda multiplier: Gaussian(multiplier, Relation.REPLACE),
-            Budget(self.epsilon, self.delta, Relation.REPLACE),
-        )
-        assert isinstance(event, Gaussian)
-        return event.noise_multiplier
+        return gaussian_multiplier(Budget(self.epsilon, self.delta, Relation.REPLACE))
 
     @property
     def event(self) -> Event:
