@@ -221,3 +221,11 @@ def n_records_of(
             "n_records=..., or 'infer' to publish the number of rows."
         )
     return Fact(declared, what)
+
+
+def center_of(declared: Any, n_columns: int) -> npt.NDArray[np.float64]:
+    """Return the point from which rows are measured: a public guess, 0 by default."""
+    guess = np.asarray(0.0 if declared is None else declared, dtype=np.float64)
+    if not np.all(np.isfinite(guess)):
+        raise ValueError(f"center must be finite, got {declared!r}; pass a public guess.")
+    return np.broadcast_to(guess, (n_columns,))

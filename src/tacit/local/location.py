@@ -16,7 +16,7 @@ from tacit.local.subgradients import (
     LocalLoss,
     SumOfDistances,
 )
-from tacit.public_facts import assumptions_of
+from tacit.public_facts import assumptions_of, center_of
 
 Array = npt.NDArray[np.float64]
 
@@ -61,10 +61,7 @@ class _LocalLocation(BaseEstimator):
         radius = checks.positive("row_norm", self.row_norm)
         unread, names = note_columns(self, X, first=first, sparse=False)
         if first:
-            centre = 0.0 if self.center is None else self.center
-            centre = np.broadcast_to(np.asarray(centre, dtype=np.float64), (unread.n_columns,))
-            if not np.all(np.isfinite(centre)):
-                raise ValueError(f"center must be finite, got {self.center!r}.")
+            centre = center_of(self.center, unread.n_columns)
             begin(self, self._loss, unread.n_columns, radius)
             self._notes = assumptions_of(names)
             self._centre = centre

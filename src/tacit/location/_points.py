@@ -1,0 +1,30 @@
+"""Rows as points around a public centre."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.public_facts import center_of
+from tacit.records import UnreadRecords, UnreadTable
+
+Array = npt.NDArray[np.float64]
+
+
+def centre_of(declared: Any, table: UnreadTable) -> Array:
+    """Return the point from which a table's rows are measured."""
+    centre = center_of(declared, table.n_columns)
+    if isinstance(table, UnreadRecords) and centre.any():
+        raise ValueError(
+            "a record source clips its rows around 0, wherever center is; subtract center from "
+            "the rows in the source, and pass None for it."
+        )
+    return centre
+
+
+def dense_rows(table: UnreadTable) -> Array:
+    """Read a table as float64."""
+    rows, _ = table.read()
+    return np.asarray(rows, dtype=np.float64)

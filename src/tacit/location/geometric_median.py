@@ -1,0 +1,106 @@
+"""The geometric median of records in a ball, by noisy gradients."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from tacit.engine import Plan, without_noise
+from tacit.erm import L2Ball, Mechanism, Objective, Problem, choose_plan, minimize_unread
+from tacit.erm import Plan as ErmPlan
+from tacit.erm.losses import DistanceLoss
+from tacit.linear_model._linear_model import when_paid_for
+from tacit.linear_model._tables import note_columns
+from tacit.location._points import Array, centre_of
+from tacit.privacy import AnyAccountant, Relation
+from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of
+from tacit.records import Bounds
+
+
+class GeometricMedian(BaseEstimator):
+    """The point with the least total distance to the records, robust in any dimension.
+
+    Records are clipped to a ball around a public centre; noisy gradient descent on the sum of
+    distances, within that ball.
+
+    Parameters
+    ----------
+    row_norm : float, default=1.0
+        Records farther than this from ``center`` are moved onto the ball.
+    center : array or None
+        A public guess; 0 by default.
+    epsilon, delta, relation, n_records, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.location import GeometricMedian
+    >>> X = np.random.default_rng(0).normal([1.0, -1.0], 0.5, (10_000, 2))
+    >>> GeometricMedian(1.0, 1e-6, row_norm=4.0).fit(X).location_.round(0)
+    array([ 1., -1.])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        relation: Relation | str = "add_remove",
+        row_norm: float = 1.0,
+        center: Any = None,
+        n_records: int | str | None = None,
+        mechanism: str | Mechanism = "noisy_gradient",
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.row_norm = row_norm
+        self.center = center
+        self.n_records = n_records
+        self.mechanism = mechanism
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _objective(self, n_records: int | None) -> Objective:
+        bounds = Bounds(row_norm=self.row_norm, n_records=n_records)
+        return Objective(DistanceLoss(), bounds, 0.0, L2Ball(self.row_norm))
+
+    def plan(self, n_features: int, n_records: int | None = None) -> ErmPlan | Plan:
+        """Return what a fit would run, what it would cost and what to expect, without data."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        if budget.is_infinite:
+            return without_noise(budget)
+        public = n_records_of(self.n_records, n_records, budget.relation)
+        problem = Problem(self._objective(public.value), n_features, n_records)
+        return choose_plan(problem, budget, self.mechanism)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the geometric median of the rows of ``X``, or of a `RecordSource`."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        self._objective(None)  # refuse before the table is looked at
+        table, names = note_columns(self, X, sparse=False)
+        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
+        centre = centre_of(self.center, table)
+        objective = self._objective(n_records.value)
+
+        def moved(rows: Any, _: Any) -> tuple[Array, None]:
+            return np.asarray(rows, dtype=np.float64) - centre, None
+
+        result = minimize_unread(
+            when_paid_for(table, moved, objective.bounds),
+            Problem(objective, table.n_columns),
+            budget,
+            self.mechanism,
+            accountant=self.accountant,
+            source=source_of(self.random_state),
+            assumptions=assumptions_of(n_records, names),
+        )
+        self.location_ = centre + result.weights
+        self.privacy_ = result.privacy
+        self.plan_ = result.plan
+        return self

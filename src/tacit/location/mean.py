@@ -1,0 +1,181 @@
+"""The mean of records in a ball, from a noisy sum and a noisy count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from tacit.engine import Plan, release, without_noise
+from tacit.erm.plan import receipt
+from tacit.erm.point_sum import point_sum
+from tacit.linear_model._tables import note_columns
+from tacit.location._points import Array, centre_of, dense_rows
+from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
+from tacit.privacy import AnyAccountant, Budget, Composed, Event, Gaussian, PureEpsilon, Relation
+from tacit.privacy.calibration import gaussian_multiplier
+from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of
+from tacit.records import Bounds, RecordSource, UnreadRecords, open_records
+
+
+class Mean(BaseEstimator):
+    """The mean of records clipped to a ball around a public centre.
+
+    The sum of (x - center), each clipped to norm ``row_norm``, is released with noise, together
+    with the number of records unless that is public. Pure budgets get sphere noise.
+
+    Parameters
+    ----------
+    epsilon, delta, relation, n_records, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`.
+    row_norm : float, default=1.0
+        Records farther than this from ``center`` are moved onto the ball.
+    center : array or None
+        A public guess; 0 by default.
+
+    Attributes
+    ----------
+    location_ : array
+        The released mean.
+    privacy_ : Guarantee
+        What it promises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.location import Mean
+    >>> X = np.random.default_rng(0).normal(3.0, 1.0, (10_000, 2))
+    >>> Mean(1.0, 1e-6, row_norm=6.0, center=2.0).fit(X).location_.round(0)
+    array([3., 3.])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        relation: Relation | str = "add_remove",
+        row_norm: float = 1.0,
+        center: Any = None,
+        n_records: int | str | None = None,
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.row_norm = row_norm
+        self.center = center
+        self.n_records = n_records
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def plan(self, n_features: int, n_records: int | None = None) -> Plan:
+        """Return what a fit would run and what it would cost, without data."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        public = n_records_of(self.n_records, n_records, budget.relation)
+        return _sum_plan(budget, counts=public.value is None)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        bounds = Bounds(row_norm=self.row_norm)
+        table, names = note_columns(self, X, sparse=False)
+        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
+        centre = centre_of(self.center, table)
+        plan = _sum_plan(budget, counts=n_records.value is None)
+        source = source_of(self.random_state)
+        records = None
+        if isinstance(table, UnreadRecords):
+            whole = replace(bounds, n_records=n_records.value)
+            records = open_records(table.records, None, whole)  # reads nothing
+
+        def work() -> Release[Array]:
+            if records is not None:
+                return _mean_of(records, plan, n_records.value, source)
+            away = dense_rows(table) - centre
+            if budget.is_infinite:
+                sizes = np.linalg.norm(away, axis=1)
+                scale = np.minimum(1.0, bounds.row_norm / np.maximum(sizes, 1e-300))
+                return Release((away * scale[:, None]).mean(axis=0), plan.event)
+            total = bounded_sum(away, bounds.row_norm, Norm.L2, budget.relation)
+            return _noisy_mean(total, n_records.value, len(away), plan.event, source)
+
+        released = release(
+            plan,
+            work,
+            accountant=self.accountant,
+            source=source,
+            assumptions=assumptions_of(n_records, names),
+        )
+        self.location_ = centre + released.value
+        self.privacy_ = released.privacy
+        return self
+
+
+def _mean_of(
+    records: RecordSource, plan: Plan, n_records: int | None, source: Source | None
+) -> Release[Array]:
+    """Return the mean of records of which only sums can be had."""
+    if plan.budget.is_infinite:
+        (summed,) = records.sum(lambda block: (block.points().sum(axis=0),))
+        return Release(summed / max(records.count(), 1), plan.event)
+    total = point_sum(records, plan.budget.relation)
+    return _noisy_mean(total, n_records, records.count(), plan.event, source)
+
+
+# The count's part of the budget: a tenth of the mu, or a tenth of the epsilon.
+_COUNT_SHARE = 0.1
+
+
+def _sum_plan(budget: Budget, counts: bool) -> Plan:
+    """Return the plan of a noisy sum, together with a noisy count if ``counts``."""
+    if budget.is_infinite:
+        return without_noise(budget)
+    what = "the sum of clipped records" + (", and their number, each" if counts else ",")
+    if budget.is_pure:
+        share = _COUNT_SHARE * budget.epsilon
+        parts = [PureEpsilon(budget.epsilon - share if counts else budget.epsilon, budget.relation)]
+        if counts:
+            parts.insert(0, PureEpsilon(share, budget.relation))
+        settings = {"epsilon": parts[-1].epsilon}
+        return Plan("noisy_sum", _together(parts), budget, f"{what} with sphere noise", settings)
+    z = gaussian_multiplier(budget)
+    settings = {"noise_multiplier": z}
+    noisy: list[Event] = [Gaussian(z, budget.relation)]
+    if counts:
+        # mu_count^2 + mu_sum^2 = mu^2
+        rest = z / math.sqrt(1 - _COUNT_SHARE**2)
+        noisy = [Gaussian(z / _COUNT_SHARE, budget.relation), Gaussian(rest, budget.relation)]
+        settings = {"noise_multiplier": rest, "count_noise_multiplier": z / _COUNT_SHARE}
+    return Plan("noisy_sum", _together(noisy), budget, f"{what} with Gaussian noise", settings)
+
+
+def _together(events: Sequence[Event]) -> Event:
+    return Composed(tuple(events)) if len(events) > 1 else events[0]
+
+
+def _noisy_mean(
+    total: Bounded, n_records: int | None, n_rows: int, event: Event, source: Source | None
+) -> Release[Array]:
+    """Release the count, unless public, and the sum; return their quotient."""
+    count = float(n_records or 1)
+    parts = event.events if isinstance(event, Composed) else (event,)
+    spent: list[Event] = []
+    if len(parts) == 2:
+        one = Bounded(float(n_rows), 1.0, Norm.L2, total.relation)
+        counted = _noisy(one, parts[0], source)
+        spent.append(counted.event)
+        count = max(float(counted.value), 1.0)
+    noisy = _noisy(total, parts[-1], source)
+    return Release(np.asarray(noisy.value) / count, receipt([*spent, noisy.event], event))
+
+
+def _noisy(bounded: Bounded, event: Event, source: Source | None) -> Release[Any]:
+    if isinstance(event, Gaussian):
+        return gaussian(bounded, event.noise_multiplier, source)
+    return sphere(bounded, event.pure_epsilon(), source)
