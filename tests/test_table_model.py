@@ -59,7 +59,7 @@ def test_it_is_the_estimator_on_the_encoded_table() -> None:
     assert model.plan_ == by_hand.plan_
     assert len(model.get_feature_names_out()) == model.estimator_.coef_.shape[1]
     assert not hasattr(estimator, "coef_")
-    assert estimator.row_norm == 1.0
+    assert estimator.row_norm is None
 
 
 def test_it_learns() -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tacit.privacy import Budget as Budget
     from tacit.privacy import Guarantee as Guarantee
     from tacit.privacy import Relation as Relation
+    from tacit.privacy.weakness import WeakPromiseWarning as WeakPromiseWarning
+    from tacit.public_facts import UndeclaredWarning as UndeclaredWarning
     from tacit.saving import load as load
     from tacit.saving import save as save
     from tacit.table_model import TableModel as TableModel
@@ -50,6 +52,8 @@ _NAMES = {
     "Guarantee": "privacy",
     "Relation": "privacy",
     "TableModel": "table_model",
+    "UndeclaredWarning": "public_facts",
+    "WeakPromiseWarning": "privacy.weakness",
     "load": "saving",
     "save": "saving",
 }

@@ -52,8 +52,9 @@ class Plan:
     Examples
     --------
     >>> from tacit.location import Mean
-    >>> print(Mean(1.0, 1e-6).plan(n_features=3))
+    >>> print(Mean(1.0, 1e-6, row_norm=2.0).plan(n_features=3))
     noisy_sum: the sum of clipped records, and their number, each with Gaussian noise
+      rows longer than 2 are scaled down to it; the noise is proportional to it
       noise_multiplier = 4.24596
       count_noise_multiplier = 42.2468
     """
@@ -64,9 +65,10 @@ class Plan:
     reason: str
     settings: Mapping[str, float] = field(default_factory=dict)
     rejected: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(plan_lines(self))
+        return "\n".join(plan_lines(self, *self.notes))
 
 
 def plan_lines(plan: Planned, *more: str) -> list[str]:
@@ -78,6 +80,11 @@ def plan_lines(plan: Planned, *more: str) -> list[str]:
         *(f"  {name} = {value:.6g}" for name, value in plan.settings.items()),
         *also,
     ]
+
+
+def norm_in_words(row_norm: float) -> str:
+    """Return what a row norm does in a plan."""
+    return f"rows longer than {row_norm:g} are scaled down to it; the noise is proportional to it"
 
 
 def without_noise(budget: Budget) -> Plan:

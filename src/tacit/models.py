@@ -35,6 +35,7 @@ from tacit.local import (
 )
 from tacit.location import GeometricMedian, Mean, Median
 from tacit.privacy import Gaussian, NonPrivate, PureEpsilon, Relation
+from tacit.public_facts import UNDECLARED_ROW_NORM
 
 AnyArray = npt.NDArray[Any]
 
@@ -201,7 +202,7 @@ def _mean_error(model: Mean) -> NoiseError:
         return unknown("the number of records is private, and the noise was divided by it.")
     event = model.privacy_.event
     paid = event.would_be if isinstance(event, NonPrivate) else event
-    reach = moved(event.relation) * model.row_norm / model.n_records
+    reach = moved(event.relation) * (model.row_norm or UNDECLARED_ROW_NORM) / model.n_records
     sentence = "Error bars are one standard deviation of the noise, known exactly."
     if isinstance(paid, Gaussian):
         return NoiseError(reach * paid.noise_multiplier, sentence)

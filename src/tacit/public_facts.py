@@ -6,6 +6,8 @@ A fact is public because somebody declared it, because a type says it, or becaus
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -18,11 +20,33 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.noise import Source, seeded_source
 from tacit.privacy import Budget, Relation
+from tacit.privacy.weakness import WeakPromiseWarning, weakness
 from tacit.records import as_labels, as_numbers
+from tacit.records.bounds import checked_row_norm
 
 T = TypeVar("T")
 
 INFER = "infer"
+UNDECLARED_ROW_NORM = 1.0
+
+
+class UndeclaredWarning(UserWarning):
+    """A fact that decides how much is learned was left at its default."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn of the line outside tacit that asked for it."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("tacit."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def warn_if_weak(budget: Budget, n_records: int | None = None) -> None:
+    """Say, in one sentence, that a budget promises little."""
+    weak = weakness(budget.epsilon, budget.delta, n_records)
+    if weak:
+        warn(weak, WeakPromiseWarning)
 
 
 class Provenance(Enum):
@@ -221,6 +245,24 @@ def n_records_of(
             "n_records=..., or 'infer' to publish the number of rows."
         )
     return Fact(declared, what)
+
+
+def row_norm_of(declared: Any, longer: str = "longer rows are scaled down to it") -> float:
+    """Return the norm that rows are held to; a warning says what it is where nobody declared it."""
+    if declared is None:
+        warn(
+            f"row_norm is not declared, so it is {UNDECLARED_ROW_NORM}: {longer}, and noise grows "
+            "in proportion to it. Pass row_norm=..., the norm that most rows stay below, known "
+            "without looking at them; a TableModel takes it from its schema.",
+            UndeclaredWarning,
+        )
+        return UNDECLARED_ROW_NORM
+    if is_inferred(declared):
+        raise ValueError(
+            "row_norm='infer' is refused: the longest row is itself a record, and the noise would "
+            "tell its length. Pass a number, row_norm=..., that is known without looking at rows."
+        )
+    return checked_row_norm(declared)
 
 
 def center_of(declared: Any, n_columns: int) -> npt.NDArray[np.float64]:

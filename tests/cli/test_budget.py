@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.budget import weakness
+from tacit.privacy.weakness import weakness
 from tests.cli.helpers import SCHEMA, refused, run
 
 LOUD = "WEAK PROMISE"

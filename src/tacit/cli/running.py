@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +35,9 @@ class CommandGroup(TyperGroup):
             if hasattr(stream, "reconfigure"):  # a file's name may not be text
                 stream.reconfigure(errors="backslashreplace")
         try:
-            code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "WEAK PROMISE")  # said once, as a notice
+                code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BaseException as error:
             code = _explain(error, debug)

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from tacit.engine import plan_lines
+from tacit.engine import norm_in_words, plan_lines
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
 from tacit.privacy import Budget, Composed, Event, NonPrivate
@@ -230,4 +230,5 @@ class Plan:
 
     def __str__(self) -> str:
         risk = f"predicted excess risk per record: {self.excess_risk:.3g}"
-        return "\n".join(plan_lines(self, risk))
+        norm = norm_in_words(self.problem.objective.bounds.row_norm)
+        return "\n".join(plan_lines(self, risk, norm))

@@ -16,7 +16,15 @@ from tacit.erm import Objective, Plan, Problem, WholeSpace, choose_plan, minimiz
 from tacit.erm.losses import Loss
 from tacit.linear_model._tables import note_columns
 from tacit.privacy import Budget
-from tacit.public_facts import Fact, assumptions_of, budget_of, n_records_of, source_of
+from tacit.public_facts import (
+    Fact,
+    assumptions_of,
+    budget_of,
+    n_records_of,
+    row_norm_of,
+    source_of,
+    warn_if_weak,
+)
 from tacit.records import (
     INTERCEPT_SHARE,
     Bounds,
@@ -80,11 +88,13 @@ class LinearModel(BaseEstimator):
         ridge: float | None = self.regularization
         return ridge
 
-    def _objective(self, budget: Budget, n_records: int | None, labels: Labels) -> Objective:
+    def _objective(
+        self, budget: Budget, row_norm: float, n_records: int | None, labels: Labels
+    ) -> Objective:
         bounds = Bounds(
-            row_norm=self.row_norm,
+            row_norm=row_norm,
             n_records=n_records,
-            intercept=INTERCEPT_SHARE * self.row_norm if self.fit_intercept else 0.0,
+            intercept=INTERCEPT_SHARE * row_norm if self.fit_intercept else 0.0,
             **labels.bounds,
         )
         loss = self._loss(budget, bounds)
@@ -102,19 +112,23 @@ class LinearModel(BaseEstimator):
         """
         labels = self._expected_labels()
         budget = budget_of(self.epsilon, self.delta, self.relation)
+        row_norm = row_norm_of(self.row_norm)
         public = n_records_of(self.n_records, n_records, budget.relation)
-        objective = self._objective(budget, public.value, labels)
+        objective = self._objective(budget, row_norm, public.value, labels)
         if budget.is_infinite:
             raise ValueError("epsilon is infinite: there is no noise to plan; pass a finite one.")
+        warn_if_weak(budget, public.value or n_records)
         return choose_plan(Problem(objective, n_features, n_records), budget, self.mechanism)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
+        row_norm = row_norm_of(self.row_norm)
         labels = self._labels(budget, y)
         table, names = note_columns(self, X, y)
         n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
-        objective = self._objective(budget, n_records.value, labels)
+        objective = self._objective(budget, row_norm, n_records.value, labels)
+        warn_if_weak(budget, n_records.value)
         if budget.is_infinite and objective.regularization is None:
             ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
             objective = objective.with_regularization(ridge * objective.row_norm**2)
@@ -130,8 +144,7 @@ class LinearModel(BaseEstimator):
         if self.verbose:
             sys.stderr.write(f"{result.plan or 'no noise: the budget is infinite'}\n")
             sys.stderr.write(result.privacy.statement() + "\n")
-        self.row_norm_ = objective.bounds.row_norm
-        self.privacy_, self.plan_ = result.privacy, result.plan
+        self.row_norm_, self.privacy_, self.plan_ = row_norm, result.privacy, result.plan
         self._publish(*split(result.weights, objective.bounds.intercept), labels)
         return self
 

@@ -64,7 +64,7 @@ class Regressor(ScoredNumbers, LinearModel):
         *,
         label_range: tuple[float, float] | str | None = None,
         relation: Relation | str = "add_remove",
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         n_records: int | str | None = None,
         mechanism: str | Mechanism = "auto",
         fit_intercept: bool = True,

@@ -26,8 +26,9 @@ class LogisticRegression(Probabilities, Classifier):
         The probability with which the promise may fail; 0 for a pure guarantee.
     relation : Relation or str, default="add_remove"
         Which data sets are neighbours.
-    row_norm : float, default=1.0
-        Rows longer than this are scaled down to it, in `fit` and in `predict`.
+    row_norm : float or None
+        Rows longer than this are scaled down to it, in `fit` and in `predict`. None is 1.0, with an
+        `UndeclaredWarning`.
     classes : sequence, "infer" or None
         The possible labels, a public fact. None takes them from labels of type bool, pandas
         Categorical or polars Enum. Records with other labels do not count.
@@ -78,7 +79,7 @@ class LogisticRegression(Probabilities, Classifier):
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         classes: Sequence[Any] | str | None = None,
         n_records: int | str | None = None,
         mechanism: str | Mechanism = "auto",

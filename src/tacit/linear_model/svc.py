@@ -44,7 +44,7 @@ class LinearSVC(Classifier):
         *,
         smoothing: float = 0.5,
         relation: Relation | str = "add_remove",
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         classes: Sequence[Any] | str | None = None,
         n_records: int | str | None = None,
         mechanism: str | Mechanism = "auto",

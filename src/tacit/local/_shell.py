@@ -18,7 +18,7 @@ from tacit.local.subgradients import LocalLoss
 from tacit.noise import secure_source
 from tacit.noise.release import priced
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.public_facts import source_of
+from tacit.public_facts import source_of, warn_if_weak
 from tacit.row_clipping import clipped_rows
 
 Array = npt.NDArray[np.float64]
@@ -47,12 +47,15 @@ class Stream:
         return self.sanitizer.n_features
 
 
-def stream_of(estimator: Any, loss: LocalLoss, n_columns: int, unit: float) -> Stream:
+def stream_of(
+    estimator: Any, loss: LocalLoss, n_columns: int, row_norm: float, unit: float
+) -> Stream:
     """Return the stream of an estimator's parameters; ``unit`` is the size weights should have."""
     budget = Budget(estimator.epsilon, estimator.delta, Relation.REPLACE)
+    warn_if_weak(budget)
     constant = getattr(estimator, "_intercept_coordinate", 0.0)
     d = n_columns + (constant > 0.0)
-    norm = loss.norm(d, math.hypot(estimator.row_norm, constant))
+    norm = loss.norm(d, math.hypot(row_norm, constant))
     sanitizer = _sanitizer_of(estimator.sanitizer, budget, d, norm)
     return Stream(_learner_of(estimator.learner, sanitizer, unit), loss, sanitizer, constant)
 
@@ -164,9 +167,9 @@ def _progress(n: int, verbose: int) -> Iterator[Any]:
         yield advance
 
 
-def begin(estimator: Any, loss: LocalLoss, n_columns: int, unit: float) -> Stream:
+def begin(estimator: Any, loss: LocalLoss, n_columns: int, row_norm: float, unit: float) -> Stream:
     """Set up a new stream: nobody has been asked yet."""
-    stream = stream_of(estimator, loss, n_columns, unit)
+    stream = stream_of(estimator, loss, n_columns, row_norm, unit)
     estimator._stream = stream
     estimator._source = source_of(estimator.random_state)
     estimator.state_ = stream.learner.init(stream.n_features)

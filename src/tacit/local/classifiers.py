@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from tacit import checks
 from tacit.linear_model._classifier import Probabilities, ScoredClasses, check_two_classes
 from tacit.linear_model._linear_model import split
 from tacit.linear_model._tables import note_columns
@@ -19,7 +18,7 @@ from tacit.local.subgradients import (
     LocalLoss,
     Logistic,
 )
-from tacit.public_facts import assumptions_of, classes_of, codes_of
+from tacit.public_facts import assumptions_of, classes_of, codes_of, row_norm_of
 from tacit.records import INTERCEPT_SHARE
 
 Array = npt.NDArray[np.float64]
@@ -35,7 +34,7 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
         epsilon: float = 1.0,
         delta: float = 0.0,
         *,
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         classes: Sequence[Any] | str | None = None,
         learner: Any = "banco",
         sanitizer: Any = "auto",
@@ -72,16 +71,15 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
         return self._fit(X, y, not hasattr(self, "_stream"), declared, False)
 
     def _fit(self, X: Any, y: Any, first: bool, declared: Any, shuffle: bool) -> Self:
-        checks.positive("row_norm", self.row_norm)
         unread, names = note_columns(self, X, y, first=first)
         if first:
+            row_norm = self.row_norm_ = row_norm_of(self.row_norm)
             found = classes_of(declared, y)
             classes, notes = found.value, assumptions_of(found, names)
             check_two_classes(self, classes.size, "; declare two.")
-            self._intercept_coordinate = INTERCEPT_SHARE * self.row_norm * bool(self.fit_intercept)
-            begin(self, self._loss, unread.n_columns, 1.0 / self.row_norm)
+            self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
+            begin(self, self._loss, unread.n_columns, row_norm, 1.0 / row_norm)
             self.classes_, self._notes = classes, notes
-            self.row_norm_ = self.row_norm
         stream = self._stream
         table, labels = unread.read()
         codes, known = codes_of(np.asarray(labels), self.classes_)
@@ -106,8 +104,8 @@ class LocalLogisticRegression(Probabilities, _LocalClassifier):
         What each person's one answer may cost.
     delta : float, default=0.0
         The probability with which the promise may fail.
-    row_norm : float, default=1.0
-        Records are scaled to this norm at most.
+    row_norm : float or None
+        Records are scaled to this norm at most. None is 1.0, with an `UndeclaredWarning`.
     classes : sequence of 2 labels, "infer" or None
         The two classes, which are public.
     learner : "banco" or Learner

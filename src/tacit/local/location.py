@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from tacit import checks
 from tacit.linear_model._tables import note_columns
 from tacit.local._shell import begin, go_on
 from tacit.local.subgradients import (
@@ -16,7 +15,7 @@ from tacit.local.subgradients import (
     LocalLoss,
     SumOfDistances,
 )
-from tacit.public_facts import assumptions_of, center_of
+from tacit.public_facts import assumptions_of, center_of, row_norm_of
 
 Array = npt.NDArray[np.float64]
 
@@ -31,7 +30,7 @@ class _LocalLocation(BaseEstimator):
         epsilon: float = 1.0,
         delta: float = 0.0,
         *,
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         center: Any = None,
         learner: Any = "banco",
         sanitizer: Any = "auto",
@@ -58,11 +57,11 @@ class _LocalLocation(BaseEstimator):
         return self._fit(X, not hasattr(self, "_stream"), False)
 
     def _fit(self, X: Any, first: bool, shuffle: bool) -> Self:
-        radius = checks.positive("row_norm", self.row_norm)
         unread, names = note_columns(self, X, first=first, sparse=False)
         if first:
+            radius = row_norm_of(self.row_norm, "medians farther from center take longer to find")
             centre = center_of(self.center, unread.n_columns)
-            begin(self, self._loss, unread.n_columns, radius)
+            begin(self, self._loss, unread.n_columns, radius, radius)
             self._notes = assumptions_of(names)
             self._centre = centre
         table, _ = unread.read()
@@ -80,9 +79,9 @@ class LocalMedian(_LocalLocation):
 
     Parameters
     ----------
-    row_norm : float, default=1.0
+    row_norm : float or None
         How far from ``center`` the medians might well be, which is public; records themselves need
-        no bound.
+        no bound. None is 1.0, with an `UndeclaredWarning`.
     center : array or None
         A public guess; 0 by default.
     epsilon, delta, learner, sanitizer, shuffle, random_state, verbose

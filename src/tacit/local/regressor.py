@@ -18,7 +18,7 @@ from tacit.local.subgradients import (
     Huber,
     LocalLoss,
 )
-from tacit.public_facts import assumptions_of
+from tacit.public_facts import assumptions_of, row_norm_of
 from tacit.records import INTERCEPT_SHARE, as_numbers
 
 Array = npt.NDArray[np.float64]
@@ -57,7 +57,7 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
         *,
         loss: LocalLoss | None = None,
         label_scale: float = 1.0,
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         learner: Any = "banco",
         sanitizer: Any = "auto",
         fit_intercept: bool = True,
@@ -96,14 +96,13 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
         loss = Absolute() if self.loss is None else self.loss
         if not isinstance(loss, Absolute | Huber):
             raise TypeError(f"loss must be Absolute() or Huber(width), got {self.loss!r}.")
-        row_norm = checks.positive("row_norm", self.row_norm)
         scale = checks.positive("label_scale", self.label_scale)
         unread, names = note_columns(self, X, y, first=first)
         if first:
+            row_norm = self.row_norm_ = row_norm_of(self.row_norm)
             self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
-            begin(self, loss, unread.n_columns, scale / row_norm)
+            begin(self, loss, unread.n_columns, row_norm, scale / row_norm)
             self._notes = assumptions_of(names)
-            self.row_norm_ = row_norm
         table, labels = unread.read()
         weights = go_on(self, table, as_numbers(labels), self.row_norm_, self._notes, shuffle)
         self.coef_, intercept = split(weights, self._stream.intercept)

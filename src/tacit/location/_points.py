@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.public_facts import center_of
+from tacit.public_facts import center_of, row_norm_of
 from tacit.records import UnreadRecords, UnreadTable
 
 Array = npt.NDArray[np.float64]
+
+
+def ball_of(declared: Any) -> float:
+    """Return the radius of the ball that rows are moved into."""
+    return row_norm_of(declared, "records farther than that from center are moved onto the ball")
 
 
 def centre_of(declared: Any, table: UnreadTable) -> Array:

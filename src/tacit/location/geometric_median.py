@@ -13,9 +13,9 @@ from tacit.erm import Plan as ErmPlan
 from tacit.erm.losses import DistanceLoss
 from tacit.linear_model._linear_model import when_paid_for
 from tacit.linear_model._tables import note_columns
-from tacit.location._points import Array, centre_of
+from tacit.location._points import Array, ball_of, centre_of
 from tacit.privacy import AnyAccountant, Relation
-from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of
+from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of, warn_if_weak
 from tacit.records import Bounds
 
 
@@ -27,8 +27,9 @@ class GeometricMedian(BaseEstimator):
 
     Parameters
     ----------
-    row_norm : float, default=1.0
-        Records farther than this from ``center`` are moved onto the ball.
+    row_norm : float or None
+        Records farther than this from ``center`` are moved onto the ball. None is 1.0, with an
+        `UndeclaredWarning`.
     center : array or None
         A public guess; 0 by default.
     epsilon, delta, relation, n_records, accountant, random_state
@@ -49,7 +50,7 @@ class GeometricMedian(BaseEstimator):
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         center: Any = None,
         n_records: int | str | None = None,
         mechanism: str | Mechanism = "noisy_gradient",
@@ -66,27 +67,26 @@ class GeometricMedian(BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _objective(self, n_records: int | None) -> Objective:
-        bounds = Bounds(row_norm=self.row_norm, n_records=n_records)
-        return Objective(DistanceLoss(), bounds, 0.0, L2Ball(self.row_norm))
-
     def plan(self, n_features: int, n_records: int | None = None) -> ErmPlan | Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
         if budget.is_infinite:
             return without_noise(budget)
         public = n_records_of(self.n_records, n_records, budget.relation)
-        problem = Problem(self._objective(public.value), n_features, n_records)
+        warn_if_weak(budget, public.value or n_records)
+        objective = _within(ball_of(self.row_norm), public.value)
+        problem = Problem(objective, n_features, n_records)
         return choose_plan(problem, budget, self.mechanism)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the geometric median of the rows of ``X``, or of a `RecordSource`."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        self._objective(None)  # refuse before the table is looked at
+        radius = ball_of(self.row_norm)
         table, names = note_columns(self, X, sparse=False)
         n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
         centre = centre_of(self.center, table)
-        objective = self._objective(n_records.value)
+        objective = _within(radius, n_records.value)
+        warn_if_weak(budget, n_records.value)
 
         def moved(rows: Any, _: Any) -> tuple[Array, None]:
             return np.asarray(rows, dtype=np.float64) - centre, None
@@ -104,3 +104,9 @@ class GeometricMedian(BaseEstimator):
         self.privacy_ = result.privacy
         self.plan_ = result.plan
         return self
+
+
+def _within(radius: float, n_records: int | None) -> Objective:
+    """Return the sum of distances, within a ball."""
+    bounds = Bounds(row_norm=radius, n_records=n_records)
+    return Objective(DistanceLoss(), bounds, 0.0, L2Ball(radius))

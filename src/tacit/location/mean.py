@@ -10,15 +10,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.engine import Plan, release, without_noise
+from tacit.engine import Plan, norm_in_words, release, without_noise
 from tacit.erm.plan import receipt
 from tacit.erm.point_sum import point_sum
 from tacit.linear_model._tables import note_columns
-from tacit.location._points import Array, centre_of, dense_rows
+from tacit.location._points import Array, ball_of, centre_of, dense_rows
 from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
 from tacit.privacy import AnyAccountant, Budget, Composed, Event, Gaussian, PureEpsilon, Relation
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of
+from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of, warn_if_weak
 from tacit.records import Bounds, RecordSource, UnreadRecords, open_records
 
 
@@ -32,8 +32,9 @@ class Mean(BaseEstimator):
     ----------
     epsilon, delta, relation, n_records, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`.
-    row_norm : float, default=1.0
-        Records farther than this from ``center`` are moved onto the ball.
+    row_norm : float or None
+        Records farther than this from ``center`` are moved onto the ball. None is 1.0, with an
+        `UndeclaredWarning`.
     center : array or None
         A public guess; 0 by default.
 
@@ -59,7 +60,7 @@ class Mean(BaseEstimator):
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         center: Any = None,
         n_records: int | str | None = None,
         accountant: AnyAccountant | None = None,
@@ -78,16 +79,18 @@ class Mean(BaseEstimator):
         """Return what a fit would run and what it would cost, without data."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
         public = n_records_of(self.n_records, n_records, budget.relation)
-        return _sum_plan(budget, counts=public.value is None)
+        warn_if_weak(budget, public.value or n_records)
+        return _sum_plan(budget, ball_of(self.row_norm), counts=public.value is None)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        bounds = Bounds(row_norm=self.row_norm)
+        bounds = Bounds(row_norm=ball_of(self.row_norm))
         table, names = note_columns(self, X, sparse=False)
         n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
         centre = centre_of(self.center, table)
-        plan = _sum_plan(budget, counts=n_records.value is None)
+        warn_if_weak(budget, n_records.value)
+        plan = _sum_plan(budget, bounds.row_norm, counts=n_records.value is None)
         source = source_of(self.random_state)
         records = None
         if isinstance(table, UnreadRecords):
@@ -132,18 +135,20 @@ def _mean_of(
 _COUNT_SHARE = 0.1
 
 
-def _sum_plan(budget: Budget, counts: bool) -> Plan:
+def _sum_plan(budget: Budget, row_norm: float, counts: bool) -> Plan:
     """Return the plan of a noisy sum, together with a noisy count if ``counts``."""
     if budget.is_infinite:
         return without_noise(budget)
     what = "the sum of clipped records" + (", and their number, each" if counts else ",")
+    notes = (norm_in_words(row_norm),)
     if budget.is_pure:
         share = _COUNT_SHARE * budget.epsilon
         parts = [PureEpsilon(budget.epsilon - share if counts else budget.epsilon, budget.relation)]
         if counts:
             parts.insert(0, PureEpsilon(share, budget.relation))
         settings = {"epsilon": parts[-1].epsilon}
-        return Plan("noisy_sum", _together(parts), budget, f"{what} with sphere noise", settings)
+        reason = f"{what} with sphere noise"
+        return Plan("noisy_sum", _together(parts), budget, reason, settings, notes=notes)
     z = gaussian_multiplier(budget)
     settings = {"noise_multiplier": z}
     noisy: list[Event] = [Gaussian(z, budget.relation)]
@@ -152,7 +157,8 @@ def _sum_plan(budget: Budget, counts: bool) -> Plan:
         rest = z / math.sqrt(1 - _COUNT_SHARE**2)
         noisy = [Gaussian(z / _COUNT_SHARE, budget.relation), Gaussian(rest, budget.relation)]
         settings = {"noise_multiplier": rest, "count_noise_multiplier": z / _COUNT_SHARE}
-    return Plan("noisy_sum", _together(noisy), budget, f"{what} with Gaussian noise", settings)
+    reason = f"{what} with Gaussian noise"
+    return Plan("noisy_sum", _together(noisy), budget, reason, settings, notes=notes)
 
 
 def _together(events: Sequence[Event]) -> Event:

@@ -24,7 +24,7 @@ from tacit.privacy import (
     Repeated,
     calibrate,
 )
-from tacit.public_facts import assumptions_of, budget_of, source_of
+from tacit.public_facts import assumptions_of, budget_of, source_of, warn_if_weak
 from tacit.records import Bounds, MemoryRecords, UnreadRecords
 
 
@@ -73,7 +73,9 @@ class Median(BaseEstimator):
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
-        return _column_plan(budget_of(self.epsilon, self.delta, self.relation), n_features)
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        warn_if_weak(budget, n_records)
+        return _column_plan(budget, n_features)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the quantile of every column of ``X``."""
@@ -85,6 +87,7 @@ class Median(BaseEstimator):
         limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.n_columns, 2))
         if not (np.all(np.isfinite(limits)) and np.all(limits[:, 0] < limits[:, 1])):
             raise ValueError(f"bounds must be finite pairs low < high, got {self.bounds!r}.")
+        warn_if_weak(budget)
         plan = _column_plan(budget, table.n_columns)
         source = source_of(self.random_state)
 

@@ -10,7 +10,12 @@ from tacit import checks
 # The constant coordinate that carries the intercept, as a share of the row norm: large enough to
 # learn it in a few units of score, small enough that it adds 3 % to the norm.
 INTERCEPT_SHARE = 0.25
-_ROW_NORM_REMEDY = "pass the norm to which rows may be scaled down."
+
+
+def checked_row_norm(value: object) -> float:
+    """Return ``value`` if it can be the norm of a row."""
+    remedy = "pass the norm to which rows may be scaled down."
+    return checks.positive("row_norm", value, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Bounds:
     intercept: float = 0.0
 
     def __post_init__(self) -> None:
-        checks.positive("row_norm", self.row_norm, remedy=_ROW_NORM_REMEDY)
+        checked_row_norm(self.row_norm)
         if not 0.0 <= self.intercept < math.inf:
             raise ValueError(f"intercept must be finite and not negative, got {self.intercept!r}.")
         if self.label_range is not None:

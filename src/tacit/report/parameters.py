@@ -43,6 +43,7 @@ _NONE = {
     "knot": "chosen from the range of the labels",
     "smoothing": "chosen from the range of the labels",
     "center": "0",
+    "row_norm": "1, not declared",
 }
 _INFERRED = "read off the data"
 _INFERABLE = {"n_records", "label_range"}

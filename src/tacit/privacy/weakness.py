@@ -1,0 +1,50 @@
+"""That a budget promises little, in a sentence."""
+
+from __future__ import annotations
+
+import math
+
+# exp(10) is 22,026: a bet of one in 22,000 that somebody is in the data may become an even one.
+_LARGE_EPSILON = 10.0
+
+
+class WeakPromiseWarning(UserWarning):
+    """A fit or a plan is asked for a promise that protects little."""
+
+
+def weakness(epsilon: float, delta: float, n_records: int | None) -> str:
+    """Return why a budget promises little, in one sentence, or nothing.
+
+    An epsilon of infinity is no weak promise but none, which is said elsewhere.
+
+    Examples
+    --------
+    >>> from tacit.privacy.weakness import weakness
+    >>> weakness(1.0, 1e-6, 1000)
+    ''
+    >>> print(weakness(1.0, 0.01, 1000)[:58])
+    WEAK PROMISE: delta 0.01 is above 1 in the 1,000 records,
+    """
+    if math.isinf(epsilon):
+        return ""
+    said = []
+    if epsilon > _LARGE_EPSILON:
+        said.append(
+            f"epsilon {epsilon:g} is above {_LARGE_EPSILON:g}, so odds about a record may change "
+            f"by a factor of {_power(epsilon)}"
+        )
+    if n_records is not None and delta * n_records > 1.0:
+        said.append(
+            f"delta {delta:g} is above 1 in the {n_records:,} records, which allows to publish "
+            "some of them whole"
+        )
+    remedy = "take a smaller one" if len(said) == 1 else "take smaller ones"
+    return f"WEAK PROMISE: {', and '.join(said)}; {remedy} if you can." if said else ""
+
+
+def _power(epsilon: float) -> str:
+    """Return exp(epsilon), rounded up, in words that fit a sentence."""
+    digits = math.ceil(epsilon / math.log(10.0))
+    if digits > 6:
+        return f"up to 10^{digits}"
+    return f"{math.ceil(math.exp(epsilon)):,}"
