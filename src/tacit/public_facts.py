@@ -119,7 +119,10 @@ def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
     if is_inferred(declared):
         found = _of_one_kind(as_labels(labels))
         if found is None:
-            raise ValueError("labels are of several types; declare classes=[...] of one type.")
+            raise ValueError(
+                "labels are of several types, or some are missing; declare classes=[...] of one "
+                "type, and records of other labels, missing ones too, do not count."
+            )
         check_classification_targets(found)
         return Fact(np.unique(found), what, Provenance.INFERRED)
     if declared is not None:
@@ -247,13 +250,16 @@ def n_records_of(
     return Fact(declared, what)
 
 
-def row_norm_of(declared: Any, longer: str = "longer rows are scaled down to it") -> float:
+_LONGER = "longer rows are scaled down to it, and noise is proportional to it"
+
+
+def row_norm_of(declared: Any, meaning: str = _LONGER) -> float:
     """Return the norm that rows are held to; a warning says what it is where nobody declared it."""
     if declared is None:
         warn(
-            f"row_norm is not declared, so it is {UNDECLARED_ROW_NORM}: {longer}, and noise grows "
-            "in proportion to it. Pass row_norm=..., the norm that most rows stay below, known "
-            "without looking at them; a TableModel takes it from its schema.",
+            f"row_norm is not declared, so it is {UNDECLARED_ROW_NORM}: {meaning}. Pass "
+            "row_norm=..., a size known without looking at the rows; a TableModel takes it from "
+            "its schema.",
             UndeclaredWarning,
         )
         return UNDECLARED_ROW_NORM

@@ -1,4 +1,4 @@
-"""One closed form beside Gaussians: E h(e - L), from above and closely."""
+"""One closed form beside Gaussians: E h(e - L), from above and closely; costs that are NaN."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import mpmath
 import numpy as np
 import pytest
 
 from tacit.privacy import (
+    Accountant,
+    Budget,
+    BudgetExceeded,
     Composed,
     Event,
     ExponentialMechanism,
+    Filter,
     Gaussian,
+    GaussianSum,
     Guarantee,
     LinearModelObjective,
     LogisticObjective,
@@ -23,9 +29,12 @@ from tacit.privacy import (
     PureEpsilon,
     PureObjective,
     Relation,
+    RenyiSum,
     Repeated,
     SampledGaussian,
     SoftmaxObjective,
+    SumOfEpsilons,
+    calibrate,
 )
 from tacit.privacy.loss_distribution import good_interval
 from tacit.privacy.routes import LossDistributionRoute, ProfileAndGaussiansRoute
@@ -220,3 +229,28 @@ def test_a_plan_of_logistic_regression_needs_no_loss_distribution() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+@dataclass(frozen=True)
+class Nameless(Event):
+    """An event whose Renyi divergence is NaN from some order on."""
+
+    relation: Relation = Relation.ADD_REMOVE
+
+    def renyi(self, orders):
+        return np.where(orders < 12.0, orders, math.nan)
+
+
+@pytest.mark.parametrize("event", [Nameless(), Composed((Gaussian(9.0), Nameless()))])
+@pytest.mark.parametrize("rule", [SumOfEpsilons(), RenyiSum(), GaussianSum()])
+def test_a_divergence_that_is_nan_is_refused(event: Event, rule: Filter) -> None:
+    said = r"Renyi divergence of Nameless is NaN at order 1[26], .*refused.*math\.inf"
+    for ask in (lambda: Guarantee(event).epsilon(1e-6), lambda: Guarantee(event).delta(1.0)):
+        with pytest.raises(ArithmeticError, match=said):
+            ask()
+    accountant = Accountant(Budget(1e9, 0.5), rule)
+    with pytest.raises((ArithmeticError, BudgetExceeded)):
+        accountant.charge(event, 1e-6)
+    assert accountant.spent() == 0.0
+    with pytest.raises(ArithmeticError, match=said):
+        calibrate(lambda noise: event, Budget(1.0, 1e-6))

@@ -60,6 +60,12 @@ class Objective:
                 f"regularization must be finite and not negative, got {lam!r}; it multiplies "
                 "||w||^2 / 2 against the SUM of the losses. None lets theory choose."
             )
+        if isinstance(self.feasible, type) or not isinstance(self.feasible, FeasibleSet):
+            raise TypeError(
+                f"a constraint is a set that weights are kept in, got {self.feasible!r}; pass "
+                "tacit.erm.L2Ball(5.0), say, another set of tacit.erm (L1Ball, Box, Simplex), or "
+                "None for none."
+            )
 
     @property
     def is_linear_model(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ _SLACK = 1e-9
 _SIZE = "pass the size of the set, such as 1.0, or use WholeSpace() for no constraint."
 
 
+@runtime_checkable
 class FeasibleSet(Protocol):
     """A convex set of weights."""
 

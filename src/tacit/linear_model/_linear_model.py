@@ -97,8 +97,8 @@ class LinearModel(BaseEstimator):
             intercept=INTERCEPT_SHARE * row_norm if self.fit_intercept else 0.0,
             **labels.bounds,
         )
-        loss = self._loss(budget, bounds)
-        return Objective(loss, bounds, self._ridge(), self.constraint or WholeSpace())
+        feasible = WholeSpace() if self.constraint is None else self.constraint
+        return Objective(self._loss(budget, bounds), bounds, self._ridge(), feasible)
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data.

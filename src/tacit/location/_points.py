@@ -15,7 +15,8 @@ Array = npt.NDArray[np.float64]
 
 def ball_of(declared: Any) -> float:
     """Return the radius of the ball that rows are moved into."""
-    return row_norm_of(declared, "records farther than that from center are moved onto the ball")
+    meaning = "records farther from center are moved that near, and noise is proportional to it"
+    return row_norm_of(declared, meaning)
 
 
 def centre_of(declared: Any, table: UnreadTable) -> Array:

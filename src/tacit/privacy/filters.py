@@ -18,6 +18,7 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event
 from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
 from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.routes import renyi_of
 
 _ANY_EVENT = "SumOfEpsilons and RenyiSum take any event"
 
@@ -159,7 +160,7 @@ class RenyiSum:
 
     def _divergence(self, charges: Charges) -> float:
         orders = np.array([self.order])
-        return sum(n * float(leaf.renyi(orders)[0]) for leaf, n in _leaves(charges))
+        return sum(n * float(renyi_of(leaf, orders)[0]) for leaf, n in _leaves(charges))
 
     def _conversion(self, delta: float) -> float:
         a = self.order

@@ -158,7 +158,7 @@ class RenyiRoute:
         """Orders and the summed divergence at each."""
         total = np.zeros_like(ORDERS)
         for event, count in self.leaves:
-            total += count * event.renyi(ORDERS)
+            total += count * renyi_of(event, ORDERS)
         return ORDERS, total
 
     def epsilon(self, delta: float) -> float:
@@ -211,6 +211,19 @@ class LossDistributionRoute:
         return min(max(delta, 0.0) + self.charge, 1.0)
 
 
+def renyi_of(event: Event, orders: Array) -> Array:
+    """Return an event's Renyi divergence at each order; one that is NaN bounds nothing."""
+    curve = event.renyi(orders)
+    if np.isnan(curve).any():
+        worst = orders[np.isnan(curve)][0]
+        raise ArithmeticError(
+            f"the Renyi divergence of {type(event).__name__} is NaN at order {worst:g}, which "
+            "bounds nothing: the event is refused. Its renyi must return a number at every order "
+            "above 1, math.inf where no bound is known."
+        )
+    return curve
+
+
 def routes_for(leaves: Leaves) -> tuple[Route, ...]:
     """Return the sound routes worth asking; one alone when it is exact."""
     if any(event.reasons_void() for event, _ in leaves):
@@ -243,7 +256,7 @@ def _gaussian_mu(leaves: Leaves) -> float:
 def _tail_mu(event: Event) -> float:
     """Return mu of the Gaussian whose Renyi curve, mu^2 a / 2, rises as the event's at the end."""
     order = 1e4
-    low, high = event.renyi(np.array([order, 2 * order])).tolist()
+    low, high = renyi_of(event, np.array([order, 2 * order])).tolist()
     return math.sqrt(2 * (high - low) / order) if low < high < math.inf else 0.0
 
 

@@ -6,7 +6,7 @@ None of the frame libraries is imported: a table is known by the module its type
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,39 @@ def shape_of(X: Any) -> tuple[int, int]:
     if not n_rows:
         raise ValueError(_NO_ROWS)
     return n_rows, n_columns
+
+
+def refuse_types(X: Any) -> None:
+    """Refuse columns that cannot be numbers, by their types alone: no value is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records.tables import refuse_types
+    >>> refuse_types(np.array([["a", "b"]]))
+    Traceback (most recent call last):
+    ValueError: column 0 of X holds text, not numbers: ...
+    """
+    for name, dtype in _types_of(X):
+        if not _is_number(dtype):
+            raise _not_numbers(name, dtype)
+
+
+def _types_of(X: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the type of each column by name; of an array, its one type."""
+    if hasattr(X, "to_numpy") and hasattr(X, "columns"):  # not a LazyFrame, not a Series
+        return zip(X.columns, X.dtypes, strict=True)
+    if hasattr(X, "schema") and hasattr(X, "column_names"):
+        return ((field.name, field.type) for field in X.schema)
+    return ((0, X.dtype),) if isinstance(X, np.ndarray) and X.dtype.kind != "O" else ()
+
+
+def _is_number(dtype: Any) -> bool:
+    if hasattr(dtype, "kind"):  # of NumPy or pandas
+        return dtype.kind in _NUMBERS
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    return str(dtype) in _ARROW_NUMBERS
 
 
 def _shape_of_lists(X: Any) -> tuple[int, ...]:
@@ -196,6 +229,7 @@ def as_rows(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     >>> rows.dtype, names
     (dtype('float64'), None)
     """
+    refuse_types(X)
     library = type(X).__module__.partition(".")[0]
     if library == "pandas":
         X, names = _from_pandas(X)
@@ -211,9 +245,6 @@ def as_rows(X: Any) -> tuple[Any, tuple[str, ...] | None]:
 def _from_pandas(frame: Any) -> tuple[Any, tuple[str, ...] | None]:
     if frame.ndim != 2:
         raise ValueError(_NOT_A_TABLE.format(n=frame.ndim, what=_as_table_of(frame)))
-    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") not in _NUMBERS:
-            raise _not_numbers(name, dtype)
     if not len(frame.columns):
         return np.empty((len(frame), 0)), None
     return frame, _names(list(frame.columns))
@@ -224,20 +255,13 @@ def _from_polars(frame: Any) -> tuple[Any, tuple[str, ...]]:
         raise TypeError(_LAZY.format(kind=type(frame).__name__))
     if len(frame.shape) != 2:
         raise ValueError(_NOT_A_TABLE.format(n=1, what=_as_table_of(frame)))
-    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
-        if not (dtype.is_numeric() or str(dtype) == "Boolean"):
-            raise _not_numbers(name, dtype)
     return frame.to_numpy(), tuple(frame.columns)
 
 
 def _from_arrow(table: Any) -> tuple[Any, tuple[str, ...]]:
     if not hasattr(table, "column_names"):
         raise ValueError(_NOT_A_TABLE.format(n=1, what="pyarrow.table(...)"))
-    columns = []
-    for field, column in zip(table.schema, table.columns, strict=True):
-        if str(field.type) not in _ARROW_NUMBERS:
-            raise _not_numbers(field.name, field.type)
-        columns.append(np.asarray(column))
+    columns = [np.asarray(column) for column in table.columns]
     names = tuple(table.column_names)
     if not columns:
         return np.empty((table.num_rows, 0)), names
@@ -265,10 +289,12 @@ def _names(columns: list[Any]) -> tuple[str, ...] | None:
 
 
 def _not_numbers(name: Any, dtype: Any) -> ValueError:
-    kind = str(dtype).partition("(")[0]  # an Enum would list its categories
+    # An Enum would list its categories, and the width of a text type tells the longest text.
+    kind = "text" if getattr(dtype, "kind", "") in ("U", "S") else str(dtype).partition("(")[0]
     return ValueError(
         f"column {name!r} of X holds {kind}, not numbers: could not convert string to float or "
-        "the like. Drop the column, or encode it by categories that are public before passing X."
+        "the like. Drop the column, or encode it by categories that are public, as a TableModel "
+        "does by its schema."
     )
 
 
@@ -320,9 +346,7 @@ def _plain_array(X: Any) -> npt.NDArray[Any]:
     array = _array_of(X)
     if array.ndim != 2:
         raise ValueError(_NOT_A_TABLE.format(n=array.ndim, what=_as_table_of(X)))
-    if array.dtype.kind not in _NUMBERS + "O":
-        # Not the type itself: the width of a text type tells how long the longest text is.
-        raise _not_numbers(0, "text" if array.dtype.kind in "US" else array.dtype)
+    refuse_types(array)
     return array
 
 

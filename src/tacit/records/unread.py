@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
-from tacit.records.rows_and_labels import as_labels, as_rows, shape_of
+from tacit.records.rows_and_labels import as_labels, as_rows, refuse_types, shape_of
 from tacit.records.source import RecordSource
 
 
@@ -40,6 +40,7 @@ class TableInMemory:
     def __init__(self, X: Any, y: Any = None) -> None:
         self._rows, self._labels = X, y
         self._shape = shape_of(X)
+        refuse_types(X)
         if y is not None and _length(y) not in (None, self._shape[0]):
             raise ValueError("X and y are of different lengths; pass one label for each row.")
 
