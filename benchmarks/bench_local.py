@@ -69,7 +69,7 @@ def speeds(n: int, repeats: int) -> list[list[str]]:
 
 def memory(blocks: int, size: int) -> list[list[str]]:
     """Return the peak memory after more and more people, who come in blocks."""
-    model = LocalLogisticRegression(classes=[-1.0, 1.0])
+    model = LocalLogisticRegression(row_norm=1.0, classes=[-1.0, 1.0])
     table = []
     for block in range(blocks):
         model.partial_fit(*people(size, block))

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.plan import NoiseError, unknown
 from tacit.erm.objective import moved
+from tacit.erm.plan import NoiseError, unknown
 from tacit.linear_model import (
     HuberRegressor,
     LinearRegression,

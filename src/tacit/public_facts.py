@@ -37,7 +37,7 @@ class UndeclaredWarning(UserWarning):
 def warn(message: str, category: type[Warning]) -> None:
     """Warn of the line outside tacit that asked for it."""
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("tacit."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tacit."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

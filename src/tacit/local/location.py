@@ -109,7 +109,7 @@ class LocalGeometricMedian(_LocalLocation):
     >>> import numpy as np
     >>> from tacit.local import LocalGeometricMedian
     >>> X = np.random.default_rng(0).normal([1.0, -1.0], 0.5, (30_000, 2))
-    >>> LocalGeometricMedian(epsilon=2.0).fit(X).location_.round()
+    >>> LocalGeometricMedian(epsilon=2.0, row_norm=1.0).fit(X).location_.round()
     array([ 1., -1.])
     """
 

@@ -46,7 +46,7 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (40_000, 1))
     >>> y = 2 * X[:, 0] + rng.laplace(0, 0.1, 40_000)
-    >>> LocalRegressor(epsilon=4.0).fit(X, y).coef_.round()
+    >>> LocalRegressor(epsilon=4.0, row_norm=1.0).fit(X, y).coef_.round()
     array([2.])
     """
 

@@ -52,7 +52,7 @@ def refuse_types(X: Any) -> None:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.records.tables import refuse_types
+    >>> from tacit.records.rows_and_labels import refuse_types
     >>> refuse_types(np.array([["a", "b"]]))
     Traceback (most recent call last):
     ValueError: column 0 of X holds text, not numbers: ...
