@@ -50,7 +50,10 @@ def test_a_label_that_is_no_finite_number_is_refused_in_plain_words(odd: Any) ->
         with pytest.raises(ValueError, match=r"y (contains|holds)"):
             as_numbers([0.1, 0.2, odd])
         labels: Any = [0.1] * 59 + [odd]
-        for model in (LinearRegression(label_range=(0, 1)), LocalRegressor()):
+        for model in (
+            LinearRegression(row_norm=1.0, label_range=(0, 1)),
+            LocalRegressor(row_norm=1.0),
+        ):
             with pytest.raises(ValueError, match=r"y (contains|holds)"):
                 model.fit(ROWS, labels)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -186,7 +187,13 @@ class TableModel(BaseEstimator):
                 "data, which would leak. Check each line and remove its `confirmed = false`, or "
                 "pass allow_unconfirmed=True, and the guarantee will say so."
             )
-        return self._informed()
+        estimator = self._informed()
+        if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
+            event = estimator.plan(len(self.schema.feature_names)).event
+            accountant = getattr(estimator, "accountant", None)
+            if accountant is not None:
+                accountant.check(event, estimator.delta)
+        return estimator
 
     def _fitted(self, estimator: Any, read: Callable[[], Encoded]) -> Self:
         estimator.fit(_Unread(len(self.schema.feature_names), read), None)

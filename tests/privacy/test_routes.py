@@ -36,6 +36,7 @@ from tacit.privacy import (
     SumOfEpsilons,
     calibrate,
 )
+from tacit.privacy.filters import Charge
 from tacit.privacy.loss_distribution import good_interval
 from tacit.privacy.routes import LossDistributionRoute, ProfileAndGaussiansRoute
 
@@ -252,5 +253,7 @@ def test_a_divergence_that_is_nan_is_refused(event: Event, rule: Filter) -> None
     with pytest.raises((ArithmeticError, BudgetExceeded)):
         accountant.charge(event, 1e-6)
     assert accountant.spent() == 0.0
+    with pytest.raises(ArithmeticError, match=said):
+        RenyiSum().spent((Charge(event, 1e-6),), 1e-6)
     with pytest.raises(ArithmeticError, match=said):
         calibrate(lambda noise: event, Budget(1.0, 1e-6))

@@ -66,7 +66,7 @@ def _types_of(X: Any) -> Iterable[tuple[Any, Any]]:
     """Return the type of each column by name; of an array, its one type."""
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):  # not a LazyFrame, not a Series
         return zip(X.columns, X.dtypes, strict=True)
-    if hasattr(X, "schema") and hasattr(X, "column_names"):
+    if hasattr(X, "column_names") and hasattr(X, "schema"):
         return ((field.name, field.type) for field in X.schema)
     return ((0, X.dtype),) if isinstance(X, np.ndarray) and X.dtype.kind != "O" else ()
 
