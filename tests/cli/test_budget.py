@@ -1,37 +1,13 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
 
-from tacit.privacy.weakness import weakness
 from tests.cli.helpers import SCHEMA, refused, run
 
 LOUD = "WEAK PROMISE"
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "n", "said"),
-    [
-        (10.0, 1e-6, None, ()),
-        (10.5, 1e-6, None, ("epsilon 10.5", "factor of 36,316;")),
-        (20.0, 1e-6, None, ("epsilon 20", "up to 10^9;")),
-        (math.inf, 1e-6, None, ()),  # said elsewhere, and no promise at all
-        (1.0, 0.5, None, ()),
-        (1.0, 1e-3, 1000, ()),
-        (1.0, 1.001e-3, 1000, ("delta 0.001001 is above 1 in the 1,000 records",)),
-        (11.0, 0.01, 1000, ("epsilon 11", ", and delta 0.01", "smaller ones")),
-    ],
-)
-def test_one_sentence(epsilon: float, delta: float, n: int | None, said: tuple[str, ...]) -> None:
-    sentence = weakness(epsilon, delta, n)
-    assert bool(sentence) == bool(said)
-    assert all(words in sentence for words in said)
-    if said:
-        assert sentence.startswith(LOUD)
-        assert sentence.endswith(".")
 
 
 def test_plan_warns_and_keeps_its_output(schema: Path) -> None:
