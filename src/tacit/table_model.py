@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -29,6 +30,7 @@ from tacit.preprocessing import (
 from tacit.preprocessing.encoding import refuse_file_without_columns, refuse_without_columns
 from tacit.preprocessing.files.tables import n_rows_of, names_of, refuse_absent
 from tacit.privacy import Guarantee
+from tacit.privacy.weakness import WeakPromiseWarning
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -189,7 +191,9 @@ class TableModel(BaseEstimator):
             )
         estimator = self._informed()
         if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
-            event = estimator.plan(len(self.schema.feature_names)).event
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", WeakPromiseWarning)  # the fit says it
+                event = estimator.plan(len(self.schema.feature_names)).event
             accountant = getattr(estimator, "accountant", None)
             if accountant is not None:
                 accountant.check(event, estimator.delta)

@@ -37,9 +37,9 @@ def example_of(spec: ModelSpec) -> Example:
     return spec.examples()[0]
 
 
-def told(work: Any, how: Any = "always") -> list[warnings.WarningMessage]:
+def told(work: Any) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter(how)
+        warnings.simplefilter("always")
         work()
     return said
 
@@ -112,8 +112,7 @@ def test_a_table_model_says_a_weak_promise_once() -> None:
     schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
     table = pd.DataFrame({"age": [10.0, 90.0] * 20, "ill": ["no", "yes"] * 20})
     model = tacit.TableModel(schema, LogisticRegression(20.0))
-    # It plans before it fits; Python repeats no sentence about one line.
-    assert len(told(lambda: model.fit(table), "default")) == 1
+    assert len(told(lambda: model.fit(table))) == 1  # though it plans before it fits
 
 
 def refused(model: Any, rows: Any, labels: Any, kind: type[Exception], said: str) -> None:
