@@ -95,11 +95,13 @@ def test_a_file_is_the_table_in_it(ending: str, tmp_path: Path) -> None:
 
 
 def test_facts_come_from_the_schema() -> None:
-    model = TableModel(replace(COST, n_records=N), LinearRegression(1.0, label_range=(0, 1)))
-    fitted = model.fit(TABLE).estimator_
-    assert fitted.label_range == (0.0, 1000.0)
-    assert fitted.n_records == N
-    assert fitted.row_norm_ == 1.25**0.5
+    estimator = LinearRegression(1.0, label_range=(0, 1), row_norm=9.0, n_records=3)
+    fitted = TableModel(replace(COST, n_records=N), estimator).fit(TABLE).estimator_
+    bounds = fitted.plan_.problem.objective.bounds
+    assert (bounds.label_range, bounds.n_records) == ((-500.0, 500.0), N)
+    assert bounds.row_norm == fitted.row_norm_ == 1.25**0.5
+    # The parameters stay what the user wrote.
+    assert fitted.get_params() == estimator.get_params()
 
 
 def test_half_precision_features() -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tacit import local as local
     from tacit import location as location
     from tacit import noise as noise
+    from tacit import pipeline as pipeline
     from tacit import preprocessing as preprocessing
     from tacit import privacy as privacy
     from tacit import records as records
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tacit import saving as saving
     from tacit import table_model as table_model
     from tacit import testing as testing
+    from tacit.pipeline import Pipeline as Pipeline
     from tacit.privacy import Accountant as Accountant
     from tacit.privacy import Budget as Budget
     from tacit.privacy import Guarantee as Guarantee
@@ -38,6 +40,7 @@ _SUBPACKAGES = (
     "local",
     "location",
     "noise",
+    "pipeline",
     "preprocessing",
     "privacy",
     "records",
@@ -50,6 +53,7 @@ _NAMES = {
     "Accountant": "privacy",
     "Budget": "privacy",
     "Guarantee": "privacy",
+    "Pipeline": "pipeline",
     "Relation": "privacy",
     "TableModel": "table_model",
     "UndeclaredWarning": "public_facts",

@@ -6,13 +6,14 @@ A fact is public because somebody declared it, because a type says it, or becaus
 
 from __future__ import annotations
 
+import copy
 import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from numbers import Real
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from tacit.privacy import Budget, Relation
 from tacit.privacy.weakness import WeakPromiseWarning, weakness
 from tacit.records import as_labels, as_numbers
 from tacit.records.bounds import checked_row_norm
+from tacit.table_facts import EncodedTable, TableFacts
 
 T = TypeVar("T")
 
@@ -81,7 +83,39 @@ class Fact(Generic[T]):
         return (sentence.format(what=self.what),) if sentence else ()
 
 
-def assumptions_of(*facts: Fact[Any]) -> tuple[str, ...]:
+class Assumed(Protocol):
+    """A fact, or several, that a guarantee may rest on."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee must say, if anything."""
+
+
+def informed(estimator: T, table: EncodedTable | TableFacts | Any) -> T:
+    """Return an estimator whose parameters are what is public of a table, where that is told.
+
+    The facts that come with a table count, whatever the estimator's parameters say; of a table
+    that brings none, the parameters count, and the estimator itself is returned.
+
+    Examples
+    --------
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.public_facts import informed
+    >>> from tacit.table_facts import TableFacts
+    >>> model = LogisticRegression(row_norm=9.0)
+    >>> informed(model, TableFacts(("age",), row_norm=0.5)).row_norm, model.row_norm
+    (0.5, 9.0)
+    """
+    facts = table.facts if isinstance(table, EncodedTable) else table
+    if not isinstance(facts, TableFacts):
+        return estimator
+    told: Any = copy.copy(estimator)
+    own = told.get_params(deep=False)
+    told.set_params(**{name: v for name, v in facts.parameters().items() if name in own})
+    return told  # type: ignore[no-any-return]
+
+
+def assumptions_of(*facts: Assumed) -> tuple[str, ...]:
     """Return what the guarantee of a release that relies on ``facts`` must say."""
     return tuple(sentence for fact in facts for sentence in fact.assumptions)
 

@@ -6,7 +6,6 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,30 +22,17 @@ from tacit.preprocessing import (
     Schema,
     SchemaEncoder,
     SchemaError,
-    TableError,
     encode_file,
-    encode_table,
 )
-from tacit.preprocessing.encoding import refuse_file_without_columns, refuse_without_columns
-from tacit.preprocessing.files.tables import n_rows_of, names_of, refuse_absent
+from tacit.preprocessing.encoding import refuse_file_without_columns
 from tacit.privacy import Guarantee
 from tacit.privacy.weakness import WeakPromiseWarning
+from tacit.public_facts import informed
+from tacit.table_facts import EncodedTable
 
 
 def _has(method: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(self.estimator, method)
-
-
-Encoded = tuple[npt.NDArray[Any], npt.NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class _Unread:
-    """A raw table that is encoded when its plan has been charged."""
-
-    n_columns: int
-    read: Callable[[], Encoded]
-    n_rows: int | None = None  # what counts is known when it is encoded
 
 
 class TableModel(BaseEstimator):
@@ -134,10 +120,8 @@ class TableModel(BaseEstimator):
         y
             The target, one value a record, if it is not a column of the table.
         """
-        estimator = self._ready()
-        table = self._with_target(table, y)
-        refuse_without_columns(table, self.schema)
-        return self._fitted(estimator, lambda: encode_table(table, self.schema, self.dtype))
+        self._check_before_reading()
+        return self._fitted(self._encoder().unread(table, y))
 
     def fit_file(
         self,
@@ -147,17 +131,23 @@ class TableModel(BaseEstimator):
         progress: Callable[[float], None] | None = None,
     ) -> Self:
         """Fit to a file, read some records at a time; arguments as in `encode_file`."""
-        estimator = self._ready()
+        self._check_before_reading()
         refuse_file_without_columns(path, self.schema, delimiter=delimiter)
         return self._fitted(
-            estimator,
-            lambda: encode_file(
-                path, self.schema, self.dtype, delimiter=delimiter, progress=progress
-            ),
+            EncodedTable(
+                self.schema.facts,
+                lambda: encode_file(
+                    path, self.schema, self.dtype, delimiter=delimiter, progress=progress
+                ),
+            )
         )
 
+    def _encoder(self) -> SchemaEncoder:
+        allowed = self.allow_unconfirmed
+        return SchemaEncoder(self.schema, self.dtype, allow_unconfirmed=allowed)
+
     def _informed(self) -> Any:
-        """Return a new estimator that knows what the schema knows."""
+        """Return the estimator with the parameters that a fit will go by."""
         if not hasattr(self.estimator, "predict"):
             raise TypeError(
                 f"estimator must be a classifier or a regressor, got "
@@ -171,40 +161,21 @@ class TableModel(BaseEstimator):
                 f"{'classes' if wanted is ClassTarget else 'lower and upper'}; declare one, or "
                 "choose another estimator."
             )
-        facts: dict[str, Any] = {"row_norm": self.schema.row_norm}
-        facts["n_records"] = self.schema.n_records
-        if isinstance(target, ClassTarget):
-            facts["classes"] = list(target.classes)
-        else:
-            facts["label_range"] = (target.lower, target.upper)
-        known = self.estimator.get_params(deep=False)
-        return clone(self.estimator).set_params(**{k: v for k, v in facts.items() if k in known})
+        return informed(self.estimator, self.schema.facts)
 
-    def _ready(self) -> Any:
-        """Return the estimator to fit, or refuse, before the table is opened."""
-        if self.schema.unconfirmed and not self.allow_unconfirmed:
-            names = ", ".join(map(repr, self.schema.unconfirmed))
-            raise SchemaError(
-                f"nobody has confirmed what the schema says of {names}: it was guessed from the "
-                "data, which would leak. Check each line and remove its `confirmed = false`, or "
-                "pass allow_unconfirmed=True, and the guarantee will say so."
-            )
-        estimator = self._informed()
+    def _check_before_reading(self) -> None:
+        """Refuse what cannot be fitted or paid for, before the table is opened."""
+        facts, estimator = self._encoder().facts_out(), self._informed()
         if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakPromiseWarning)  # the fit says it
-                event = estimator.plan(len(self.schema.feature_names)).event
+                event = estimator.plan(len(facts.names)).event
             accountant = getattr(estimator, "accountant", None)
             if accountant is not None:
                 accountant.check(event, estimator.delta)
-        return estimator
 
-    def _fitted(self, estimator: Any, read: Callable[[], Encoded]) -> Self:
-        estimator.fit(_Unread(len(self.schema.feature_names), read), None)
-        promise: Guarantee = estimator.privacy_
-        vouched = (*promise.assumptions, *self.schema.assumptions)
-        estimator.privacy_ = replace(promise, assumptions=vouched)
-        self.estimator_ = estimator
+    def _fitted(self, table: EncodedTable) -> Self:
+        self.estimator_ = clone(self.estimator).fit(table, None)
         return self
 
     @property
@@ -230,7 +201,7 @@ class TableModel(BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the encoded features, one for each coefficient."""
-        return SchemaEncoder(self.schema).get_feature_names_out()
+        return self._encoder().get_feature_names_out()
 
     def predict(self, table: Any) -> npt.NDArray[Any]:
         """Return the predicted class or number of every record; the target is not needed."""
@@ -253,26 +224,12 @@ class TableModel(BaseEstimator):
         parameters as in `fit`.
         """
         check_is_fitted(self)
-        rows, labels = encode_table(self._with_target(table, y), self.schema, self.dtype)
+        rows, labels = self._encoder().unread(table, y).read()
         score: float = self.estimator_.score(rows, labels)
         return score
 
-    def _with_target(self, table: Any, y: Any) -> Any:
-        """Return a table with the target among its columns."""
-        target = self.schema.target
-        if y is None or target is None:
-            return table
-        names = [column.name for column in self.schema.encoded]
-        refuse_absent(names_of(table), names)
-        if getattr(y, "ndim", 1) != 1 or not hasattr(y, "__len__") or len(y) != n_rows_of(table):
-            raise TableError(
-                "the table and the target have different lengths, or there is more than one target "
-                "a record; pass one value for each record."
-            )
-        return {**{name: table[name] for name in names}, target.name: y}
-
     def _ask(self, method: str, table: Any) -> npt.NDArray[Any]:
         check_is_fitted(self)
-        rows = SchemaEncoder(self.schema, self.dtype).fit().transform(table)
+        rows = self._encoder().transform(table)
         answer: npt.NDArray[Any] = getattr(self.estimator_, method)(rows)
         return answer

@@ -23,7 +23,16 @@ from tacit.linear_model import (
     Ridge,
 )
 from tacit.location import GeometricMedian, Mean, Median
-from tacit.preprocessing import Boolean, Category, ClassTarget, Number, NumberTarget, Schema
+from tacit.pipeline import Pipeline, taken_apart
+from tacit.preprocessing import (
+    Boolean,
+    Category,
+    ClassTarget,
+    Number,
+    NumberTarget,
+    Schema,
+    SchemaEncoder,
+)
 from tacit.privacy import Accountant, Budget, Relation
 from tacit.saving.container import pack
 from tacit.saving.document import members_of
@@ -98,6 +107,9 @@ FITS: dict[str, Callable[[], Any]] = {
     "table_float32": lambda: TableModel(
         VISITS, PoissonRegressor(1.0), dtype="float32", allow_unconfirmed=True
     ).fit(PEOPLE),
+    "pipeline": lambda: Pipeline(
+        [("encode", SchemaEncoder(ILLNESS)), ("model", LogisticRegression(1.0))]
+    ).fit(PEOPLE),
     "geometric_median": lambda: GeometricMedian(1.0, row_norm=2.0).fit(X),
 }
 # and every declared model that can be saved
@@ -109,7 +121,7 @@ FITS |= {
 
 # Those that say where the middle is predict nothing.
 PREDICTING = [name for name in FITS if "mean" not in name and "median" not in name]
-TABLES = [name for name in FITS if "table" in name]
+TABLES = [name for name in FITS if "table" in name or name == "pipeline"]
 
 
 @cache
@@ -140,9 +152,11 @@ def edited(name: str, edit: Callable[[dict[str, Any]], None], member: str = "mod
 
 def fingerprint(model: Any) -> str:
     """Return a text that two models share only if nobody could tell them apart by using them."""
-    if isinstance(model, TableModel):
-        inner = fingerprint(model.estimator_)
-        return f"{model.schema!r} {np.dtype(model.dtype)} {model.allow_unconfirmed} {inner}"
+    encoder, estimator = taken_apart(model)
+    if encoder is not None:
+        inner, names = fingerprint(estimator), [name for name, _ in getattr(model, "steps", [])]
+        kind = f"{type(model)} {names} {np.dtype(encoder.dtype)} {encoder.allow_unconfirmed}"
+        return f"{kind} {encoder.schema!r} {inner}"
     spec = STORED[str(kind_of(model))]
     parameters = {k: v for k, v in model.get_params().items() if k not in NOT_STORED}
     parts = [type(model).__name__, _bits(parameters)]

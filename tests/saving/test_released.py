@@ -5,6 +5,7 @@ from copy import copy
 import pytest
 
 from tacit.models import NAMES
+from tacit.pipeline import taken_apart
 from tacit.saving import NotAModel
 from tacit.saving.released import NOT_STORED, STORED, check_released, kind_of
 from tests.saving.helpers import FITS, fitted
@@ -13,8 +14,7 @@ from tests.saving.helpers import FITS, fitted
 @pytest.mark.parametrize("name", FITS)
 def test_every_released_attribute_is_listed(name: str) -> None:
     """Nothing that a fit sets is lost, and nothing but what it sets is stored."""
-    model = fitted(name)
-    model = getattr(model, "estimator_", model)
+    _, model = taken_apart(fitted(name))
     spec = STORED[str(kind_of(model))]
     set_by_fit = {attribute for attribute in vars(model) if attribute.endswith("_")}
     listed = {*spec.released, "privacy_", *(("plan_",) if spec.has_plan else ())}

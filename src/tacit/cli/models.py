@@ -62,13 +62,7 @@ def public_facts(schema: Schema) -> dict[str, Any]:
     >>> public_facts(Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes"))))
     {'row_norm': 0.5, 'n_records': None, 'classes': ['no', 'yes']}
     """
-    facts: dict[str, Any] = {"row_norm": schema.row_norm, "n_records": schema.n_records}
-    target = schema.target
-    if isinstance(target, ClassTarget):
-        return {**facts, "classes": list(target.classes)}
-    if target is not None:
-        facts["label_range"] = (target.lower, target.upper)
-    return facts
+    return schema.facts.parameters()
 
 
 def make_estimator(

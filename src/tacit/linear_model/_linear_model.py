@@ -20,6 +20,7 @@ from tacit.public_facts import (
     Fact,
     assumptions_of,
     budget_of,
+    informed,
     n_records_of,
     row_norm_of,
     source_of,
@@ -122,12 +123,13 @@ class LinearModel(BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged."""
+        told = informed(self, X)
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        row_norm = row_norm_of(self.row_norm)
-        labels = self._labels(budget, y)
+        row_norm = row_norm_of(told.row_norm)
+        labels = told._labels(budget, y)
         table, names = note_columns(self, X, y)
-        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
-        objective = self._objective(budget, row_norm, n_records.value, labels)
+        n_records = n_records_of(told.n_records, table.n_rows, budget.relation)
+        objective = told._objective(budget, row_norm, n_records.value, labels)
         warn_if_weak(budget, n_records.value)
         if budget.is_infinite and objective.regularization is None:
             ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
-from tacit.public_facts import Fact, column_names
+from tacit.public_facts import Assumed, column_names
 from tacit.records import (
     Bounds,
     MemoryRecords,
@@ -18,14 +18,15 @@ from tacit.records import (
     UnreadTable,
     as_rows,
 )
+from tacit.table_facts import EncodedTable
 
 _NOT_GIVEN = "no_validation"  # scikit-learn's word for an estimator without labels
 
 
 def note_columns(
     estimator: Any, X: Any, y: Any = _NOT_GIVEN, *, first: bool = True, sparse: bool = True
-) -> tuple[UnreadTable, Fact[Any]]:
-    """Return a table that is not read yet and what its columns are called.
+) -> tuple[UnreadTable, Assumed]:
+    """Return a table that is not read yet, and what it brings that a guarantee must speak of.
 
     ``sparse`` says whether the estimator takes sparse arrays. Sets ``n_features_in_`` and
     ``feature_names_in_``, or compares with them if not ``first``.
@@ -36,7 +37,7 @@ def note_columns(
         X = UnreadRecords(X)
     if isinstance(X, UnreadTable):
         estimator.n_features_in_ = X.n_columns
-        return X, column_names(None)
+        return X, X.facts if isinstance(X, EncodedTable) else column_names(None)
     labelled = not (isinstance(y, str) and y == _NOT_GIVEN)
     if labelled and y is None:
         raise ValueError(

@@ -18,7 +18,7 @@ from tacit.local.subgradients import (
     LocalLoss,
     Logistic,
 )
-from tacit.public_facts import assumptions_of, classes_of, codes_of, row_norm_of
+from tacit.public_facts import assumptions_of, classes_of, codes_of, informed, row_norm_of
 from tacit.records import INTERCEPT_SHARE
 
 Array = npt.NDArray[np.float64]
@@ -63,23 +63,22 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Ask every row once, beginning anew."""
-        return self._fit(X, y, True, self.classes, self.shuffle)
+        return self._fit(X, y, True, None, self.shuffle)
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
         """Ask more people; rows already seen must not come again."""
-        declared = self.classes if classes is None else classes
-        return self._fit(X, y, not hasattr(self, "_stream"), declared, False)
+        return self._fit(X, y, not hasattr(self, "_stream"), classes, False)
 
-    def _fit(self, X: Any, y: Any, first: bool, declared: Any, shuffle: bool) -> Self:
+    def _fit(self, X: Any, y: Any, first: bool, classes: Any, shuffle: bool) -> Self:
         unread, names = note_columns(self, X, y, first=first)
         if first:
-            row_norm = self.row_norm_ = row_norm_of(self.row_norm)
-            found = classes_of(declared, y)
-            classes, notes = found.value, assumptions_of(found, names)
-            check_two_classes(self, classes.size, "; declare two.")
+            told = informed(self, X)
+            row_norm = self.row_norm_ = row_norm_of(told.row_norm)
+            found = classes_of(told.classes if classes is None else classes, y)
+            check_two_classes(self, found.value.size, "; declare two.")
             self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
             begin(self, self._loss, unread.n_columns, row_norm, 1.0 / row_norm)
-            self.classes_, self._notes = classes, notes
+            self.classes_, self._notes = found.value, assumptions_of(found, names)
         stream = self._stream
         table, labels = unread.read()
         codes, known = codes_of(np.asarray(labels), self.classes_)

@@ -15,9 +15,10 @@ from tacit.local.subgradients import (
     LocalLoss,
     SumOfDistances,
 )
-from tacit.public_facts import assumptions_of, center_of, row_norm_of
+from tacit.public_facts import assumptions_of, center_of, informed, row_norm_of
 
 Array = npt.NDArray[np.float64]
+_FARTHER = "medians farther from center take longer to find"
 
 
 class _LocalLocation(BaseEstimator):
@@ -59,7 +60,7 @@ class _LocalLocation(BaseEstimator):
     def _fit(self, X: Any, first: bool, shuffle: bool) -> Self:
         unread, names = note_columns(self, X, first=first, sparse=False)
         if first:
-            radius = row_norm_of(self.row_norm, "medians farther from center take longer to find")
+            radius = row_norm_of(informed(self, X).row_norm, _FARTHER)
             centre = center_of(self.center, unread.n_columns)
             begin(self, self._loss, unread.n_columns, radius, radius)
             self._notes = assumptions_of(names)

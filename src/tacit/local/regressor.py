@@ -18,7 +18,7 @@ from tacit.local.subgradients import (
     Huber,
     LocalLoss,
 )
-from tacit.public_facts import assumptions_of, row_norm_of
+from tacit.public_facts import assumptions_of, informed, row_norm_of
 from tacit.records import INTERCEPT_SHARE, as_numbers
 
 Array = npt.NDArray[np.float64]
@@ -99,7 +99,7 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
         scale = checks.positive("label_scale", self.label_scale)
         unread, names = note_columns(self, X, y, first=first)
         if first:
-            row_norm = self.row_norm_ = row_norm_of(self.row_norm)
+            row_norm = self.row_norm_ = row_norm_of(informed(self, X).row_norm)
             self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
             begin(self, loss, unread.n_columns, row_norm, scale / row_norm)
             self._notes = assumptions_of(names)

@@ -15,7 +15,14 @@ from tacit.linear_model._linear_model import when_paid_for
 from tacit.linear_model._tables import note_columns
 from tacit.location._points import Array, ball_of, centre_of
 from tacit.privacy import AnyAccountant, Relation
-from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of, warn_if_weak
+from tacit.public_facts import (
+    assumptions_of,
+    budget_of,
+    informed,
+    n_records_of,
+    source_of,
+    warn_if_weak,
+)
 from tacit.records import Bounds
 
 
@@ -81,9 +88,10 @@ class GeometricMedian(BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the geometric median of the rows of ``X``, or of a `RecordSource`."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        radius = ball_of(self.row_norm)
+        told = informed(self, X)
+        radius = ball_of(told.row_norm)
         table, names = note_columns(self, X, sparse=False)
-        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
+        n_records = n_records_of(told.n_records, table.n_rows, budget.relation)
         centre = centre_of(self.center, table)
         objective = _within(radius, n_records.value)
         warn_if_weak(budget, n_records.value)

@@ -18,7 +18,14 @@ from tacit.location._points import Array, ball_of, centre_of, dense_rows
 from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
 from tacit.privacy import AnyAccountant, Budget, Composed, Event, Gaussian, PureEpsilon, Relation
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.public_facts import assumptions_of, budget_of, n_records_of, source_of, warn_if_weak
+from tacit.public_facts import (
+    assumptions_of,
+    budget_of,
+    informed,
+    n_records_of,
+    source_of,
+    warn_if_weak,
+)
 from tacit.records import Bounds, RecordSource, UnreadRecords, open_records
 
 
@@ -85,9 +92,10 @@ class Mean(BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds."""
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        bounds = Bounds(row_norm=ball_of(self.row_norm))
+        told = informed(self, X)
+        bounds = Bounds(row_norm=ball_of(told.row_norm))
         table, names = note_columns(self, X, sparse=False)
-        n_records = n_records_of(self.n_records, table.n_rows, budget.relation)
+        n_records = n_records_of(told.n_records, table.n_rows, budget.relation)
         centre = centre_of(self.center, table)
         warn_if_weak(budget, n_records.value)
         plan = _sum_plan(budget, bounds.row_norm, counts=n_records.value is None)

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from tacit.preprocessing.encoding import encode_rows
-from tacit.preprocessing.errors import SchemaError
-from tacit.preprocessing.files.tables import chunks
+from tacit.preprocessing.encoding import encode_rows, encode_table, refuse_without_columns
+from tacit.preprocessing.errors import SchemaError, TableError
+from tacit.preprocessing.files.tables import chunks, n_rows_of, names_of, refuse_absent
 from tacit.preprocessing.schema.schema import Schema
+from tacit.table_facts import EncodedTable, TableFacts
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
@@ -27,6 +28,10 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         What is public about the table.
     dtype : data type, default=numpy.float64
         The type of the features.
+    allow_unconfirmed : bool, default=False
+        Whether to go on although the schema has lines that were guessed from the data and that
+        nobody has confirmed. `tacit.TableModel` and `tacit.Pipeline` then say so in the guarantee;
+        scikit-learn's own Pipeline cannot.
 
     Attributes
     ----------
@@ -56,9 +61,16 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
     1.118
     """
 
-    def __init__(self, schema: Schema, dtype: npt.DTypeLike = np.float64) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        dtype: npt.DTypeLike = np.float64,
+        *,
+        allow_unconfirmed: bool = False,
+    ) -> None:
         self.schema = schema
         self.dtype = dtype
+        self.allow_unconfirmed = allow_unconfirmed
 
     def __sklearn_tags__(self) -> Any:
         """Declare that there is nothing to fit."""
@@ -72,7 +84,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the schema; neither ``X`` nor ``y`` is looked at."""
         columns = self._columns()
-        self.row_norm_ = self.schema.row_norm
+        self.row_norm_ = self.facts_out().row_norm
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array([column.name for column in columns], dtype=object)
         return self
@@ -87,6 +99,17 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             raise SchemaError("every column of the schema is ignored; declare one that is not.")
         return self.schema.encoded
 
+    def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
+        """Return what is public of the encoded table; nothing need be known of the raw one."""
+        if self.schema.unconfirmed and not self.allow_unconfirmed:
+            names = ", ".join(map(repr, self.schema.unconfirmed))
+            raise SchemaError(
+                f"nobody has confirmed what the schema says of {names}: it was guessed from the "
+                "data, which would leak. Check each line and remove its `confirmed = false`, or "
+                "pass allow_unconfirmed=True, and the guarantee will say so."
+            )
+        return self.schema.facts
+
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Return the features of every record.
 
@@ -97,6 +120,38 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             a NumPy array with named fields. Columns that the schema does not declare are not read.
         """
         return encode_rows(X, self._columns(), self.dtype)
+
+    def unread(self, X: Any, y: Any = None) -> EncodedTable:
+        """Return the features and labels of a table, encoded when they are read, with their facts.
+
+        Records whose label the schema does not declare are left out.
+
+        Parameters
+        ----------
+        X
+            A table as in `transform`. That it has the declared columns is checked now.
+        y
+            The target, one value a record, if it is not a column of the table.
+        """
+        facts, schema, columns = self.facts_out(), self.schema, self._columns()
+        if schema.target is None and y is None:
+            refuse_absent(names_of(X), [column.name for column in columns])
+            return EncodedTable(facts, lambda: (self.transform(X), None))
+        table = X if y is None else self._with_target(X, y)
+        refuse_without_columns(table, schema)
+        return EncodedTable(facts, lambda: encode_table(table, schema, self.dtype))
+
+    def _with_target(self, table: Any, y: Any) -> Any:
+        """Return a table with the target among its columns."""
+        names = [column.name for column in self.schema.encoded]
+        refuse_absent(names_of(table), names)
+        if getattr(y, "ndim", 1) != 1 or not hasattr(y, "__len__") or len(y) != n_rows_of(table):
+            raise TableError(
+                "the table and the target have different lengths, or there is more than one target "
+                "a record; pass one value for each record."
+            )
+        target = [] if self.schema.target is None else [self.schema.target.name]
+        return {**{name: table[name] for name in names}, **dict.fromkeys(target, y)}
 
     def encode_target(self, X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """Return the labels of the records that have one, and which records those are.

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
 from tacit.models import MARGIN, spec_of
+from tacit.pipeline import taken_apart
 from tacit.privacy import Guarantee
 from tacit.report.facts import (
     AccuracyPicture,
@@ -25,7 +25,6 @@ from tacit.report.facts import (
 )
 from tacit.report.mechanisms import about_predictions, mechanisms_for
 from tacit.report.parameters import public_facts
-from tacit.table_model import TableModel
 
 Array = npt.NDArray[np.float64]
 
@@ -49,7 +48,7 @@ def facts_of(
     Parameters
     ----------
     model
-        A fitted estimator of tacit, or a `TableModel`.
+        A fitted estimator of tacit, a `TableModel`, or a Pipeline of a `SchemaEncoder` and one.
     title
         What the report is called; by default the kind of model.
     accuracy
@@ -75,15 +74,13 @@ def facts_of(
     >>> [row.name for row in facts.coefficients.rows]
     ['feature 1', 'feature 2', 'intercept']
     """
-    schema = model.schema if isinstance(model, TableModel) else None
-    if schema is not None:
-        check_is_fitted(model)
-    estimator = model.estimator_ if isinstance(model, TableModel) else model
+    encoder, estimator = taken_apart(model)
+    schema = encoder.schema if encoder is not None else None
     promise = getattr(estimator, "privacy_", None)
     if not isinstance(promise, Guarantee):
         raise TypeError(
             f"model must be a fitted estimator of tacit or a fitted TableModel, got "
-            f"{type(model).__name__} without a guarantee in privacy_; call fit first."
+            f"{type(estimator).__name__} without a guarantee in privacy_; call fit first."
         )
     plan = getattr(estimator, "plan_", None)
     plan = plan if isinstance(plan, Plan) else None

@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from tacit.pipeline import taken_apart
+from tacit.preprocessing import Schema
 from tacit.privacy import Guarantee
 from tacit.saving.errors import NotAModel
 from tacit.saving.model_file import read_stored
@@ -45,8 +49,14 @@ class Certificate:
 
     @property
     def estimator(self) -> Any:
-        """The model, or the estimator inside a `TableModel`."""
-        return getattr(self.model, "estimator_", self.model)
+        """The model, or the estimator inside a `TableModel` or a `Pipeline`."""
+        return taken_apart(self.model)[1]
+
+    @property
+    def schema(self) -> Schema | None:
+        """What is public of the raw tables that the model encodes, if it does."""
+        encoder, _ = taken_apart(self.model)
+        return None if encoder is None else encoder.schema
 
     @property
     def privacy(self) -> Guarantee:
@@ -57,7 +67,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the weights, ready for JSON."""
         plan = getattr(self.model, "plan_", None)
-        schema = getattr(self.model, "schema", None)
+        schema = self.schema
         return {
             "kind": self.kind,
             "tacit": self.tacit,
@@ -75,14 +85,14 @@ class Certificate:
 
     def _title(self) -> str:
         title = type(self.estimator).__name__
-        if self.estimator is self.model:
+        if self.schema is None:
             return title
-        return f"{title} of {self.model.schema.target.name!r} from a table"
+        target = self.schema.target
+        return f"{title}{'' if target is None else f' of {target.name!r}'} from a table"
 
     def _feature_names(self) -> Any:
-        schema = getattr(self.model, "schema", None)
-        if schema is not None:
-            return self.model.get_feature_names_out()
+        if self.schema is not None:
+            return np.array(self.schema.feature_names)
         return getattr(self.estimator, "feature_names_in_", None)
 
     def __str__(self) -> str:
@@ -98,11 +108,8 @@ class Certificate:
             lines.append(f"classes: {len(facts['classes'])}{_shown(facts['classes'])}")
         lines += ["parameters:"]
         lines += [f"  {name} = {_short(value)}" for name, value in self.parameters.items()]
-        if facts["schema"]:
-            lines += [
-                "schema:",
-                *(f"  {line}" for line in self.model.schema.to_toml().splitlines()),
-            ]
+        if self.schema is not None:
+            lines += ["schema:", *(f"  {line}" for line in self.schema.to_toml().splitlines())]
         if facts["plan"]:
             lines += ["plan:", *(f"  {line}" for line in facts["plan"])]
         return "\n".join([*lines, f"SHA-256 of the file: {self.sha256}"])

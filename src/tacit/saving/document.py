@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
 from tacit.erm import Plan
 from tacit.models import NAMES, ModelSpec
+from tacit.pipeline import Pipeline, taken_apart
 from tacit.privacy import Guarantee
 from tacit.public_facts import budget_of
 from tacit.saving.errors import CannotSave, NotAModel
@@ -21,7 +23,7 @@ from tacit.saving.guarantee_file import (
     to_certificate,
 )
 from tacit.saving.released import NOT_STORED, STORED, check_released, kind_of
-from tacit.saving.tables import schema_record, table_model_of
+from tacit.saving.stored_schema import model_of_tables, schema_record
 from tacit.saving.text import from_json, to_json
 from tacit.saving.values import Reader, Writer
 from tacit.table_model import TableModel
@@ -44,16 +46,14 @@ class Stored:
 def members_of(model: Any) -> dict[str, bytes]:
     """Return the members of a fitted model: what was released, and what is public."""
     schema = None
-    if type(model) is TableModel:
-        check_is_fitted(model)
-        schema, model = schema_record(model), model.estimator_
+    if type(model) in (TableModel, Pipeline, sklearn_pipeline.Pipeline):
+        schema, model = _apart(model)
     word = kind_of(model)
     if word is None:
         names = sorted(spec.model.__name__ for spec in STORED.values())
         raise CannotSave(
             f"a {type(model).__name__} cannot be saved; tacit saves a fitted {', '.join(names)}, "
-            "or a TableModel of one, which encodes a table by its schema; of a Pipeline, save "
-            "the last step."
+            "or a TableModel or Pipeline of one, which encodes a table by its schema."
         )
     check_is_fitted(model, "privacy_")
     spec, writer = STORED[word], Writer()
@@ -74,6 +74,16 @@ def members_of(model: Any) -> dict[str, bytes]:
     return {DOCUMENT: to_json(record), CERTIFICATE: certificate, **writer.members}
 
 
+def _apart(model: Any) -> tuple[dict[str, Any], Any]:
+    """Return what a file says of a model's tables, and the estimator with what it was told."""
+    try:
+        encoder, estimator = taken_apart(model)
+    except TypeError as why:
+        raise CannotSave(f"the model cannot be saved: {why}") from None
+    assert encoder is not None
+    return schema_record(encoder, model), estimator
+
+
 def stored_in(members: Mapping[str, bytes]) -> Stored:
     """Return the model of a file's members."""
     record = _record_of(members)
@@ -87,7 +97,7 @@ def stored_in(members: Mapping[str, bytes]) -> Stored:
     model = _unfitted(spec, parameters)
     _restore(model, spec, released, from_certificate(members[CERTIFICATE]), plan)
     if record["schema"] is not None:
-        model = table_model_of(record["schema"], model)
+        model = model_of_tables(record["schema"], model)
     return Stored(model, record)
 
 

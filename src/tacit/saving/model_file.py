@@ -24,7 +24,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model
-        A fitted estimator of `tacit.linear_model` or `tacit.location`, or a `TableModel`.
+        A fitted estimator of `tacit.linear_model` or `tacit.location`, a `TableModel`, or a
+        Pipeline of a `SchemaEncoder` and such an estimator, which is loaded as a `tacit.Pipeline`.
     path
         Where to write; a file of that name is replaced.
 

@@ -14,6 +14,7 @@ from tacit.preprocessing.errors import SchemaError
 from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.columns import Boolean, Category, Column, Ignored, Number
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.table_facts import TableFacts
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,21 @@ class Schema:
         return (
             f"what the schema says of {names} was guessed from the data, was not confirmed by a "
             "person and does not have to be protected",
+        )
+
+    @property
+    def facts(self) -> TableFacts:
+        """What an estimator may know of the encoded table before it reads a record."""
+        target = self.target
+        return TableFacts(
+            self.feature_names,
+            self.row_norm,
+            self.n_records,
+            classes=target.classes if isinstance(target, ClassTarget) else None,
+            label_range=(
+                (target.lower, target.upper) if isinstance(target, NumberTarget) else None
+            ),
+            assumptions=self.assumptions,
         )
 
     def with_target(self, name: str) -> Schema:

@@ -1,0 +1,91 @@
+"""What is public of a table's rows and labels, as one step hands it to the next.
+
+A schema makes these facts, a transformer's `facts_out` turns those of the rows it takes into those
+of the rows it gives, and an estimator relies on them rather than on its own parameters. They
+travel with the table, in an `EncodedTable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """The public facts about a table of numbers, and what must be assumed for them to be public.
+
+    Parameters
+    ----------
+    names
+        The columns.
+    row_norm
+        No row is longer than this.
+    n_records
+        The number of records, where that is public.
+    classes
+        The labels there are, of a classification.
+    label_range
+        The least and the greatest label, of a regression.
+    assumptions
+        What a guarantee that relies on these facts must repeat.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing import ClassTarget, Number, Schema
+    >>> Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes"))).facts.parameters()
+    {'row_norm': 0.5, 'n_records': None, 'classes': ['no', 'yes']}
+    """
+
+    names: tuple[str, ...]
+    row_norm: float
+    n_records: int | None = None
+    classes: tuple[Any, ...] | None = None
+    label_range: tuple[float, float] | None = None
+    assumptions: tuple[str, ...] = ()
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the facts by the names that estimators' parameters have."""
+        known: dict[str, Any] = {"row_norm": self.row_norm, "n_records": self.n_records}
+        if self.classes is not None:
+            known["classes"] = list(self.classes)
+        if self.label_range is not None:
+            known["label_range"] = self.label_range
+        return known
+
+
+@runtime_checkable
+class HandsOn(Protocol):
+    """A transformer that learns nothing from records, and knows what is public of its rows."""
+
+    def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
+        """Return the facts of the rows it gives, from those of the rows it takes."""
+
+    def transform(self, X: Any) -> npt.NDArray[Any]:
+        """Return the rows."""
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """Rows and labels that are made when a plan has been charged, and what is public of them."""
+
+    facts: TableFacts
+    read: Callable[[], tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]
+    n_rows: None = None  # which records count shows when they are read
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers a row has."""
+        return len(self.facts.names)
+
+    def through(self, step: HandsOn) -> EncodedTable:
+        """Return the table that a transformer makes of this one."""
+
+        def read() -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+            rows, labels = self.read()
+            return step.transform(rows), labels
+
+        return EncodedTable(step.facts_out(self.facts), read)
