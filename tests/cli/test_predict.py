@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 from tacit.linear_model import LogisticRegression
+from tacit.pipeline import Pipeline
+from tacit.preprocessing import SchemaEncoder
 from tacit.saving import load, save
 from tests.cli.helpers import BAD_TABLES, SECRET, bad_tables, refused, rows, run, write_csv
 
@@ -31,6 +33,21 @@ def test_json(model: Path, people: Path) -> None:
     assert record["target"] == "income"
     assert len(record["records"]) == 2000
     assert set(record["records"][0]) == {"prediction"}
+
+
+def test_a_saved_pipeline_is_asked_too(model: Path, people: Path, tmp_path: Path) -> None:
+    known = load(model)
+    steps = [("encode", SchemaEncoder(known.schema)), ("model", known.estimator_)]
+    save(Pipeline(steps), tmp_path / "steps.tacit")
+    asked = [run("predict", path, people, "--proba") for path in (model, tmp_path / "steps.tacit")]
+    assert asked[0].exit_code == 0
+    assert asked[0].stdout == asked[1].stdout
+    shown = [
+        run("inspect", path, "--coefficients", "--json").stdout
+        for path in (model, tmp_path / "steps.tacit")
+    ]
+    assert [json.loads(text)["coefficients"] for text in shown][0]
+    assert json.loads(shown[0])["coefficients"] == json.loads(shown[1])["coefficients"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "feather"])

@@ -17,6 +17,7 @@ from tacit.cli.errors import Refused
 from tacit.cli.files import check_new
 
 if TYPE_CHECKING:
+    from tacit.preprocessing import SchemaEncoder
     from tacit.preprocessing.checking import Tally
 
 _FORMATS = (".csv", ".parquet", ".arrow", ".feather")
@@ -66,11 +67,12 @@ def predict(
     check_new(out, force, model, data)
     if out is not None and out.suffix.lower() not in _FORMATS:
         raise Refused(f"--out {out.name!r}: predictions go to {', '.join(_FORMATS)} files.")
-    loaded = _table_model(model, proba)
-    tally = Tally(loaded.schema.encoded)
-    header, rows = _asked(loaded, data, keep or [], proba, delimiter, tally)
+    encoder, estimator = _model_of_tables(model, proba)
+    schema = encoder.schema
+    tally = Tally(schema.encoded)
+    header, rows = _asked(encoder, estimator, data, keep or [], proba, delimiter, tally)
     if as_json:
-        target = loaded.schema.target.name
+        target = None if schema.target is None else schema.target.name
         records = [dict(zip(header, row, strict=True)) for row in rows]
         output.document({"target": target, "records": records})
     elif out is None:
@@ -85,26 +87,33 @@ def predict(
         output.note(sentence)
 
 
-def _table_model(path: Path, proba: bool) -> Any:
+def _model_of_tables(path: Path, proba: bool) -> tuple[SchemaEncoder, Any]:
+    """Return what encodes the tables of a saved model, and its estimator."""
+    from tacit.pipeline import taken_apart
     from tacit.saving import load
-    from tacit.table_model import TableModel
 
-    model = load(path)
-    if not isinstance(model, TableModel):
+    encoder, estimator = taken_apart(load(path))
+    if encoder is None:
         raise Refused(
             f"{path.name} was saved without a schema, so it does not know raw tables; load it in "
             "Python with tacit.load, or make a model with tacit fit."
         )
-    if proba and not hasattr(model, "predict_proba"):
+    if not hasattr(estimator, "predict"):
         raise Refused(
-            f"{path.name} is a {type(model.estimator_).__name__}, which has no probabilities; "
+            f"{path.name} is a {type(estimator).__name__}, which predicts nothing; tacit inspect "
+            "--coefficients shows it."
+        )
+    if proba and not hasattr(estimator, "predict_proba"):
+        raise Refused(
+            f"{path.name} is a {type(estimator).__name__}, which has no probabilities; "
             "leave --proba out."
         )
-    return model
+    return encoder, estimator
 
 
 def _asked(
-    model: Any,
+    encoder: SchemaEncoder,
+    estimator: Any,
     data: Path,
     keep: Sequence[str],
     proba: bool,
@@ -114,7 +123,7 @@ def _asked(
     """Return the names of the result's columns, and its rows as they are read."""
     from tacit.preprocessing.files.reading import open_table, refuse_absent_in
 
-    names = [column.name for column in model.schema.encoded]
+    names = [column.name for column in encoder.schema.encoded]
     file = open_table(data, delimiter=delimiter)
     present = file.names()
     refuse_absent_in(data, present, names)
@@ -122,14 +131,19 @@ def _asked(
     batches = file.batches(list(dict.fromkeys([*keep, *names])))
     header = [*keep, PREDICTION]
     if proba:
-        header += [f"p({label})" for label in model.classes_.tolist()]
+        header += [f"p({label})" for label in estimator.classes_.tolist()]
     if len(set(header)) < len(header):
         raise Refused("--keep: two columns of the result would have one name; leave one out.")
-    return header, _rows(model, batches, keep, proba, tally)
+    return header, _rows(encoder, estimator, batches, keep, proba, tally)
 
 
 def _rows(
-    model: Any, batches: Iterator[Any], keep: Sequence[str], proba: bool, tally: Tally
+    encoder: SchemaEncoder,
+    estimator: Any,
+    batches: Iterator[Any],
+    keep: Sequence[str],
+    proba: bool,
+    tally: Tally,
 ) -> Iterator[list[Any]]:
     import numpy as np
 
@@ -137,17 +151,17 @@ def _rows(
     from tacit.preprocessing.files.tables import columns_of_batch
     from tacit.preprocessing.files.values import ReadOnce
 
-    columns, n_features = model.schema.encoded, len(model.schema.feature_names)
+    columns, n_features = encoder.schema.encoded, len(encoder.schema.feature_names)
     for batch in batches:
         # Encoded here, as model.predict would, so that counting does not parse the values again.
         chunk = {name: ReadOnce(values) for name, values in columns_of_batch(batch).items()}
         tally.add(chunk)
-        encoded = np.zeros((batch.num_rows, n_features), dtype=model.dtype)
+        encoded = np.zeros((batch.num_rows, n_features), dtype=encoder.dtype)
         write_rows(chunk, columns, encoded)
         kept = [map(_text, batch.column(name).to_pylist()) for name in keep]
-        answers: list[Any] = [model.estimator_.predict(encoded).tolist()]
+        answers: list[Any] = [estimator.predict(encoded).tolist()]
         if proba:
-            answers += model.estimator_.predict_proba(encoded).T.tolist()
+            answers += estimator.predict_proba(encoded).T.tolist()
         yield from (list(row) for row in zip(*kept, *answers, strict=True))
 
 
