@@ -16,7 +16,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from tacit.preprocessing.files import reading, tables
+from tacit.preprocessing.files import memory_tables, reading
 from tacit.preprocessing.files.csv_lines import BLOCK
 from tacit.records import tables as tables_of_rows
 from tacit.testing import Encoded, Reader, check_reader
@@ -130,7 +130,7 @@ def test_every_reader_is_here(tmp_path: Path) -> None:
 
 def test_every_kind_of_table_is_here() -> None:
     for module, known in (
-        (tables, {"pyarrow", "pandas", "polars"}),
+        (memory_tables, {"pyarrow", "pandas", "polars"}),
         (tables_of_rows, {"pyarrow", "pandas", "polars"}),
     ):
         # by which name a library's tables are known; another one needs another reader

@@ -42,7 +42,7 @@ def sentence_of(error: BaseException) -> str | None:
     if isinstance(error, _speaking()):
         return " ".join(str(error).split())
     if isinstance(error, OSError):
-        from tacit.preprocessing.files.file_errors import shown_path
+        from tacit.preprocessing.errors import shown_path
 
         why = (error.strerror or "it cannot be used").lower()
         where = "a file" if error.filename is None else shown_path(error.filename)

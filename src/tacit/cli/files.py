@@ -23,7 +23,7 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
     """
     if path is None:
         return
-    from tacit.preprocessing.files.file_errors import shown_path
+    from tacit.preprocessing.errors import shown_path
 
     shown, folder = shown_path(path), path.parent
     try:

@@ -148,7 +148,7 @@ def _rows(
     import numpy as np
 
     from tacit.preprocessing.encoding import write_rows
-    from tacit.preprocessing.files.tables import columns_of_batch
+    from tacit.preprocessing.files.memory_tables import columns_of_batch
     from tacit.preprocessing.files.values import ReadOnce
 
     columns, n_features = encoder.schema.encoded, len(encoder.schema.feature_names)

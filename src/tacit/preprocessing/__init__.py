@@ -7,10 +7,12 @@ from tacit.preprocessing.encoding import encode_file, encode_rows, encode_table
 from tacit.preprocessing.errors import SchemaError, TableError
 from tacit.preprocessing.files.reading import read_batches, read_table
 from tacit.preprocessing.schema.column_check import ColumnCheck
-from tacit.preprocessing.schema.columns import Boolean, Category, Column, Ignored, Intervals, Number
+from tacit.preprocessing.schema.columns import Column, Ignored
 from tacit.preprocessing.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.preprocessing.schema.number_columns import Intervals, Number
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.preprocessing.schema.word_columns import Boolean, Category
 
 __all__ = [
     "Boolean",

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 
 from tacit.preprocessing.errors import SchemaError
+from tacit.preprocessing.files.memory_tables import Chunk, columns_of_batch
 from tacit.preprocessing.files.reading import open_table, refuse_absent_in
-from tacit.preprocessing.files.tables import Chunk, columns_of_batch
 from tacit.preprocessing.schema.column_check import ColumnCheck
 from tacit.preprocessing.schema.columns import Column
 from tacit.preprocessing.schema.schema import Schema

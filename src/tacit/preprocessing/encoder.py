@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from tacit.preprocessing.encoding import encode_rows, encode_table, refuse_without_columns
 from tacit.preprocessing.errors import SchemaError, TableError
-from tacit.preprocessing.files.tables import chunks, n_rows_of, names_of, refuse_absent
+from tacit.preprocessing.files.memory_tables import chunks, n_rows_of, names_of, refuse_absent
 from tacit.preprocessing.schema.schema import Schema
 from tacit.table_facts import EncodedTable, TableFacts
 

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.preprocessing.errors import SchemaError, TableError
-from tacit.preprocessing.files.file_errors import shown_path
-from tacit.preprocessing.files.reading import open_table, refuse_absent_in
-from tacit.preprocessing.files.tables import (
+from tacit.preprocessing.errors import SchemaError, TableError, shown_path
+from tacit.preprocessing.files.memory_tables import (
     Chunk,
     chunks,
     columns_of_batch,
@@ -20,6 +18,7 @@ from tacit.preprocessing.files.tables import (
     names_of,
     refuse_absent,
 )
+from tacit.preprocessing.files.reading import open_table, refuse_absent_in
 from tacit.preprocessing.schema.columns import Column
 from tacit.preprocessing.schema.schema import Schema
 

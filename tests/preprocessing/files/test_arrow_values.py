@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tacit.preprocessing import TableError
 from tacit.preprocessing.files.arrow_values import ArrowValues
+from tacit.preprocessing.files.one_value import number_of
 from tacit.preprocessing.files.values import ArrayValues
-from tacit.preprocessing.files.words import number_of
 from tests.preprocessing.helpers import WORDS
 
 PLACE = {"Oslo": 0, "1": 1, "true": 2, "yes": 3}

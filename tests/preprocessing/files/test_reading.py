@@ -9,8 +9,8 @@ import pytest
 from pyarrow import feather, parquet
 
 from tacit.preprocessing import TableError, draft_schema, read_batches, read_table
+from tacit.preprocessing.files.arrow_files import check_sound
 from tacit.preprocessing.files.arrow_values import ArrowValues
-from tacit.preprocessing.files.soundness import check_sound
 from tests.preprocessing.helpers import HEADER, RECORDS, columns, write_csv
 
 TABLE = pa.table(columns())

@@ -17,7 +17,7 @@ from tacit.preprocessing import (
     SchemaError,
     encode_rows,
 )
-from tacit.preprocessing.schema.columns import FALSE_WORDS, TRUE_WORDS
+from tacit.preprocessing.schema.word_columns import FALSE_WORDS, TRUE_WORDS
 from tests.preprocessing.helpers import ROWS, SCHEMA, columns
 
 

@@ -22,7 +22,7 @@ from tacit.preprocessing import (
     Schema,
     SchemaError,
 )
-from tacit.preprocessing.files.words import MISSING_WORDS
+from tacit.preprocessing.files.one_value import MISSING_WORDS
 from tests.preprocessing.helpers import SCHEMA
 
 TOML = """

@@ -17,8 +17,8 @@ from pyarrow import feather, parquet
 
 from tacit.preprocessing import Boolean, Category, Indicator, Intervals, Number, encode_rows
 from tacit.preprocessing.encoding import write_rows
+from tacit.preprocessing.files.memory_tables import columns_of_batch
 from tacit.preprocessing.files.reading import open_table
-from tacit.preprocessing.files.tables import columns_of_batch
 from tacit.testing import Encoded, Reader
 from tests.testing.readers.hostile_values import (
     BOOLS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from tacit.preprocessing.files.words import number_of
+from tacit.preprocessing.files.one_value import number_of
 
 # Whether later records differ as well is not looked at, so that memory stays small.
 _MOST_RECORDS = 100_000

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from tacit.preprocessing.draft.guess import Guess
-from tacit.preprocessing.errors import SchemaError, TableError
+from tacit.preprocessing.errors import SchemaError, TableError, shown_path
 from tacit.preprocessing.files.arrow_values import ArrowValues
-from tacit.preprocessing.files.file_errors import shown_path
 from tacit.preprocessing.files.reading import open_table
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.schema_file import schema_to_toml

@@ -14,17 +14,11 @@ from tacit.preprocessing.draft.looks import (
     is_name_of_identifiers,
 )
 from tacit.preprocessing.errors import TableError
-from tacit.preprocessing.files.words import MISSING_WORDS, number_of, text_of
-from tacit.preprocessing.schema.columns import (
-    FALSE_WORDS,
-    TRUE_WORDS,
-    Boolean,
-    Category,
-    Column,
-    Ignored,
-    Number,
-)
+from tacit.preprocessing.files.one_value import MISSING_WORDS, number_of, text_of
+from tacit.preprocessing.schema.columns import Column, Ignored
+from tacit.preprocessing.schema.number_columns import Number
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.preprocessing.schema.word_columns import FALSE_WORDS, TRUE_WORDS, Boolean, Category
 
 # More different words than this are taken for names or free text.
 _MOST_VALUES = 100

@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.preprocessing.errors import TableError, wrong_type
+from tacit.preprocessing.files.one_value import MISSING, code_of, number_of
 from tacit.preprocessing.files.values import ArrayValues, Codes, Numbers
-from tacit.preprocessing.files.words import MISSING, code_of, number_of
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowValues:
     """The values of a pyarrow Array: numbers, text, bytes or a dictionary of such.
 
-    Guarantee: each value is read on its own, as `tacit.preprocessing.files.words` reads it; text
-    that is not UTF-8 is an unknown word.
+    Guarantee: each value is read on its own, as `tacit.preprocessing.files.one_value` reads it;
+    text that is not UTF-8 is an unknown word.
 
     Examples
     --------

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from tacit.preprocessing.errors import TableError
+from tacit.preprocessing.errors import TableError, guarded, readable
 from tacit.preprocessing.files.csv_lines import BLOCK, LONGEST_LINE, WholeLines, count_lines
-from tacit.preprocessing.files.file_errors import guarded, readable
 
 # What separates the fields of tables, where it is not what it should be; the likelier first.
 _DELIMITERS = (";", "\t", "|", ",")

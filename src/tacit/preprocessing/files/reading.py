@@ -12,12 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from tacit.preprocessing.errors import TableError
-from tacit.preprocessing.files.arrow_file import ArrowFile
+from tacit.preprocessing.errors import TableError, check_path, shown_path
+from tacit.preprocessing.files.arrow_files import ArrowFile, ParquetFile
 from tacit.preprocessing.files.csv_file import CsvFile
-from tacit.preprocessing.files.file_errors import check_path, shown_path
-from tacit.preprocessing.files.parquet_file import ParquetFile
-from tacit.preprocessing.files.tables import DECLARED, refuse_absent
+from tacit.preprocessing.files.memory_tables import DECLARED, refuse_absent
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")

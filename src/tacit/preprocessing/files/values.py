@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.preprocessing.files.words import code_of, number_of
+from tacit.preprocessing.files.one_value import code_of, number_of
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tacit.preprocessing.errors import SchemaError
-from tacit.preprocessing.files.words import text_of
+from tacit.preprocessing.files.one_value import text_of
 from tacit.preprocessing.schema.missing import Fill, Indicator, Missing, Neutral
 
 # Ranges wider than this would overflow when they are measured.
@@ -179,10 +179,10 @@ def disjoint(where: str, true: tuple[str, ...], false: tuple[str, ...]) -> None:
         )
 
 
-def missing(where: str, value: object, fill: Callable[[str, object], Any]) -> Missing:
+def missing(where: str, value: object, fill: Callable[[str, str, object], Any]) -> Missing:
     """Return a treatment of missing values, with its fill value checked."""
     if isinstance(value, Fill):
-        return Fill(fill(where, value.value))
+        return Fill(fill(where, "missing", value.value))
     if isinstance(value, Neutral | Indicator):
         return value
     raise SchemaError(

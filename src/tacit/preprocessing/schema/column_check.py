@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tacit.preprocessing.files.one_value import MISSING, UNKNOWN
 from tacit.preprocessing.files.values import Values
-from tacit.preprocessing.files.words import MISSING, UNKNOWN
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ from typing import Any
 
 from tacit.preprocessing.errors import SchemaError
 from tacit.preprocessing.schema import _check
-from tacit.preprocessing.schema.columns import Boolean, Category, Column, Ignored, Number
+from tacit.preprocessing.schema.columns import Column, Ignored
+from tacit.preprocessing.schema.number_columns import Number
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.preprocessing.schema.word_columns import Boolean, Category
 from tacit.table_facts import TableFacts
 
 

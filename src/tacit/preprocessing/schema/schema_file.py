@@ -9,23 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tacit.preprocessing.errors import SchemaError
-from tacit.preprocessing.files.file_errors import shown_path
+from tacit.preprocessing.errors import SchemaError, shown_path
 from tacit.preprocessing.schema import _check
-from tacit.preprocessing.schema.columns import (
-    FALSE_WORDS,
-    TRUE_WORDS,
-    Boolean,
-    Category,
-    Column,
-    Ignored,
-    Intervals,
-    Number,
-)
+from tacit.preprocessing.schema.columns import Column, Ignored
 from tacit.preprocessing.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.preprocessing.schema.number_columns import Intervals, Number
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
 from tacit.preprocessing.schema.toml_text import key_text, value_text
+from tacit.preprocessing.schema.word_columns import FALSE_WORDS, TRUE_WORDS, Boolean, Category
 
 FORMAT = "tacit-schema"
 VERSION = 1

@@ -34,7 +34,7 @@ def text_of(value: Any) -> str | None:
 
     Examples
     --------
-    >>> from tacit.preprocessing.files.words import text_of
+    >>> from tacit.preprocessing.files.one_value import text_of
     >>> text_of(" Private"), text_of(3.0), text_of(True), text_of(float("nan"))
     ('Private', '3', 'true', None)
     """
@@ -64,7 +64,7 @@ def code_of(value: Any, place: Mapping[str, int]) -> int:
 
     Examples
     --------
-    >>> from tacit.preprocessing.files.words import code_of
+    >>> from tacit.preprocessing.files.one_value import code_of
     >>> [code_of(value, {"a": 0, "NA": 1}) for value in ("a", "NA", "b", "?", None)]
     [0, 1, -1, -2, -2]
     """
@@ -84,7 +84,7 @@ def number_of(value: Any) -> float:
 
     Examples
     --------
-    >>> from tacit.preprocessing.files.words import number_of
+    >>> from tacit.preprocessing.files.one_value import number_of
     >>> [number_of(value) for value in (" 39", "1e3", "1_000", "?", "inf", None)]
     [39.0, 1000.0, nan, nan, nan, nan]
     """

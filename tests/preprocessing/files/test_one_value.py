@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tacit.preprocessing.files.words import MISSING, UNKNOWN, code_of, number_of, text_of
+from tacit.preprocessing.files.one_value import MISSING, UNKNOWN, code_of, number_of, text_of
 from tests.preprocessing.helpers import WORDS
 
 

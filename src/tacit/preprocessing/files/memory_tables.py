@@ -24,7 +24,7 @@ def n_rows_of(table: Any) -> int:
 
     Examples
     --------
-    >>> from tacit.preprocessing.files.tables import n_rows_of
+    >>> from tacit.preprocessing.files.memory_tables import n_rows_of
     >>> n_rows_of({"age": [30, 40]})
     2
     """
@@ -54,7 +54,7 @@ def chunks(table: Any, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
 
     Examples
     --------
-    >>> from tacit.preprocessing.files.tables import chunks
+    >>> from tacit.preprocessing.files.memory_tables import chunks
     >>> [(n, list(c)) for n, c in chunks({"age": [30, 40], "name": ["a", "b"]}, ["age"])]
     [(2, ['age'])]
     """

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.preprocessing import Boolean, ClassTarget, Schema, SchemaEncoder, TableError
 from tacit.preprocessing.encoding import encode_rows
-from tacit.preprocessing.files.tables import chunks
+from tacit.preprocessing.files.memory_tables import chunks
 from tests.preprocessing.helpers import HEADER, ROWS, SCHEMA, columns
 
 TABLES = {
