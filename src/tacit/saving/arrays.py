@@ -14,7 +14,7 @@ AnyArray = npt.NDArray[Any]
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _ALIGNED = 64
-# bool, integers, floats, text, bytes: what can be stored without pickle and means one thing
+# bool, integers, floats, text, bytes: what can be stored without pickle
 _KINDS = "biufUS"
 _MOST_DIMENSIONS = 8
 
@@ -59,7 +59,7 @@ def _checked(facts: Any) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
         dtype = np.dtype(facts["dtype"]) if isinstance(facts["dtype"], str) else None
     except (TypeError, ValueError, SyntaxError, MemoryError, OverflowError):
         dtype = None
-    # a name that means one type and is spelt as numpy spells it: no records, no objects
+    # a plain type, spelt as NumPy spells it: no structured types, no objects
     if dtype is None or dtype.str != facts["dtype"] or dtype.kind not in _KINDS:
         raise NotAModel("an array has a type that models do not have.")
     shape = facts["shape"]

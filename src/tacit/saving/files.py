@@ -57,7 +57,7 @@ def read_bounded(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     try:
         mode = os.stat(path).st_mode
     except ValueError:
-        raise NotAModel("it has a name that no file has.") from None
+        raise NotAModel("the path is not one that a file can have.") from None
     # Asked before opening: opening a pipe would wait for a writer.
     if not stat.S_ISREG(mode):
         if os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""A model in one file: saved whole, loaded only if every byte of it is as saved."""
+"""A model in one file: written whole, and loaded only if every byte is as it was saved."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def check_released(model: Any, spec: ModelSpec) -> None:
 def _check_classifier(model: Any, spec: ModelSpec) -> None:
     n = _check_classes(model)
     if spec.two_classes and n != 2:
-        raise NotAModel("classes_ are not two, but the model knows two.")
+        raise NotAModel("classes_ are not two, which is what this kind of model has.")
     rows = 1 if n == 2 else n
     _check_numbers(model, "coef_", (rows, model.n_features_in_))
     _check_numbers(model, "intercept_", (rows,))

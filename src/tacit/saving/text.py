@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.saving.errors import NotAModel
 
-# Names of a million columns; a reader's memory is a small multiple of it.
+# Room for the names of a million columns; reading takes a small multiple of it as memory.
 MOST_TEXT_BYTES = 2**25
 _MOST_DIGITS = 19
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from tacit.preprocessing.files.one_value import number_of
 
-# Whether later records differ as well is not looked at, so that memory stays small.
+# Later records are not compared, so that memory stays small.
 _MOST_RECORDS = 100_000
 # From here on floats have lost their last digits.
 _INEXACT = 2.0**53

@@ -22,16 +22,16 @@ from tacit.preprocessing.schema.word_columns import FALSE_WORDS, TRUE_WORDS, Boo
 
 # More different words than this are taken for names or free text.
 _MOST_VALUES = 100
-# A column is one of numbers, or of dates, if at least this share of its different words are.
+# A column holds numbers, or dates, if at least this share of its different words are such.
 _MOST = 0.9
 # Fewer records than this may all differ in a number by chance.
 _FEW_RECORDS = 20
-# Of a column that is called an identifier, at least this share of the records differ: the rest
-# are visits of the same patient.
+# A column named like an identifier is one if at least this share of its records differ; the
+# others may be further visits of a patient.
 _MOST_DIFFER = 0.5
 # So few whole numbers among many records may be codes.
 _FEW_NUMBERS = 20
-# Beyond these a range cannot be widened, or a unit divided by.
+# Numbers beyond these would overflow, or vanish, when a range is widened to round ends.
 _LARGEST, _SMALLEST_POWER = 1e299, -300
 
 _GUESSED = "guessed"

@@ -42,7 +42,7 @@ def has_decimal_comma(word: str) -> bool:
 
 
 def is_name_of_identifiers(name: str) -> bool:
-    """Return whether a column is called as one that names the records.
+    """Return whether a column's name says that it identifies records.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def is_name_of_identifiers(name: str) -> bool:
 
 
 def is_name_of_codes(name: str) -> bool:
-    """Return whether a column is called as one whose whole numbers stand for something else.
+    """Return whether a column's name says that its whole numbers are codes.
 
     Examples
     --------

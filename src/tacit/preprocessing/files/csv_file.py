@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 from tacit.preprocessing.errors import TableError, guarded, readable
 from tacit.preprocessing.files.csv_lines import BLOCK, LONGEST_LINE, WholeLines, count_lines
 
-# What separates the fields of tables, where it is not what it should be; the likelier first.
+# Delimiters to suggest where the header does not split by the expected one, likeliest first.
 _DELIMITERS = (";", "\t", "|", ",")
 
 
@@ -76,12 +76,12 @@ class CsvFile:
         return names, b"\r\n" if line.endswith(b"\r\n") else b"\n"
 
     def _refuse_other_delimiter(self, header: str) -> None:
-        """Refuse a header that is at most one name, and several by another delimiter."""
+        """Refuse a header of one name at most that another delimiter splits into several."""
         likely = max(_DELIMITERS, key=lambda mark: len(_split(header, mark)))
         if len(_split(header, likely)) > 1:
             raise TableError(
-                f"{self.shown}: the header is several names by the delimiter {likely!r}, and not "
-                f"by {self.delimiter!r}; pass the delimiter {likely!r}, or {self.delimiter!r} if "
+                f"{self.shown}: the header is one name if split at {self.delimiter!r}, and several "
+                f"if split at {likely!r}; pass the delimiter {likely!r}, or {self.delimiter!r} if "
                 "the table has one column."
             )
 
@@ -106,7 +106,7 @@ class CsvFile:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        # By number, not by name: whatever the header holds, the columns are where it says.
+        # Columns are asked for by position: two names in the header may be the same.
         numbers = [str(header.index(name)) for name in names]
         reader = arrow_csv.open_csv(
             lines,

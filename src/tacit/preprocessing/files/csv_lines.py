@@ -47,8 +47,8 @@ class WholeLines(io.RawIOBase):
 
     Left out are lines that open a quotation mark and do not close it, lines with a carriage
     return inside, and lines longer than a block. Bytes that are not UTF-8 become the control
-    character SUBSTITUTE, each on its own. An empty line comes first: a reader takes a byte-order
-    mark off the front, and a quotation mark behind it would be at the start of a field after all.
+    character SUBSTITUTE, each on its own. An empty line comes first: a reader removes a byte-order
+    mark from the very front, and a quotation mark after it would then begin a quoted field.
 
     Examples
     --------
@@ -95,14 +95,14 @@ class WholeLines(io.RawIOBase):
 
 
 def _utf8(block: bytes) -> bytes:
-    """Return lines with a substitute for each byte that is not UTF-8, as long as they are."""
-    # Not left to the reader, which fails on all lines where it would quote a bad one.
+    """Return lines of the same length, with a substitute for each byte that is not UTF-8."""
+    # Not left to the reader: it raises on one bad byte, and then no line would be read.
     if block.isascii():
         return block
     try:
         block.decode("utf-8")
     except UnicodeDecodeError:
-        # By surrogates, which no UTF-8 holds: U+FFFD may be a word that somebody declared.
+        # Python marks such bytes by surrogates, which valid text never has; U+FFFD may be declared.
         text = block.decode("utf-8", errors="surrogateescape")
         return _NOT_UTF8.sub(_SUBSTITUTE, text).encode("utf-8")
     return block

@@ -105,7 +105,7 @@ def names_of(table: Any) -> list[Any]:
 
 def refuse_absent(present: Sequence[Any], names: Sequence[str], why: str = DECLARED) -> None:
     """Refuse a table that does not have each named column once, ``why`` it is to have it."""
-    # Only declared names are quoted: what stands in the header's place might be a record.
+    # Only declared names are quoted: a table without a header has a record in its place.
     for name in names:
         found = sum(1 for other in present if isinstance(other, str) and other == name)
         if found != 1:
@@ -137,7 +137,7 @@ def _of_pandas(name: str, column: Any) -> Values:
 
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
-        # not by objects, which text that is not UTF-8 cannot become
+        # not through Python objects: text that is not UTF-8 would raise
         return ArrowValues(_one_array(column.array.__arrow_array__()), name)
     kind = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
     if kind.kind in _TIMES or isinstance(kind, pd.PeriodDtype | pd.IntervalDtype):

@@ -67,7 +67,7 @@ def check_numbers(
     absent = np.isnan(numbers)
     n_absent = n_unreadable = int(absent.sum())
     if n_absent:
-        # Beside no declared words at all, a value is either missing or unknown.
+        # With no word declared, `codes` tells a missing value from one that is there but no number.
         n_unreadable = int((values.where(absent).codes({}) == UNKNOWN).sum())
     clipped = int(((numbers < lower) | (numbers > upper)).sum())
     return ColumnCheck(name, kind, len(numbers), n_absent - n_unreadable, n_unreadable, clipped)

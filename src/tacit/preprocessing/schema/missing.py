@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Neutral:
-    """A missing value says nothing: the middle of a number's range, no category at all.
+    """A missing value counts neither way: the middle of a number's range, no category at all.
 
     Examples
     --------

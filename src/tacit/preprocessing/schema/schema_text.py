@@ -12,13 +12,13 @@ from tacit.preprocessing.errors import SchemaError
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.schema_file import line_text
 
-# Lists of values are written on several lines; a line of a schema has hardly more than these.
+# A column's entry may go over several lines, since lists of values do, but hardly more than this.
 _MOST_LINES = 1000
 _COMMENT = re.compile(r"\}\s*#\s*(.*)$")
 
 
 def toml_with(text: str, schema: Schema, changed: frozenset[str]) -> str:
-    r"""Return TOML that says what a schema says, changed in the lines of some columns alone.
+    r"""Return the text of a schema file with the lines of some columns replaced, and no others.
 
     Comments at the end of those lines go with them. Where the text is not written one line a
     column, all of it is written anew.

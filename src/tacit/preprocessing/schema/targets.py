@@ -125,7 +125,7 @@ def _merged(where: str, classes: Sequence[object], words: object) -> tuple[tuple
                 )
             owner[word] = name
     for name in classes:
-        # Its records would be predicted as another class of the same name.
+        # A reader of the predictions would take the name for that value.
         if owner.get(str(name), name) != name:
             raise SchemaError(
                 f"{where}: the class {_check.shown(name)} is named as a value of the class "
