@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression
+from tacit.local import LocalLogisticRegression, LocalRegressor
 from tacit.location import Mean
 from tacit.preprocessing import (
     Category,
@@ -23,8 +24,10 @@ from tacit.preprocessing import (
     SchemaEncoder,
     SchemaError,
     TableError,
+    encode_table,
 )
 from tacit.privacy import Accountant, Budget, BudgetExceeded
+from tacit.public_facts import informed
 from tacit.table_model import TableModel
 
 RNG = np.random.default_rng(3)
@@ -60,6 +63,29 @@ def test_it_is_the_estimator_on_the_encoded_table() -> None:
     assert len(model.get_feature_names_out()) == model.estimator_.coef_.shape[1]
     assert not hasattr(estimator, "coef_")
     assert estimator.row_norm is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "model"),
+    [
+        (ILL, LogisticRegression(2.0, 1e-6, random_state=0)),
+        (ILL, LinearSVC(2.0, 1e-6, random_state=0)),
+        (COST, LinearRegression(2.0, 1e-6, random_state=0)),
+        (ILL, LocalLogisticRegression(2.0, random_state=0)),
+        (COST, LocalRegressor(2.0, random_state=0)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_schema_s_facts_count_whatever_the_parameters_say(schema: Schema, model: Any) -> None:
+    odd = clone(model).set_params(row_norm=1e-3)
+    by_hand = informed(model, schema.facts)
+    rows, labels = encode_table(TABLE, schema)
+    by_hand.fit(rows, labels)
+    fitted = TableModel(schema, odd).fit(TABLE).estimator_
+    assert fitted.coef_.tobytes() == by_hand.coef_.tobytes()
+    assert fitted.privacy_.event == by_hand.privacy_.event
+    assert fitted.row_norm_ == schema.row_norm
+    assert fitted.row_norm == 1e-3
 
 
 def test_it_learns() -> None:
