@@ -17,8 +17,9 @@ from tacit.erm import L2Ball
 from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression
 from tacit.location import Median
 from tacit.models import MODELS, Example, ModelSpec
-from tacit.preprocessing import ClassTarget, Number, Schema
+from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.privacy import Accountant, Budget
+from tacit.table_facts import EncodedTable, TableFacts
 from tests import declared
 from tests.declared import fit, made
 
@@ -81,10 +82,40 @@ def test_a_stream_that_goes_on_does_not_say_it_again() -> None:
 
 def test_a_schema_declares_it() -> None:
     schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
-    model = tacit.TableModel(schema, LogisticRegression())
-    table = {"age": [10.0, 90.0] * 20, "ill": ["no", "yes"] * 20}
-    assert told(lambda: model.fit(pd.DataFrame(table))) == []
-    assert told(model.plan) == []
+    table = pd.DataFrame({"age": [10.0, 90.0] * 20, "ill": ["no", "yes"] * 20})
+    for epsilon, expected in ((1.0, []), (20.0, [tacit.WeakPromiseWarning])):
+        model = LogisticRegression(epsilon)
+        steps = [("encode", SchemaEncoder(schema)), ("model", model)]
+        for whole in (tacit.TableModel(schema, model), tacit.Pipeline(steps)):
+            assert [w.category for w in told(lambda m=whole: m.fit(table))] == expected
+            assert [w.category for w in told(whole.plan)] == expected
+
+
+FACTS = ("row_norm", "n_records", "classes", "label_range")
+
+
+@pytest.mark.parametrize("spec", WITH_NORM, ids=word_of)
+def test_what_a_table_brings_is_declared(spec: ModelSpec) -> None:
+    """Bit for bit the fit to bare rows by an estimator that was told the same."""
+    example = example_of(spec)
+    rows, labels = np.asarray(example.rows), example.labels
+    known = dict(example.parameters)
+    if "n_records" in spec.model().get_params():
+        known["n_records"] = len(rows)
+    by_hand = fit(spec.model(**known, random_state=3), rows, labels)
+    facts = {name: known.pop(name) for name in FACTS if name in known}
+    names = tuple(map(str, range(rows.shape[1])))
+    table = EncodedTable(
+        TableFacts(names, **facts, assumptions=("it says",)), lambda: (rows, labels)
+    )
+    model = spec.model(**known, random_state=3)
+    assert told(lambda: model.fit(table, None)) == []
+    released = "location_" if hasattr(model, "location_") else "coef_"
+    assert getattr(model, released).tobytes() == getattr(by_hand, released).tobytes()
+    assert model.privacy_.event == by_hand.privacy_.event
+    assert "it says" in model.privacy_.assumptions
+    assert getattr(model, "row_norm_", None) == getattr(by_hand, "row_norm_", None)
+    assert model.row_norm is None
 
 
 @pytest.mark.parametrize("spec", MODELS, ids=word_of)
@@ -106,13 +137,6 @@ def test_a_large_delta_is_said_where_the_number_of_records_is_public() -> None:
     assert told(lambda: LogisticRegression(**parameters).fit(X, Y)) == []
     assert len(told(lambda: LinearSVC(**parameters).plan(2, n_records=60))) == 1
     assert len(told(lambda: Median(1.0, 0.1).plan(2, n_records=60))) == 1
-
-
-def test_a_table_model_says_a_weak_promise_once() -> None:
-    schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
-    table = pd.DataFrame({"age": [10.0, 90.0] * 20, "ill": ["no", "yes"] * 20})
-    model = tacit.TableModel(schema, LogisticRegression(20.0))
-    assert len(told(lambda: model.fit(table))) == 1  # though it plans before it fits
 
 
 def refused(model: Any, rows: Any, labels: Any, kind: type[Exception], said: str) -> None:
