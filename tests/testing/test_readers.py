@@ -18,7 +18,7 @@ import pytest
 
 from tacit.preprocessing.files import memory_tables, reading
 from tacit.preprocessing.files.csv_lines import BLOCK
-from tacit.records import tables as tables_of_rows
+from tacit.records import rows_and_labels
 from tacit.testing import Encoded, Reader, check_reader
 from tests.testing.readers import DUPLICATES, READERS
 from tests.testing.readers.columns import FAMILIES
@@ -131,7 +131,7 @@ def test_every_reader_is_here(tmp_path: Path) -> None:
 def test_every_kind_of_table_is_here() -> None:
     for module, known in (
         (memory_tables, {"pyarrow", "pandas", "polars"}),
-        (tables_of_rows, {"pyarrow", "pandas", "polars"}),
+        (rows_and_labels, {"pyarrow", "pandas", "polars"}),
     ):
         # by which name a library's tables are known; another one needs another reader
         assert set(re.findall(r'(?:library|\[0\]) == "(\w+)"', inspect.getsource(module))) == known
