@@ -6,6 +6,7 @@ from inspect import isabstract
 from tacit.erm.losses.base import AnyLoss as AnyLoss
 from tacit.erm.losses.hinge import HingeLoss as HingeLoss
 from tacit.erm.losses.hinge import SmoothHingeLoss as SmoothHingeLoss
+from tacit.erm.losses.log_cosh import LogCoshLoss as LogCoshLoss
 from tacit.erm.losses.logistic import LogisticLoss as LogisticLoss
 from tacit.erm.losses.points import DistanceLoss as DistanceLoss
 from tacit.erm.losses.points import PointLoss as PointLoss

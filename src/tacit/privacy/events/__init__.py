@@ -3,6 +3,7 @@
 from tacit.privacy.events.base import Event, event_from_dict
 from tacit.privacy.events.composed import Composed, NonPrivate, Repeated, common_relation
 from tacit.privacy.events.gaussian import Gaussian, SampledGaussian
+from tacit.privacy.events.log_cosh import LogCoshObjective
 from tacit.privacy.events.objective import (
     LinearModelObjective,
     LogisticObjective,
@@ -18,6 +19,7 @@ __all__ = [
     "ExponentialMechanism",
     "Gaussian",
     "LinearModelObjective",
+    "LogCoshObjective",
     "LogisticObjective",
     "MonotoneObjective",
     "NonPrivate",
