@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.counting import COUNT_MULTIPLE, noisy_count
 from tacit.erm.objective import moved, needs_fine_sums, records_gradient
 from tacit.erm.plan import (
     CannotSolve,
@@ -17,13 +18,13 @@ from tacit.erm.plan import (
     Plan,
     Problem,
     Settings,
+    gaussian_receipt,
     receipt,
     unknown,
 )
 from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
 from tacit.privacy import (
     Budget,
-    Composed,
     Event,
     Gaussian,
     NonPrivate,
@@ -38,8 +39,6 @@ Array = npt.NDArray[np.float64]
 
 # Charged to the sensitivity for the float error of a sum; sums are checked against it.
 _FLOAT_SLACK = 1e-4
-# A private count is released with a tenth of the mu: a hundredth of the cost.
-_COUNT_MULTIPLE = 10.0
 _MOST_STEPS = 1000
 # A loss with corners is treated, for the step size alone, as rounded over this share of a score.
 _CORNER = 0.1
@@ -124,55 +123,71 @@ class NoisyGradient(_Descent):
         clip = _clip(problem, self.clip)
         if budget.is_infinite:
             raise CannotSolve("the budget is infinite: nothing is noisy.")
-        mu = 1 / gaussian_multiplier(budget)
-        n_steps = self.n_steps or _choose_steps(problem, clip, mu)
-        count, step = _multipliers(problem, budget, n_steps)
-        steps = Repeated(Gaussian(step, budget.relation), n_steps)
-        squared = problem.dimension * (moved(budget.relation) * clip / mu) ** 2
+        whole = gaussian_multiplier(budget)
+        n_steps, _ = self._course(problem, budget, clip, float(problem.n_records))
+        squared = problem.dimension * (moved(budget.relation) * clip * whole) ** 2
+        public = problem.objective.bounds.n_records is not None
+        step = Gaussian(_step_multiplier(problem, budget, n_steps), budget.relation)
         return Plan(
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=steps if count is None else Composed((Gaussian(count, budget.relation), steps)),
+            event=Repeated(step, n_steps) if public else Gaussian(whole, budget.relation),
             excess_risk=problem.risk_of_noise(squared, problem.objective.regularization or 0.0)
             + problem.pessimism * _unfinished(problem) / (n_steps + 1) ** 2,
             reason="exact Gaussian accounting; any loss, any set; no minimiser to certify",
             settings=DescentSettings(n_steps, clip).shown(),
         )
 
+    def _course(
+        self, problem: Problem, budget: Budget, clip: float, n_records: float
+    ) -> tuple[int, float]:
+        """Return how many steps to take and the ridge to descend with, for so many records.
+
+        The average of the last quarter has the noise of a quarter of the releases, twice that of
+        one.
+        """
+        noise = moved(budget.relation) * clip * gaussian_multiplier(budget)
+        ridge = problem.objective.regularization
+        if ridge is None:
+            ridge = problem.steady_ridge(2 * noise, n_records)
+        return self.n_steps or _choose_steps(problem, noise, ridge, n_records), ridge
+
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
-        """Descend for the planned number of steps."""
+        """Count the records if their number is private, then descend as that asks for."""
         source = secure_source() if source is None else source
-        settings, problem, events = DescentSettings.of(plan), plan.problem, list[Event]()
-        clip, n = settings.clip, float(problem.n_records)
-        count, multiplier = _multipliers(problem, plan.budget, settings.n_steps)
-        if count is not None:
-            one = Bounded(float(records.count()), 1.0, Norm.L2, plan.budget.relation)
-            counted = gaussian(one, count, source)
+        problem, budget, events = plan.problem, plan.budget, list[Event]()
+        clip, n = DescentSettings.of(plan).clip, float(problem.n_records)
+        if problem.objective.bounds.n_records is None:
+            asked = COUNT_MULTIPLE * gaussian_multiplier(budget)
+            counted = noisy_count(records, asked, budget.relation, source)
             events.append(counted.event)
-            # a count below its own noise says nothing: take the size of the noise instead
-            n = max(float(np.asarray(counted.value)), count, 1.0)
-        decide("number of steps", settings.n_steps)
+            n = counted.n_records
+        n_steps, ridge = self._course(problem, budget, clip, n)
+        multiplier = _step_multiplier(problem, budget, n_steps)
+        decide("number of steps", n_steps)
         fine = needs_fine_sums(records, _FLOAT_SLACK)
-        reach = moved(plan.budget.relation) * clip * (1 + _FLOAT_SLACK)
+        reach = moved(budget.relation) * clip * (1 + _FLOAT_SLACK)
         objective = problem.objective
-        ridge = objective.regularization or 0.0
 
         def noisy_gradient(w: Array) -> Array:
             (total,) = records.sum(lambda b: (objective.gradient(b, w, clip),), fine=fine)
-            bounded = Bounded(total, reach, Norm.L2, plan.budget.relation)
+            bounded = Bounded(total, reach, Norm.L2, budget.relation)
             released = gaussian(bounded, multiplier, source)
             events.append(released.event)
             return np.asarray(released.value) + ridge * w
 
         step = 1 / (n * _smoothness(problem) + ridge)
-        w = _descend(noisy_gradient, problem, settings.n_steps, step)
-        return Release(w, receipt(events, plan.event))
+        w = _descend(noisy_gradient, problem, n_steps, step)
+        planned = plan.event
+        if isinstance(planned, Gaussian):
+            return Release(w, gaussian_receipt(events, planned))
+        return Release(w, receipt(events, planned))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise a step gets."""
         settings = DescentSettings.of(plan)
-        _, multiplier = _multipliers(plan.problem, plan.budget, settings.n_steps)
+        multiplier = _step_multiplier(plan.problem, plan.budget, settings.n_steps)
         std = number(multiplier * moved(plan.budget.relation) * settings.clip)
         return f"Gaussian noise of standard deviation {std} at each of {settings.n_steps:,} steps."
 
@@ -222,29 +237,28 @@ def _smoothness(problem: Problem) -> float:
     return objective.lipschitz * objective.reach / (_CORNER * objective.score_unit)
 
 
-def _choose_steps(problem: Problem, clip: float, mu: float) -> int:
+def _choose_steps(problem: Problem, noise: float, ridge: float, n_records: float) -> int:
     """Return T = sqrt(4 n beta / lam0), the steps after which noise outweighs progress.
 
-    lam0 = clip R / (2 mu unit): the curvature below which the noise hides what is left to learn.
+    lam0 = ridge + noise R / (2 unit): the curvature below which the noise hides what is left.
     """
     objective = problem.objective
     unit = objective.score_unit if objective.is_linear_model else 1.0
-    lam0 = clip * objective.row_norm / (2 * mu * unit)
-    steps = math.sqrt(4 * problem.n_records * _smoothness(problem) / lam0)
+    lam0 = ridge + noise * objective.row_norm / (2 * unit)
+    steps = math.sqrt(4 * n_records * _smoothness(problem) / lam0)
     return int(min(max(math.ceil(steps), 10), _MOST_STEPS))
 
 
-def _multipliers(problem: Problem, budget: Budget, n_steps: int) -> tuple[float | None, float]:
-    """Return the multipliers of the count, if that is private, and of a step: within the budget.
+def _step_multiplier(problem: Problem, budget: Budget, n_steps: int) -> float:
+    """Return the multiplier of a step, within the budget with the count if that is private.
 
     1 / z^2 = 1 / count^2 + T / step^2,   z that of one Gaussian release
     """
-    whole = gaussian_multiplier(budget)
-    mu2 = 1 / whole**2
-    if problem.objective.bounds.n_records is not None:
-        return None, math.sqrt(n_steps / mu2)
-    count = _COUNT_MULTIPLE * whole
-    return count, math.sqrt(n_steps / (mu2 - 1 / count**2))
+    mu2 = 1 / gaussian_multiplier(budget) ** 2
+    if problem.objective.bounds.n_records is None:
+        # rounded up, so that the parts never cost more than the whole
+        mu2 *= (1 - 1 / COUNT_MULTIPLE**2) * (1 - 2.0**-40)
+    return math.sqrt(n_steps / mu2)
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.counting import COUNT_MULTIPLE, noisy_count
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.objective import Objective, moved, records_gradient
 from tacit.erm.perturbed import Perturbed
-from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, Settings
+from tacit.erm.plan import (
+    CannotSolve,
+    Mechanism,
+    NoiseError,
+    Plan,
+    Problem,
+    Settings,
+    receipt,
+)
 from tacit.erm.sets import WholeSpace
-from tacit.noise import Bounded, Norm, Release, Source
+from tacit.noise import Bounded, Norm, Release, Source, secure_source
 from tacit.noise.minimizer import (
     GaussianPerturbation,
     SpherePerturbation,
@@ -42,6 +51,9 @@ _OUTPUT_SHARE = 0.01
 # Noise on the output, in units of (noise on the objective) / lam: far below what the
 # perturbation itself does to w unless curvature exceeds 1e4 lam, where both are negligible.
 _OUTPUT_NOISE = 1e-4
+# From this mu n / d on slopes are let run further: the noise of a quarter of the label bound then
+# costs 1e-4 of its square, a thousandth of what labels usually vary.
+_WIDENS_FROM = 25.0
 
 Covered = tuple[GaussianPerturbation | SpherePerturbation, float]
 
@@ -52,6 +64,7 @@ class GaussianTilt(Settings):
 
     regularization: float
     noise_std: float
+    count_noise_multiplier: float = 0.0  # 0 where the number of records is not asked for
 
     def main(self, objective: Objective, budget: Budget) -> Event:
         """Return the event that the loss declares for b."""
@@ -77,6 +90,29 @@ class GaussianTilt(Settings):
     def in_words(self, number: Callable[[float], str]) -> str:
         """Return its standard deviation."""
         return f"Gaussian noise of standard deviation {number(self.noise_std)}"
+
+    def count(self, relation: Relation) -> tuple[Gaussian, ...]:
+        """Return the release of the number of records, if there is one."""
+        asked = self.count_noise_multiplier
+        return (Gaussian(asked, relation),) if asked else ()
+
+    def following(self, problem: Problem, n_records: float) -> tuple[Problem, GaussianTilt]:
+        """Return problem and noise for so many records: slopes freer, the ridge as they need it.
+
+        The event stays an upper bound: L and s grow by the same factor, and lam only grows.
+        """
+        objective = problem.objective
+        mu = objective.lipschitz / self.noise_std
+        factor = max(math.sqrt(mu * n_records / (_WIDENS_FROM * problem.dimension)), 1.0)
+        wider = replace(objective, loss=objective.loss.widened(factor))
+        std = self.noise_std * wider.lipschitz / objective.lipschitz
+        ridge = max(
+            self.regularization,
+            _steep(objective) * std,
+            replace(problem, objective=wider).steady_ridge(std, n_records),
+        )
+        tilt = replace(self, noise_std=std, regularization=ridge)
+        return replace(problem, objective=wider.with_regularization(ridge)), tilt
 
     def perturbation(self, shape: tuple[int, ...], budget: Budget) -> Covered:
         """Return Gaussian noise on the objective and the output."""
@@ -118,6 +154,10 @@ class SphereTilt(Settings):
         """Return its mean length."""
         return f"Noise of mean length {number(self.noise_radius)} a dimension"
 
+    def count(self, relation: Relation) -> tuple[Gaussian, ...]:
+        """Return that the number of records is not asked for."""
+        return ()
+
     def perturbation(self, shape: tuple[int, ...], budget: Budget) -> Covered:
         """Return sphere noise on the objective and the output."""
         per_tau = 2 / self.regularization / self.output(budget).epsilon
@@ -146,7 +186,8 @@ def _covered(
 
 
 def _event(tilt: Tilt, objective: Objective, budget: Budget) -> Event:
-    return Composed((tilt.main(objective, budget), tilt.output(budget)))
+    main, output = tilt.main(objective, budget), tilt.output(budget)
+    return Composed((*tilt.count(budget.relation), main, output))
 
 
 def tilt_of(budget: Budget) -> type[GaussianTilt] | type[SphereTilt]:
@@ -189,10 +230,12 @@ class ObjectivePerturbation(Mechanism):
                 "positive one, or None to let theory choose."
             )
         _check_relation(problem, budget)
+        open_ridge = lam is None and not budget.is_pure
+        count = _count_multiplier(problem, budget) if open_ridge else 0.0
         if lam is None:
             lam = _choose_regularization(problem, budget)
         try:
-            tilt = tilt_of(budget)(lam, _least_noise(problem.objective, budget, lam))
+            tilt = _least_tilt(problem.objective, budget, lam, count)
         except BudgetUnreachable as error:
             raise CannotSolve(
                 f"regularization {lam:.3g} is too weak for epsilon {budget.epsilon:g}: what one "
@@ -200,9 +243,14 @@ class ObjectivePerturbation(Mechanism):
                 f"{problem.objective.hessian_trace / budget.epsilon:.3g} or above, or leave it "
                 "None."
             ) from error
+        problem = problem.with_regularization(lam)
+        public = problem.objective.bounds.n_records
+        if open_ridge and public is not None and isinstance(tilt, GaussianTilt):
+            problem, tilt = tilt.following(problem, public)
+        lam = tilt.regularization
         return Plan(
             mechanism=self,
-            problem=problem.with_regularization(lam),
+            problem=problem,
             budget=budget,
             event=_event(tilt, problem.objective, budget),
             excess_risk=problem.risk_of_noise(tilt.squared_norm(problem.dimension), lam),
@@ -213,9 +261,18 @@ class ObjectivePerturbation(Mechanism):
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
-        """Draw b, minimise, certify, release."""
-        objective, tilt = plan.problem.objective, tilt_of(plan.budget).of(plan)
-        perturbation, tolerance = tilt.perturbation(plan.problem.shape, plan.budget)
+        """Ask how many records there are if that is private, draw b, minimise, certify, release."""
+        source = secure_source() if source is None else source
+        problem, tilt, events = plan.problem, tilt_of(plan.budget).of(plan), list[Event]()
+        # What is released is charged as planned: following the count only makes it cost less.
+        event = Composed((tilt.main(problem.objective, plan.budget), tilt.output(plan.budget)))
+        if isinstance(tilt, GaussianTilt) and tilt.count_noise_multiplier:
+            asked = tilt.count_noise_multiplier
+            counted = noisy_count(records, asked, plan.budget.relation, source)
+            events.append(counted.event)
+            problem, tilt = tilt.following(problem, counted.n_records)
+        objective = problem.objective
+        perturbation, tolerance = tilt.perturbation(problem.shape, plan.budget)
 
         def minimize(b: Array) -> Array:
             problem = Perturbed(objective, records, b)
@@ -226,9 +283,8 @@ class ObjectivePerturbation(Mechanism):
             reach = moved(plan.budget.relation) * objective.lipschitz
             return Bounded(total, reach * (1 + 1e-6), Norm.L2, plan.budget.relation)
 
-        # The cost of the noise that is drawn, not of the noise that was planned.
-        event = _event(tilt, objective, plan.budget)
-        return release_minimizer(perturbation, minimize, implied, event, source)
+        released = release_minimizer(perturbation, minimize, implied, event, source)
+        return Release(released.value, receipt([*events, released.event], plan.event))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise the objective gets."""
@@ -286,11 +342,29 @@ def _check_relation(problem: Problem, budget: Budget) -> None:
         )
 
 
-def _least_noise(objective: Objective, budget: Budget, lam: float) -> float:
-    def family(noise: float) -> Event:
-        return _event(tilt_of(budget)(lam, noise), objective, budget)
+def _least_tilt(objective: Objective, budget: Budget, lam: float, count: float) -> Tilt:
+    def tilt(noise: float) -> Tilt:
+        return SphereTilt(lam, noise) if budget.is_pure else GaussianTilt(lam, noise, count)
 
-    return least_noise(family, budget, guess=objective.lipschitz)
+    def family(noise: float) -> Event:
+        return _event(tilt(noise), objective, budget)
+
+    return tilt(least_noise(family, budget, guess=objective.lipschitz))
+
+
+def _count_multiplier(problem: Problem, budget: Budget) -> float:
+    """Return the noise with which records are counted, or 0 if their number is public."""
+    if problem.objective.bounds.n_records is not None:
+        return 0.0
+    return COUNT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
+
+
+def _steep(objective: Objective) -> float:
+    """Return R / (2 score unit): a ridge above this times the noise bounds what noise does.
+
+    Along a direction that no record has, weights are noise over ridge, and scores then a few units.
+    """
+    return objective.row_norm / (2 * objective.score_unit)
 
 
 def _quick_noise(objective: Objective, budget: Budget, lam: float) -> float:
@@ -312,7 +386,7 @@ def _choose_regularization(problem: Problem, budget: Budget) -> float:
     at least noise_std R / (2 score unit), where the noise alone moves scores by a few units.
     """
     objective = problem.objective
-    unit = objective.row_norm / (2 * objective.score_unit)
+    unit = _steep(objective)
     free = objective.loss.free_regularization(objective.row_norm, budget.epsilon)
     if free is not None and not budget.is_pure:  # no need to search
         reach = moved(budget.relation) / gaussian_mu(budget.epsilon, budget.delta)

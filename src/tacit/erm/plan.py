@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tacit.engine import norm_in_words, plan_lines
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
-from tacit.privacy import Budget, Composed, Event, NonPrivate
+from tacit.privacy import Budget, Composed, Event, Gaussian, NonPrivate
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -29,6 +29,10 @@ TYPICAL_SQUARED_WEIGHT = 0.1
 # with columns around zero, most with columns in [0, 1] that tell classes well apart, where the
 # ridge holds large weights back.
 HARDER_THAN_IDEAL = 30.0
+# Noise may cost this share of what a model that knows nothing loses; there curvature is taken to
+# be a third of the greatest, as where slopes are half saturated.
+MAY_COST = 0.02
+TYPICAL_CURVATURE = 1 / 3
 
 
 class CannotSolve(ValueError):
@@ -91,6 +95,21 @@ class Problem:
         """Return the same problem with lam set."""
         return replace(self, objective=self.objective.with_regularization(regularization))
 
+    def steady_ridge(self, noise_std: float, n_records: float) -> float:
+        """Return the ridge at which noise in the gradient cannot make a model that is no use.
+
+            T s^2 / 2 / (n c T / d + ridge)^2 = MAY_COST times the loss of knowing nothing
+
+        T is the trace of a record's Hessian, spread evenly over the weights: where noise does most
+        harm. It is 0 where there are records enough.
+        """
+        objective = self.objective
+        trace, loss = objective.hessian_trace, objective.loss.guess(objective.bounds)
+        if loss is None or not math.isfinite(trace):
+            return 0.0
+        known = n_records * TYPICAL_CURVATURE * trace / self.dimension
+        return max(noise_std * math.sqrt(trace / (2 * MAY_COST * loss)) - known, 0.0)
+
     def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
         """Predict the excess risk per record of a gradient off by noise and ridge.
 
@@ -121,6 +140,33 @@ def receipt(released: Sequence[Event], planned: Event) -> Event:
         for event in released
     ]
     if _leaf_counts(*bare) != _leaf_counts(planned):
+        raise RuntimeError(
+            f"released {Composed(tuple(bare))} but planned {planned}: the release is withheld. "
+            "This is a bug in the mechanism; please report it as SECURITY.md says."
+        )
+    return NonPrivate(void[0], would_be=planned, relation=planned.relation) if void else planned
+
+
+def gaussian_receipt(released: Sequence[Event], planned: Gaussian) -> Event:
+    """Return the planned event if Gaussian releases, however many, cost no more together.
+
+    How many there are may follow from the first of them: given that, mu^2 adds up.
+
+    Raises
+    ------
+    RuntimeError
+        If they cost more than was planned and charged, or are not Gaussian.
+    """
+    void = [why for event in released for why in event.reasons_void()]
+    bare = [
+        event.would_be if isinstance(event, NonPrivate) and event.would_be else event
+        for event in released
+    ]
+    spent = math.fsum(
+        n / leaf.noise_multiplier**2 if isinstance(leaf, Gaussian) else math.inf
+        for leaf, n in _leaf_counts(*bare).items()
+    )
+    if spent > 1 / planned.noise_multiplier**2:
         raise RuntimeError(
             f"released {Composed(tuple(bare))} but planned {planned}: the release is withheld. "
             "This is a bug in the mechanism; please report it as SECURITY.md says."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.erm import FeasibleSet, Mechanism
-from tacit.erm.losses import HuberLoss, Loss, SquaredLoss
+from tacit.erm.losses import LogCoshLoss, Loss, SquaredLoss
 from tacit.erm.planner import MECHANISMS
 from tacit.linear_model._regressor import RESIDUAL_SHARE, Regressor
 from tacit.privacy import AnyAccountant, Budget, Relation
@@ -19,15 +19,16 @@ class _LeastSquares(Regressor):
         )
         if budget.is_infinite or (named is not None and named.uses_moments):
             return SquaredLoss()
-        return HuberLoss(RESIDUAL_SHARE * bounds.label_bound)
+        return LogCoshLoss(RESIDUAL_SHARE * bounds.label_bound, widens=True)
 
 
 class LinearRegression(_LeastSquares):
     """Least squares with a differential-privacy guarantee.
 
-    Residuals beyond a quarter of half the label range are clipped (a Huber loss), which bounds
-    what one record can do; with ``mechanism="sufficient_statistics"`` the squared loss itself is
-    solved from noisy moments (AdaSSP). With an infinite budget it is ordinary least squares.
+    Large residuals count less, which bounds what one record can do: the loss is the log cosh of a
+    residual, with its knot at a quarter of half the label range, further out where records and
+    budget allow. With ``mechanism="sufficient_statistics"`` the squared loss itself is solved from
+    noisy moments (AdaSSP). With an infinite budget it is ordinary least squares.
 
     Parameters
     ----------

@@ -98,6 +98,10 @@ class AnyLoss(ABC):
         """Return the least ridge with which a record's effect on the curvature costs nothing."""
         return None
 
+    def widened(self, factor: float) -> Self:
+        """Return the loss with its slope bounded ``factor`` times as far out, if it says so."""
+        return self
+
     def guess(self, bounds: Bounds) -> float | None:
         """Return the average loss of a model that knows nothing."""
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -24,6 +25,14 @@ class LogCoshLoss(Loss):
 
     Guarantee: |d1| <= knot; 0 <= d2 <= 1.
 
+    Parameters
+    ----------
+    knot
+        The residual around which the square turns into a line.
+    widens
+        Whether a mechanism may move the knot out where it adds little noise, so that with many
+        records or a large budget the loss tends to the square.
+
     Examples
     --------
     >>> import numpy as np
@@ -33,6 +42,7 @@ class LogCoshLoss(Loss):
     """
 
     knot: float = 1.0
+    widens: bool = False
 
     key = "log_cosh"
     tried = tuple(((knot,), (-3.0, 0.0, 0.5, 2.0)) for knot in (1.0, 0.01, 300.0))
@@ -49,6 +59,10 @@ class LogCoshLoss(Loss):
     def lipschitz(self) -> float:
         """The knot."""
         return self.knot
+
+    def widened(self, factor: float) -> Self:
+        """Return the loss with its knot so much further out, if it may be moved."""
+        return replace(self, knot=self.knot * factor) if self.widens else self
 
     def perturbed_event(
         self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from tacit.privacy import _check
+from tacit import checks
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.gaussian_profile import gaussian_delta
-from tacit.privacy.relation import Relation
+from tacit.privacy.relation import Relation, checked_relation
 
 _NOISE = "calibrate it to a Budget; without noise record NonPrivate(reason=...)."
 _BOUND = "pass the bound enforced on every record."
@@ -51,11 +51,11 @@ class LogCoshObjective(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _check.positive("lipschitz", self.lipschitz, remedy=_BOUND)
-        _check.positive("smoothness", self.smoothness, remedy=_BOUND)
-        _check.positive("regularization", self.regularization, remedy=_RIDGE)
-        _check.positive("noise_std", self.noise_std, remedy=_NOISE)
-        if _check.relation(self.relation) is not Relation.ADD_REMOVE:
+        checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
+        checks.positive("smoothness", self.smoothness, remedy=_BOUND)
+        checks.positive("regularization", self.regularization, remedy=_RIDGE)
+        checks.positive("noise_std", self.noise_std, remedy=_NOISE)
+        if checked_relation(self.relation) is not Relation.ADD_REMOVE:
             raise ValueError(
                 "LogCoshObjective is proved for Relation.ADD_REMOVE only; account under "
                 "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."
