@@ -85,7 +85,7 @@ def _inverse_hessian(problem: Perturbed, w: Array) -> Callable[[Array], Array]:
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     hessian = problem.hessian(w)
-    hessian[np.diag_indices(w.size)] += problem.ridge
+    hessian[np.diag_indices(w.size)] += problem.ridges(w)
     try:
         factor = cho_factor(hessian)
     except LinAlgError:  # singular without a ridge: the least-norm step

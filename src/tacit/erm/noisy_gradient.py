@@ -125,7 +125,6 @@ class NoisyGradient(_Descent):
             raise CannotSolve("the budget is infinite: nothing is noisy.")
         whole = gaussian_multiplier(budget)
         n_steps, _ = self._course(problem, budget, clip, float(problem.n_records))
-        squared = problem.dimension * (moved(budget.relation) * clip * whole) ** 2
         public = problem.objective.bounds.n_records is not None
         step = Gaussian(_step_multiplier(problem, budget, n_steps), budget.relation)
         return Plan(
@@ -133,11 +132,18 @@ class NoisyGradient(_Descent):
             problem=problem,
             budget=budget,
             event=Repeated(step, n_steps) if public else Gaussian(whole, budget.relation),
-            excess_risk=problem.risk_of_noise(squared, problem.objective.regularization or 0.0)
-            + problem.pessimism * _unfinished(problem) / (n_steps + 1) ** 2,
+            excess_risk=self._risk(problem, budget, clip),
             reason="exact Gaussian accounting; any loss, any set; no minimiser to certify",
             settings=DescentSettings(n_steps, clip).shown(),
         )
+
+    def _risk(self, problem: Problem, budget: Budget, clip: float) -> float:
+        """Predict the excess risk; what T steps leave undone is like a ridge of 4 n beta / T^2."""
+        n = float(problem.n_predicted)
+        n_steps, ridge = self._course(problem, budget, clip, n)
+        noise = 2 * moved(budget.relation) * clip * gaussian_multiplier(budget)
+        undone = 4 * n * _smoothness(problem) / n_steps**2
+        return problem.risk_of_noise(problem.dimension * noise**2, ridge + undone)
 
     def _course(
         self, problem: Problem, budget: Budget, clip: float, n_records: float
@@ -175,8 +181,11 @@ class NoisyGradient(_Descent):
             bounded = Bounded(total, reach, Norm.L2, budget.relation)
             released = gaussian(bounded, multiplier, source)
             events.append(released.event)
-            return np.asarray(released.value) + ridge * w
+            return np.asarray(released.value) + ridges * w
 
+        ridges = np.full(problem.shape, ridge)
+        if objective.bounds.intercept and objective.regularization is None:
+            ridges[-1] = 0.0  # nothing holds a constant back but what was asked for
         step = 1 / (n * _smoothness(problem) + ridge)
         w = _descend(noisy_gradient, problem, n_steps, step)
         planned = plan.event
@@ -222,11 +231,6 @@ def _clip(problem: Problem, clip: float | None) -> float:
             "declared; declare it, or pass NoisyGradient(clip=...)."
         )
     return slope * objective.reach
-
-
-def _unfinished(problem: Problem) -> float:
-    """Return 2 beta ||w||^2; over (T + 1)^2, or T + 1 on samples, the loss left after T steps."""
-    return 2 * _smoothness(problem) * problem.typical_norm**2
 
 
 def _smoothness(problem: Problem) -> float:
@@ -324,7 +328,7 @@ class NoisySGD(_Descent):
             budget=budget,
             event=steps(multiplier),
             excess_risk=problem.risk_of_noise(squared, problem.objective.regularization or 0.0)
-            + problem.pessimism * _unfinished(problem) / (self.n_steps + 1),
+            + 2 * _smoothness(problem) * problem.typical_norm**2 / (self.n_steps + 1),
             reason="small samples of the records; for data too large for full passes",
             settings=SampledSettings(self.n_steps, clip, multiplier).shown(),
         )

@@ -65,6 +65,7 @@ class GaussianTilt(Settings):
     regularization: float
     noise_std: float
     count_noise_multiplier: float = 0.0  # 0 where the number of records is not asked for
+    steadying: float = 0.0  # a further ridge, on every weight but the intercept's
 
     def main(self, objective: Objective, budget: Budget) -> Event:
         """Return the event that the loss declares for b."""
@@ -97,7 +98,7 @@ class GaussianTilt(Settings):
         return (Gaussian(asked, relation),) if asked else ()
 
     def following(self, problem: Problem, n_records: float) -> tuple[Problem, GaussianTilt]:
-        """Return problem and noise for so many records: slopes freer, the ridge as they need it.
+        """Return problem and noise for so many records: slopes may run further where they allow it.
 
         The event stays an upper bound: L and s grow by the same factor, and lam only grows.
         """
@@ -106,13 +107,19 @@ class GaussianTilt(Settings):
         factor = max(math.sqrt(mu * n_records / (_WIDENS_FROM * problem.dimension)), 1.0)
         wider = replace(objective, loss=objective.loss.widened(factor))
         std = self.noise_std * wider.lipschitz / objective.lipschitz
-        ridge = max(
-            self.regularization,
-            _steep(objective) * std,
-            replace(problem, objective=wider).steady_ridge(std, n_records),
+        ridge = max(self.regularization, _steep(objective) * std)
+        problem = replace(problem, objective=wider.with_regularization(ridge))
+        steadying = max(problem.steady_ridge(std, n_records) - ridge, 0.0)
+        return problem, replace(self, noise_std=std, regularization=ridge, steadying=steadying)
+
+    def covers(self, objective: Objective, other: GaussianTilt, wider: Objective) -> bool:
+        """Return whether this noise on an objective costs at least what another on a wider does."""
+        mu, wider_mu = objective.lipschitz / self.noise_std, wider.lipschitz / other.noise_std
+        return (
+            wider_mu <= mu * (1 + 1e-12)
+            and other.regularization >= self.regularization
+            and wider.smoothness <= objective.smoothness
         )
-        tilt = replace(self, noise_std=std, regularization=ridge)
-        return replace(problem, objective=wider.with_regularization(ridge)), tilt
 
     def perturbation(self, shape: tuple[int, ...], budget: Budget) -> Covered:
         """Return Gaussian noise on the objective and the output."""
@@ -233,7 +240,7 @@ class ObjectivePerturbation(Mechanism):
         open_ridge = lam is None and not budget.is_pure
         count = _count_multiplier(problem, budget) if open_ridge else 0.0
         if lam is None:
-            lam = _choose_regularization(problem, budget)
+            lam = _choose_regularization(replace(problem, expected_records=None), budget)
         try:
             tilt = _least_tilt(problem.objective, budget, lam, count)
         except BudgetUnreachable as error:
@@ -244,16 +251,17 @@ class ObjectivePerturbation(Mechanism):
                 "None."
             ) from error
         problem = problem.with_regularization(lam)
-        public = problem.objective.bounds.n_records
-        if open_ridge and public is not None and isinstance(tilt, GaussianTilt):
-            problem, tilt = tilt.following(problem, public)
-        lam = tilt.regularization
+        expected = problem, tilt
+        if open_ridge and isinstance(tilt, GaussianTilt):
+            expected = tilt.following(problem, problem.n_predicted)
+            if problem.objective.bounds.n_records is not None:
+                problem, tilt = expected
         return Plan(
             mechanism=self,
             problem=problem,
             budget=budget,
             event=_event(tilt, problem.objective, budget),
-            excess_risk=problem.risk_of_noise(tilt.squared_norm(problem.dimension), lam),
+            excess_risk=_risk(*expected),
             reason="one release; the noise of one Gaussian mechanism; no step size"
             if not budget.is_pure
             else "one release with pure epsilon; no step size",
@@ -270,12 +278,16 @@ class ObjectivePerturbation(Mechanism):
             asked = tilt.count_noise_multiplier
             counted = noisy_count(records, asked, plan.budget.relation, source)
             events.append(counted.event)
-            problem, tilt = tilt.following(problem, counted.n_records)
+            planned = tilt
+            problem, tilt = planned.following(problem, counted.n_records)
+            if not planned.covers(plan.problem.objective, tilt, problem.objective):
+                raise RuntimeError("the noise that follows the count costs more than was planned.")
+        steadying = tilt.steadying if isinstance(tilt, GaussianTilt) else 0.0
         objective = problem.objective
         perturbation, tolerance = tilt.perturbation(problem.shape, plan.budget)
 
         def minimize(b: Array) -> Array:
-            problem = Perturbed(objective, records, b)
+            problem = Perturbed(objective, records, b, steadying)
             return minimize_certified(problem, np.zeros(plan.problem.shape), tolerance)[0]
 
         def implied(weights: Array) -> Bounded:
@@ -350,6 +362,11 @@ def _least_tilt(objective: Objective, budget: Budget, lam: float, count: float) 
         return _event(tilt(noise), objective, budget)
 
     return tilt(least_noise(family, budget, guess=objective.lipschitz))
+
+
+def _risk(problem: Problem, tilt: Tilt) -> float:
+    ridge = tilt.regularization + (tilt.steadying if isinstance(tilt, GaussianTilt) else 0.0)
+    return problem.risk_of_noise(tilt.squared_norm(problem.dimension), ridge)
 
 
 def _count_multiplier(problem: Problem, budget: Budget) -> float:

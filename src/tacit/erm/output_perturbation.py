@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +89,7 @@ class OutputPerturbation(Mechanism):
         if lam == 0.0:
             raise CannotSolve("output perturbation needs a positive regularization, got 0.")
         if lam is None:
-            lam = _choose_regularization(problem, budget, noise)
+            lam = _choose_regularization(replace(problem, expected_records=None), budget, noise)
         reach = moved(budget.relation) * objective.lipschitz / lam * (1 + _APPROXIMATE)
         return Plan(
             mechanism=self,
@@ -151,7 +151,7 @@ def _risk(problem: Problem, budget: Budget, noise: float, lam: float) -> float:
     """Predict (beta / 2) E||noise on w||^2 plus the ridge's bias."""
     objective = problem.objective
     squared = (noise * moved(budget.relation) * objective.lipschitz / lam) ** 2
-    noisy = problem.pessimism * objective.smoothness / 2 * squared
+    noisy = objective.smoothness / 2 * squared
     return noisy + problem.risk_of_noise(0.0, lam)
 
 

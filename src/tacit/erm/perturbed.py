@@ -23,6 +23,7 @@ class Perturbed:
     objective: Objective
     records: RecordSource
     perturbation: Array
+    steadying: float = 0.0  # a further ridge, on every weight but the intercept's
 
     @property
     def ridge(self) -> float:
@@ -38,16 +39,23 @@ class Perturbed:
             self.objective.with_regularization(self.ridge / step),
             self.records.every(step),
             self.perturbation / step,
+            self.steadying / step,
         )
+
+    def ridges(self, w: Array) -> Array:
+        """Return the ridge of every weight."""
+        ridges = np.full(w.shape, self.ridge + self.steadying)
+        if self.objective.bounds.intercept:
+            ridges[-1] = self.ridge
+        return ridges
 
     def value_and_gradient(self, w: Array) -> tuple[float, Array]:
         """Return G and its gradient in one pass over the records."""
         loss = self.objective.loss
         value, gradient = self.records.sum(lambda block: loss.value_and_gradient(block, w))
-        total = float(value) + self.ridge / 2 * float(np.vdot(w, w))
-        return total + float(np.vdot(self.perturbation, w)), (
-            gradient + self.ridge * w + self.perturbation
-        )
+        held = self.ridges(w) * w
+        total = float(value) + float(np.vdot(held, w)) / 2 + float(np.vdot(self.perturbation, w))
+        return total, gradient + held + self.perturbation
 
     def hessian(self, w: Array) -> Array:
         """Return the Hessian of the losses at w."""
@@ -59,12 +67,12 @@ class Perturbed:
         """Return the Hessian of G at w times a direction."""
         loss = self.objective.loss
         (total,) = self.records.sum(lambda block: (loss.curvature_along(block, w, direction),))
-        return total + self.ridge * direction
+        return total + self.ridges(w) * direction
 
     def certified_norm(self, w: Array) -> float:
         """Return an upper bound on the true gradient norm at w."""
         (total,) = self.records.sum(lambda b: (self.objective.gradient(b, w),), fine=True)
-        gradient = total + self.ridge * w + self.perturbation
+        gradient = total + self.ridges(w) * w + self.perturbation
         return float(np.linalg.norm(gradient)) * (1 + 1e-12) + self._float_error(w)
 
     def _float_error(self, w: Array) -> float:
@@ -79,5 +87,6 @@ class Perturbed:
         own = 8 * (steep + smooth / objective.row_norm)
         slopes = self.records.count() * _UNIT * (smooth * n_terms * size + own)
         sums = self.records.sum_error(fine=True) * steep
-        ends = 4 * _UNIT * (self.ridge * size + float(np.linalg.norm(self.perturbation)))
+        held = (self.ridge + self.steadying) * size
+        ends = 4 * _UNIT * (held + float(np.linalg.norm(self.perturbation)))
         return float(slopes + sums + ends)

@@ -24,15 +24,15 @@ Array = npt.NDArray[np.float64]
 TYPICAL_N_RECORDS = 40_000
 # Assumed mean square of a coefficient, in units of (score unit / row norm)^2.
 TYPICAL_SQUARED_WEIGHT = 0.1
-# The formulas are for rows as long as allowed, curvature alike in all directions and weights of
-# typical size. Of 35 fits one in six lost less than 3 or more than 300 times what they say: least
-# with columns around zero, most with columns in [0, 1] that tell classes well apart, where the
-# ridge holds large weights back.
-HARDER_THAN_IDEAL = 30.0
-# Noise may cost this share of what a model that knows nothing loses; there curvature is taken to
-# be a third of the greatest, as where slopes are half saturated.
-MAY_COST = 0.02
+# Predictions assume that curvature is a third of the greatest, as where rows are shorter than
+# they may be and slopes half saturated, that it differs tenfold between directions, and that half
+# of what a model that knows nothing loses can be explained.
 TYPICAL_CURVATURE = 1 / 3
+TYPICAL_SPECTRUM = 10.0 ** -((np.arange(10) + 0.5) / 10)
+TYPICAL_SPECTRUM /= TYPICAL_SPECTRUM.mean()
+TYPICAL_SHARE = 1 / 2
+# Noise may cost this share of what a model that knows nothing loses.
+MAY_COST = 0.05
 
 
 class CannotSolve(ValueError):
@@ -86,44 +86,49 @@ class Problem:
         guess = math.sqrt(TYPICAL_SQUARED_WEIGHT * self.dimension) * unit
         return min(guess, objective.feasible.radius(self.dimension))
 
-    @property
-    def pessimism(self) -> float:
-        """The factor on every term of a predicted risk: the same on all, so no ranking changes."""
-        return HARDER_THAN_IDEAL if math.isfinite(self.objective.hessian_trace) else 1.0
-
     def with_regularization(self, regularization: float) -> Problem:
         """Return the same problem with lam set."""
         return replace(self, objective=self.objective.with_regularization(regularization))
 
+    def curvature(self, n_records: float) -> float:
+        """Return a linear model's typical curvature: the trace, spread evenly over the weights."""
+        return TYPICAL_CURVATURE * n_records * self.objective.hessian_trace / self.dimension
+
     def steady_ridge(self, noise_std: float, n_records: float) -> float:
-        """Return the ridge at which noise in the gradient cannot make a model that is no use.
+        """Return the ridge at which noise in the gradient does little harm, whatever is learned.
 
-            T s^2 / 2 / (n c T / d + ridge)^2 = MAY_COST times the loss of knowing nothing
+            T s^2 / 2 / (h + ridge)^2 = MAY_COST times the loss of knowing nothing
 
-        T is the trace of a record's Hessian, spread evenly over the weights: where noise does most
-        harm. It is 0 where there are records enough.
+        T is the trace of a record's Hessian and h the curvature, even in all directions: where
+        noise does most harm. The ridge is 0 where there are records enough.
         """
         objective = self.objective
         trace, loss = objective.hessian_trace, objective.loss.guess(objective.bounds)
         if loss is None or not math.isfinite(trace):
             return 0.0
-        known = n_records * TYPICAL_CURVATURE * trace / self.dimension
-        return max(noise_std * math.sqrt(trace / (2 * MAY_COST * loss)) - known, 0.0)
+        needed = noise_std * math.sqrt(trace / (2 * MAY_COST * loss))
+        return max(needed - self.curvature(n_records), 0.0)
 
     def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
         """Predict the excess risk per record of a gradient off by noise and ridge.
 
-            30 (E||b||^2 + (lam ||w||)^2) / (2 n^2 h),  h = average curvature per record
+            sum over directions of (h v / 2 + lam^2 e) / (h + lam)^2 / n
 
-        for a smooth loss; ||w|| sqrt(...) / n for one without curvature. h is the trace over d for
-        a loss on scores, and the trace for one coordinate for a loss on points.
+        with v the noise's variance and e what there is to explain, both for one direction. On
+        points, where curvature is known, (E||b||^2 + (lam ||w||)^2) / (2 n^2 h); for a loss without
+        curvature ||w|| sqrt(E||b||^2 + (lam ||w||)^2) / n.
         """
         n, objective = self.n_predicted, self.objective
-        size = squared_noise + (regularization * self.typical_norm) ** 2
-        if math.isfinite(objective.hessian_trace):
-            shared = self.dimension if objective.is_linear_model else 1
-            return self.pessimism * size * shared / (2 * n * n * objective.hessian_trace)
-        return self.typical_norm * math.sqrt(size) / n
+        loss = objective.loss.guess(objective.bounds)
+        if loss is None or not math.isfinite(objective.hessian_trace):
+            size = squared_noise + (regularization * self.typical_norm) ** 2
+            if math.isfinite(objective.hessian_trace):
+                return size / (2 * n * n * objective.hessian_trace)
+            return self.typical_norm * math.sqrt(size) / n
+        h = self.curvature(n) * TYPICAL_SPECTRUM
+        explained = TYPICAL_SHARE * loss * n / self.dimension
+        lost = h * squared_noise / (2 * self.dimension) + regularization**2 * explained
+        return self.dimension / n * float((lost / (h + regularization) ** 2).mean())
 
 
 def receipt(released: Sequence[Event], planned: Event) -> Event:

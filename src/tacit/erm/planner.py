@@ -64,10 +64,12 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
                 "a configured mechanism."
             )
         return MECHANISMS[mechanism].plan(problem, budget)
+    # How many records somebody expects sharpens what is predicted and decides nothing.
+    known = replace(problem, expected_records=None)
     plans, refusals = [], []
     for name in CANDIDATES:
         try:
-            plans.append(MECHANISMS[name].plan(problem, budget))
+            plans.append(MECHANISMS[name].plan(known, budget))
         except CannotSolve as reason:
             refusals.append(f"{name}: {reason}")
     if not plans:
@@ -76,10 +78,12 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
     # one is clearly better.
     least = min(plan.excess_risk for plan in plans)
     best = next(plan for plan in plans if plan.excess_risk <= _CLEARLY * least)
+    if problem.expected_records is not None:
+        best = best.mechanism.plan(problem, budget)
     others = [
         f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}"
         for plan in plans
-        if plan is not best
+        if plan.mechanism is not best.mechanism
     ]
     return replace(best, rejected=(*others, *refusals))
 
