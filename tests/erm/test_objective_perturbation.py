@@ -11,10 +11,10 @@ import pytest
 import tacit.erm.objective_perturbation as module
 from tacit.engine import release
 from tacit.erm import Objective, ObjectivePerturbation, Problem
-from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
+from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.minimizer import minimize_certified
 from tacit.noise.minimizer import GaussianPerturbation, SpherePerturbation, release_minimizer
-from tacit.privacy import Budget
+from tacit.privacy import Budget, LogCoshObjective, Relation
 from tacit.records import Bounds, MemoryRecords
 
 LOSSES = [LogisticLoss(), HuberLoss(0.5), SoftmaxLoss(3)]
@@ -33,7 +33,7 @@ def test_output_noise_covers_what_the_solver_may_leave(  # type: ignore[no-untyp
     honest_minimize, honest_release = minimize_certified, release_minimizer
 
     def minimize(problem, start, target):  # type: ignore[no-untyped-def]
-        seen["target"] = target
+        seen["target"], seen["ridge"] = target, problem.ridge
         return honest_minimize(problem, start, target)
 
     def release(perturbation, *args):  # type: ignore[no-untyped-def]
@@ -47,7 +47,8 @@ def test_output_noise_covers_what_the_solver_may_leave(  # type: ignore[no-untyp
     records = MemoryRecords(rng.standard_normal((50, 4)), labels, bounds)
     ObjectivePerturbation().solve(plan, records, None)
 
-    perturbation, lam = seen["perturbation"], plan.settings["regularization"]
+    perturbation, lam = seen["perturbation"], seen["ridge"]
+    assert lam >= plan.settings["regularization"]
     # the float error of the perturbation is part of the gradient norm that is covered
     sensitivity = 2 * (seen["target"] + perturbation.error) / lam
     charged: Any = plan.event
@@ -82,8 +83,56 @@ def test_less_noise_than_was_charged_for_is_withheld(delta: float) -> None:
     problem = Problem(Objective(LogisticLoss(), bounds), 2)
     plan = ObjectivePerturbation().plan(problem, Budget(1.0, delta))
     records = MemoryRecords(np.eye(2), np.ones(2), bounds)
-    (noise,) = plan.settings.keys() - {"regularization"}
+    noise = "noise_radius" if delta == 0.0 else "noise_std"
     less = replace(plan, settings={**plan.settings, noise: 0.5 * plan.settings[noise]})
     release(plan, lambda: plan.mechanism.solve(plan, records, None))
     with pytest.raises(RuntimeError, match="withheld"):
         release(less, lambda: less.mechanism.solve(less, records, None))
+
+
+def following(n_records: float, *, widens: bool = True) -> tuple[Any, Any, Problem]:
+    bounds = Bounds(label_range=(-1.0, 1.0))
+    loss = LogCoshLoss(0.25, widens=widens)
+    plan = ObjectivePerturbation().plan(Problem(Objective(loss, bounds), 4), Budget(1.0, 1e-6))
+    tilt = module.GaussianTilt.of(plan)
+    problem, followed = tilt.following(plan.problem, n_records)
+    return tilt, followed, problem
+
+
+@pytest.mark.parametrize("n_records", [1.0, 1e3, 1e5, 1e9])
+def test_following_the_count_costs_no_more_than_was_planned(n_records: float) -> None:
+    planned, followed, problem = following(n_records)
+    event = problem.objective.loss.perturbed_event(
+        problem.objective.sizes, followed.regularization, followed.noise_std, Relation.ADD_REMOVE
+    )
+    grid = np.linspace(0.0, 5.0, 51)
+    before = LogCoshObjective(0.25, 1.0, planned.regularization, planned.noise_std)
+    assert np.all(event.profile(grid) <= before.profile(grid) * (1 + 1e-9))
+
+
+def test_many_records_widen_the_loss_and_few_raise_the_ridge() -> None:
+    planned, many, problem = following(1e6)
+    assert problem.objective.lipschitz > 5 * 0.25
+    assert many.steadying == 0.0
+    _, few, problem = following(10.0)
+    assert problem.objective.lipschitz == 0.25
+    assert few.steadying > planned.regularization
+    assert following(1e6, widens=False)[2].objective.lipschitz == 0.25
+
+
+def test_noise_that_follows_the_count_but_costs_more_is_withheld(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = module.GaussianTilt.following
+
+    def halved(self: Any, problem: Problem, n_records: float) -> tuple[Problem, Any]:
+        problem, tilt = honest(self, problem, n_records)
+        return problem, replace(tilt, noise_std=tilt.noise_std / 2)
+
+    monkeypatch.setattr(module.GaussianTilt, "following", halved)
+    bounds = Bounds()
+    problem = Problem(Objective(LogisticLoss(), bounds), 2)
+    plan = ObjectivePerturbation().plan(problem, Budget(1.0, 1e-6))
+    records = MemoryRecords(np.eye(2), np.ones(2), bounds)
+    with pytest.raises(RuntimeError, match="costs more than was planned"):
+        plan.mechanism.solve(plan, records, None)

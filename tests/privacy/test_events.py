@@ -142,7 +142,7 @@ def test_non_private_costs_everything_and_says_why() -> None:
     [
         (lambda: Gaussian(0.0), "NonPrivate"),
         (lambda: Gaussian(-1.0), "positive"),
-        (lambda: Gaussian(math.nan), "NaN"),
+        (lambda: Gaussian(math.nan), "got nan"),
         (lambda: Gaussian(math.inf), "finite"),
         (lambda: PureEpsilon(0.0), "positive"),
         (lambda: SampledGaussian(1.0, 0.0), "sampling_rate"),

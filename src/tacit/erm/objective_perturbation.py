@@ -106,7 +106,9 @@ class GaussianTilt(Settings):
         mu = objective.lipschitz / self.noise_std
         factor = max(math.sqrt(mu * n_records / (_WIDENS_FROM * problem.dimension)), 1.0)
         wider = replace(objective, loss=objective.loss.widened(factor))
-        std = self.noise_std * wider.lipschitz / objective.lipschitz
+        wide = wider.lipschitz / objective.lipschitz
+        # rounded up, so that no float costs more than the plan
+        std = self.noise_std * wide * (1 + 2.0**-50) if wide > 1.0 else self.noise_std
         ridge = max(self.regularization, _steep(objective) * std)
         problem = replace(problem, objective=wider.with_regularization(ridge))
         steadying = max(problem.steady_ridge(std, n_records) - ridge, 0.0)
@@ -116,7 +118,7 @@ class GaussianTilt(Settings):
         """Return whether this noise on an objective costs at least what another on a wider does."""
         mu, wider_mu = objective.lipschitz / self.noise_std, wider.lipschitz / other.noise_std
         return (
-            wider_mu <= mu * (1 + 1e-12)
+            wider_mu <= mu
             and other.regularization >= self.regularization
             and wider.smoothness <= objective.smoothness
         )
@@ -194,7 +196,7 @@ def _covered(
 
 def _event(tilt: Tilt, objective: Objective, budget: Budget) -> Event:
     main, output = tilt.main(objective, budget), tilt.output(budget)
-    return Composed((*tilt.count(budget.relation), main, output))
+    return Composed((main, output, *tilt.count(budget.relation)))
 
 
 def tilt_of(budget: Budget) -> type[GaussianTilt] | type[SphereTilt]:

@@ -72,6 +72,8 @@ class PoissonLoss(Loss):
         if bounds.label_range is None:
             return super().guess(bounds)
         middle = (bounds.label_range[0] + bounds.label_range[1]) / 2
+        if not middle > 0.0:
+            return None
         at = self.value(np.log([middle, middle / 2]), np.array([middle / 2, middle / 2]))
         return float(at[0] - at[1])
 

@@ -78,40 +78,55 @@ class LogCoshObjective(Event):
     def profile(self, epsilon: Array) -> Array:
         """Return E(1 - exp(epsilon - X))_+.
 
-        Where the excess e is positive, X = k + (mu Z)^2 / (4 e) while mu |Z| < 2 e, and
-        mu |Z| + mu^2 / 2 beyond; otherwise it is the latter throughout.
+        X grows with |Z| in up to three pieces, of which the first keeps the logarithm of the
+        Jacobian, c = log(1 + k), and e = k - mu^2 / 2:
+
+            c + mu |Z| + mu^2 / 2     for mu |Z| < 2 (e - sqrt(c e))
+            k + (mu Z)^2 / (4 e)      for mu |Z| < 2 e
+            mu |Z| + mu^2 / 2         beyond
         """
-        mu, k, e = self._mu, self._stretch, self._excess
-        corner = max(2 * e / mu, 0.0)  # |Z| from which X is linear in it
-        free = max(k + e, mu**2 / 2)
-        least = k if e > 0 else mu**2 / 2  # X is never less
-        inner = np.clip(epsilon - least, 0.0, None)
-        z = np.minimum(np.sqrt(4 * max(e, 0.0) * inner) / mu, corner)
-        # E[exp(-X); |Z| > z] by its two pieces
-        beyond = 2 * ndtr(-corner - mu)
+        mu, k, e = self._mu, self._stretch, max(self._excess, 0.0)
+        c, half = math.log1p(k), mu**2 / 2
+        first, corner = self._first, 2 * e / mu
+        # the least |Z| at which X reaches epsilon, 0 if it always does
+        inner = np.sqrt(4 * e * np.maximum(epsilon - k, 0.0)) / mu
+        z = np.maximum((epsilon - c - half) / mu, 0.0)
+        z = np.where(z < first, z, np.maximum(inner, first))
+        z = np.where(z < corner, z, np.maximum((epsilon - half) / mu, corner))
+        # E[exp(-X); |Z| > z], piece by piece
+        a, b, d = (np.maximum(z, start) for start in (0.0, first, corner))
+        mass = 2 * math.exp(-c) * (ndtr(-np.minimum(a, first) - mu) - ndtr(-first - mu))
         if e > 0:
             root = math.sqrt(1 + mu**2 / (2 * e))
-            between = 2 * (ndtr(-z * root) - ndtr(-corner * root)) * math.exp(-k) / root
-        else:
-            between = np.zeros_like(epsilon)
-        reached = np.where(epsilon < least, 1.0, 2 * ndtr(-z))
+            middle = ndtr(-np.minimum(b, corner) * root) - ndtr(-corner * root)
+            mass = mass + 2 * math.exp(-k) / root * middle
+        mass = mass + 2 * ndtr(-d - mu)
         with np.errstate(divide="ignore"):
-            subtracted = np.exp(np.minimum(epsilon + np.log(between + beyond), 0.0))
-        below = np.clip(reached - subtracted, 0.0, 1.0)
+            subtracted = np.exp(np.minimum(epsilon + np.log(mass), 0.0))
+        below = np.clip(2 * ndtr(-z) - subtracted, 0.0, 1.0)
+        # Where X is linear this is twice the Gaussian mechanism's, which keeps its precision.
+        free = max(mu * corner + half, half)
         above = np.minimum(2 * gaussian_delta(mu, np.maximum(epsilon, free)), 1.0)
         result: Array = np.where(epsilon >= free, above, below)
         return result
 
+    @property
+    def _first(self) -> float:
+        # |Z| up to which the logarithm of the Jacobian is the better bound
+        e = max(self._excess, 0.0)
+        return max(2 * (e - math.sqrt(e * math.log1p(self._stretch))) / self._mu, 0.0)
+
     def renyi(self, orders: Array) -> Array:
-        """Return a bound on log E exp((a-1) X) / (a-1), X <= k + e where it is not linear in Z."""
-        mu, e = self._mu, self._excess
-        b, corner = orders - 1.0, max(2 * e / mu, 0.0)
-        # E[exp(b X); |Z| > c] = 2 exp(b (b+1) mu^2 / 2) Phi(b mu - c)
-        log_outer = math.log(2) + b * (b + 1) * mu**2 / 2 + log_ndtr(b * mu - corner)
-        if e <= 0:
-            result: Array = log_outer / b
-            return result
+        """Return a bound on log E exp((a-1) X) / (a-1): X is at most its value where pieces end."""
+        mu, e = self._mu, max(self._excess, 0.0)
+        b, first, corner = orders - 1.0, self._first, 2 * e / mu
+        # E[exp(b (mu |Z| + mu^2/2)); |Z| > c] = 2 exp(b (b+1) mu^2 / 2) Phi(b mu - c)
+        log_linear = math.log(2) + b * (b + 1) * mu**2 / 2
+        parts = [log_linear + log_ndtr(b * mu - corner)]
         with np.errstate(divide="ignore"):
-            log_inner = b * (self._stretch + e) + np.log1p(-2 * ndtr(-corner))
-        result = np.logaddexp(log_outer, log_inner) / b
+            middle = math.log(max(2 * (ndtr(-first) - ndtr(-corner)), 0.0) or 5e-324)
+            parts.append(b * (self._stretch + e) + middle)
+            inside = ndtr(b * mu) - ndtr(b * mu - first)
+            parts.append(b * math.log1p(self._stretch) + log_linear + np.log(inside))
+        result: Array = np.logaddexp.reduce(parts) / b
         return result
