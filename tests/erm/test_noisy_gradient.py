@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,10 @@ from tacit.erm.losses import (
     SquaredLoss,
 )
 from tacit.erm.objective import records_gradient
-from tacit.privacy import Budget
+from tacit.erm.plan import gaussian_receipt
+from tacit.noise import recording
+from tacit.noise.tape import Decision
+from tacit.privacy import Budget, Gaussian, NonPrivate, PureEpsilon
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 
@@ -113,3 +117,36 @@ def test_smooth_losses_are_not(loss: Loss) -> None:
 def test_what_a_clip_leaves_of_a_slope_decides() -> None:
     # clipped to slopes of 1e-9, a residual is all but its sign
     assert Objective(SquaredLoss(), Bounds(label_range=(-1.0, 1.0))).is_sharp(1e-9)
+
+
+def course(n: int, epsilon: float = 1.0) -> tuple[int, np.ndarray[Any, Any]]:
+    """Return how many steps a descent over n records took, and where it ended."""
+    rng = np.random.default_rng(0)
+    bounds = Bounds(label_range=(-1.0, 1.0))
+    records = MemoryRecords(rng.uniform(-0.2, 0.2, (n, D)), rng.uniform(-1, 1, n), bounds)
+    objective = Objective(HuberLoss(0.25), bounds)
+    with recording() as tape:
+        result = minimize(records, objective, Budget(epsilon, 1e-6), "noisy_gradient")
+    (steps,) = (e.value for e in tape.entries if isinstance(e, Decision))
+    assert isinstance(steps, int)
+    return steps, result.weights
+
+
+def test_steps_follow_the_noisy_count() -> None:
+    assert course(200)[0] < course(3_000)[0] < course(40_000)[0]
+
+
+def test_few_records_do_not_explode() -> None:
+    _, weights = course(500, epsilon=0.05)
+    assert np.linalg.norm(weights) < 1.0
+
+
+def test_the_parts_cost_no_more_than_the_whole() -> None:
+    planned = Gaussian(4.0)
+    parts = [Gaussian(40.0), *[Gaussian(math.sqrt(50 / (1 / 16 - 1 / 1600)) * (1 + 1e-9))] * 50]
+    assert gaussian_receipt(parts, planned) == planned
+    for more in ([*parts, Gaussian(1e3)], [PureEpsilon(1e-9)], [Gaussian(4.0 * (1 - 1e-12))]):
+        with pytest.raises(RuntimeError, match="withheld"):
+            gaussian_receipt(more, planned)
+    void = NonPrivate("seeded", would_be=Gaussian(4.0))
+    assert gaussian_receipt([void], planned).reasons_void() == ("seeded",)
