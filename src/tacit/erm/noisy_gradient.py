@@ -71,6 +71,24 @@ class _Descent(Mechanism):
 
 
 @dataclass(frozen=True)
+class _Course:
+    """How to descend over a number of records, from it and from public facts."""
+
+    problem: Problem
+    n_records: float
+    n_steps: int
+    clip: float
+    ridge: float
+    noise_std: float  # of the average, in units of a full gradient
+
+    def risk(self) -> float:
+        """Predict the excess risk; what T steps leave undone is like a ridge of 4 n beta / T^2."""
+        undone = 4 * self.n_records * _smoothness(self.problem) / self.n_steps**2
+        squared = self.problem.dimension * self.noise_std**2
+        return self.problem.risk_of_noise(squared, self.ridge + undone)
+
+
+@dataclass(frozen=True)
 class NoisyGradient(_Descent):
     """Full-batch noisy gradient descent with momentum, projection and averaging.
 
@@ -120,58 +138,50 @@ class NoisyGradient(_Descent):
             raise CannotSolve(
                 "under REPLACE the number of records is a public fact: declare n_records."
             )
-        clip = _clip(problem, self.clip)
+        _clip(problem, self.clip)
         if budget.is_infinite:
             raise CannotSolve("the budget is infinite: nothing is noisy.")
-        whole = gaussian_multiplier(budget)
-        n_steps, _ = self._course(problem, budget, clip, float(problem.n_records))
+        course = self._course(problem, budget, problem.n_records)
         public = problem.objective.bounds.n_records is not None
-        step = Gaussian(_step_multiplier(problem, budget, n_steps), budget.relation)
+        step = Gaussian(_step_multiplier(problem, budget, course.n_steps), budget.relation)
+        whole = Gaussian(gaussian_multiplier(budget), budget.relation)
         return Plan(
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=Repeated(step, n_steps) if public else Gaussian(whole, budget.relation),
-            excess_risk=self._risk(problem, budget, clip),
+            event=Repeated(step, course.n_steps) if public else whole,
+            excess_risk=self._course(problem, budget, problem.n_predicted).risk(),
             reason="exact Gaussian accounting; any loss, any set; no minimiser to certify",
-            settings=DescentSettings(n_steps, clip).shown(),
+            settings=DescentSettings(course.n_steps, course.clip).shown(),
         )
 
-    def _risk(self, problem: Problem, budget: Budget, clip: float) -> float:
-        """Predict the excess risk; what T steps leave undone is like a ridge of 4 n beta / T^2."""
-        n = float(problem.n_predicted)
-        n_steps, ridge = self._course(problem, budget, clip, n)
-        noise = 2 * moved(budget.relation) * clip * gaussian_multiplier(budget)
-        undone = 4 * n * _smoothness(problem) / n_steps**2
-        return problem.risk_of_noise(problem.dimension * noise**2, ridge + undone)
-
-    def _course(
-        self, problem: Problem, budget: Budget, clip: float, n_records: float
-    ) -> tuple[int, float]:
-        """Return how many steps to take and the ridge to descend with, for so many records.
-
-        The average of the last quarter has the noise of a quarter of the releases, twice that of
-        one.
-        """
-        noise = moved(budget.relation) * clip * gaussian_multiplier(budget)
+    def _course(self, problem: Problem, budget: Budget, n_records: float) -> _Course:
+        """Return how to descend over so many records."""
+        whole = gaussian_multiplier(budget)
+        problem = problem.widened(1 / whole, n_records)
+        clip = _clip(problem, self.clip)
+        noise = moved(budget.relation) * clip * whole
+        # The average of the last quarter has the noise of a quarter of the releases.
         ridge = problem.objective.regularization
         if ridge is None:
             ridge = problem.steady_ridge(2 * noise, n_records)
-        return self.n_steps or _choose_steps(problem, noise, ridge, n_records), ridge
+        n_steps = self.n_steps or _choose_steps(problem, noise, ridge, n_records)
+        return _Course(problem, n_records, n_steps, clip, ridge, 2 * noise)
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Count the records if their number is private, then descend as that asks for."""
         source = secure_source() if source is None else source
-        problem, budget, events = plan.problem, plan.budget, list[Event]()
-        clip, n = DescentSettings.of(plan).clip, float(problem.n_records)
-        if problem.objective.bounds.n_records is None:
+        budget, events = plan.budget, list[Event]()
+        n = float(plan.problem.n_records)
+        if plan.problem.objective.bounds.n_records is None:
             asked = COUNT_MULTIPLE * gaussian_multiplier(budget)
             counted = noisy_count(records, asked, budget.relation, source)
             events.append(counted.event)
             n = counted.n_records
-        n_steps, ridge = self._course(problem, budget, clip, n)
-        multiplier = _step_multiplier(problem, budget, n_steps)
-        decide("number of steps", n_steps)
+        course = self._course(plan.problem, budget, n)
+        problem, clip, ridge = course.problem, course.clip, course.ridge
+        multiplier = _step_multiplier(problem, budget, course.n_steps)
+        decide("number of steps", course.n_steps)
         fine = needs_fine_sums(records, _FLOAT_SLACK)
         reach = moved(budget.relation) * clip * (1 + _FLOAT_SLACK)
         objective = problem.objective
@@ -187,7 +197,7 @@ class NoisyGradient(_Descent):
         if objective.bounds.intercept and objective.regularization is None:
             ridges[-1] = 0.0  # nothing holds a constant back but what was asked for
         step = 1 / (n * _smoothness(problem) + ridge)
-        w = _descend(noisy_gradient, problem, n_steps, step)
+        w = _descend(noisy_gradient, problem, course.n_steps, step)
         planned = plan.event
         if isinstance(planned, Gaussian):
             return Release(w, gaussian_receipt(events, planned))

@@ -51,9 +51,6 @@ _OUTPUT_SHARE = 0.01
 # Noise on the output, in units of (noise on the objective) / lam: far below what the
 # perturbation itself does to w unless curvature exceeds 1e4 lam, where both are negligible.
 _OUTPUT_NOISE = 1e-4
-# From this mu n / d on slopes are let run further: the noise of a quarter of the label bound then
-# costs 1e-4 of its square, a thousandth of what labels usually vary.
-_WIDENS_FROM = 25.0
 
 Covered = tuple[GaussianPerturbation | SpherePerturbation, float]
 
@@ -103,9 +100,7 @@ class GaussianTilt(Settings):
         The event stays an upper bound: L and s grow by the same factor, and lam only grows.
         """
         objective = problem.objective
-        mu = objective.lipschitz / self.noise_std
-        factor = max(math.sqrt(mu * n_records / (_WIDENS_FROM * problem.dimension)), 1.0)
-        wider = replace(objective, loss=objective.loss.widened(factor))
+        wider = problem.widened(objective.lipschitz / self.noise_std, n_records).objective
         wide = wider.lipschitz / objective.lipschitz
         # rounded up, so that no float costs more than the plan
         std = self.noise_std * wide * (1 + 2.0**-50) if wide > 1.0 else self.noise_std

@@ -31,6 +31,9 @@ TYPICAL_CURVATURE = 1 / 3
 TYPICAL_SPECTRUM = 10.0 ** -((np.arange(10) + 0.5) / 10)
 TYPICAL_SPECTRUM /= TYPICAL_SPECTRUM.mean()
 TYPICAL_SHARE = 1 / 2
+# From this mu n / d on slopes are let run further: the noise of a quarter of the label bound then
+# costs 1e-4 of its square, a thousandth of what labels usually vary.
+WIDENS_FROM = 25.0
 # Noise may cost this share of what a model that knows nothing loses.
 MAY_COST = 0.05
 
@@ -89,6 +92,13 @@ class Problem:
     def with_regularization(self, regularization: float) -> Problem:
         """Return the same problem with lam set."""
         return replace(self, objective=self.objective.with_regularization(regularization))
+
+    def widened(self, mu: float, n_records: float) -> Problem:
+        """Return the problem for so many records: slopes may run further where noise is small."""
+        factor = max(math.sqrt(mu * n_records / (WIDENS_FROM * self.dimension)), 1.0)
+        return replace(
+            self, objective=replace(self.objective, loss=self.objective.loss.widened(factor))
+        )
 
     def curvature(self, n_records: float) -> float:
         """Return a linear model's typical curvature: the trace, spread evenly over the weights."""
