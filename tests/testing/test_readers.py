@@ -23,6 +23,7 @@ from tacit.testing import Encoded, Reader, check_reader
 from tests.testing.readers import DUPLICATES, READERS
 from tests.testing.readers.columns import FAMILIES
 from tests.testing.readers.lines import encode_csv, hostile_lines
+from tests.testing.readers.rows import HOSTILE_ROWS, wide_rows_of_two_blocks
 
 CASES = int(os.environ.get("TACIT_FUZZ_CASES", "10000"))
 # A table is made anew after so many hostile records.
@@ -111,6 +112,11 @@ def test_at_the_edges_of_blocks_of_the_real_size(tmp_path: Path, kind: str, end:
                 lambda record: record.count(b"\n") + 1,
             )
             check_reader(reader, kind, [len(before)])
+
+
+@pytest.mark.parametrize("kind", HOSTILE_ROWS)
+def test_at_the_edge_of_a_block_of_rows_of_the_real_size(kind: str) -> None:
+    check_reader(wide_rows_of_two_blocks(Random(0)), kind, [255, 256])
 
 
 def lines_of_size(size: int, line: bytes, n_end: int) -> list[bytes]:

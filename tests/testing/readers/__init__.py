@@ -7,12 +7,11 @@ how it is cut into blocks, which type a column has, how lines end, are all drawn
 from tests.testing.readers.columns import FAMILIES, any_of
 from tests.testing.readers.lines import Maker, csv_blocks, csv_column, csv_file
 from tests.testing.readers.rows import (
-    BLOCK_WIDTH,
     MORE_THAN_ONCE,
     ONCE,
     SPARSE,
     dense,
-    dense_in_blocks,
+    in_blocks,
     sparse_rows,
 )
 
@@ -27,9 +26,9 @@ READERS: dict[str, Maker] = {
     "CSV of a column": csv_column,
     **{family: any_of(family) for family in FAMILIES},
     "dense rows": dense,
-    "dense rows in blocks": dense_in_blocks,
+    "dense rows in blocks": in_blocks(dense),
     **{f"sparse rows: {kind}": sparse_rows(kind, ONCE) for kind in SPARSE},
-    "sparse rows in blocks": sparse_rows("csr_array", ONCE, BLOCK_WIDTH, blocks=True),
+    "sparse rows in blocks": in_blocks(sparse_rows("csr_array", ONCE)),
 }
 # Entries that are stored more than once at the same place.
 DUPLICATES: dict[str, Maker] = {

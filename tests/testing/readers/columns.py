@@ -140,6 +140,12 @@ def encode_batches(batches, columns=COLUMNS) -> Encoded:
     return Encoded(rows)
 
 
+def anew(path: Path) -> Path:
+    """Return a path at which there is nothing: ext4 waits for the disc when a file is replaced."""
+    path.unlink(missing_ok=True)
+    return path
+
+
 def ipc(new, table, path, step) -> None:
     with pa.OSFile(str(path), "wb") as file, new(file, table.schema) as writer:
         writer.write_table(table, max_chunksize=step)
@@ -161,8 +167,9 @@ ARROW_FILES = {
 def arrow_files(name: str) -> Family:
     def of(array):
         def encode(values, step, folder):
-            ARROW_FILES[name](pa.table({"x": array(values)}), folder / name, step)
-            return encode_batches(open_table(folder / name).batches(["x"]))
+            path = anew(folder / name)
+            ARROW_FILES[name](pa.table({"x": array(values)}), path, step)
+            return encode_batches(open_table(path).batches(["x"]))
 
         return encode
 

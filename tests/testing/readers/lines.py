@@ -19,7 +19,7 @@ from tacit.preprocessing import (
 from tacit.preprocessing.files.csv_file import CsvFile
 from tacit.testing import Encoded, Reader
 from tacit.testing.readers import MARK
-from tests.testing.readers.columns import WORDS, encode_batches
+from tests.testing.readers.columns import WORDS, anew, encode_batches
 from tests.testing.readers.hostile_values import BYTES, HOSTILE_BYTES, TEXTS
 
 Maker = Callable[[Random, Path], Reader]
@@ -131,7 +131,7 @@ def labelled(rows, labels) -> Encoded:
 
 
 def encode_csv(path: Path, lines: list[bytes], end: bytes) -> Encoded:
-    path.write_bytes(HEADER + end + end.join([*lines, b""]))
+    anew(path).write_bytes(HEADER + end + end.join([*lines, b""]))
     return labelled(*encode_file(path, SCHEMA))
 
 
@@ -143,7 +143,7 @@ def csv_file(name: str, mark: str = ",") -> Maker:
 
         def encode(lines):
             text = content(lines)
-            path.write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
+            anew(path).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
             usual = mark == {"csv": ",", "tsv": "\t"}[name.split(".")[1]]
             return labelled(*encode_file(path, SCHEMA, delimiter=None if usual else mark))
 
@@ -163,7 +163,7 @@ def csv_blocks(rng: Random, folder: Path) -> Reader:
     target = Category("ill", ("no", "yes"))
 
     def encode(lines):
-        path.write_bytes(content(lines))
+        anew(path).write_bytes(content(lines))
         file = CsvFile(path, "it", mark, False, block=block)
         names = [column.name for column in (*SCHEMA.encoded, target)]
         return encode_batches(file.batches(names), (*SCHEMA.encoded, target))
@@ -179,7 +179,7 @@ def csv_column(rng: Random, folder: Path) -> Reader:
     records = [rng.choice([*BYTES, b'""', b'"1"']) for _ in range(rng.randrange(1, 12))]
 
     def encode(lines):
-        path.write_bytes(b"x" + end + end.join(lines) + end)
+        anew(path).write_bytes(b"x" + end + end.join(lines) + end)
         return encode_batches(CsvFile(path, "it", ",", False, block=block).batches(["x"]))
 
     hostile = {k: v for k, v in HOSTILE_BYTES.items() if v is not None}

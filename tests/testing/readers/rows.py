@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 from scipy import sparse
 
-from tacit.records import Bounds, MemoryRecords, as_rows
+from tacit.records import Bounds, MemoryRecords, as_rows, summing
 from tacit.testing import Encoded, Reader
 from tests.testing.readers.hostile_values import NAN_WITH_PAYLOAD
 
@@ -89,24 +91,39 @@ def some_rows(rng: Random) -> list[list[float]]:
 BLOCK_WIDTH = 2100
 
 
-def rows_of_two_blocks(rng: Random) -> list[list[float]]:
-    rows: list[list[float]] = []
-    n = rng.randrange(255, 259)
-    while len(rows) < n:
-        rows += some_rows(rng)
-    return rows[:n]
+def wide_rows_of_two_blocks(rng: Random) -> Reader:
+    """Return a reader of blocks of the real size; its tables are large."""
+    records: list[list[float]] = []
+    while len(records) < 256:
+        records += some_rows(rng)
 
-
-def dense_in_blocks(rng: Random, _: Path) -> Reader:
     def wide(rows):
         X = np.zeros((len(rows), BLOCK_WIDTH))
         X[:, :3] = rows
         return X
 
-    records = rows_of_two_blocks(rng)
     return Reader(
-        "wide rows", records, HOSTILE_ROWS, lambda rows: summed(wide(rows)), may_refuse=REFUSED
+        "wide rows",
+        records[:256],
+        HOSTILE_ROWS,
+        lambda rows: summed(wide(rows)),
+        may_refuse=REFUSED,
     )
+
+
+def in_blocks(make: Maker) -> Maker:
+    """Return a maker of the same readers, of small blocks, so that their edges fall everywhere."""
+
+    def make_in_blocks(rng: Random, folder: Path) -> Reader:
+        reader, size = make(rng, folder), rng.randrange(1, 8)
+
+        def encode(rows):
+            with mock.patch.multiple(summing, _BLOCK_BYTES=1, _FEWEST_ROWS=size):
+                return reader.encode(rows)
+
+        return replace(reader, name=f"{reader.name}, blocks of {size}", encode=encode)
+
+    return make_in_blocks
 
 
 def dense(rng: Random, _: Path) -> Reader:
@@ -168,14 +185,13 @@ SPARSE = {
 }
 
 
-def sparse_rows(kind: str, hostile, width: int = 3, blocks: bool = False) -> Maker:
+def sparse_rows(kind: str, hostile) -> Maker:
     def make(rng: Random, _: Path) -> Reader:
-        rows = rows_of_two_blocks(rng) if blocks else some_rows(rng)
         return Reader(
-            f"{kind}, {width} wide",
-            [list(enumerate(row)) for row in rows],
+            kind,
+            [list(enumerate(row)) for row in some_rows(rng)],
             hostile,
-            lambda rows: summed(SPARSE[kind](rows, width)),
+            lambda rows: summed(SPARSE[kind](rows, 3)),
             may_refuse=REFUSED,
         )
 
