@@ -34,6 +34,6 @@ def test_every_sanitizer_is_tried() -> None:
 
 
 def test_every_loss_is_tried() -> None:
-    tried = {type(loss) for loss, _ in CASES} | {type(loss) for loss in POINTS}
+    tried: set[type] = {type(loss) for loss, _ in CASES} | {type(loss) for loss in POINTS}
     found = concrete(under=Loss) | concrete(under=PointLoss)
     assert {cls for cls in found if dataclasses.is_dataclass(cls)} == tried

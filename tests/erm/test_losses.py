@@ -5,6 +5,7 @@ import importlib
 import inspect
 import math
 import pkgutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def mutant(loss, **changes):
         name: property(lambda self, v=value: v) if isinstance(value, float | int) else value
         for name, value in changes.items()
     }
-    wrong = dataclasses.dataclass(frozen=True)(type(f"Wrong{kind.__name__}", (kind,), members))
+    wrong: Any = dataclasses.dataclass(frozen=True)(type(f"Wrong{kind.__name__}", (kind,), members))
     return wrong(**dataclasses.asdict(loss))
 
 

@@ -87,7 +87,7 @@ def problem_of(
     elif isinstance(loss, SoftmaxLoss):
         y = rng.integers(0, loss.n_classes, n).astype(float)
     else:
-        y = rng.uniform(*labels, n)
+        y = rng.uniform(labels[0], labels[1], n)
     bounds = Bounds(row_norm=row_norm, label_range=labels, intercept=intercept * row_norm)
     objective = Objective(loss, bounds, regularization=lam)
     records = MemoryRecords(scipy.sparse.csr_array(rows) if sparse else rows, y, bounds)

@@ -219,11 +219,11 @@ def test_clipped_gradients_of_one_record_are_within_the_clip(loss, labels, clip)
     objective = Objective(loss, bounds)
     rng = np.random.default_rng(10)
     rows = rng.standard_normal((100, 3)) * np.geomspace(1e-3, 1e6, 100)[:, None]
-    y = None if is_point else np.rint(rng.uniform(*labels, 100))
+    y = None if is_point else np.rint(rng.uniform(labels[0], labels[1], 100))
     if labels == (-1.0, 1.0):
         y = rng.choice([-1.0, 1.0], 100)
     w = rng.standard_normal(objective.shape(3)) * 5
-    longest, total = 0.0, 0.0
+    longest, total = 0.0, np.zeros_like(w)
     for i in range(100):
         one = MemoryRecords(rows[i : i + 1], None if y is None else y[i : i + 1], bounds)
         gradient = records_gradient(objective, one, w, clip=clip)

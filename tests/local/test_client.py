@@ -2,6 +2,7 @@ import copy
 import os
 import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ class Spy:
     is_secure = True
 
     def __init__(self):
-        self.client, self.seen, self.fails, self.on_draw = None, [], False, lambda: None
+        self.client: Any = None
+        self.seen, self.fails, self.on_draw = [], False, lambda: None
         self._source = secure_source()
 
     def words(self, n):
@@ -97,7 +99,8 @@ def test_threads_get_one_answer_between_them(monkeypatch):
 
     monkeypatch.setattr(Agreement, "check", check_together)
     for seed in range(5):
-        client, got = person(AGREED, seed), []
+        client = person(AGREED, seed)
+        got: list[bytes | None] = []
 
         def run(client=client, got=got):
             try:

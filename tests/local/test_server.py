@@ -2,6 +2,7 @@ import os
 import struct
 import threading
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,7 +164,7 @@ def test_forged_reports_are_counted_or_change_nothing(at, new):
 def test_threads_count_everybody_once():
     asked = server(AGREED, patience=10**6)
     reports = [report(AGREED, 0, token=i.to_bytes(16, "little")) for i in range(200)]
-    outcomes = []
+    outcomes: list[Any] = []
 
     def send():
         outcomes.extend(sent(asked, data) for data in reports)

@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,20 +93,21 @@ def answer_all(address, log_path):
     with open(log_path, "wb", buffering=0) as log:
         for i in range(N_PEOPLE):
             client = Client(table[i], labels[i], agreed, source=source)
-            client.answer(line.request(ASK))
-            outcome = line.request(TELL + client.report)
+            report = client.answer(line.request(ASK))
+            outcome = line.request(TELL + report)
             # A person whose server died learns that the report was counted before it died.
             assert outcome in (COUNTED, Reason.REPLAYED.value.encode()), outcome
-            log.write(client.report + bytes([outcome == COUNTED]))
+            log.write(report + bytes([outcome == COUNTED]))
             if i % SENT_AGAIN_EVERY == 0:
-                assert line.request(TELL + client.report) == Reason.REPLAYED.value.encode()
+                assert line.request(TELL + report) == Reason.REPLAYED.value.encode()
 
 
 class _Line:
     """A connection that is made anew, and a request sent again, whenever the server is gone."""
 
     def __init__(self, address):
-        self._address, self._connection = address, None
+        self._address = address
+        self._connection: Any = None
 
     def request(self, data):
         end = time.monotonic() + PATIENCE_OF_TEST

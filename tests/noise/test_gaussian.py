@@ -20,7 +20,7 @@ def test_the_noise_has_the_stated_size(value, multiplier, sensitivity):
 
 
 def test_coordinates_are_independent():
-    noise = gaussian(bounded(np.zeros((N_DRAWS, 2))), 1.0).value
+    noise = np.asarray(gaussian(bounded(np.zeros((N_DRAWS, 2))), 1.0).value)
     for lagged in (noise[:, 0] * noise[:, 1], noise[1:, 0] * noise[:-1, 1]):
         assert abs(lagged.mean()) < 7 / math.sqrt(N_DRAWS)
 

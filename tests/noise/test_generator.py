@@ -77,8 +77,13 @@ def test_the_generator_is_aes_128_in_counter_mode(key):
 
 
 def test_secure_sources_use_fresh_keys(monkeypatch):
-    asked = []
-    monkeypatch.setattr("secrets.randbits", lambda n: asked.append(n) or len(asked))
+    asked: list[int] = []
+
+    def randbits(n: int) -> int:
+        asked.append(n)
+        return len(asked)
+
+    monkeypatch.setattr("secrets.randbits", randbits)
     first, second = secure_source(), secure_source()
     assert asked == [128, 128]
     assert not np.array_equal(first.words(4), second.words(4))

@@ -238,8 +238,10 @@ def test_the_same_points_are_reached_from_neighbouring_values():
     spacing = 2.0**-3
     seen = []
     for value in (0.0, 1.0):
-        output = lattice.add_rounded(
-            np.full(400_000, value), 1.0, spacing, LaplaceLaw(), secure_source()
+        output = np.asarray(
+            lattice.add_rounded(
+                np.full(400_000, value), 1.0, spacing, LaplaceLaw(), secure_source()
+            )
         )
         seen.append(set(output[np.abs(output - 0.5) < 4.0].tolist()))
     assert seen[0] == seen[1]
@@ -247,8 +249,10 @@ def test_the_same_points_are_reached_from_neighbouring_values():
 
 def test_a_zero_does_not_tell_the_sign_of_the_value():
     for value in (-0.0, -1e-300, -1e-5):
-        output = lattice.add_rounded(
-            np.full(50_000, value), 1.0, 2.0**-2, GaussianLaw(), secure_source()
+        output = np.asarray(
+            lattice.add_rounded(
+                np.full(50_000, value), 1.0, 2.0**-2, GaussianLaw(), secure_source()
+            )
         )
         assert (output == 0).any()
         assert not np.signbit(output[output == 0]).any()

@@ -86,8 +86,9 @@ def test_compiled_kernels_give_the_same_bits(name, d):
 
 
 def test_kernels():
-    assert prepare_gaussian(1, 2, 1.0, secure_source()).kernel is add_row
-    assert prepare_cap(1, 2, Cap(2, 0.0, 0.9), secure_source()).kernel is reflect_row
+    kernels: tuple[Any, Any] = add_row, reflect_row
+    assert prepare_gaussian(1, 2, 1.0, secure_source()).kernel is kernels[0]
+    assert prepare_cap(1, 2, Cap(2, 0.0, 0.9), secure_source()).kernel is kernels[1]
 
 
 @pytest.mark.parametrize("u", [(1.0, 0, 0), (-1.0, 0, 0), (0, 0.6, 0.8), (-0.0, -0.6, 0.8)])
@@ -225,12 +226,12 @@ def test_bad_shapes_and_sizes_are_refused(prepare):
         def words(self, n):
             raise AssertionError("drawn before the arguments were checked")
 
-    for n, d, size in ((-1, 2, 1.0), (2, 0, 1.0), (2, 2, 0.0), (2, 2, np.nan), (2, 2, 1e300)):
+    for values in ((-1, 2, 1.0), (2, 0, 1.0), (2, 2, 0.0), (2, 2, np.nan), (2, 2, 1e300)):
         with pytest.raises(ValueError):
-            prepare(n, d, size, Never())
-    for n, d, size in ((1.5, 2, 1.0), (2, True, 1.0), (2, 2, "1")):
+            prepare(*values, Never())
+    for wrong in ((1.5, 2, 1.0), (2, True, 1.0), (2, 2, "1")):
         with pytest.raises(TypeError):
-            prepare(n, d, size, Never())
+            prepare(*wrong, Never())
     assert prepare(0, 3, 1.0, secure_source()).floats.shape == (0, 3)
 
 

@@ -70,7 +70,7 @@ def test_numbers_that_are_stored_as_such(tmp_path):
 
 
 def test_many_batches_add_up(tmp_path):
-    shares = []
+    shares: list[float] = []
     path = tmp_path / "x.csv"
     pd.DataFrame(columns(MORE * 5000)).to_csv(path, index=False)
     checks = check_file(path, SCHEMA, progress=shares.append)

@@ -124,7 +124,7 @@ def test_memory_is_the_rows_and_little_more(tmp_path):
 
 
 def test_progress_ends_at_1(tmp_path):
-    shares = []
+    shares: list[float] = []
     records = RECORDS * 5000
     encode_file(write_csv(tmp_path / "x.csv", records), SCHEMA, progress=shares.append)
     assert shares == sorted(shares)

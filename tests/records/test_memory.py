@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,7 +141,8 @@ def test_threads_do_not_wait_for_themselves(fine, monkeypatch):
     monkeypatch.setattr(summing, "_FINE_PRODUCT", 2**20)
     monkeypatch.setattr(threads, "available_threads", lambda: 2)
     X = np.random.default_rng(0).standard_normal((5000, 3)) * 3
-    records, found = MemoryRecords(X, None, Bounds()), []
+    records = MemoryRecords(X, None, Bounds())
+    found: list[Any] = []
     worker = threading.Thread(
         target=lambda: found.extend(records.sum(everything, fine=fine)), daemon=True
     )

@@ -165,7 +165,8 @@ def test_noise_and_requests_would_be_noticed(browser: Any, tmp_path: Path) -> No
     page = tmp_path / "bad.html"
     page.write_text('<p>bad<img src="http://127.0.0.1:9/x.png"><script>nothing()</script>')
     show(browser, page)
-    console, asked = [], []
+    console: list[Any] = []
+    asked: list[Any] = []
     for _ in range(50):  # the browser's logs come when they come
         more = logs(browser)
         console, asked = console + more[0], asked + more[1]

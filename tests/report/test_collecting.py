@@ -84,6 +84,7 @@ def test_the_intercepts_error_is_in_the_intercepts_units() -> None:
     rows = facts_of(model.fit(ROWS, ROWS[:, 0] > 0)).coefficients.rows
     assert rows[-1].name == "intercept"
     # The constant coordinate is a quarter of the row norm.
+    assert rows[0].error is not None
     assert rows[-1].error == pytest.approx(0.5 * rows[0].error)
 
 

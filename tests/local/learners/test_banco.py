@@ -25,10 +25,10 @@ def test_steps_by_hand(kind):
     x, energy, q, w, points = 0.0, 0.0, np.zeros(2), np.zeros(2), []
     for t, report in enumerate(reports, start=1):
         points.append(w)
-        x += report @ q
-        energy += report @ report
+        x += float(report @ q)
+        energy += float(report @ report)
         q = q + report / math.sqrt(energy)
-        q = q / max(1.0, np.linalg.norm(q))
+        q = q / max(1.0, float(np.linalg.norm(q)))
         m = math.exp(MAGNITUDE[kind](abs(x), t * 2.0, 0.5)) if x else 0.0
         w = 3.0 * math.copysign(m, x) * q
         state = learner.update(state, report)
@@ -50,9 +50,9 @@ def test_flipping_the_direction_changes_no_point(kind):
     for t in range(2, 60):
         report = rng.normal(size=3) + 0.5
         gain_of_flipped = -gain + report @ q
-        energy += report @ report
+        energy += float(report @ report)
         q = q - report / math.sqrt(energy)
-        q = q / max(1.0, np.linalg.norm(q))
+        q = q / max(1.0, float(np.linalg.norm(q)))
         log_m = MAGNITUDE[kind](abs(gain_of_flipped), t * learner.settings.variance, 0.6838)
         point = math.copysign(math.exp(log_m), gain_of_flipped) * q
         gain = -gain_of_flipped
@@ -127,7 +127,7 @@ def test_compiled_step_is_the_python_step(kind):
     assert isinstance(fast, BancoState)
     assert fast.n_reports == state.n_reports
     for one, other in zip(fast[1:], state[1:], strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10)
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-10)
     # and one step to the last digits but one
     step = numba.njit(learner.step)
     for one, other in zip(

@@ -90,7 +90,7 @@ def test_compiled_step_is_the_python_step():
     assert isinstance(state, GradientDescentState)
     expected = follow(learner, reports)[-1]
     for one, other in zip(state, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-11)
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-11)
 
 
 @pytest.mark.parametrize("radius", [1.0, math.inf])

@@ -29,8 +29,8 @@ def _cap(d, epsilon, best):
 def test_the_bound_on_phi(k):
     x = np.geomspace(1e-3, 300.0, 60)
     with mpmath.workdps(40):
-        exact = [mpmath.log(mpmath.hyp0f1(mpmath.mpf(k) / 2, mpmath.mpf(y) ** 2 / 4)) for y in x]
-    exact = np.array(exact, dtype=np.float64)
+        logs = [mpmath.log(mpmath.hyp0f1(mpmath.mpf(k) / 2, mpmath.mpf(y) ** 2 / 4)) for y in x]
+    exact = np.array(logs, dtype=np.float64)
     bound = _log_phi(k, x.copy())
     assert np.all(bound >= exact * (1.0 - 1e-12))
     assert np.all(exact <= x**2 / (2 * k) * (1.0 + 1e-12))

@@ -28,12 +28,12 @@ def test_how_often_a_report_is_in_the_cap(d, epsilon):
     n = 200_000
     sanitizer = PrivUnit(epsilon, d)
     truth = gradient(d)
-    edge = sanitizer.gamma * sanitizer.radius
+    edge = sanitizer.cap.gamma * sanitizer.radius
     inside = np.mean(reports(sanitizer, truth, n) @ truth >= edge)
     error = 6.0 * 0.5 / math.sqrt(n)
     assert abs(inside - sanitizer.cap.p) < error
     # someone with the opposite gradient is there with probability Q (1 - p) / (1 - Q)
-    q = mass(d, sanitizer.gamma)
+    q = mass(d, sanitizer.cap.gamma)
     opposite = np.mean(reports(sanitizer, -truth, n) @ truth >= edge)
     assert abs(opposite - q * (1.0 - sanitizer.cap.p) / (1.0 - q)) < error
     # The ratio of the two is e^epsilon; the same test sees half of epsilon, and a quarter more.
@@ -46,8 +46,8 @@ def test_a_shorter_gradient_is_turned_around_sometimes():
     n = 200_000
     sanitizer = PrivUnit(4.0, 5, 2.0)
     u = gradient(5)
-    share = np.mean(reports(sanitizer, 0.8 * u, n) @ u >= sanitizer.gamma * sanitizer.radius)
-    p, q = sanitizer.cap.p, mass(5, sanitizer.gamma)
+    share = np.mean(reports(sanitizer, 0.8 * u, n) @ u >= sanitizer.cap.gamma * sanitizer.radius)
+    p, q = sanitizer.cap.p, mass(5, sanitizer.cap.gamma)
     towards = 0.5 + 0.8 / (2.0 * 2.0)
     expected = towards * p + (1.0 - towards) * q * (1.0 - p) / (1.0 - q)
     assert abs(share - expected) < 3.0 / math.sqrt(n)
@@ -65,9 +65,9 @@ def test_a_gamma_of_ones_own_costs_the_same():
     for epsilon, d in ((1.0, 10), (1.0, 10_000)):
         with pytest.raises(ValueError, match=r"gamma = 0.9 makes too small a cap"):
             PrivUnit(epsilon, d, gamma=0.9)
-    for gamma in ("0.1", True):
+    for wrong in ("0.1", True):
         with pytest.raises(TypeError, match="gamma must be"):
-            PrivUnit(1.0, 5, gamma=gamma)
+            PrivUnit(1.0, 5, gamma=wrong)
 
 
 def test_tail_pins():

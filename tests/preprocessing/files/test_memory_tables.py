@@ -16,7 +16,7 @@ from tests.preprocessing.helpers import HEADER, ROWS, SCHEMA, columns
 TABLES = {
     "dict": columns(),
     "arrays": {name: np.array(values) for name, values in columns().items()},
-    "fields": np.rec.fromarrays([np.array(v) for v in columns().values()], names=list(HEADER)),
+    "fields": np.rec.fromarrays([np.array(v) for v in columns().values()], names=list(HEADER)),  # type: ignore[call-overload]
     "pandas": pd.DataFrame(columns()),
     "pandas objects": pd.DataFrame(columns(), dtype=object),
     "pandas categories": pd.DataFrame(columns()).astype("category"),

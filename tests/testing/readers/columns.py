@@ -132,7 +132,7 @@ ARROW_TYPES = {
 
 
 def encode_batches(batches, columns=COLUMNS) -> Encoded:
-    rows = []
+    rows: list[bytes] = []
     for batch in batches:
         out = np.zeros((batch.num_rows, sum(len(column.names()) for column in columns)))
         write_rows(columns_of_batch(batch), columns, out)
