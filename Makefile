@@ -11,8 +11,9 @@ OLDEST_STAMP := $(shell { $(PYTHON) -c 'import sys; print(sys.version, sys.prefi
 # What a dependency's age can break: numbers, tables, and scikit-learn's and numba's own ways.
 OLDEST_TESTS := tests/privacy tests/noise tests/records tests/erm tests/estimators tests/local \
 	tests/preprocessing tests/saving tests/test_sklearn_checks.py tests/test_table_model.py
-# One thread a process: pytest itself runs on every core.
-THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# One thread a process: pytest itself runs on every core. Bytecode is kept even where the
+# environment says not to: workers and the programs that tests start would each compile all.
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 

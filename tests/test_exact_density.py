@@ -39,27 +39,31 @@ class Mechanism:
         return -(d1 @ self.x) - self.ridge * w
 
     def hessian(self, w: Array) -> Array:
+        n, d = self.x.shape
+        squares = (self.x[:, :, None] * self.x[:, None, :]).reshape(n, d * d)
         d2 = self.loss.d2(w @ self.x.T, self.y)
-        return np.einsum("kn,ni,nj->kij", d2, self.x, self.x) + np.diag(self.ridge)
+        return (d2 @ squares).reshape(-1, d, d) + np.diag(self.ridge)
 
     def minimiser(self, b: Array) -> Array:
         """Solve noise_of(w) = b by damped Newton, for every row of b."""
-        w = np.zeros_like(b)
+        w, left = np.zeros_like(b), np.arange(len(b))
+        enough = 1e-11 * (1 + np.abs(b).max())
         for _ in range(200):
-            gap = self.noise_of(w) - b
-            step = np.linalg.solve(self.hessian(w), gap[..., None])[..., 0]
-            size = np.ones(len(b))
+            at, due = w[left], b[left]
+            gap = self.noise_of(at) - due
+            step = np.linalg.solve(self.hessian(at), gap[..., None])[..., 0]
+            size = np.ones(len(left))
             for _ in range(30):
-                trial = w + size[:, None] * step
                 worse = (
-                    np.linalg.norm(self.noise_of(trial) - b, axis=1)
+                    np.linalg.norm(self.noise_of(at + size[:, None] * step) - due, axis=1)
                     > np.linalg.norm(gap, axis=1) * (1 - 1e-4 * size) + 1e-13
                 )
                 if not worse.any():
                     break
                 size = np.where(worse, size / 2, size)
-            w = w + size[:, None] * step
-            if np.abs(gap).max() < 1e-11 * (1 + np.abs(b).max()):
+            w[left] = at + size[:, None] * step
+            left = left[np.abs(gap).max(axis=1) >= enough]
+            if not len(left):
                 break
         return w
 
@@ -183,7 +187,8 @@ def losses_of_models() -> dict[str, Scored]:
     """The loss of every declared model that can be perturbed and has one score, each loss once."""
     found: dict[Scored, str] = {}
     for name, (spec, example) in PROBLEMS.items():
-        estimator = made(spec, example, mechanism=ObjectivePerturbation.name)
+        # with a ridge of one's own, for the loss is the same and the best one takes long to find
+        estimator = made(spec, example, mechanism=ObjectivePerturbation.name, regularization=1e6)
         if hasattr(estimator, "plan") and hasattr(estimator, "fit_intercept"):
             objective = estimator.plan(1).problem.objective
             if objective.n_outputs == 1:
@@ -217,7 +222,7 @@ def test_approximate(name: str, row_norm: float, intercept: bool) -> None:
             assert worst(plan, row_norm, intercept) <= 1.002
 
 
-@pytest.mark.parametrize("row_norm", ROW_NORMS)
+@pytest.mark.parametrize("row_norm", SOME_NORMS)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", LOSSES)
 def test_approximate_under_replacement(name: str, row_norm: float, intercept: bool) -> None:
@@ -230,7 +235,7 @@ def test_approximate_under_replacement(name: str, row_norm: float, intercept: bo
     assert worst(plan, row_norm, intercept) <= 1.002
 
 
-@pytest.mark.parametrize("row_norm", ROW_NORMS)
+@pytest.mark.parametrize("row_norm", SOME_NORMS)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("name", LOSSES)

@@ -86,7 +86,16 @@ CASES = {
 
 
 # Each starts a program of its own: of those that go through the same code, one is fast.
-SLOW = {"fit, before the disk has it", "inspect", "compare", "schema check", "plan", "demo"}
+SLOW = {
+    "fit, training",
+    "fit, before the disk has it",
+    "predict",
+    "inspect",
+    "compare",
+    "schema check",
+    "plan",
+    "demo",
+}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -41,24 +43,41 @@ def test_every_mechanism_of_the_package_is_in_the_table() -> None:
     assert set(MECHANISMS) - set(CANDIDATES) == {"noisy_sgd"}
 
 
-def plans() -> list[Plan]:
-    made = []
-    for name, mechanism in MECHANISMS.items():
-        loss = SquaredLoss(1.0, 1.0) if mechanism.uses_moments else LogisticLoss()
-        problem = Problem(Objective(loss, BOUNDS), 3)
-        takes_pure = name in ("objective_perturbation", "output_perturbation")
-        deltas = (0.0, 1e-6) if takes_pure else (1e-6,)
-        made += [mechanism.plan(problem, Budget(1.0, delta)) for delta in deltas]
-    line, few = Objective(AbsoluteLoss(), BOUNDS), Objective(LogisticLoss(), BOUNDS)
-    made.append(QuantileOnALine(0.0, 1.0).plan(Problem(line, 1), Budget(1.0)))
-    made.append(PublicCandidates(np.eye(3)).plan(Problem(few, 3), Budget(1.0)))
-    return made
+def by_name(name: str, delta: float) -> Plan:
+    mechanism = MECHANISMS[name]
+    loss = SquaredLoss(1.0, 1.0) if mechanism.uses_moments else LogisticLoss()
+    return mechanism.plan(Problem(Objective(loss, BOUNDS), 3), Budget(1.0, delta))
 
 
-PLANS = plans()
+def on_a_line() -> Plan:
+    problem = Problem(Objective(AbsoluteLoss(), BOUNDS), 1)
+    return QuantileOnALine(0.0, 1.0).plan(problem, Budget(1.0))
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.mechanism.name} {plan.budget}")
+def of_candidates() -> Plan:
+    problem = Problem(Objective(LogisticLoss(), BOUNDS), 3)
+    return PublicCandidates(np.eye(3)).plan(problem, Budget(1.0))
+
+
+PLANS: dict[str, Callable[[], Plan]] = {
+    **{name: partial(by_name, name, 1e-6) for name in MECHANISMS},
+    "objective_perturbation, pure": partial(by_name, "objective_perturbation", 0.0),
+    "output_perturbation, pure": partial(by_name, "output_perturbation", 0.0),
+    "on a line": on_a_line,
+    "of candidates": of_candidates,
+}
+
+
+@cache
+def planned(name: str) -> Plan:
+    return PLANS[name]()
+
+
+@pytest.fixture(params=PLANS)
+def plan(request: pytest.FixtureRequest) -> Plan:
+    return planned(request.param)
+
+
 def test_settings_are_read_back_as_they_were_meant(plan: Plan) -> None:
     kinds = own(Settings) - {Settings}
     fitting = [k for k in kinds if set(inspect.signature(k).parameters) == set(plan.settings)]
@@ -73,7 +92,6 @@ def test_settings_are_read_back_as_they_were_meant(plan: Plan) -> None:
             }
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.mechanism.name} {plan.budget}")
 def test_a_plan_from_a_file_reads_the_same(plan: Plan) -> None:
     stored = replace(plan, settings={name: float(v) for name, v in plan.settings.items()})
     assert str(stored) == str(plan)
@@ -85,6 +103,6 @@ def test_a_plan_from_a_file_reads_the_same(plan: Plan) -> None:
 
 
 def test_every_settings_class_is_of_some_plan() -> None:
-    names = {frozenset(plan.settings) for plan in PLANS}
+    names = {frozenset(plan.settings) for plan in map(planned, PLANS)}
     used = {frozenset(inspect.signature(k).parameters) for k in own(Settings) - {Settings}}
     assert used == names

@@ -56,8 +56,14 @@ def _utility(utilities, points):
     return np.array(result)
 
 
-@pytest.mark.parametrize("make", [_linear, _constant, _jumping])
-@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize(
+    ("make", "monotone"),
+    [
+        *((make, False) for make in (_linear, _constant, _jumping)),
+        (_constant, True),
+        *(pytest.param(make, True, marks=pytest.mark.slow) for make in (_linear, _jumping)),
+    ],
+)
 def test_frequencies_are_those_of_the_exponential_mechanism(make, monotone):
     utilities, points, source = make(), _points(GRID), secure_source()
     epsilon = 1.1
