@@ -26,6 +26,7 @@ def table(tmp_path_factory):
     return kddcup99.read_table(head)
 
 
+@pytest.mark.slow  # half a million records
 def test_shapes_and_classes(data):
     assert data.train_rows.shape == (395_216, 67)
     assert data.test_rows.shape == (98_805, 67)
@@ -35,6 +36,7 @@ def test_shapes_and_classes(data):
     assert counts.tolist() == [97_278, 494_021 - 97_278]
 
 
+@pytest.mark.slow  # half a million records
 def test_bounds(data):
     for rows in (data.train_rows, data.test_rows):
         assert rows.dtype == np.float64

@@ -59,7 +59,13 @@ TELLING = {"null", "no UTF-8", "nan", "infinity", "huge", "most", "large", "byte
 TELLING |= {"float: null", "text: mark", "larger int", "NumPy seconds", "array", "complex", "true"}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+# Other names of files that are read the same way.
+SLOW = {"x.pq", "x.ipc"}
+
+
+@pytest.mark.parametrize(
+    "family", [pytest.param(f, marks=pytest.mark.slow if f in SLOW else ()) for f in FAMILIES]
+)
 def test_no_type_of_column_is_left_out(tmp_path: Path, family: str) -> None:
     for kind, typed in FAMILIES[family].items():
         reader = typed.reader(f"{family} of {kind}", typed.ordinary, 3, tmp_path)
