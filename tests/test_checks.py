@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -37,12 +38,12 @@ from tacit import checks
         (lambda: checks.delta(1.0), r"delta must be in \[0, 1\), got 1\.0.*such as 1e-6"),
     ],
 )
-def test_a_refusal_names_parameter_value_and_remedy(check, said):
+def test_a_refusal_names_parameter_value_and_remedy(check: Callable[[], object], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         check()
 
 
-def test_what_is_in_order_comes_back_as_a_plain_number():
+def test_what_is_in_order_comes_back_as_a_plain_number() -> None:
     assert type(checks.positive("a", np.float32(0.5))) is float
     assert type(checks.count("a", np.int64(3), most=3)) is int
     assert checks.above_zero("a", math.inf) == checks.epsilon(math.inf) == math.inf

@@ -104,7 +104,7 @@ def following(n_records: float, *, widens: bool = True) -> tuple[Any, Any, Probl
 @pytest.mark.parametrize("n_records", [1.0, 1e3, 1e5, 1e9])
 def test_following_the_count_costs_no_more_than_was_planned(n_records: float) -> None:
     planned, followed, problem = following(n_records)
-    event = problem.objective.loss.perturbed_event(
+    event: Any = problem.objective.loss.perturbed_event(
         problem.objective.sizes, followed.regularization, followed.noise_std, Relation.ADD_REMOVE
     )
     grid = np.linspace(0.0, 5.0, 51)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -238,7 +239,7 @@ class Nameless(Event):
 
     relation: Relation = Relation.ADD_REMOVE
 
-    def renyi(self, orders):
+    def renyi(self, orders: Any) -> Any:
         return np.where(orders < 12.0, orders, math.nan)
 
 
