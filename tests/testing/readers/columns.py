@@ -237,7 +237,6 @@ POLARS_TYPES = {
     pl.Categorical: (TEXTS, HOSTILE_TEXTS),
     pl.Int64: (LARGE_INTS, HOSTILE_INTS),
     pl.UInt64: (INTS[:4], HOSTILE_INTS),
-    pl.Int128: (LARGE_INTS, {**HOSTILE_INTS, "most": 2**100}),
     pl.Float64: (FLOATS, HOSTILE_FLOATS),
     pl.Float32: (FLOATS, SMALL_FLOATS),
     pl.Boolean: (BOOLS, HOSTILE_BOOLS),
@@ -247,6 +246,8 @@ POLARS_TYPES = {
     pl.Datetime("ns"): ([TIME], {"null": None}),
     pl.Duration("ns"): ([datetime.timedelta(1)], {"null": None}),
 }
+if hasattr(pl, "Int128"):  # the oldest polars has none
+    POLARS_TYPES[pl.Int128] = (LARGE_INTS, {**HOSTILE_INTS, "most": 2**100})
 
 
 def of_polars(dtype):
