@@ -1,5 +1,7 @@
 """Private empirical risk minimisation: a problem, five places for the noise, a planner."""
 
+from tacit.erm.balanced import Balanced, balanced_exactly
+from tacit.erm.class_weighted import ClassWeighted
 from tacit.erm.engine import Result, minimize, minimize_unread
 from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
 from tacit.erm.minimizer import NotCertified
@@ -13,8 +15,10 @@ from tacit.erm.sets import Box, FeasibleSet, L1Ball, L2Ball, Simplex, WholeSpace
 from tacit.erm.sufficient_statistics import SufficientStatistics
 
 __all__ = [
+    "Balanced",
     "Box",
     "CannotSolve",
+    "ClassWeighted",
     "FeasibleSet",
     "L1Ball",
     "L2Ball",
@@ -33,6 +37,7 @@ __all__ = [
     "Simplex",
     "SufficientStatistics",
     "WholeSpace",
+    "balanced_exactly",
     "choose_plan",
     "minimize",
     "minimize_unread",

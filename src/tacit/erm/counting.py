@@ -6,12 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tacit.erm.objective import needs_fine_sums
 from tacit.noise import Bounded, Norm, Source, gaussian
 from tacit.privacy import Event, Relation
 from tacit.records import RecordSource
 
 # A count is released with a tenth of the mu: a hundredth of the cost.
 COUNT_MULTIPLE = 10.0
+# Charged to the sensitivity for the float error of a sum of weights.
+_FLOAT_SLACK = 1e-4
 
 
 class Counted(NamedTuple):
@@ -24,7 +27,17 @@ class Counted(NamedTuple):
 def noisy_count(
     records: RecordSource, multiplier: float, relation: Relation, source: Source
 ) -> Counted:
-    """Release the number of records; never below the noise in it, which would say nothing."""
-    one = Bounded(float(records.count()), 1.0, Norm.L2, relation)
-    counted = gaussian(one, multiplier, source)
+    """Release the number of records; never below the noise in it, which would say nothing.
+
+    Of records with weights it is what they weigh together: each weighs at most 1.
+    """
+    counted = gaussian(_weight(records, relation), multiplier, source)
     return Counted(max(float(np.asarray(counted.value)), multiplier, 1.0), counted.event)
+
+
+def _weight(records: RecordSource, relation: Relation) -> Bounded:
+    if records.bounds.max_weight is None:
+        return Bounded(float(records.count()), 1.0, Norm.L2, relation)
+    fine = needs_fine_sums(records, _FLOAT_SLACK)
+    (total,) = records.sum(lambda b: (b.weighed(np.ones(b.n_rows)).sum(),), fine=fine)
+    return Bounded(float(total), 1.0 + _FLOAT_SLACK, Norm.L2, relation)

@@ -142,7 +142,7 @@ class NoisyGradient(_Descent):
         if budget.is_infinite:
             raise CannotSolve("the budget is infinite: nothing is noisy.")
         course = self._course(problem, budget, problem.n_records)
-        public = problem.objective.bounds.n_records is not None
+        public = problem.objective.bounds.total_weight is not None
         step = Gaussian(_step_multiplier(problem, budget, course.n_steps), budget.relation)
         whole = Gaussian(gaussian_multiplier(budget), budget.relation)
         return Plan(
@@ -173,7 +173,7 @@ class NoisyGradient(_Descent):
         source = secure_source() if source is None else source
         budget, events = plan.budget, list[Event]()
         n = float(plan.problem.n_records)
-        if plan.problem.objective.bounds.n_records is None:
+        if plan.problem.objective.bounds.total_weight is None:
             asked = COUNT_MULTIPLE * gaussian_multiplier(budget)
             counted = noisy_count(records, asked, budget.relation, source)
             events.append(counted.event)
@@ -269,7 +269,7 @@ def _step_multiplier(problem: Problem, budget: Budget, n_steps: int) -> float:
     1 / z^2 = 1 / count^2 + T / step^2,   z that of one Gaussian release
     """
     mu2 = 1 / gaussian_multiplier(budget) ** 2
-    if problem.objective.bounds.n_records is None:
+    if problem.objective.bounds.total_weight is None:
         # rounded up, so that the parts never cost more than the whole
         mu2 *= (1 - 1 / COUNT_MULTIPLE**2) * (1 - 2.0**-40)
     return math.sqrt(n_steps / mu2)

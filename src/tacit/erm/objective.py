@@ -1,9 +1,11 @@
 """Loss + regulariser + set + bounds: the only place where per-record constants are derived.
 
-    F(w) = sum_i loss(<w, x_i>, y_i) + (regularization / 2) ||w||^2,   w in the feasible set
+    F(w) = sum_i a_i loss(<w, x_i>, y_i) + (regularization / 2) ||w||^2,   w in the feasible set
 
 in SUM form, so that the number of records is in no sensitivity. The intercept is a coordinate of
-w like any other: it counts in the row norm and it is regularised.
+w like any other: it counts in the row norm and it is regularised. Weights a_i are in [0, 1], 1
+where there are none: the constants are those of a record of weight 1, which is the worst
+(docs/proofs/weights.md).
 """
 
 from __future__ import annotations
@@ -65,6 +67,11 @@ class Objective:
                 f"a constraint is a set that weights are kept in, got {self.feasible!r}; pass "
                 "tacit.erm.L2Ball(5.0), say, another set of tacit.erm (L1Ball, Box, Simplex), or "
                 "None for none."
+            )
+        if self.bounds.max_weight is not None and not self.loss.is_linear:
+            raise ValueError(
+                "weights are proved for losses of scores <w, x> alone; leave max_weight out of the "
+                "bounds of a location."
             )
 
     @property

@@ -251,7 +251,7 @@ class ObjectivePerturbation(Mechanism):
         expected = problem, tilt
         if open_ridge and isinstance(tilt, GaussianTilt):
             expected = tilt.following(problem, problem.n_predicted)
-            if problem.objective.bounds.n_records is not None:
+            if problem.objective.bounds.total_weight is not None:
                 problem, tilt = expected
         return Plan(
             mechanism=self,
@@ -368,7 +368,7 @@ def _risk(problem: Problem, tilt: Tilt) -> float:
 
 def _count_multiplier(problem: Problem, budget: Budget) -> float:
     """Return the noise with which records are counted, or 0 if their number is public."""
-    if problem.objective.bounds.n_records is not None:
+    if problem.objective.bounds.total_weight is not None:
         return 0.0
     return COUNT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
 

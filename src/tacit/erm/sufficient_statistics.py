@@ -50,6 +50,9 @@ class SufficientStatistics(Mechanism):
         X'y               R Y, or 2 R Y
         least eigenvalue  R^2 in either case (Weyl)
 
+    With weights the moments are X'AX and X'Ay, A the diagonal of weights in [0, 1]: none of these
+    grows (docs/proofs/weights.md, section 4).
+
     Symmetric noise (G + G')/2 is calibrated to the Frobenius norm, because the upper triangle
     with off-diagonal entries scaled by sqrt(2) is an isometric copy of a symmetric matrix.
 

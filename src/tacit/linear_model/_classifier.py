@@ -69,14 +69,17 @@ class Classes:
         """How many classes there are."""
         return {"n_classes": self.fact.value.size}
 
-    def records(self, rows: Any, labels: Any) -> tuple[Any, Array]:
+    def records(
+        self, rows: Any, labels: Any, weights: Array | None
+    ) -> tuple[Any, Array, Array | None]:
         """Return the records of a declared class: -1 and 1 for two classes, codes for more."""
         codes, known = codes_of(labels, self.fact.value)
         if not known.all():
             rows, codes = rows[known], codes[known]
+            weights = None if weights is None else weights[known]
         if self.fact.value.size == 2:
-            return rows, np.where(codes == 1, 1.0, -1.0)
-        return rows, codes.astype(np.float64)
+            return rows, np.where(codes == 1, 1.0, -1.0), weights
+        return rows, codes.astype(np.float64), weights
 
 
 class Classifier(ScoredClasses, LinearModel):

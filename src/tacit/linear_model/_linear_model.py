@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from tacit.erm import Objective, Plan, Problem, WholeSpace, choose_plan, minimize_unread
 from tacit.erm.losses import Loss
 from tacit.linear_model._tables import note_columns
+from tacit.linear_model._weights import Weights, check_weights, weights_of
 from tacit.privacy import Budget
 from tacit.public_facts import (
     Fact,
@@ -33,11 +34,12 @@ from tacit.records import (
     RecordSource,
     UnreadRecords,
     UnreadTable,
+    as_weights,
     open_records,
 )
 
 Array = npt.NDArray[np.float64]
-Targets = Callable[[Any, Any], tuple[Any, Array | None]]
+Targets = Callable[[Any, Any, Array | None], tuple[Any, Array | None, Array | None]]
 
 # Without noise there is nothing to choose a ridge by; this keeps separable classes finite.
 _LEAST_RIDGE = 1e-6
@@ -54,8 +56,10 @@ class Labels(Protocol):
     def bounds(self) -> Mapping[str, Any]:
         """The same in the words of `Bounds`."""
 
-    def records(self, rows: Any, labels: Any) -> tuple[Any, Array]:
-        """Return the records that count, with the labels that the loss takes."""
+    def records(
+        self, rows: Any, labels: Any, weights: Array | None
+    ) -> tuple[Any, Array, Array | None]:
+        """Return the records that count, with the labels that the loss takes and their weights."""
 
 
 class LinearModel(BaseEstimator):
@@ -90,7 +94,12 @@ class LinearModel(BaseEstimator):
         return ridge
 
     def _objective(
-        self, budget: Budget, row_norm: float, n_records: int | None, labels: Labels
+        self,
+        budget: Budget,
+        row_norm: float,
+        n_records: int | None,
+        labels: Labels,
+        weights: Weights,
     ) -> Objective:
         bounds = Bounds(
             row_norm=row_norm,
@@ -99,7 +108,12 @@ class LinearModel(BaseEstimator):
             **labels.bounds,
         )
         feasible = WholeSpace() if self.constraint is None else self.constraint
-        return Objective(self._loss(budget, bounds), bounds, self._ridge(), feasible)
+        ridge = weights.ridge(self._ridge(), bounds.n_classes)
+        return Objective(self._loss(budget, bounds), weights.bounds(bounds), ridge, feasible)
+
+    def _weights(self, own: bool) -> Weights:
+        """Return what is declared of weights, if records have some of their ``own`` too."""
+        return weights_of(self.max_weight, getattr(self, "class_weight", None), own=own)
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data.
@@ -115,30 +129,40 @@ class LinearModel(BaseEstimator):
         budget = budget_of(self.epsilon, self.delta, self.relation)
         row_norm = row_norm_of(self.row_norm)
         public = n_records_of(self.n_records, n_records, budget.relation)
-        objective = self._objective(budget, row_norm, public.value, labels)
+        weights = self._weights(self.max_weight is not None)
+        objective = self._objective(budget, row_norm, public.value, labels, weights)
         if budget.is_infinite:
             raise ValueError("epsilon is infinite: there is no noise to plan; pass a finite one.")
         warn_if_weak(budget, public.value or n_records)
-        return choose_plan(Problem(objective, n_features, n_records), budget, self.mechanism)
+        problem = Problem(objective, n_features, n_records)
+        return choose_plan(problem, budget, weights.mechanism(self.mechanism))
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.
+
+        ``sample_weight``, one number a record, is private like the rest of it: what is not a
+        number or below 0 counts as 0, and what is above ``max_weight`` as that.
+        """
         told = informed(self, X)
         budget = budget_of(self.epsilon, self.delta, self.relation)
         row_norm = row_norm_of(told.row_norm)
         labels = told._labels(budget, y)
         table, names = note_columns(self, X, y)
         n_records = n_records_of(told.n_records, table.n_rows, budget.relation)
-        objective = told._objective(budget, row_norm, n_records.value, labels)
+        check_weights(sample_weight, table)
+        of_source = isinstance(table, UnreadRecords) and self.max_weight is not None
+        weights = self._weights(sample_weight is not None or of_source)
+        objective = told._objective(budget, row_norm, n_records.value, labels, weights)
         warn_if_weak(budget, n_records.value)
         if budget.is_infinite and objective.regularization is None:
             ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
             objective = objective.with_regularization(ridge * objective.row_norm**2)
+        opened = when_paid_for(table, labels.records, objective.bounds, sample_weight)
         result = minimize_unread(
-            when_paid_for(table, labels.records, objective.bounds),
+            weights.of_records(opened, budget, labels.fact.value),
             Problem(objective, table.n_columns),
             budget,
-            self.mechanism,
+            weights.mechanism(self.mechanism),
             accountant=self.accountant,
             source=source_of(self.random_state),
             assumptions=assumptions_of(labels.fact, n_records, names),
@@ -159,14 +183,21 @@ def split(weights: Array, constant: float) -> tuple[Array, Array]:
 
 
 def when_paid_for(
-    table: UnreadTable, targets: Targets, bounds: Bounds
+    table: UnreadTable, targets: Targets, bounds: Bounds, sample_weight: Any = None
 ) -> Callable[[], RecordSource]:
     """Return what opens a table's records, to be called when their plan is charged.
 
-    ``targets`` makes records of rows and labels as they are read; those of a record source are
-    its own, within bounds that must be these, and that is asked now.
+    ``targets`` makes records of rows, labels and weights as they are read; those of a record source
+    are its own, within bounds that must be these, and that is asked now.
     """
     if isinstance(table, UnreadRecords):
         records = open_records(table.records, None, bounds)  # reads nothing
         return lambda: records
-    return lambda: MemoryRecords(*targets(*table.read()), bounds)
+
+    def opened() -> RecordSource:
+        rows, labels = table.read()
+        weights = None if sample_weight is None else as_weights(sample_weight, rows.shape[0])
+        rows, labels, weights = targets(rows, labels, weights)
+        return MemoryRecords(rows, labels, bounds, weights)
+
+    return opened

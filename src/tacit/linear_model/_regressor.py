@@ -47,9 +47,11 @@ class Interval:
         low, high = self.fact.value
         return {"label_range": (low - self.middle, high - self.middle)}
 
-    def records(self, rows: Any, labels: Any) -> tuple[Any, Array]:
+    def records(
+        self, rows: Any, labels: Any, weights: Array | None
+    ) -> tuple[Any, Array, Array | None]:
         """Return all records, labels measured from the middle."""
-        return rows, as_numbers(labels) - self.middle
+        return rows, as_numbers(labels) - self.middle, weights
 
 
 class Regressor(ScoredNumbers, LinearModel):
@@ -70,6 +72,7 @@ class Regressor(ScoredNumbers, LinearModel):
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
+        max_weight: float | None = None,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -84,6 +87,7 @@ class Regressor(ScoredNumbers, LinearModel):
         self.fit_intercept = fit_intercept
         self.regularization = regularization
         self.constraint = constraint
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

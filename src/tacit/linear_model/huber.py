@@ -43,6 +43,7 @@ class HuberRegressor(Regressor):
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
+        max_weight: float | None = None,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -58,6 +59,7 @@ class HuberRegressor(Regressor):
         self.fit_intercept = fit_intercept
         self.regularization = regularization
         self.constraint = constraint
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -35,7 +35,7 @@ class LinearRegression(_LeastSquares):
     label_range : (float, float), "infer" or None
         Labels are clipped to this interval, a public fact.
     epsilon, delta, relation, row_norm, n_records, mechanism, fit_intercept, regularization, \
-constraint, accountant, random_state, verbose
+constraint, max_weight, accountant, random_state, verbose
         As in `LogisticRegression`.
 
     Examples
@@ -81,6 +81,7 @@ class Ridge(_LeastSquares):
         mechanism: str | Mechanism = "auto",
         fit_intercept: bool = True,
         constraint: FeasibleSet | None = None,
+        max_weight: float | None = None,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -95,6 +96,7 @@ class Ridge(_LeastSquares):
         self.mechanism = mechanism
         self.fit_intercept = fit_intercept
         self.constraint = constraint
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.erm import FeasibleSet, Mechanism
@@ -40,9 +40,17 @@ class LogisticRegression(Probabilities, Classifier):
     fit_intercept : bool, default=True
         Whether to append a constant coordinate of a quarter of the row norm.
     regularization : float or None
-        In SUM form, intercept included; by default from theory.
+        In SUM form, intercept included, beside weighted losses (of weights at most 1 where classes
+        are "balanced"); by default from theory.
     constraint : FeasibleSet or None
         Where the weights may be.
+    class_weight : dict, "balanced" or None
+        How much records count for their class: public numbers, 1 for a class that is not named.
+        "balanced" counts the classes with a hundredth of the budget and weights each by
+        n / (K count), at most 10. What counts is a weight beside the greatest.
+    max_weight : float or None
+        The greatest of the ``sample_weight`` passed to `fit`; greater ones count as it. None is
+        1.0, with an `UndeclaredWarning`.
     accountant : Accountant or None
         A budget shared with other fits; refuses before anything is read.
     random_state : int or None
@@ -86,6 +94,8 @@ class LogisticRegression(Probabilities, Classifier):
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        max_weight: float | None = None,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -100,6 +110,8 @@ class LogisticRegression(Probabilities, Classifier):
         self.fit_intercept = fit_intercept
         self.regularization = regularization
         self.constraint = constraint
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

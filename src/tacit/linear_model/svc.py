@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,8 @@ class LinearSVC(Classifier):
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        max_weight: float | None = None,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -66,6 +68,8 @@ class LinearSVC(Classifier):
         self.fit_intercept = fit_intercept
         self.regularization = regularization
         self.constraint = constraint
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

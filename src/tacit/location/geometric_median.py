@@ -96,8 +96,8 @@ class GeometricMedian(BaseEstimator):
         objective = _within(radius, n_records.value)
         warn_if_weak(budget, n_records.value)
 
-        def moved(rows: Any, _: Any) -> tuple[Array, None]:
-            return np.asarray(rows, dtype=np.float64) - centre, None
+        def moved(rows: Any, *_: Any) -> tuple[Array, None, None]:
+            return np.asarray(rows, dtype=np.float64) - centre, None, None
 
         result = minimize_unread(
             when_paid_for(table, moved, objective.bounds),

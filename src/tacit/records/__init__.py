@@ -5,10 +5,16 @@ from tacit.records.bounds import INTERCEPT_SHARE, Bounds
 from tacit.records.chunked import ChunkedRecords
 from tacit.records.memory import MemoryRecords
 from tacit.records.opening import open_records
-from tacit.records.rows_and_labels import as_labels, as_numbers, as_rows, shape_of
+from tacit.records.rows_and_labels import (
+    as_labels,
+    as_numbers,
+    as_rows,
+    shape_of,
+)
 from tacit.records.sampling import Sample
 from tacit.records.source import RecordSource
 from tacit.records.unread import TableInMemory, UnreadRecords, UnreadTable
+from tacit.records.weights import as_weights
 
 __all__ = [
     "INTERCEPT_SHARE",
@@ -24,6 +30,7 @@ __all__ = [
     "as_labels",
     "as_numbers",
     "as_rows",
+    "as_weights",
     "open_records",
     "shape_of",
 ]

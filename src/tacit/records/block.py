@@ -22,13 +22,15 @@ class Block:
     """Rows x_i, clip factors c_i and labels; the record's vector is (c_i x_i, intercept).
 
     Everything is linear in the rows, so clipping is one multiplication per row of a score or a
-    residual and the rows themselves are never copied.
+    residual and the rows themselves are never copied. Weights are shares in [0, 1] of the greatest
+    that counts, None where all are 1; every sum over records has them in it, once.
     """
 
     rows: Any
     factors: Array
     labels: Array | None
     intercept: float
+    weights: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -62,8 +64,13 @@ class Block:
             return row_products(self.rows, weights)
         return np.stack([row_products(self.rows, column) for column in weights.T], axis=1)
 
+    def weighed(self, values: Array) -> Array:
+        """Return a number, or a row of them, of every record times its weight."""
+        return values if self.weights is None else _scale(self.weights, values)
+
     def weighted_sum(self, coefficients: Array) -> Array:
-        """Return the sum of coefficient_i x_i over the block's records."""
+        """Return the sum of weight_i coefficient_i x_i over the block's records."""
+        coefficients = self.weighed(coefficients)
         inner = self.rows.T @ _scale(self.factors, coefficients)
         if not self.intercept:
             return np.asarray(inner)
@@ -71,7 +78,8 @@ class Block:
         return np.concatenate([inner, last])
 
     def gram(self, coefficients: Array) -> Array:
-        """Return the sum of coefficient_i x_i x_i', for coefficients that are not negative."""
+        """Return the sum of weight_i coefficient_i x_i x_i', for coefficients not negative."""
+        coefficients = self.weighed(coefficients)
         # as A'A with A = sqrt(c) x, which BLAS computes in half the work
         root = self.factors * np.sqrt(coefficients)
         if _is_sparse(self.rows):
@@ -108,10 +116,13 @@ def factors_of(rows: Any, bounds: Bounds) -> Array:
     return clip_factors(norms, bounds.row_norm, rows.shape[1])
 
 
-def make_block(rows: Any, labels: Any | None, factors: Array, bounds: Bounds) -> Block:
+def make_block(
+    rows: Any, labels: Any | None, factors: Array, bounds: Bounds, weights: Any | None = None
+) -> Block:
     """Return rows in double precision, dense or canonical, as a block within its bounds.
 
-    ``factors`` are those of `factors_of`; labels are clipped here, and those not finite count as 0.
+    ``factors`` are those of `factors_of`; labels are clipped here, and those not finite count as
+    0. So are weights, of which one that is no number counts as 0.
     """
     if labels is not None:
         labels = np.asarray(labels, dtype=float)
@@ -121,7 +132,15 @@ def make_block(rows: Any, labels: Any | None, factors: Array, bounds: Bounds) ->
             labels = np.clip(labels, *bounds.label_range)
     if not factors.all():
         rows = _without(rows, factors == 0.0)
-    return Block(rows, factors, labels, bounds.intercept)
+    return Block(rows, factors, labels, bounds.intercept, _shares(weights, bounds))
+
+
+def _shares(weights: Any | None, bounds: Bounds) -> Array | None:
+    """Return weights as shares of the greatest: whatever they are, finite and in [0, 1]."""
+    if weights is None or bounds.max_weight is None:
+        return None
+    known = np.where(np.isnan(weights), 0.0, weights)
+    return np.clip(known, 0.0, bounds.max_weight) / bounds.max_weight
 
 
 def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:

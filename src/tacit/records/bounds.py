@@ -18,6 +18,11 @@ def checked_row_norm(value: object) -> float:
     return checks.positive("row_norm", value, remedy=remedy)
 
 
+def checked_max_weight(value: object) -> float:
+    """Return ``value`` if it can be the greatest weight."""
+    return checks.positive("max_weight", value, remedy="pass the greatest weight that may count.")
+
+
 @dataclass(frozen=True)
 class Bounds:
     """Public facts, each enforced on the data: a wrong one costs accuracy, never privacy.
@@ -34,6 +39,9 @@ class Bounds:
         The number of records, where that is public.
     intercept
         The constant coordinate appended to every row after clipping; 0 for none.
+    max_weight
+        Weights of records are clipped to [0, max_weight] and count as shares of it, so that none
+        counts for more than 1; None where records have no weights.
 
     Examples
     --------
@@ -47,6 +55,7 @@ class Bounds:
     n_classes: int | None = None
     n_records: int | None = None
     intercept: float = 0.0
+    max_weight: float | None = None
 
     def __post_init__(self) -> None:
         checked_row_norm(self.row_norm)
@@ -61,11 +70,18 @@ class Bounds:
                 )
         if self.n_records is not None and self.n_records < 1:
             raise ValueError(f"n_records must be at least 1, got {self.n_records!r}.")
+        if self.max_weight is not None:
+            checked_max_weight(self.max_weight)
 
     @property
     def total_norm(self) -> float:
         """The greatest norm of a row with its intercept coordinate."""
         return math.hypot(self.row_norm, self.intercept)
+
+    @property
+    def total_weight(self) -> int | None:
+        """What the records weigh together, if that is public: n where each weighs 1."""
+        return self.n_records if self.max_weight is None else None
 
     @property
     def label_bound(self) -> float:

@@ -13,15 +13,17 @@ import numpy.typing as npt
 
 from tacit.records.block import Block, factors_of, make_block
 from tacit.records.bounds import Bounds
+from tacit.records.memory import refuse_undeclared_weights
 from tacit.records.rows_and_labels import as_numbers
 from tacit.records.sampling import Sample, Words, poisson_choice
 from tacit.records.sparse_rows import canonical
 from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
 from tacit.records.unread import TableInMemory
+from tacit.records.weights import as_weights
 
 Array = npt.NDArray[np.float64]
-Read = Callable[[], Iterable[tuple[Any, Any]]]
-Part = tuple[Any, Array | None]
+Read = Callable[[], Iterable[tuple[Any, ...]]]
+Part = tuple[Any, Array | None, Array | None]
 
 
 class ChunkedRecords:
@@ -32,8 +34,8 @@ class ChunkedRecords:
     read
         Called once a pass; returns an iterable of pairs (rows, labels). Rows are whatever
         `as_rows` takes: arrays, SciPy sparse arrays, frames, Arrow tables; labels are one number
-        a row, or None throughout. A block may be empty, and its memory may be used again for the
-        next one.
+        a row, or None throughout. Where records have weights, triples (rows, labels, weights). A
+        block may be empty, and its memory may be used again for the next one.
     n_features
         How many columns a row has: declared, since nothing is read before a fit was charged.
     bounds
@@ -139,13 +141,14 @@ class ChunkedRecords:
 
     def _blocks(self, parts: Iterator[Part]) -> Iterator[Block]:
         """Yield each part within its bounds; one without records if there is none."""
-        nothing: Part = np.empty((0, self._n_features)), np.empty(0)
-        for rows, labels in chain([next(parts, nothing)], parts):
+        nothing: Part = np.empty((0, self._n_features)), np.empty(0), None
+        for rows, labels, weights in chain([next(parts, nothing)], parts):
             # Sums in single precision would move further than the sensitivity allows.
             rows = rows.astype(np.float64, copy=False)
             if not hasattr(rows, "tocsr"):
                 rows = np.ascontiguousarray(rows)  # as they lie when blocks were joined
-            yield make_block(rows, labels, factors_of(rows, self.bounds), self.bounds)
+            refuse_undeclared_weights(weights, self.bounds)
+            yield make_block(rows, labels, factors_of(rows, self.bounds), self.bounds, weights)
 
     def _pass(self) -> Iterator[Part]:
         """Yield the blocks as they come, and refuse at the end if they were not the same."""
@@ -164,8 +167,8 @@ class ChunkedRecords:
 
 def _checked(read: Read, n_features: int) -> Iterator[Part]:
     """Yield the blocks that hold anything, as numbers, all alike; errors repeat no value."""
-    first: tuple[bool, bool] | None = None
-    for rows, labels in _silently(read):
+    first: tuple[bool, ...] | None = None
+    for rows, labels, weights in _silently(read):
         if _is_empty(rows) and (labels is None or _is_empty(labels)):
             continue
         table = TableInMemory(rows, labels)
@@ -175,27 +178,32 @@ def _checked(read: Read, n_features: int) -> Iterator[Part]:
                 "number for each feature in every block."
             )
         rows, labels = table.read()
-        kind = hasattr(rows, "tocsr"), labels is None
+        kind = hasattr(rows, "tocsr"), labels is None, weights is None
         first = first or kind
         if kind != first:
             raise ValueError(
-                "some blocks are sparse, or come without labels, and others do not; make all of "
-                "them alike."
+                "some blocks are sparse, or come without labels or weights, and others do not; "
+                "make all of them alike."
             )
-        yield canonical(rows) if kind[0] else rows, None if kind[1] else as_numbers(labels)
+        yield (
+            canonical(rows) if kind[0] else rows,
+            None if kind[1] else as_numbers(labels),
+            None if kind[2] else as_weights(weights, rows.shape[0]),
+        )
 
 
-def _silently(read: Read) -> Iterator[tuple[Any, Any]]:
+def _silently(read: Read) -> Iterator[tuple[Any, Any, Any]]:
     """Yield what ``read`` returns; its own errors may quote a record, and are not passed on."""
     try:
         for block in read():
-            rows, labels = block
-            yield rows, labels
+            rows, labels, *rest = block
+            (weights,) = rest or (None,)
+            yield rows, labels, weights
     except Exception as error:
         raise RuntimeError(
             f"reading the blocks failed with {type(error).__name__}, whose words may repeat a "
-            "record and are left out. Pairs (rows, labels) are expected; call read() by itself to "
-            "see more."
+            "record and are left out. Pairs (rows, labels), or triples with weights, are "
+            "expected; call read() by itself to see more."
         ) from None
 
 
@@ -223,32 +231,39 @@ def _cut(parts: Iterator[Part], step: int) -> Iterator[Part]:
 
 
 def _taken(part: Part, at: Any) -> Part:
-    rows, labels = part
-    return rows[at], None if labels is None else labels[at]
+    rows, labels, weights = part
+    return (
+        rows[at],
+        None if labels is None else labels[at],
+        None if weights is None else weights[at],
+    )
 
 
 def _joined(parts: list[Part]) -> Part:
     if len(parts) == 1:
         return parts[0]
-    rows, labels = zip(*parts, strict=True)
+    rows, labels, weights = zip(*parts, strict=True)
     if hasattr(rows[0], "tocsr"):
         from scipy.sparse import vstack
 
         table = vstack(rows, format="csr")
     else:
         table = np.concatenate(rows)
-    return table, None if labels[0] is None else np.concatenate(labels)
+    return (
+        table,
+        None if labels[0] is None else np.concatenate(labels),
+        None if weights[0] is None else np.concatenate(weights),
+    )
 
 
 def _checksums(part: Part, earlier: tuple[int, ...]) -> tuple[int, ...]:
     """Return checksums that go on from earlier ones, the same wherever blocks end."""
-    rows, labels = part
+    rows, *numbers = part
     if hasattr(rows, "tocsr"):
         arrays = [rows.data, rows.indices.astype(np.int64), np.diff(rows.indptr).astype(np.int64)]
     else:
         arrays = [rows]
-    if labels is not None:
-        arrays.append(labels)
+    arrays += [array for array in numbers if array is not None]
     return tuple(
         zlib.crc32(np.ascontiguousarray(array).data, before)
         for array, before in zip(arrays, earlier or (0,) * len(arrays), strict=True)

@@ -34,6 +34,8 @@ class MemoryRecords:
         One number per row, or None.
     bounds
         What is declared about every record.
+    weights
+        One number per row, or None for no weights; needs ``bounds.max_weight``.
 
     Examples
     --------
@@ -45,11 +47,15 @@ class MemoryRecords:
     array([0.9, 1.2])
     """
 
-    def __init__(self, rows: Any, labels: Any | None, bounds: Bounds) -> None:
+    def __init__(
+        self, rows: Any, labels: Any | None, bounds: Bounds, weights: Any | None = None
+    ) -> None:
         is_sparse = hasattr(rows, "tocsr")
         rows = rows if is_sparse else np.asarray(rows)
         self._labels = None if labels is None else np.asarray(labels)
-        _refuse_other_than_numbers(rows, self._labels)
+        self._weights = None if weights is None else np.asarray(weights)
+        _refuse_other_than_numbers(rows, self._labels, self._weights)
+        refuse_undeclared_weights(self._weights, bounds)
         self.rows = canonical(rows) if is_sparse else rows
         self.bounds = bounds
         self._factors: Array | None = None
@@ -105,10 +111,7 @@ class MemoryRecords:
 
         For a start near the answer; rows in memory are not copied.
         """
-        labels = None if self._labels is None else self._labels[::step]
-        thinned = MemoryRecords(self.rows[::step], labels, self.bounds)
-        thinned._factors = self.clip_factors()[::step]
-        return thinned
+        return self._some(slice(None, None, step))
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each record independently with probability ``rate``.
@@ -116,10 +119,14 @@ class MemoryRecords:
         `tacit.records.sampling` says how; of the records that are in, rows are copied.
         """
         chosen = np.flatnonzero(poisson_choice(rate, self.count(), words))
-        labels = None if self._labels is None else self._labels[chosen]
-        records = MemoryRecords(self.rows[chosen], labels, self.bounds)
-        records._factors = self.clip_factors()[chosen]
-        return Sample(records, rate)
+        return Sample(self._some(chosen), rate)
+
+    def _some(self, at: Any) -> MemoryRecords:
+        """Return the records at some places."""
+        labels, weights = _at(self._labels, at), _at(self._weights, at)
+        some = MemoryRecords(self.rows[at], labels, self.bounds, weights)
+        some._factors = self.clip_factors()[at]
+        return some
 
     def _block_rows(self, fine: bool = False) -> int:
         if fine:
@@ -159,17 +166,36 @@ class MemoryRecords:
         if rows.dtype != np.float64:
             # Sums in single precision would move further than the sensitivity allows.
             rows = self._in_double_precision(rows, worker)
-        labels = None if self._labels is None else self._labels[start:stop]
-        return make_block(rows, labels, self.clip_factors()[start:stop], self.bounds)
+        at = slice(start, stop)
+        labels, weights = _at(self._labels, at), _at(self._weights, at)
+        return make_block(rows, labels, self.clip_factors()[at], self.bounds, weights)
 
 
-def _refuse_other_than_numbers(rows: Any, labels: npt.NDArray[Any] | None) -> None:
+def _at(values: npt.NDArray[Any] | None, at: Any) -> npt.NDArray[Any] | None:
+    return None if values is None else values[at]
+
+
+def refuse_undeclared_weights(weights: Any | None, bounds: Bounds) -> None:
+    """Refuse weights to which nothing was declared that could bound them."""
+    if weights is not None and bounds.max_weight is None:
+        raise ValueError(
+            "the records have weights, and bounds declare no max_weight: a weight multiplies what "
+            "its record can do. Pass Bounds(max_weight=...), the greatest weight that may count."
+        )
+
+
+def _refuse_other_than_numbers(
+    rows: Any, labels: npt.NDArray[Any] | None, weights: npt.NDArray[Any] | None
+) -> None:
     """Refuse here what NumPy would refuse later, in words that quote a value or a shape."""
-    for what, values in (("rows", rows), ("labels", labels)):
+    for what, values in (("rows", rows), ("labels", labels), ("weights", weights)):
         if values is not None and values.dtype.kind not in "biuf":
             raise TypeError(
                 f"the {what} are of type {values.dtype}, not numbers; open_records reads tables, "
                 "and says what is wrong with them."
             )
-    if labels is not None and labels.shape != rows.shape[:1]:
-        raise ValueError("rows and labels are of different lengths; pass one label for each row.")
+    for what, values in (("label", labels), ("weight", weights)):
+        if values is not None and values.shape != rows.shape[:1]:
+            raise ValueError(
+                f"rows and {what}s are of different lengths; pass one {what} for each row."
+            )

@@ -123,7 +123,7 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
 
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    _refuse_masked(y, "y")
+    refuse_masked(y, "y")
     if not hasattr(y, "dtype") and not hasattr(y, "__array__"):
         y = _objects(list(y))
     labels = _one_column(np.asarray(y))
@@ -333,7 +333,8 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
         raise
 
 
-def _refuse_masked(values: Any, name: str) -> None:
+def refuse_masked(values: Any, name: str) -> None:
+    """Refuse an array whose mask NumPy would ignore."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array, and masks would be ignored; pass {name}.filled(value) for "
@@ -342,7 +343,7 @@ def _refuse_masked(values: Any, name: str) -> None:
 
 
 def _plain_array(X: Any) -> npt.NDArray[Any]:
-    _refuse_masked(X, "X")
+    refuse_masked(X, "X")
     array = _array_of(X)
     if array.ndim != 2:
         raise ValueError(_NOT_A_TABLE.format(n=array.ndim, what=_as_table_of(X)))

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from tacit.erm import Box, L1Ball, L2Ball, Objective, Plan, Problem, Simplex, WholeSpace
+from tacit.erm import Balanced, Box, L1Ball, L2Ball, Objective, Plan, Problem, Simplex, WholeSpace
 from tacit.erm.losses import LOSSES
 from tacit.erm.planner import KINDS
 from tacit.privacy import Budget
@@ -24,6 +24,7 @@ from tacit.saving.errors import NotAModel
 PARTS: Mapping[str, type[Any]] = {
     **KINDS,
     **LOSSES,
+    "balanced": Balanced,
     "box": Box,
     "l1_ball": L1Ball,
     "l2_ball": L2Ball,

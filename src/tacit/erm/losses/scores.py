@@ -75,10 +75,14 @@ class Loss(AnyLoss):
 
     def values(self, block: Block, weights: Array) -> Array:
         """Return the loss of every record of a block."""
-        return self.value(block.scores(weights), self.labels(block))
+        return block.weighed(self.value(block.scores(weights), self.labels(block)))
 
     def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
-        """Return the sum of the records' gradients; clipping is one factor a row."""
+        """Return the sum of the records' gradients; clipping is one factor a row.
+
+        A slope is clipped before it is weighted by at most 1, so that records of little weight are
+        not clipped less than others.
+        """
         limit = clip / bounds.total_norm
         scores = block.steady_scores if self.is_sharp(bounds, limit) else block.scores
         return block.weighted_sum(clip_slopes(self.d1(scores(weights), self.labels(block)), limit))
@@ -86,7 +90,7 @@ class Loss(AnyLoss):
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
         """Return both sums from the same scores."""
         labels, scores = self.labels(block), block.scores(weights)
-        value = np.array(self.value(scores, labels).sum())
+        value = np.array(block.weighed(self.value(scores, labels)).sum())
         return value, block.weighted_sum(self.d1(scores, labels))
 
     def curvature(self, block: Block, weights: Array) -> Array:

@@ -1,0 +1,66 @@
+"""Weights of records as they come: one number each, and whatever else one of them may be."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.records.rows_and_labels import refuse_masked
+
+
+def as_weights(weights: Any, n_rows: int) -> npt.NDArray[np.float64]:
+    """Return one weight a record, as numbers; what is no number counts as 0.
+
+    Whatever one of them is, the others are read as they would be without it. Weights are clipped
+    where they are used, in `tacit.records.block`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are more or fewer weights than records, or they are text by their type. Messages
+        never repeat a value.
+
+    Examples
+    --------
+    >>> from tacit.records import as_weights
+    >>> as_weights([1, None, "3", 2.5], 4)
+    array([1. , 0. , 0. , 2.5])
+    """
+    check_one_weight_each(weights, n_rows)
+    if not hasattr(weights, "__array__"):
+        return np.array([_number(value) for value in weights], dtype=np.float64)
+    numbers = np.asarray(weights)
+    if numbers.dtype.kind == "O":
+        return np.array([_number(value) for value in numbers.tolist()], dtype=np.float64)
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError("sample_weight holds something else than numbers; pass numbers.")
+    return numbers.astype(np.float64)
+
+
+def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
+    """Refuse weights that are not one a record, by their shape alone: no value is read.
+
+    Examples
+    --------
+    >>> from tacit.records.weights import check_one_weight_each
+    >>> check_one_weight_each([0.5, 1.0], 2)
+    """
+    refuse_masked(weights, "sample_weight")
+    shape: tuple[int, ...] | None = getattr(weights, "shape", None)
+    if shape is None:
+        shape = (len(weights),) if hasattr(weights, "__len__") else ()
+    if tuple(shape) != (n_rows,):
+        raise ValueError(
+            "sample_weight has no or several dimensions, or another length than X; pass one weight "
+            "for each record."
+        )
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value) if isinstance(value, Real) else 0.0
+    except (TypeError, ValueError, ArithmeticError):  # a whole number too large for a float
+        return 0.0
