@@ -33,15 +33,16 @@ class Mechanism:
     x: Array  # (n, d) rows, intercept included
     y: Array
     ridge: Array  # (d,) one per coordinate, so that a mutant can leave one out
+    weights: Array | float = 1.0  # of the records
 
     def noise_of(self, w: Array) -> Array:
-        d1 = self.loss.d1(w @ self.x.T, self.y)
+        d1 = self.weights * self.loss.d1(w @ self.x.T, self.y)
         return -(d1 @ self.x) - self.ridge * w
 
     def hessian(self, w: Array) -> Array:
         n, d = self.x.shape
         squares = (self.x[:, :, None] * self.x[:, None, :]).reshape(n, d * d)
-        d2 = self.loss.d2(w @ self.x.T, self.y)
+        d2 = self.weights * self.loss.d2(w @ self.x.T, self.y)
         return (d2 @ squares).reshape(-1, d, d) + np.diag(self.ridge)
 
     def minimiser(self, b: Array) -> Array:

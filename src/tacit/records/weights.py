@@ -51,7 +51,10 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
     refuse_masked(weights, "sample_weight")
     shape: tuple[int, ...] | None = getattr(weights, "shape", None)
     if shape is None:
-        shape = (len(weights),) if hasattr(weights, "__len__") else ()
+        if hasattr(weights, "__array__"):
+            shape = np.asarray(weights).shape  # says its shape in no other way
+        else:
+            shape = (len(weights),) if hasattr(weights, "__len__") else ()
     if tuple(shape) != (n_rows,):
         raise ValueError(
             "sample_weight has no or several dimensions, or another length than X; pass one weight "
