@@ -19,6 +19,7 @@ import tacit.erm.objective_perturbation as objective_perturbation_module
 import tacit.erm.output_perturbation as output_perturbation_module
 import tacit.erm.sufficient_statistics as sufficient_statistics_module
 from tacit.erm import (
+    Balanced,
     CannotSolve,
     L1Ball,
     L2Ball,
@@ -121,6 +122,7 @@ CASES = {
     for tag, told in choices(*problem)
 } | {
     "ball": Case(*LOGISTIC, {"delta": DELTA, "constraint": L2Ball(2.0)}),
+    "balanced": Case(*LOGISTIC, {"delta": DELTA, "mechanism": Balanced("auto")}),
     "l1-ball": Case(*LOGISTIC, {"delta": DELTA, "constraint": L1Ball(2.0)}),
     "candidates": Case(
         *LOGISTIC,
@@ -154,7 +156,7 @@ EITHER = {
         for tag in DELTAS
     ),
     "geometric_median-ball-its_own",
-    *("ball", "l1-ball", "candidates"),
+    *("ball", "balanced", "l1-ball", "candidates"),
 }
 KNOWN = {
     Relation.REPLACE: EITHER,

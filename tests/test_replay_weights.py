@@ -141,7 +141,7 @@ STIFF = {"regularization": 1e4, "fit_intercept": False}
 
 def mutants() -> list[Any]:
     return [
-        LogisticRegression(**SCORES, mechanism=NoisyGradient(n_steps=3), n_records=61),
+        LinearSVC(**SCORES, mechanism=NoisyGradient(n_steps=3)),
         LinearSVC(**SCORES, **STIFF, mechanism="objective_perturbation"),
         LinearSVC(**SCORES, **STIFF, mechanism="output_perturbation"),
     ]
@@ -162,8 +162,10 @@ def test_mutants_are_caught(estimator: Any, mutant: str, monkeypatch: pytest.Mon
         replayed(estimator, tuple(part[:-1] for part in more), more)
 
 
-def test_classes_counted_by_weights_not_clipped_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(balanced_module, "_FLOAT_SLACK", -0.5)
+def test_counts_of_classes_with_half_the_sensitivity_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(balanced_module, "moved", lambda relation: 0.25)
     model = LogisticRegression(**SCORES, class_weight="balanced")
     example = PROBLEMS["logistic-binary"][1]
     more = weighted(example, MOST, True)

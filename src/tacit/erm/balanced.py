@@ -61,6 +61,7 @@ class Balanced(Mechanism):
 
     title = "Balanced classes"
     is_named = False
+    counts_classes = True
 
     def __post_init__(self) -> None:
         # It goes by the other's name: where noise is put is what plans and reports compare.
@@ -100,7 +101,7 @@ class Balanced(Mechanism):
     def _inner(self, plan: Plan) -> Plan:
         """Return the other mechanism's own part of a plan."""
         assert isinstance(plan.event, Composed), "made by plan"
-        assert isinstance(self.inner, Mechanism), "made by plan"
+        assert not isinstance(self.inner, str), "made by plan"
         settings = {name: v for name, v in plan.settings.items() if name != _SETTING}
         return replace(
             plan,

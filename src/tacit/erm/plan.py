@@ -223,6 +223,7 @@ class Mechanism(ABC):
     is_named: ClassVar[bool] = True  # whether its name alone says what to run
     is_candidate: ClassVar[bool] = True  # whether "auto" considers it
     uses_moments: ClassVar[bool] = False  # whether it works from X'X and X'y alone
+    counts_classes: ClassVar[bool] = False  # whether it weights classes by their counts
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget) -> Plan:

@@ -56,9 +56,8 @@ class Weights:
 
     def mechanism(self, mechanism: str | Mechanism) -> str | Mechanism:
         """Return the mechanism, after counting the classes if that is asked for."""
-        if not self._is_balanced or isinstance(mechanism, Balanced):
-            return mechanism
-        return Balanced(mechanism)
+        counts = not isinstance(mechanism, str) and mechanism.counts_classes
+        return Balanced(mechanism) if self._is_balanced and not counts else mechanism
 
     def of_records(
         self, opened: Callable[[], RecordSource], budget: Budget, classes: npt.NDArray[Any] | None
