@@ -15,6 +15,7 @@ PARTS = [
     "bench_constants.py",
     "accuracy.py",
     "regret.py",
+    "weights.py",
     "speed.py",
     "front_door.py",
     "bench_local.py",

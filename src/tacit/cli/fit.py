@@ -36,6 +36,7 @@ def fit(
     mechanism: opt.MechanismName = "auto",
     relation: opt.RelationName = "add_remove",
     quantile: opt.Quantile = None,
+    class_weight: opt.ClassWeight = None,
     delimiter: opt.Delimiter = None,
     float32: Annotated[
         bool, typer.Option("--float32", help="Encode the table in half the memory.")
@@ -79,6 +80,7 @@ def fit(
             mechanism=mechanism,
             relation=relation,
             quantile=quantile,
+            class_weight=class_weight,
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,
         )
@@ -121,11 +123,13 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
     """Return the model to fit, planned once so that what cannot work is refused before reading."""
     import numpy as np
 
-    from tacit.cli.models import kind_for, make_estimator
+    from tacit.cli.models import class_weight_of, kind_for, make_estimator
     from tacit.table_model import TableModel
 
     dtype = np.float32 if choices.pop("float32") else np.float64
     allowed = choices.pop("allow_unconfirmed")
+    classes = getattr(schema.target, "classes", ())
+    choices["class_weight"] = class_weight_of(choices["class_weight"], classes)
     estimator = make_estimator(kind_for(schema, name), epsilon, delta, **choices)
     model = TableModel(schema, estimator, dtype=dtype, allow_unconfirmed=allowed)
     if math.isinf(epsilon):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tacit.cli.errors import Refused
@@ -65,6 +66,33 @@ def public_facts(schema: Schema) -> dict[str, Any]:
     return schema.facts.parameters()
 
 
+def class_weight_of(words: Sequence[str] | None, classes: Sequence[Any]) -> Any:
+    """Return the weights of classes that ``--class-weight`` says.
+
+    Examples
+    --------
+    >>> from tacit.cli.models import class_weight_of
+    >>> class_weight_of(["<30=8"], ["<30", ">30", "NO"]), class_weight_of(["balanced"], [0, 1])
+    ({'<30': 8.0}, 'balanced')
+    """
+    if not words:
+        return None
+    if list(words) == ["balanced"]:
+        return "balanced"
+    names = {str(name): name for name in classes}
+    weights: dict[Any, float] = {}
+    for word in words:
+        name, _, number = word.rpartition("=")
+        try:
+            weights[names[name]] = float(number)
+        except (KeyError, ValueError):
+            raise Refused(
+                f"--class-weight {word!r} is not understood; pass 'balanced' alone, or "
+                f"CLASS=NUMBER for classes among {', '.join(names)}."
+            ) from None
+    return weights
+
+
 def make_estimator(
     kind: ModelSpec,
     epsilon: float,
@@ -73,6 +101,7 @@ def make_estimator(
     mechanism: str = "auto",
     relation: str = "add_remove",
     quantile: float | None = None,
+    class_weight: Any = None,
     **facts: Any,
 ) -> Any:
     """Return an estimator that is not fitted yet.
@@ -95,4 +124,8 @@ def make_estimator(
         if kind.word != "quantile":
             raise Refused("--quantile is for --model quantile; leave it out, or choose that.")
         own["quantile"] = quantile
+    if class_weight is not None:
+        if kind.predicts is not Predicts.CLASSES:
+            raise Refused("--class-weight is for models of classes; leave it out.")
+        own["class_weight"] = class_weight
     return kind.model(epsilon, delta, mechanism=mechanism, relation=relation, **own)

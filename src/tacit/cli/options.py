@@ -55,6 +55,15 @@ Quantile = Annotated[
     float | None, typer.Option("--quantile", help="Which quantile --model quantile predicts.")
 ]
 
+ClassWeight = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class-weight",
+        help="How much records of a class count, as CLASS=NUMBER, once for each class that is not "
+        "to count 1; or 'balanced', which counts the classes with a hundredth of the budget.",
+    ),
+]
+
 
 def _tab(delimiter: str | None) -> str | None:
     r"""Return a tab for \t, as errors write it: few shells make it easy to type one."""

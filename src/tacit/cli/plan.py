@@ -53,6 +53,7 @@ def plan(
     mechanism: opt.MechanismName = "auto",
     relation: opt.RelationName = "add_remove",
     quantile: opt.Quantile = None,
+    class_weight: opt.ClassWeight = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Predict noise and accuracy, without data.
@@ -70,7 +71,7 @@ def plan(
       tacit plan --rows 30000 --schema schema.toml --epsilon 0.5 --gap 0.001
       tacit plan --rows 5000 --columns 12 --epsilon 1 --model linear --range 0 200 --json
     """  # noqa: D301
-    from tacit.cli.models import make_estimator
+    from tacit.cli.models import class_weight_of, make_estimator
 
     if rows < 1 or (columns is not None and columns < 1):
         raise Refused("--rows and --columns must be at least 1; say about how many there are.")
@@ -89,6 +90,7 @@ def plan(
             mechanism=mechanism,
             relation=relation,
             quantile=quantile,
+            class_weight=class_weight_of(class_weight, facts.get("classes", [])),
             **facts,
         )
         made = estimator.plan(n_features, rows)

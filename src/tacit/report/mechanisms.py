@@ -5,6 +5,7 @@ Those are planned from the public facts of the one that ran.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tacit.erm import CannotSolve, Plan
@@ -74,6 +75,9 @@ def _plan_with(estimator: Any, plan: Plan, mechanism: Any, expected: int | None)
         "label_range": bounds.label_range,
     }
     own = estimator.get_params(deep=False)
+    if isinstance(own.get("class_weight"), Mapping):
+        places = {name: place for place, name in enumerate(estimator.classes_.tolist())}
+        facts["class_weight"] = {places[name]: v for name, v in own["class_weight"].items()}
     anew = type(estimator)(**{**own, **{k: v for k, v in facts.items() if k in own}})
     found: Plan = anew.plan(plan.problem.n_features, expected)
     return found

@@ -31,6 +31,8 @@ _NAMES: Mapping[str, tuple[str, str]] = {
     "regularization": ("Regularisation asked for", _BESIDE_LOSSES),
     "alpha": ("Regularisation asked for", _BESIDE_LOSSES),
     "constraint": ("Where weights may be", ""),
+    "class_weight": ("Weights of the classes", "how much a record of each counts"),
+    "max_weight": ("Largest weight of a record", "a greater weight counts as this"),
     "quantile": ("Quantile", ""),
     "knot": ("Residual from which the loss is linear", ""),
     "smoothing": ("Rounding of the loss", "how far from its corner the loss is made smooth"),
@@ -44,6 +46,8 @@ _NONE = {
     "smoothing": "chosen from the range of the labels",
     "center": "0",
     "row_norm": "1, not declared",
+    "class_weight": "none: all classes count alike",
+    "max_weight": "none: all records count alike",
 }
 _INFERRED = "read off the data"
 _INFERABLE = {"n_records", "label_range"}
@@ -102,6 +106,8 @@ def _text(name: str, value: Any) -> str:
         return short(float(value), 6)
     if isinstance(value, Enum):
         return str(value.value)
+    if isinstance(value, Mapping):
+        value = [f"{key}: {_text('', number)}" for key, number in value.items()]
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):

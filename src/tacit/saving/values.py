@@ -4,6 +4,7 @@
     infinity                              {"float": "inf"}
     tuple                                 {"tuple": [...]}
     dict with words for keys              {"map": {...}}
+    dict with other keys                  {"pairs": [[key, value], ...]}
     Relation                              {"relation": "replace"}
     Event                                 {"event": {...}}, as in a certificate
     a part (see `tacit.saving.parts`)     {"part": "l2_ball", "fields": {...}}
@@ -54,6 +55,8 @@ class Writer:
         if isinstance(value, tuple):
             return {"tuple": self._all(value, place)}
         if isinstance(value, Mapping):
+            if not all(isinstance(name, str) for name in value):
+                return {"pairs": [self._all(pair, place) for pair in value.items()]}
             return {"map": self.write_map(value, place)}
         if word_of(value) is not None:
             fields = self.write_map(fields_of(value), place)
@@ -138,6 +141,13 @@ class Reader:
     def _tuple(self, content: Any, place: str) -> tuple[Any, ...]:
         return tuple(self._all(content, place))
 
+    def _pairs(self, content: Any, place: str) -> dict[Any, Any]:
+        pairs = self._all(content, place)
+        for pair in pairs:
+            if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], _SCALARS)):
+                raise NotAModel(f"{place[:80]} is not a list of keys and values.")
+        return {key: value for key, value in pairs}  # noqa: C416
+
     def _float(self, content: Any, place: str) -> float:
         if not isinstance(content, str) or content not in _INFINITIES:
             raise NotAModel(f"{place[:80]} is neither a number nor an infinity.")
@@ -177,6 +187,7 @@ _TAGS: dict[str, Callable[[Reader, Any, str], Any]] = {
     "float": Reader._float,
     "map": Reader.read_map,
     "objects": Reader._objects,
+    "pairs": Reader._pairs,
     "relation": Reader._relation,
     "tuple": Reader._tuple,
 }

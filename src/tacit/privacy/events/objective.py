@@ -116,8 +116,8 @@ class LogisticObjective(_Perturbed):
     """Logistic regression by objective perturbation, b ~ N(0, noise_std^2 I).
 
     Contract: rows (the intercept's coordinate included) have norm at most ``row_norm``; labels
-    are -1 or 1; the loss of a record is log(1 + exp(-y <w, x>)), unweighted; ``regularization``
-    is lam of the SUM form.
+    are -1 or 1; the loss of a record is a log(1 + exp(-y <w, x>)) for a weight a in [0, 1];
+    ``regularization`` is lam of the SUM form.
 
     Guarantee, ADD_REMOVE (docs/proofs/objective_perturbation.md): with
     mu = row_norm / noise_std and k = row_norm^2 (1/lam - 1/(2 noise_std^2)),
@@ -310,8 +310,8 @@ class LinearModelObjective(_OfOneScore):
 class SoftmaxObjective(_Perturbed):
     """Multinomial logistic regression in one joint release.
 
-    Contract: rows of norm at most ``row_norm``, ``n_classes`` >= 2 classes, unweighted
-    cross-entropy, noise of ``noise_std`` on every entry of the weight matrix. ADD_REMOVE only.
+    Contract: rows of norm at most ``row_norm``, ``n_classes`` >= 2 classes, cross-entropy times a
+    weight in [0, 1], noise of ``noise_std`` on every entry of the weight matrix. ADD_REMOVE only.
 
     Guarantee: jacobian (1 - 1/K) row_norm^2 (1/lam - 1/(2 noise_std^2))_+ and the vertex
     mu = sqrt(2) row_norm / noise_std K - 1 times.
