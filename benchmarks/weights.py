@@ -29,7 +29,8 @@ REPEATS = 10
 QUICK_REPEATS = 2
 EPSILON, DELTA = 1.0, 1e-6
 LEAST_RECALL, MOST_BELOW = 0.5, 0.02
-KNOWN = {"row_norm": math.sqrt(len(SCHEMA)), "classes": [False, True]}  # a 1 a column, at most
+# A column gives at most one 1.
+KNOWN: dict[str, Any] = {"row_norm": math.sqrt(len(SCHEMA)), "classes": [False, True]}
 WEIGHTS: dict[str, Any] = {"none": None, "1 : 8": {False: 1, True: 8}, "balanced": "balanced"}
 
 

@@ -87,6 +87,12 @@ FITS: dict[str, Callable[[], Any]] = {
     "logistic_accountant": lambda: LogisticRegression(
         1.0, accountant=Accountant(Budget(5.0, 1e-5))
     ).fit(X, SCORES > 0),
+    "logistic_weighted": lambda: LogisticRegression(
+        1.0, row_norm=2.0, class_weight={False: 1, True: 8}, max_weight=2.0
+    ).fit(X, SCORES > 0, np.ones(400)),
+    "softmax_balanced": lambda: LogisticRegression(
+        1.0, classes=["red", "green", "blue"], class_weight="balanced", row_norm=2.0
+    ).fit(FRAME, WORDS),
     "svc": lambda: LinearSVC(2.0, mechanism=NoisyGradient(n_steps=20), constraint=L2Ball(5.0)).fit(
         X, SCORES > 0
     ),

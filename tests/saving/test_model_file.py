@@ -159,7 +159,7 @@ def test_an_unfitted_model_is_not_saved(tmp_path: Path) -> None:
         ({"epsilon": 10**30}, "parameters.epsilon is a whole number of more than 64 bits"),
         ({"epsilon": 2.0}, "another budget"),
         ({"regularization": float("nan")}, "parameters.regularization is NaN"),
-        ({"classes": {1: 2}}, "keys are not words"),
+        ({"classes": {(1,): 2}}, "keys are not words"),
     ],
 )
 def test_what_could_not_be_loaded_is_not_saved(

@@ -29,6 +29,8 @@ VALUES: list[Any] = [
     Relation.REPLACE,
     L2Ball(3.0),
     Composed((Gaussian(2.0), PureEpsilon(1.0))),
+    {1: 2.0, "a": 3.0},
+    {False: 1, True: 8},
 ]
 
 
@@ -82,7 +84,7 @@ def test_arrays_stand_in_members_of_their_own(array: Any) -> None:
         math.nan,
         2**63,
         -(2**63),
-        {1: 2},
+        {(1,): 2},
         {1, 2},
         b"bytes",
         object(),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tacit.erm import CannotSolve, Plan
 from tacit.erm.plan import TYPICAL_N_RECORDS
 from tacit.erm.planner import KINDS, MECHANISMS
@@ -76,7 +78,8 @@ def _plan_with(estimator: Any, plan: Plan, mechanism: Any, expected: int | None)
     }
     own = estimator.get_params(deep=False)
     if isinstance(own.get("class_weight"), Mapping):
-        places = {name: place for place, name in enumerate(estimator.classes_.tolist())}
+        names = np.unique(getattr(estimator, "classes_", own["classes"])).tolist()
+        places = {name: place for place, name in enumerate(names)}
         facts["class_weight"] = {places[name]: v for name, v in own["class_weight"].items()}
     anew = type(estimator)(**{**own, **{k: v for k, v in facts.items() if k in own}})
     found: Plan = anew.plan(plan.problem.n_features, expected)

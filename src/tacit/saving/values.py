@@ -4,7 +4,7 @@
     infinity                              {"float": "inf"}
     tuple                                 {"tuple": [...]}
     dict with words for keys              {"map": {...}}
-    dict with other keys                  {"pairs": [[key, value], ...]}
+    dict with numbers for keys            {"pairs": [[key, value], ...]}
     Relation                              {"relation": "replace"}
     Event                                 {"event": {...}}, as in a certificate
     a part (see `tacit.saving.parts`)     {"part": "l2_ball", "fields": {...}}
@@ -32,6 +32,7 @@ from tacit.saving.parts import fields_of, make_part, word_of
 _MOST_INTEGER = 2**63
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 _SCALARS = (bool, int, float, str, type(None))
+_KEYS = (bool, int, float, np.generic)  # of classes
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Writer:
         if isinstance(value, tuple):
             return {"tuple": self._all(value, place)}
         if isinstance(value, Mapping):
-            if not all(isinstance(name, str) for name in value):
+            if any(isinstance(key, _KEYS) for key in value):
                 return {"pairs": [self._all(pair, place) for pair in value.items()]}
             return {"map": self.write_map(value, place)}
         if word_of(value) is not None:
@@ -146,7 +147,7 @@ class Reader:
         for pair in pairs:
             if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], _SCALARS)):
                 raise NotAModel(f"{place[:80]} is not a list of keys and values.")
-        return {key: value for key, value in pairs}  # noqa: C416
+        return dict(pairs)
 
     def _float(self, content: Any, place: str) -> float:
         if not isinstance(content, str) or content not in _INFINITIES:
