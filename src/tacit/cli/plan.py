@@ -17,6 +17,8 @@ from tacit.cli.errors import Refused, before_records
 _MOST_ROWS = 10**12
 # The gap that is wanted, where none is given: this share of the loss of guessing.
 _WANTED_SHARE = 0.01
+# Half of the loss of guessing is taken to be explicable; beyond this share hardly any of it is.
+_DROWNED = 0.4
 
 
 def plan(
@@ -63,7 +65,7 @@ def plan(
 
     The gap is by how much the private model's average loss is predicted to exceed that of the best
     model. It is an estimate to compare by, not a promise: one prediction in six is off by more than
-    a factor of ten.
+    a factor of three in four cases of five.
 
     \b
     Examples:
@@ -220,12 +222,12 @@ def _show(record: dict[str, Any]) -> None:
             "mechanism": f"{record['mechanism']}: {record['reason']}",
             "noise": noise,
             "predicted gap": f"{record['gap']:.2g} a record, {100 * share:.2g} % of the loss of "
-            f"guessing ({record['loss_of_guessing']:.3g}); give or take a factor of ten",
+            f"guessing ({record['loss_of_guessing']:.3g}); four times in five within a factor of three",
             "rows needed": ("no number of rows" if needed is None else f"about {needed:,} rows")
-            + f" for a gap of {record['wanted_gap']:.2g}, give or take a factor of three",
+            + f" for a gap of {record['wanted_gap']:.2g}",
         }
     )
-    if share >= 1.0:
+    if share >= _DROWNED:
         output.note(
             "The noise would drown the model: take more rows, fewer columns or a larger epsilon."
         )

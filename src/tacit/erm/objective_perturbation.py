@@ -218,7 +218,7 @@ class ObjectivePerturbation(Mechanism):
     >>> problem = Problem(Objective(LogisticLoss(), Bounds()), n_features=20)
     >>> plan = ObjectivePerturbation().plan(problem, Budget(1.0, 1e-5))
     >>> round(plan.settings["noise_std"], 2)
-    3.73
+    3.75
     """
 
     name = "objective_perturbation"

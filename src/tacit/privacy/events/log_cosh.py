@@ -37,7 +37,7 @@ class LogCoshObjective(Event):
     Examples
     --------
     >>> from tacit.privacy import Guarantee, LogCoshObjective
-    >>> event = LogCoshObjective(1.0, 1.0, regularization=2.0, noise_std=3.8707)
+    >>> event = LogCoshObjective(1.0, 1.0, regularization=2.0, noise_std=3.88415)
     >>> round(Guarantee(event).epsilon(1e-5), 4)
     1.0
     """

@@ -25,7 +25,7 @@ def plan_section(facts: ReportFacts) -> Markup | None:
     rows = [_row(row, best) for row in facts.mechanisms]
     caption = (
         "Predicted cost is the rise of the average loss per record that noise and regularisation "
-        "are expected to cause, give or take a factor of ten; accuracy and other scores need not "
+        "are expected to cause, four times in five within a factor of three; accuracy and other scores need not "
         "change alike. " + facts.about_mechanisms
     )
     return section(
