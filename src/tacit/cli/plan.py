@@ -64,8 +64,8 @@ def plan(
     be enough.
 
     The gap is by how much the private model's average loss is predicted to exceed that of the best
-    model. It is an estimate to compare by, not a promise: one prediction in six is off by more than
-    a factor of three in four cases of five.
+    model. It is an estimate to compare by, not a promise: one prediction in five is off by more
+    than a factor of three.
 
     \b
     Examples:
@@ -222,7 +222,7 @@ def _show(record: dict[str, Any]) -> None:
             "mechanism": f"{record['mechanism']}: {record['reason']}",
             "noise": noise,
             "predicted gap": f"{record['gap']:.2g} a record, {100 * share:.2g} % of the loss of "
-            f"guessing ({record['loss_of_guessing']:.3g}); four times in five within a factor of three",
+            f"guessing ({record['loss_of_guessing']:.3g}); often off by a factor of three",
             "rows needed": ("no number of rows" if needed is None else f"about {needed:,} rows")
             + f" for a gap of {record['wanted_gap']:.2g}",
         }

@@ -26,8 +26,10 @@ TYPICAL_N_RECORDS = 40_000
 TYPICAL_SQUARED_WEIGHT = 0.1
 # Predictions assume that curvature is a third of the greatest, as where rows are shorter than
 # they may be and slopes half saturated, that it differs tenfold between directions, and that half
-# of what a model that knows nothing loses can be explained.
+# of what a model that knows nothing loses can be explained. Tables of many columns are never
+# round: what counts happens in fifty directions at most, for every score.
 TYPICAL_CURVATURE = 1 / 3
+MOST_DIRECTIONS = 50
 TYPICAL_SPECTRUM = 10.0 ** -((np.arange(10) + 0.5) / 10)
 TYPICAL_SPECTRUM /= TYPICAL_SPECTRUM.mean()
 TYPICAL_SHARE = 1 / 2
@@ -95,14 +97,20 @@ class Problem:
 
     def widened(self, mu: float, n_records: float) -> Problem:
         """Return the problem for so many records: slopes may run further where noise is small."""
-        factor = max(math.sqrt(mu * n_records / (WIDENS_FROM * self.dimension)), 1.0)
+        factor = max(math.sqrt(mu * n_records / (WIDENS_FROM * self.directions)), 1.0)
         return replace(
             self, objective=replace(self.objective, loss=self.objective.loss.widened(factor))
         )
 
+    @property
+    def directions(self) -> int:
+        """How many directions of the weights matter, for predictions and default settings."""
+        outputs = self.objective.n_outputs
+        return min(self.dimension, outputs * MOST_DIRECTIONS)
+
     def curvature(self, n_records: float) -> float:
-        """Return a linear model's typical curvature: the trace, spread evenly over the weights."""
-        return TYPICAL_CURVATURE * n_records * self.objective.hessian_trace / self.dimension
+        """Return a linear model's typical curvature: the trace, spread over what matters."""
+        return TYPICAL_CURVATURE * n_records * self.objective.hessian_trace / self.directions
 
     def steady_ridge(self, noise_std: float, n_records: float) -> float:
         """Return the ridge at which noise in the gradient does little harm, whatever is learned.
@@ -136,9 +144,9 @@ class Problem:
                 return size / (2 * n * n * objective.hessian_trace)
             return self.typical_norm * math.sqrt(size) / n
         h = self.curvature(n) * TYPICAL_SPECTRUM
-        explained = TYPICAL_SHARE * loss * n / self.dimension
+        explained = TYPICAL_SHARE * loss * n / self.directions
         lost = h * squared_noise / (2 * self.dimension) + regularization**2 * explained
-        return self.dimension / n * float((lost / (h + regularization) ** 2).mean())
+        return self.directions / n * float((lost / (h + regularization) ** 2).mean())
 
 
 def receipt(released: Sequence[Event], planned: Event) -> Event:

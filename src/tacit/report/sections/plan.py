@@ -25,8 +25,8 @@ def plan_section(facts: ReportFacts) -> Markup | None:
     rows = [_row(row, best) for row in facts.mechanisms]
     caption = (
         "Predicted cost is the rise of the average loss per record that noise and regularisation "
-        "are expected to cause, four times in five within a factor of three; accuracy and other scores need not "
-        "change alike. " + facts.about_mechanisms
+        "are expected to cause, four times in five within a factor of three; accuracy and other "
+        "scores need not change alike. " + facts.about_mechanisms
     )
     return section(
         "plan",
