@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.engine import release, without_noise
+from tacit.erm.inference import check_has_errors, errors_without_noise, plan_with_errors
+from tacit.erm.laws import Errors, Solved
 from tacit.erm.minimizer import minimize_exactly
 from tacit.erm.objective import Objective
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import Mechanism, Plan, Problem
-from tacit.erm.planner import choose_plan
 from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee
 from tacit.records import RecordSource
@@ -25,12 +26,14 @@ Array = npt.NDArray[np.float64]
 class Result:
     """Released weights, what they cost, and the plan they came from.
 
-    ``plan`` is None for an infinite budget, where there is nothing to plan.
+    ``plan`` is None for an infinite budget, where there is nothing to plan; ``errors`` where none
+    were asked for.
     """
 
     weights: Array
     privacy: Guarantee
     plan: Plan | None
+    errors: Errors | None = None
 
 
 def minimize(
@@ -102,28 +105,36 @@ def minimize_unread(
     accountant: AnyAccountant | None = None,
     source: Source | None = None,
     assumptions: Sequence[str] = (),
+    inference: float = 0.0,
 ) -> Result:
     """Minimise over records that are opened after the plan was made and charged.
 
     ``open_records`` returns them within the bounds of the problem's objective; the other
-    parameters are those of `minimize`.
+    parameters are those of `minimize`, and the share of the budget kept for standard errors.
     """
-    plan = None if budget.is_infinite else choose_plan(problem, budget, mechanism)
+    if inference:
+        check_has_errors(problem.objective, budget, inference)
+    plan = None if budget.is_infinite else plan_with_errors(problem, budget, mechanism, inference)
     bare = without_noise(budget)
 
-    def work() -> Release[Array]:
-        if plan is None:
-            return Release(_exact(problem, open_records()), bare.event)
-        return plan.mechanism.solve(plan, open_records(), source)
+    def work() -> Release[Release[Array]]:
+        records = open_records()
+        if plan is not None:
+            solved = plan.solve(records, source)
+            return Release(solved, solved.event)
+        weights, of = _exact(problem, records)
+        errors = errors_without_noise(records, of, weights) if inference else None
+        return Release(Solved(weights, bare.event, errors=errors), bare.event)
 
     done = release(
         plan or bare, work, accountant=accountant, source=source, assumptions=assumptions
     )
-    return Result(np.asarray(done.value), done.privacy, plan)
+    errors = done.value.errors if isinstance(done.value, Solved) else None
+    return Result(np.asarray(done.value.value), done.privacy, plan, errors)
 
 
-def _exact(problem: Problem, records: RecordSource) -> Array:
-    """Return the non-private minimiser."""
+def _exact(problem: Problem, records: RecordSource) -> tuple[Array, Objective]:
+    """Return the non-private minimiser, and of what."""
     objective = problem.objective
     if objective.regularization is None:
         objective = objective.with_regularization(0.0)
@@ -131,4 +142,4 @@ def _exact(problem: Problem, records: RecordSource) -> Array:
     # A sharp corner is approached through rounder ones, which have a Hessian to go by.
     for loss in objective.loss.rounded(objective.score_unit):
         weights = minimize_exactly(Perturbed(replace(objective, loss=loss), records, flat), weights)
-    return weights
+    return weights, objective

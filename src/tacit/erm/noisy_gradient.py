@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.counting import COUNT_MULTIPLE, noisy_count
+from tacit.erm.laws import DescentLaw, Solved
 from tacit.erm.objective import moved, needs_fine_sums, records_gradient
 from tacit.erm.plan import (
     CannotSolve,
@@ -126,6 +127,7 @@ class NoisyGradient(_Descent):
 
     name = "noisy_gradient"
     title = "Noisy gradient descent"
+    has_law = True
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Choose clip, steps and noise."""
@@ -198,10 +200,12 @@ class NoisyGradient(_Descent):
             ridges[-1] = 0.0  # nothing holds a constant back but what was asked for
         step = 1 / (n * _smoothness(problem) + ridge)
         w = _descend(noisy_gradient, problem, course.n_steps, step)
+        limit = clip / objective.reach
+        law = DescentLaw(objective, limit, None, ridges, multiplier * reach, course.n_steps, step)
         planned = plan.event
         if isinstance(planned, Gaussian):
-            return Release(w, gaussian_receipt(events, planned))
-        return Release(w, receipt(events, planned))
+            return Solved(w, gaussian_receipt(events, planned), law)
+        return Solved(w, receipt(events, planned), law)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise a step gets."""

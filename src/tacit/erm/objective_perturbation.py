@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.counting import COUNT_MULTIPLE, noisy_count
+from tacit.erm.laws import Solved, TiltLaw
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.objective import Objective, moved, records_gradient
 from tacit.erm.perturbed import Perturbed
@@ -223,6 +224,7 @@ class ObjectivePerturbation(Mechanism):
 
     name = "objective_perturbation"
     title = "Objective perturbation"
+    has_law = True
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Choose lam if it was left open, calibrate the noise, say what is expected."""
@@ -293,7 +295,11 @@ class ObjectivePerturbation(Mechanism):
             return Bounded(total, reach * (1 + 1e-6), Norm.L2, plan.budget.relation)
 
         released = release_minimizer(perturbation, minimize, implied, event, source)
-        return Release(released.value, receipt([*events, released.event], plan.event))
+        law = None
+        if isinstance(perturbation, GaussianPerturbation):
+            stds = perturbation.noise_std, perturbation.output_std
+            law = TiltLaw(objective, objective.loss.lipschitz, None, tilt.regularization, *stds)
+        return Solved(released.value, receipt([*events, released.event], plan.event), law)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise the objective gets."""

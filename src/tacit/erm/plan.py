@@ -232,6 +232,7 @@ class Mechanism(ABC):
     is_candidate: ClassVar[bool] = True  # whether "auto" considers it
     uses_moments: ClassVar[bool] = False  # whether it works from X'X and X'y alone
     counts_classes: ClassVar[bool] = False  # whether it weights classes by their counts
+    has_law: ClassVar[bool] = False  # whether it says how its weights came about (`Law`)
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget) -> Plan:
@@ -297,6 +298,18 @@ class Plan:
     def name(self) -> str:
         """The mechanism's name."""
         return self.mechanism.name
+
+    def solve(self, records: RecordSource, source: Source | None) -> Release[Array]:
+        """Carry it out."""
+        return self.mechanism.solve(self, records, source)
+
+    def noise_in_words(self, number: Callable[[float], str]) -> str:
+        """Return where noise goes and how much, a sentence."""
+        return self.mechanism.noise_in_words(self, number)
+
+    def noise_error(self, weight_norm: float | None) -> NoiseError:
+        """Return the standard error that the noise gives each weight."""
+        return self.mechanism.noise_error(self, weight_norm)
 
     def __str__(self) -> str:
         risk = f"predicted excess risk per record: {self.excess_risk:.3g}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.laws import MomentLaw, Solved, pack, unpack
 from tacit.erm.objective import moved, needs_fine_sums
 from tacit.erm.plan import (
     CannotSolve,
@@ -71,6 +72,7 @@ class SufficientStatistics(Mechanism):
 
     name = "sufficient_statistics"
     title = "Sufficient statistics"
+    has_law = True
     uses_moments = True
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
@@ -126,7 +128,7 @@ class SufficientStatistics(Mechanism):
         two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
         spectrum = np.linalg.eigvalsh(gram)
         least = Bounded(max(float(spectrum[0]), 0.0), size**2 * slack, Norm.L2, relation)
-        packed = Bounded(_pack(gram), two * size**2 * slack, Norm.L2, relation)
+        packed = Bounded(pack(gram), two * size**2 * slack, Norm.L2, relation)
         moment = Bounded(cross, moved(relation) * size * label * slack, Norm.L2, relation)
         releases = [gaussian(b, multiplier, source) for b in (least, packed, moment)]
         floor, noisy_gram, noisy_cross = (np.asarray(r.value) for r in releases)
@@ -134,10 +136,11 @@ class SufficientStatistics(Mechanism):
         # a lower confidence bound on the least eigenvalue, and the ridge that covers the noise
         sure = max(float(floor) - 1.645 * std, 0.0)
         ridge = max(noise_norm(std * two, d) - sure, 0.0) + (objective.regularization or 0.0)
-        weights = np.linalg.solve(
-            _unpack(noisy_gram, d) + max(ridge, 1e-9 * std) * np.eye(d), noisy_cross
-        )
-        return Release(weights, receipt([r.event for r in releases], plan.event))
+        ridge, known = max(ridge, 1e-9 * std), unpack(noisy_gram, d)
+        weights = np.linalg.solve(known + ridge * np.eye(d), noisy_cross)
+        moment_std, gram_std = (multiplier * bounded.sensitivity for bounded in (moment, packed))
+        law = MomentLaw(objective, label, known, ridge, moment_std, gram_std)
+        return Solved(weights, receipt([r.event for r in releases], plan.event), law)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise the moments get."""
@@ -176,16 +179,3 @@ class SufficientStatistics(Mechanism):
 def noise_norm(std: float, dimension: int) -> float:
     """Return what the norm of symmetric noise of this std exceeds with probability rho at most."""
     return std * math.sqrt(dimension * math.log(2 * dimension * dimension / _FAILURE))
-
-
-def _pack(matrix: Array) -> Array:
-    """Return a symmetric matrix as a vector of the same norm."""
-    upper = np.triu_indices(matrix.shape[0], 1)
-    return np.concatenate([np.diag(matrix), math.sqrt(2.0) * matrix[upper]])
-
-
-def _unpack(vector: Array, d: int) -> Array:
-    matrix = np.diag(vector[:d])
-    upper = np.triu_indices(d, 1)
-    matrix[upper] = vector[d:] / math.sqrt(2.0)
-    return matrix + np.triu(matrix, 1).T

@@ -5,6 +5,7 @@ from tacit.linear_model.least_squares import LinearRegression, Ridge
 from tacit.linear_model.logistic import LogisticRegression
 from tacit.linear_model.poisson import PoissonRegressor
 from tacit.linear_model.quantile import QuantileRegressor
+from tacit.linear_model.summary import Summary
 from tacit.linear_model.svc import LinearSVC
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "PoissonRegressor",
     "QuantileRegressor",
     "Ridge",
+    "Summary",
 ]

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from tacit.erm import Objective, Plan, Problem, WholeSpace, choose_plan, minimize_unread
+from tacit.erm import Objective, Plan, Problem, WholeSpace, minimize_unread
+from tacit.erm.inference import plan_with_errors
 from tacit.erm.losses import Loss
+from tacit.linear_model._inference import publish_errors
 from tacit.linear_model._tables import note_columns
 from tacit.linear_model._weights import Weights, check_weights, weights_of
 from tacit.privacy import Budget
@@ -89,6 +91,10 @@ class LinearModel(BaseEstimator):
     def _publish(self, coef: Array, intercept: Array, labels: Any) -> None:
         """Set what a fit releases."""
 
+    def _inference_share(self) -> float:
+        share: float = getattr(self, "inference", 0.0)
+        return share
+
     def _ridge(self) -> float | None:
         ridge: float | None = self.regularization
         return ridge
@@ -135,7 +141,8 @@ class LinearModel(BaseEstimator):
             raise ValueError("epsilon is infinite: there is no noise to plan; pass a finite one.")
         warn_if_weak(budget, public.value or n_records)
         problem = Problem(objective, n_features, n_records)
-        return choose_plan(problem, budget, weights.mechanism(self.mechanism))
+        mechanism = weights.mechanism(self.mechanism)
+        return plan_with_errors(problem, budget, mechanism, self._inference_share())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.
@@ -166,12 +173,14 @@ class LinearModel(BaseEstimator):
             accountant=self.accountant,
             source=source_of(self.random_state),
             assumptions=assumptions_of(labels.fact, n_records, names),
+            inference=self._inference_share(),
         )
         if self.verbose:
             sys.stderr.write(f"{result.plan or 'no noise: the budget is infinite'}\n")
             sys.stderr.write(result.privacy.statement() + "\n")
         self.row_norm_, self.privacy_, self.plan_ = row_norm, result.privacy, result.plan
         self._publish(*split(result.weights, objective.bounds.intercept), labels)
+        publish_errors(self, result.errors, objective.bounds.intercept, labels)
         return self
 
 

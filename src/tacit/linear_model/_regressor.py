@@ -73,6 +73,7 @@ class Regressor(ScoredNumbers, LinearModel):
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,
+        inference: float = 0.0,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -88,6 +89,7 @@ class Regressor(ScoredNumbers, LinearModel):
         self.regularization = regularization
         self.constraint = constraint
         self.max_weight = max_weight
+        self.inference = inference
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import HuberLoss, Loss
+from tacit.linear_model._inference import WithSummary
 from tacit.linear_model._regressor import RESIDUAL_SHARE, Regressor
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.records import Bounds
 
 
-class HuberRegressor(Regressor):
+class HuberRegressor(WithSummary, Regressor):
     """Linear regression robust to outlying labels, with a privacy guarantee.
 
     Parameters
@@ -44,6 +45,7 @@ class HuberRegressor(Regressor):
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,
+        inference: float = 0.0,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -60,6 +62,7 @@ class HuberRegressor(Regressor):
         self.regularization = regularization
         self.constraint = constraint
         self.max_weight = max_weight
+        self.inference = inference
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

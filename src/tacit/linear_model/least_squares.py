@@ -5,12 +5,13 @@ from __future__ import annotations
 from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import LogCoshLoss, Loss, SquaredLoss
 from tacit.erm.planner import MECHANISMS
+from tacit.linear_model._inference import WithSummary
 from tacit.linear_model._regressor import RESIDUAL_SHARE, Regressor
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.records import Bounds
 
 
-class _LeastSquares(Regressor):
+class _LeastSquares(WithSummary, Regressor):
     """The squared loss where nothing bounds it or noisy moments do, and else a Lipschitz one."""
 
     def _loss(self, budget: Budget, bounds: Bounds) -> Loss:
@@ -35,7 +36,7 @@ class LinearRegression(_LeastSquares):
     label_range : (float, float), "infer" or None
         Labels are clipped to this interval, a public fact.
     epsilon, delta, relation, row_norm, n_records, mechanism, fit_intercept, regularization, \
-constraint, max_weight, accountant, random_state, verbose
+constraint, max_weight, inference, accountant, random_state, verbose
         As in `LogisticRegression`.
 
     Examples
@@ -82,6 +83,7 @@ class Ridge(_LeastSquares):
         fit_intercept: bool = True,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,
+        inference: float = 0.0,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -97,6 +99,7 @@ class Ridge(_LeastSquares):
         self.fit_intercept = fit_intercept
         self.constraint = constraint
         self.max_weight = max_weight
+        self.inference = inference
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

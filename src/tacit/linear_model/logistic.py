@@ -8,11 +8,12 @@ from typing import Any
 from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import LogisticLoss, Loss, SoftmaxLoss
 from tacit.linear_model._classifier import Classifier, Probabilities
+from tacit.linear_model._inference import WithSummary
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.records import Bounds
 
 
-class LogisticRegression(Probabilities, Classifier):
+class LogisticRegression(WithSummary, Probabilities, Classifier):
     """Logistic regression with a differential-privacy guarantee.
 
     Minimises the sum of logistic losses (cross-entropy for three or more classes, in one joint
@@ -51,6 +52,9 @@ class LogisticRegression(Probabilities, Classifier):
     max_weight : float or None
         The greatest of the ``sample_weight`` passed to `fit`; greater ones count as it. None is
         1.0, with an `UndeclaredWarning`.
+    inference : float, default=0.0
+        The share of the budget (of mu^2) kept for standard errors, which `summary` shows; 0.1 is
+        usual. It needs two classes, a delta and no constraint.
     accountant : Accountant or None
         A budget shared with other fits; refuses before anything is read.
     random_state : int or None
@@ -66,6 +70,8 @@ class LogisticRegression(Probabilities, Classifier):
         What the fit promises.
     plan_ : Plan or None
         What was run and why; None without noise.
+    estimates_, standard_errors_ : array
+        With ``inference``: what `summary` shows, the intercept last.
 
     Examples
     --------
@@ -80,6 +86,8 @@ class LogisticRegression(Probabilities, Classifier):
     >>> bool(model.privacy_.epsilon(1e-6) <= 1.0)
     True
     """
+
+    _ratio = "odds ratio"
 
     def __init__(
         self,
@@ -96,6 +104,7 @@ class LogisticRegression(Probabilities, Classifier):
         constraint: FeasibleSet | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         max_weight: float | None = None,
+        inference: float = 0.0,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -112,6 +121,7 @@ class LogisticRegression(Probabilities, Classifier):
         self.constraint = constraint
         self.class_weight = class_weight
         self.max_weight = max_weight
+        self.inference = inference
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from tacit.erm.losses import Loss, PoissonLoss
+from tacit.linear_model._inference import WithSummary
 from tacit.linear_model._regressor import RESIDUAL_SHARE, Array, Regressor
 from tacit.privacy import Budget
 from tacit.records import Bounds
 
 
-class PoissonRegressor(Regressor):
+class PoissonRegressor(WithSummary, Regressor):
     """Regression of counts with a log link, with a privacy guarantee.
 
     Minimises the Poisson deviance, its slope bounded by a quarter of the greatest label; an
@@ -37,6 +38,7 @@ class PoissonRegressor(Regressor):
     """
 
     _centred = False
+    _ratio = "rate ratio"
 
     def __sklearn_tags__(self) -> Any:
         """Declare that labels are counts."""

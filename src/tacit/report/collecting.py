@@ -197,5 +197,5 @@ def _noise_error(estimator: Any, plan: Plan | None, weight_norm: float | None) -
     if spec is not None and spec.noise_error is not None:
         return spec.noise_error(estimator)
     if plan is not None:
-        return plan.mechanism.noise_error(plan, weight_norm)
+        return plan.noise_error(weight_norm)
     return unknown("how far noise moved these numbers cannot be told without the records.")

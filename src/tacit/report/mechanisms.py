@@ -33,7 +33,7 @@ def mechanism_title(name: str) -> str:
 
 def planned(plan: Plan, chosen: bool) -> PlannedMechanism:
     """Return a plan in words."""
-    noise = plan.mechanism.noise_in_words(plan, lambda value: short(value, 3))
+    noise = plan.noise_in_words(lambda value: short(value, 3))
     settings = tuple((name, float(value)) for name, value in plan.settings.items())
     return PlannedMechanism(plan.mechanism.name, plan.excess_risk, noise, chosen, settings)
 

@@ -36,6 +36,7 @@ class AnyLoss(ABC):
     is_linear: ClassVar[bool]  # whether it is a function of <w, x>, so that gradients follow rows
     is_square: ClassVar[bool] = False  # whether X'X and X'y are all it asks of the records
     monotone: ClassVar[bool] = False  # whether a function of y z with a derivative of one sign
+    is_likelihood: ClassVar[bool] = False  # whether E d1^2 = E d2 where the model holds
 
     @property
     @abstractmethod

@@ -30,6 +30,7 @@ class LogisticLoss(Loss):
     key = "logistic"
     tried = (((), (-1.0, 1.0)),)
     monotone = True
+    is_likelihood = True
     lipschitz = 1.0
     smoothness = 0.25
 

@@ -1,0 +1,114 @@
+"""Coefficients with their standard errors, as statisticians read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from tacit.erm.standard_errors import WITHIN
+
+_NOTE = (
+    "Standard errors cover sampling and the noise of the privacy mechanism. Coefficients are "
+    "corrected for the ridge."
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table: coefficient, standard error, z, p and 95 % interval of every term.
+
+    Prints as text; `rows` are dictionaries and `to_frame` a pandas frame. Nothing in it is private
+    beyond what the fit released.
+
+    Parameters
+    ----------
+    model
+        What kind of model it is.
+    names
+        The terms.
+    coefficients, standard_errors
+        One number a term.
+    ratio
+        What exp(coefficient) is called: "odds ratio", "rate ratio", or None.
+
+    Examples
+    --------
+    >>> from tacit.linear_model import Summary
+    >>> table = Summary("LinearRegression", ("age",), (0.5,), (0.1,))
+    >>> print(table)
+    LinearRegression
+    term      coef  std err        z  P>|z|  [0.025  0.975]
+    age     0.5000   0.1000    5.000  0.000  0.3040  0.6960
+    Standard errors cover sampling and the noise of the privacy mechanism. Coefficients are corrected for the ridge.
+    >>> table.rows()[0]["p"] < 1e-6
+    True
+    """  # noqa: E501
+
+    model: str
+    names: tuple[str, ...]
+    coefficients: tuple[float, ...]
+    standard_errors: tuple[float, ...]
+    ratio: str | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a dictionary for every term."""
+        return [
+            self._row(*term)
+            for term in zip(self.names, self.coefficients, self.standard_errors, strict=True)
+        ]
+
+    def _row(self, name: str, value: float, error: float) -> dict[str, Any]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = float(np.divide(value, error))
+        low, high = value - WITHIN * error, value + WITHIN * error
+        row: dict[str, Any] = {
+            "term": name,
+            "coefficient": value,
+            "standard_error": error,
+            "z": z,
+            "p": float(2 * ndtr(-abs(z))),
+            "low": low,
+            "high": high,
+        }
+        if self.ratio is not None:
+            with np.errstate(over="ignore"):
+                ratios = map(float, np.exp([value, low, high]))
+            key = self.ratio.replace(" ", "_")
+            row.update(zip((key, f"{key}_low", f"{key}_high"), ratios, strict=True))
+        return row
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas frame with the terms as its index."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows()).set_index("term")
+
+    def __str__(self) -> str:
+        header = ["term", "coef", "std err", "z", "P>|z|", "[0.025", "0.975]"]
+        if self.ratio is not None:
+            header += [self.ratio, "[0.025", "0.975]"]
+        lines = [header, *([_text(row) for row in map(dict.values, self.rows())])]
+        return "\n".join([self.model, *_aligned(lines), _NOTE])
+
+
+def _text(row: Any) -> list[str]:
+    name, *numbers = row
+    digits = [4, 4, 3, 3, *(4 for _ in numbers[4:])]
+    return [name, *(_number(x, n) for x, n in zip(numbers, digits, strict=True))]
+
+
+def _number(x: float, digits: int) -> str:
+    return f"{x:.{digits}f}" if abs(x) < 1e5 else f"{x:.3g}"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table as lines of text: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in lines
+    ]
