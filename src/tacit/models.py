@@ -224,7 +224,7 @@ class ModelSpec:
     predicts
         What it predicts.
     released
-        The attributes that a fit sets, besides ``privacy_`` and ``plan_``.
+        The attributes that a fit sets, besides ``privacy_`` and ``plan_``; some of `SOMETIMES`.
     link
         What a coefficient means.
     examples
@@ -271,6 +271,10 @@ class ModelSpec:
 
 # Set where the fit was given a table with column names.
 NAMES = "feature_names_in_"
+# Set where the fit was asked for standard errors.
+ERRORS = ("estimates_", "standard_errors_")
+# What one fit sets and another does not.
+SOMETIMES = frozenset((NAMES, *ERRORS))
 _ROWS = ("n_features_in_", NAMES)
 _CLASSIFIER = ("coef_", "intercept_", "classes_", "row_norm_", *_ROWS)
 _REGRESSOR = ("coef_", "intercept_", "row_norm_", *_ROWS)
@@ -279,17 +283,22 @@ _LOCATION = ("location_", *_ROWS)
 _STREAM = ("state_", "n_reports_", "sanitizer_", "learner_", "_stream", "_source", "_notes")
 
 
+def _with_errors(model: type[Any], released: tuple[str, ...]) -> tuple[str, ...]:
+    return (*released, *ERRORS) if hasattr(model, "summary") else released
+
+
 def _classifier(
     word: str, model: type[Any], kind: str, link: Link, examples: Examples, **more: Any
 ) -> ModelSpec:
-    what = Predicts.CLASSES
-    return ModelSpec(word, model, what, _CLASSIFIER, link, examples, kind, ACCURACY, **more)
+    what, released = Predicts.CLASSES, _with_errors(model, _CLASSIFIER)
+    return ModelSpec(word, model, what, released, link, examples, kind, ACCURACY, **more)
 
 
 def _regressor(
     word: str, model: type[Any], kind: str, link: Link, score: Score, examples: Examples
 ) -> ModelSpec:
-    return ModelSpec(word, model, Predicts.NUMBERS, _REGRESSOR, link, examples, kind, score)
+    released = _with_errors(model, _REGRESSOR)
+    return ModelSpec(word, model, Predicts.NUMBERS, released, link, examples, kind, score)
 
 
 def _location(word: str, model: type[Any], examples: Examples, **more: Any) -> ModelSpec:

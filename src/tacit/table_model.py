@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import Plan
+from tacit.linear_model import Summary
 from tacit.preprocessing import (
     ClassTarget,
     NumberTarget,
@@ -198,6 +199,13 @@ class TableModel(BaseEstimator):
         check_is_fitted(self)
         classes: npt.NDArray[Any] = self.estimator_.classes_
         return classes
+
+    @available_if(_has("summary"))  # type: ignore[untyped-decorator]
+    def summary(self) -> Summary:
+        """Return coefficients with standard errors, by the names of the encoded features."""
+        check_is_fitted(self)
+        found: Summary = self.estimator_.summary()
+        return found.named(self.schema.feature_names)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the encoded features, one for each coefficient."""

@@ -21,7 +21,7 @@ from tacit.erm.objective import Objective, needs_fine_sums
 from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, receipt
 from tacit.erm.planner import choose_plan
 from tacit.erm.sets import WholeSpace
-from tacit.erm.standard_errors import Noisy, errors_of
+from tacit.erm.standard_errors import Middle, Noisy, Total, errors_of
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, secure_source
 from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee, Relation, Repeated
 from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
@@ -30,6 +30,8 @@ from tacit.records import Block, RecordSource
 Array = npt.NDArray[np.float64]
 
 _FLOAT_SLACK = 1e-4
+# What a sum of c counts beside one of c x x', in units of R^2.
+_TOTAL_WEIGHT = 0.5
 # The weights' part is tried until the whole costs between this share of the budget and all of it.
 _TIGHT = 0.999
 _MOST_TRIES = 20
@@ -37,28 +39,44 @@ _MOST_TRIES = 20
 
 @dataclass(frozen=True)
 class Statistic:
-    """A sum of c x x' over the records, with 0 <= c <= size / R^2."""
+    """Sums of c x x' and of c over the records, with 0 <= c <= greatest and ||x|| <= R."""
 
     coefficients: Callable[[Block], Array]
-    size: float
+    greatest: float
+    row_norm: float
+    has_matrix: bool
+    has_total: bool
 
-    def exactly(self, records: RecordSource, fine: bool = False) -> Array:
-        """Return the sum."""
-        (total,) = records.sum(lambda block: (block.gram(self.coefficients(block)),), fine=fine)
-        return total
+    def sums(self, records: RecordSource, fine: bool = False) -> tuple[Array, float]:
+        """Return both without noise."""
+
+        def of(block: Block) -> tuple[Array, Array]:
+            c = self.coefficients(block)
+            return block.gram(c) if self.has_matrix else np.zeros((0, 0)), np.array(c.sum())
+
+        matrix, total = records.sum(of, fine=fine)
+        return matrix, float(total)
 
     def noisy(
         self, records: RecordSource, planned: Gaussian, source: Source
-    ) -> tuple[Noisy, Event]:
-        """Return the sum with symmetric noise, and what it cost."""
-        # A record more adds a positive matrix A; another instead, B - A with <A, B> >= 0.
+    ) -> tuple[Noisy, Total, Event]:
+        """Return both with noise, the matrix's symmetric, in one release, and what it cost.
+
+        A record adds (c x x', a R^2 c): at most c R^2 sqrt(1 + a^2) long.
+        """
+        matrix, total = self.sums(records, needs_fine_sums(records, _FLOAT_SLACK))
+        weight = _TOTAL_WEIGHT * self.row_norm**2 * self.has_total
+        # A record more adds a vector v; another instead, u - v with <u, v> >= 0.
         two = math.sqrt(2.0) if planned.relation is Relation.REPLACE else 1.0
-        total = self.exactly(records, needs_fine_sums(records, _FLOAT_SLACK))
-        reach = two * self.size * (1 + _FLOAT_SLACK)
-        packed = Bounded(pack(total), reach, Norm.L2, planned.relation)
-        released = gaussian(packed, planned.noise_multiplier, source)
-        matrix = unpack(np.asarray(released.value), total.shape[0])
-        return Noisy(matrix, planned.noise_multiplier * reach), released.event
+        length = math.hypot(self.row_norm**2 * self.has_matrix, weight)
+        reach = two * self.greatest * length * (1 + _FLOAT_SLACK)
+        vector = np.append(pack(matrix), weight * total)
+        released = gaussian(
+            Bounded(vector, reach, Norm.L2, planned.relation), planned.noise_multiplier, source
+        )
+        noisy, std = np.asarray(released.value), planned.noise_multiplier * reach
+        known = Total(noisy[-1] / weight, std / weight) if weight else Total(0.0, 0.0)
+        return Noisy(unpack(noisy[:-1], len(matrix)), std), known, released.event
 
 
 def hessian(law: Law, weights: Array) -> Statistic:
@@ -73,18 +91,21 @@ def hessian(law: Law, weights: Array) -> Statistic:
             turning = np.where(np.abs(loss.d1(scores, labels)) < limit, turning, 0.0)
         return turning
 
-    return Statistic(coefficients, law.objective.smoothness)
+    wants = law.gram is None, not loss.is_likelihood
+    return Statistic(coefficients, loss.smoothness, law.objective.reach, *wants)
 
 
 def squares(law: Law, weights: Array) -> Statistic:
     """Return M at given weights."""
-    loss, limit = _loss(law.objective), law.slope_limit
+    loss = _loss(law.objective)
+    # Residuals beyond the labels' own size are not counted larger, however far the loss goes on.
+    limit = min(law.slope_limit, law.objective.bounds.label_bound)
 
     def coefficients(block: Block) -> Array:
         slopes = loss.d1(block.steady_scores(weights), loss.labels(block))
         return clip_slopes(slopes, limit) ** 2
 
-    return Statistic(coefficients, (limit * law.objective.reach) ** 2)
+    return Statistic(coefficients, limit**2, law.objective.reach, True, True)
 
 
 def _loss(objective: Objective) -> Loss:
@@ -107,16 +128,14 @@ class PlanWithErrors(Plan):
         law = solved.law if isinstance(solved, Solved) else None
         assert law is not None, "a mechanism that has one"
         at, events, middle = np.asarray(solved.value), [solved.event], None
-        if law.gram is not None:
-            turning = Noisy(law.gram, 0.0)
-        else:
-            turning, event = hessian(law, at).noisy(records, self.each, source)
-            events.append(event)
+        curvature, turning, event = hessian(law, at).noisy(records, self.each, source)
+        events.append(event)
         if not law.objective.loss.is_likelihood:
-            middle, event = squares(law, at).noisy(records, self.each, source)
+            matrix, total, event = squares(law, at).noisy(records, self.each, source)
             events.append(event)
-        errors = errors_of(at, law, turning, middle)
-        return Solved(at, receipt(events, self.event), law, errors)
+            middle = Middle(matrix, total, turning)
+        known = curvature if law.gram is None else Noisy(law.gram, 0.0)
+        return Solved(at, receipt(events, self.event), law, errors_of(at, law, known, middle))
 
     def noise_in_words(self, number: Callable[[float], str]) -> str:
         """Return what the weights' own plan says."""
@@ -184,14 +203,14 @@ def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
             "'objective_perturbation', 'noisy_gradient' or, for least squares, "
             "'sufficient_statistics', or set inference=0."
         )
-    n_matrices = (not mechanism.uses_moments) + (not objective.loss.is_likelihood)
-    mu = math.sqrt(share / n_matrices) * gaussian_mu(budget.epsilon, budget.delta)
+    n_releases = 1 if objective.loss.is_likelihood else 2
+    mu = math.sqrt(share / n_releases) * gaussian_mu(budget.epsilon, budget.delta)
     each = Gaussian(1 / mu, budget.relation)
     return PlanWithErrors(
         mechanism=mechanism,
         problem=weights.problem,
         budget=budget,
-        event=Composed((weights.event, Repeated(each, n_matrices))),
+        event=Composed((weights.event, Repeated(each, n_releases))),
         excess_risk=weights.excess_risk,
         reason=weights.reason,
         settings={**weights.settings, "inference_noise_multiplier": each.noise_multiplier},
@@ -232,9 +251,11 @@ def check_has_errors(objective: Objective, budget: Budget, share: float) -> None
 
 def errors_without_noise(records: RecordSource, objective: Objective, weights: Array) -> Errors:
     """Return the errors of a minimiser without noise: sampling alone."""
-    loss, ridge = objective.loss, objective.regularization or 0.0
-    law = TiltLaw(objective, loss.lipschitz, None, ridge)
+    ridge = objective.regularization or 0.0
+    law = TiltLaw(objective, objective.loss.lipschitz, None, ridge)
+    matrix, turning = hessian(law, weights).sums(records)
     middle = None
-    if not loss.is_likelihood:
-        middle = Noisy(squares(law, weights).exactly(records), 0.0)
-    return errors_of(weights, law, Noisy(hessian(law, weights).exactly(records), 0.0), middle)
+    if not objective.loss.is_likelihood:
+        outer, total = squares(law, weights).sums(records)
+        middle = Middle(Noisy(outer, 0.0), Total(total, 0.0), Total(turning, 0.0))
+    return errors_of(weights, law, Noisy(matrix, 0.0), middle)

@@ -22,9 +22,10 @@ Array = npt.NDArray[np.float64]
 # A normal variable is within this many standard deviations 95 times in 100.
 WITHIN = 1.959963984540054
 _MOST_DRAWS, _LEAST_DRAWS = 400, 20
-_MOST_ENTRIES = 2e7
+_MOST_ENTRIES = 1e6
 # An eigenvalue below this share of the noise is noise; what hangs on it is not known.
 _KNOWN = 1e-3
+_ROUNDED, _TINY = 1e-12, 1e-100
 
 
 class Noisy(NamedTuple):
@@ -34,7 +35,22 @@ class Noisy(NamedTuple):
     std: float
 
 
-def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Noisy | None) -> Errors:
+class Total(NamedTuple):
+    """A sum with noise of this standard deviation."""
+
+    value: float
+    std: float
+
+
+class Middle(NamedTuple):
+    """Squared gradients: the matrix, and the sums of squared slopes and of second derivatives."""
+
+    matrix: Noisy
+    squares: Total
+    turning: Total
+
+
+def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -> Errors:
     """Return estimates without the ridge's pull, and standard errors whose intervals cover.
 
     Parameters
@@ -46,27 +62,39 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Noisy | None) ->
     hessian
         H, the sum of the records' second derivatives.
     middle
-        The sum of the records' squared gradients, g g'; None where it equals H.
+        The sum of the records' squared gradients; None where it equals H.
     """
     d = weights.size
     # The same draws for the same release, so that it always says the same.
     rng = np.random.default_rng(d)
-    spread = hessian.std + (middle.std if middle is not None else 0.0)
+    spread = hessian.std + (middle.matrix.std if middle is not None else 0.0)
     draws = int(np.clip(_MOST_ENTRIES / d**2, _LEAST_DRAWS, _MOST_DRAWS)) if spread else 1
-    curvature, axes = np.linalg.eigh(_plausible(hessian, draws, rng))
-    curvature = _away_from_zero(curvature, hessian, is_exact=law.gram is not None)
+    least = max(_KNOWN * hessian.std, _ROUNDED * float(np.abs(hessian.matrix).max()), _TINY)
+    plausible = _plausible(hessian, draws, rng)
+    curvature, axes = np.linalg.eigh(plausible)
+    curvature = _divisible(curvature, least, law)
     inner = np.swapaxes(axes, -1, -2)
     truth = (inner @ weights) / law.share(curvature)
-    noise = law.noise(curvature, truth)
+    between = law.noise(curvature, truth) + least * np.eye(d)  # to know nothing is no certainty
     if middle is None:
-        between = noise + curvature[..., :, None] * np.eye(d)
+        between += curvature[..., :, None] * np.eye(d)
     else:
-        between = noise + inner @ _positive(_plausible(middle, draws, rng)) @ axes
-    # variance of axis' truth:  U B U',  U = axes / h
+        between += inner @ _positive(_middles(middle, hessian, plausible, rng)) @ axes
+    # U B U' is the covariance of axes' truth, U = axes / h
     reach = axes / curvature[..., None, :]
-    variance = np.sum((reach @ between) * reach, axis=-1)
+    variance = np.maximum(np.sum((reach @ between) * reach, axis=-1), 0.0)
     centres = (axes @ truth[..., None])[..., 0]
-    return _pooled(centres, np.sqrt(np.maximum(variance, 0.0)))
+    # The greatest eigenvalue of the noise is near std sqrt(2 d) (semicircle law).
+    stands_out = max(hessian.std * math.sqrt(2 * d), least)
+    return _pooled(_estimate(weights, law, hessian, stands_out), centres, np.sqrt(variance))
+
+
+def _estimate(weights: Array, law: Law, hessian: Noisy, least: float) -> Array:
+    """Return the weights without the ridge's pull, as far as H stands out of its noise."""
+    curvature, axes = np.linalg.eigh(hessian.matrix)
+    share = law.share(_divisible(curvature, least, law))
+    result: Array = axes @ ((axes.T @ weights) / share)
+    return result
 
 
 def _plausible(noisy: Noisy, draws: int, rng: np.random.Generator) -> Array:
@@ -82,33 +110,60 @@ def _plausible(noisy: Noisy, draws: int, rng: np.random.Generator) -> Array:
     return result
 
 
+def _middles(middle: Middle, hessian: Noisy, plausible: Array, rng: np.random.Generator) -> Array:
+    """Return matrices that the squared gradients may have, for plausible Hessians.
+
+        M = phi H + k D,   D the released M less phi H,   k = 1 - (noise in D)^2 / ||D||^2
+
+    or k = 0: shrunk to what errors alike everywhere would give, as far as D may be noise (James and
+    Stein 1961). phi is the sum of squared slopes over that of second derivatives.
+    """
+    squares, turning, matrix = middle.squares, middle.turning, middle.matrix
+    if not (matrix.std or squares.std):
+        return np.broadcast_to(matrix.matrix, plausible.shape)
+    draws, d = plausible.shape[:2]
+    noise = rng.standard_normal((2, draws))
+    over = np.maximum(turning.value - turning.std * noise[0], _least(turning))
+    phis = np.maximum(squares.value - squares.std * noise[1], _least(squares)) / over
+    phi = float(np.median(phis))
+    away = matrix.matrix - phi * hessian.matrix
+    # d (d + 1) / 2 free entries, and what is wrong with phi
+    expected = d * (d + 1) / 2 * (matrix.std**2 + (phi * hessian.std) ** 2)
+    expected += float(np.var(phis)) * float(np.sum(hessian.matrix**2))
+    kept = max(1 - expected / max(float(np.sum(away**2)), _TINY), 0.0)
+    result: Array = phis[:, None, None] * plausible + kept * away
+    return result
+
+
+def _least(total: Total) -> float:
+    """Return a sum that is above 0, at least as large as what noise may hide."""
+    return max(total.std, _TINY)
+
+
 def _positive(matrices: Array) -> Array:
     values, axes = np.linalg.eigh(matrices)
     result: Array = (axes * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(axes, -1, -2)
     return result
 
 
-def _away_from_zero(curvature: Array, hessian: Noisy, is_exact: bool) -> Array:
+def _divisible(curvature: Array, least: float, law: Law) -> Array:
     """Return eigenvalues that can be divided by: where nothing is known, next to none.
 
     A Hessian is not negative; the noisy Gram matrix that weights were solved with may be.
     """
-    least = max(_KNOWN * hessian.std, 1e-12 * float(np.abs(hessian.matrix).max()), 1e-300)
-    if is_exact:
-        result: Array = np.copysign(np.maximum(np.abs(curvature), least), curvature)
-        return result
-    return np.maximum(curvature, least)
+    size = np.maximum(np.abs(curvature) if law.gram is not None else curvature, least)
+    result: Array = size if law.gram is None else np.copysign(size, curvature)
+    return result
 
 
-def _pooled(centres: Array, stds: Array) -> Errors:
-    """Return the middle, and the half-width in units of 1.96 that holds 95 % of the mixture."""
-    middle = np.median(centres, axis=0)
-    away = centres - middle
-    low, high = np.zeros_like(middle), np.max(np.abs(away) + 3 * stds, axis=0)
+def _pooled(estimate: Array, centres: Array, stds: Array) -> Errors:
+    """Return the estimate, and in units of 1.96 how far around it 95 % of the mixture lies."""
+    away = centres - estimate
+    low, high = np.zeros_like(estimate), np.max(np.abs(away) + 3 * stds, axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for _ in range(60):
             half = (low + high) / 2
             inside = np.mean(ndtr((half - away) / stds) - ndtr((-half - away) / stds), axis=0)
             short = inside < 2 * ndtr(WITHIN) - 1
             low, high = np.where(short, half, low), np.where(short, high, half)
-    return Errors(middle, np.where(math.inf > high, high, math.inf) / WITHIN)
+    return Errors(estimate, high / WITHIN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,10 @@ class Summary:
     coefficients: tuple[float, ...]
     standard_errors: tuple[float, ...]
     ratio: str | None = None
+
+    def named(self, features: Sequence[str]) -> Summary:
+        """Return the same with other names for the features; the intercept keeps its own."""
+        return replace(self, names=(*features, *self.names[len(features) :]))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for every term."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
 from tacit.erm import Plan
-from tacit.models import NAMES, ModelSpec
+from tacit.models import SOMETIMES, ModelSpec
 from tacit.pipeline import Pipeline, taken_apart
 from tacit.privacy import Guarantee
 from tacit.public_facts import budget_of
@@ -136,7 +136,7 @@ def _restore(
     model: Any, spec: ModelSpec, released: dict[str, Any], promise: Guarantee, plan: Any
 ) -> None:
     """Give a model what its fit had released, if it all fits together."""
-    if set(released) | {NAMES} != set(spec.released) | {NAMES}:
+    if set(spec.released) - SOMETIMES - set(released) or set(released) - set(spec.released):
         raise NotAModel(f"it does not hold what a {spec.model.__name__} releases.")
     for name, value in released.items():
         setattr(model, name, value)

@@ -15,6 +15,7 @@ from numbers import Real
 from typing import Any
 
 from tacit.erm import Balanced, Box, L1Ball, L2Ball, Objective, Plan, Problem, Simplex, WholeSpace
+from tacit.erm.inference import PlanWithErrors
 from tacit.erm.losses import LOSSES
 from tacit.erm.planner import KINDS
 from tacit.privacy import Budget
@@ -34,6 +35,7 @@ PARTS: Mapping[str, type[Any]] = {
     "budget": Budget,
     "objective": Objective,
     "plan": Plan,
+    "plan_with_errors": PlanWithErrors,
     "problem": Problem,
 }
 _WORDS = {part: word for word, part in PARTS.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.models import MODELS, NAMES, ModelSpec, Predicts
+from tacit.models import ERRORS, MODELS, NAMES, ModelSpec, Predicts
 from tacit.saving.errors import NotAModel
 
 # Never stored: a shared budget belongs to a process, and a seed would undo the noise.
@@ -34,6 +34,7 @@ def check_released(model: Any, spec: ModelSpec) -> None:
         _check_numbers(model, "coef_", (model.n_features_in_,))
         _check_number(model, "intercept_", -math.inf)
     _check_number(model, "row_norm_", 0.0)
+    _check_errors(model)
 
 
 def _check_classifier(model: Any, spec: ModelSpec) -> None:
@@ -52,6 +53,19 @@ def _check_numbers(model: Any, name: str, shape: tuple[int, ...]) -> None:
         raise NotAModel(f"{name} is not an array of doubles of shape {shape}.")
     if not np.all(np.isfinite(array)):
         raise NotAModel(f"{name} has a value that is not finite.")
+
+
+def _check_errors(model: Any) -> None:
+    """Refuse standard errors without estimates, or of other terms than the model has."""
+    if not any(hasattr(model, name) for name in ERRORS):
+        return
+    if not all(hasattr(model, name) for name in ERRORS):
+        raise NotAModel("it has standard errors without estimates, or the other way round.")
+    terms = (model.n_features_in_ + bool(model.fit_intercept),)
+    for name in ERRORS:
+        _check_numbers(model, name, terms)
+    if not np.all(model.standard_errors_ >= 0.0):
+        raise NotAModel("standard_errors_ has a negative value.")
 
 
 def _check_number(model: Any, name: str, least: float) -> None:
