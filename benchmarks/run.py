@@ -16,6 +16,7 @@ PARTS = [
     "accuracy.py",
     "regret.py",
     "weights.py",
+    "inference.py",
     "speed.py",
     "front_door.py",
     "bench_local.py",

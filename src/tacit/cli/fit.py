@@ -37,6 +37,14 @@ def fit(
     relation: opt.RelationName = "add_remove",
     quantile: opt.Quantile = None,
     class_weight: opt.ClassWeight = None,
+    inference: Annotated[
+        float,
+        typer.Option(
+            "--inference",
+            help="The share of the budget kept for standard errors, such as 0.1; tacit inspect "
+            "and the report show them.",
+        ),
+    ] = 0.0,
     delimiter: opt.Delimiter = None,
     float32: Annotated[
         bool, typer.Option("--float32", help="Encode the table in half the memory.")
@@ -81,6 +89,7 @@ def fit(
             relation=relation,
             quantile=quantile,
             class_weight=class_weight,
+            inference=inference,
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,
         )

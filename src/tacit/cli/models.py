@@ -102,6 +102,7 @@ def make_estimator(
     relation: str = "add_remove",
     quantile: float | None = None,
     class_weight: Any = None,
+    inference: float = 0.0,
     **facts: Any,
 ) -> Any:
     """Return an estimator that is not fitted yet.
@@ -128,4 +129,12 @@ def make_estimator(
         if kind.predicts is not Predicts.CLASSES:
             raise Refused("--class-weight is for models of classes; leave it out.")
         own["class_weight"] = class_weight
+    if inference:
+        if not hasattr(kind.model, "summary"):
+            able = ", ".join(word for word, of in MODELS.items() if hasattr(of.model, "summary"))
+            raise Refused(
+                f"--model {kind.word} has no standard errors; leave --inference out, or choose "
+                f"from {able}."
+            )
+        own["inference"] = inference
     return kind.model(epsilon, delta, mechanism=mechanism, relation=relation, **own)

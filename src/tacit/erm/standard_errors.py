@@ -147,11 +147,12 @@ def _positive(matrices: Array) -> Array:
 
 
 def _divisible(curvature: Array, least: float, law: Law) -> Array:
-    """Return eigenvalues that can be divided by: where nothing is known, next to none.
+    """Return eigenvalues that can be divided by.
 
-    A Hessian is not negative; the noisy Gram matrix that weights were solved with may be.
+    A Hessian is not negative: one that noise made so may be as far on the other side of zero. The
+    noisy Gram matrix that weights were solved with stays as it is.
     """
-    size = np.maximum(np.abs(curvature) if law.gram is not None else curvature, least)
+    size = np.maximum(np.abs(curvature), least)
     result: Array = size if law.gram is None else np.copysign(size, curvature)
     return result
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tacit import __version__
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
+from tacit.linear_model import Summary
 from tacit.models import MARGIN, spec_of
 from tacit.pipeline import taken_apart
 from tacit.privacy import Guarantee
@@ -62,7 +63,8 @@ def facts_of(
     -----
     **Guarantee**. Nothing is read but the model's constructor parameters and ``coef_``,
     ``intercept_``, ``location_``, ``classes_``, ``feature_names_in_``, ``n_features_in_``,
-    ``plan_`` and ``privacy_``. The accountant and the random state are left out.
+    ``estimates_``, ``standard_errors_``, ``plan_`` and ``privacy_``. The accountant and the random
+    state are left out.
 
     Examples
     --------
@@ -93,6 +95,7 @@ def facts_of(
         mechanisms=tuple(_mechanisms(estimator, plan, expected_records)),
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
         coefficients=_coefficients(estimator, plan, names, from_schema=schema is not None),
+        summary=_summary(estimator, names),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
         made_on=made_on,
@@ -153,6 +156,13 @@ def _weights(
             rows.append(Coefficient("intercept", float(level), on_level, output))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
     return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
+
+
+def _summary(estimator: Any, names: list[str]) -> Summary | None:
+    if not hasattr(estimator, "standard_errors_"):
+        return None
+    found: Summary = estimator.summary()
+    return found.named(names)
 
 
 def _outputs(estimator: Any, count: int) -> list[str]:

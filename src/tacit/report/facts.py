@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tacit.linear_model import Summary
 from tacit.preprocessing import Schema
 from tacit.privacy import Guarantee
 
@@ -198,6 +199,8 @@ class ReportFacts:
         What the predictions assume, a sentence.
     coefficients
         The released numbers.
+    summary
+        The same with standard errors, if the fit released those.
     accuracy
         Scores on public data.
     made_by
@@ -220,6 +223,7 @@ class ReportFacts:
     mechanisms: tuple[PlannedMechanism, ...] = ()
     about_mechanisms: str = ""
     coefficients: Coefficients | None = None
+    summary: Summary | None = None
     accuracy: AccuracyPicture | None = None
     made_by: str = ""
     made_on: str = ""

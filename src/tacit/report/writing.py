@@ -13,6 +13,7 @@ from tacit.report.page import page
 from tacit.report.sections.accuracy import accuracy_section, scores_section
 from tacit.report.sections.coefficients import coefficients_section
 from tacit.report.sections.guarantee import guarantee_section
+from tacit.report.sections.inference import inference_section
 from tacit.report.sections.plan import plan_section
 from tacit.report.sections.public import public_section
 from tacit.saving.files import write_whole
@@ -46,6 +47,7 @@ def render(facts: ReportFacts) -> str:
         public_section(facts),
         plan_section(facts),
         coefficients_section(facts),
+        inference_section(facts),
         accuracy_section(facts),
     )
     kind = "a model, and scores of records" if scored else "Privacy report"

@@ -9,10 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+<<<<<<< HEAD
 import numpy as np
 
 from tacit.pipeline import taken_apart
 from tacit.preprocessing import Schema
+=======
+from tacit.linear_model import Summary
+>>>>>>> 45c9a22 (Summaries in reports, in tacit inspect and in files; tacit fit --inference; coverage in make bench)
 from tacit.privacy import Guarantee
 from tacit.saving.errors import NotAModel
 from tacit.saving.model_file import read_stored
@@ -67,7 +71,11 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the weights, ready for JSON."""
         plan = getattr(self.model, "plan_", None)
+<<<<<<< HEAD
         schema = self.schema
+=======
+        schema, summary = getattr(self.model, "schema", None), self._summary()
+>>>>>>> 45c9a22 (Summaries in reports, in tacit inspect and in files; tacit fit --inference; coverage in make bench)
         return {
             "kind": self.kind,
             "tacit": self.tacit,
@@ -78,10 +86,15 @@ class Certificate:
             "n_features": self.estimator.n_features_in_,
             "feature_names": _items(self._feature_names()),
             "classes": _items(getattr(self.estimator, "classes_", None)),
+            "summary": None if summary is None else summary.rows(),
             "plan": None if plan is None else str(plan).splitlines(),
             "schema": None if schema is None else schema.to_dict(),
             "guarantee": json.loads(self.privacy.to_json()),
         }
+
+    def _summary(self) -> Summary | None:
+        """Return coefficients with standard errors, if the fit released those."""
+        return self.model.summary() if hasattr(self.estimator, "standard_errors_") else None
 
     def _title(self) -> str:
         title = type(self.estimator).__name__
@@ -112,6 +125,8 @@ class Certificate:
             lines += ["schema:", *(f"  {line}" for line in self.schema.to_toml().splitlines())]
         if facts["plan"]:
             lines += ["plan:", *(f"  {line}" for line in facts["plan"])]
+        if facts["summary"]:
+            lines += ["summary:", *(f"  {line}" for line in str(self._summary()).splitlines())]
         return "\n".join([*lines, f"SHA-256 of the file: {self.sha256}"])
 
 
