@@ -171,21 +171,22 @@ def plan_with_errors(
     if not share:
         return choose_plan(problem, budget, mechanism)
     check_has_errors(problem.objective, budget, share)
-    mu = gaussian_mu(budget.epsilon, budget.delta)
-    left = gaussian_epsilon(mu * math.sqrt(1 - share), budget.delta)
-    found: PlanWithErrors | None = None
+    # What is left is searched for on the scale of mu^2, on which costs nearly add up.
+    spendable = gaussian_mu(budget.epsilon, budget.delta) ** 2
+    left, found = spendable * (1 - share), None
     for _ in range(_MOST_TRIES):
-        weights = choose_plan(problem, replace(budget, epsilon=left), mechanism)
+        epsilon = gaussian_epsilon(math.sqrt(left), budget.delta)
+        weights = choose_plan(problem, replace(budget, epsilon=epsilon), mechanism)
         whole = _together(weights, budget, share)
         cost = Guarantee(whole.event).epsilon(budget.delta)
         if cost <= budget.epsilon:
             found = whole
             if cost >= _TIGHT * budget.epsilon:
                 return whole
-        elif found is not None:
-            break  # costs do not only grow with what is left; what was found is within
-        # aim a hair below, so that rounding does not matter
-        left *= budget.epsilon / cost * (1 - 1e-9)
+        # a hair less than would do, so that rounding does not matter
+        left -= gaussian_mu(cost, budget.delta) ** 2 - spendable * (1 - 1e-9)
+        if left <= 0.0:
+            break
     if found is None:
         raise CannotSolve(
             f"no plan for weights and standard errors was found within {budget}; choose a smaller "
@@ -226,7 +227,7 @@ def check_has_errors(objective: Objective, budget: Budget, share: float) -> None
         raise ValueError(
             f"inference is a share of the budget, from 0 to below 1, got {share!r}; 0.1 is usual."
         )
-    if budget.is_pure:
+    if budget.is_pure and not budget.is_infinite:
         raise CannotSolve(
             "standard errors are released with Gaussian noise, which needs delta > 0; set delta, "
             "or inference=0."
@@ -237,7 +238,7 @@ def check_has_errors(objective: Objective, budget: Budget, share: float) -> None
             f"standard errors are derived for losses of one score, not {name}; fit two classes at "
             "a time, or set inference=0."
         )
-    if not math.isfinite(objective.smoothness):
+    if not (math.isfinite(objective.smoothness) or budget.is_infinite):
         raise CannotSolve(
             f"{name} has no bounded second derivative, so there is no Hessian to go by; use its "
             "smooth form, or set inference=0."
