@@ -23,8 +23,8 @@ Array = npt.NDArray[np.float64]
 WITHIN = 1.959963984540054
 _MOST_DRAWS, _LEAST_DRAWS = 400, 20
 _MOST_ENTRIES = 1e6
-# An eigenvalue below this share of the noise is noise; what hangs on it is not known.
-_KNOWN = 1e-3
+# Where nothing is known, weights may be such that scores of the longest rows are so many units.
+_ANYTHING = 30.0
 _ROUNDED, _TINY = 1e-12, 1e-100
 
 
@@ -69,7 +69,7 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
     rng = np.random.default_rng(d)
     spread = hessian.std + (middle.matrix.std if middle is not None else 0.0)
     draws = int(np.clip(_MOST_ENTRIES / d**2, _LEAST_DRAWS, _MOST_DRAWS)) if spread else 1
-    least = max(_KNOWN * hessian.std, _ROUNDED * float(np.abs(hessian.matrix).max()), _TINY)
+    least = max(_least_curvature(law, d), _ROUNDED * float(np.abs(hessian.matrix).max()), _TINY)
     plausible = _plausible(hessian, draws, rng)
     curvature, axes = np.linalg.eigh(plausible)
     curvature = _divisible(curvature, least, law)
@@ -135,6 +135,13 @@ def _middles(middle: Middle, hessian: Noisy, plausible: Array, rng: np.random.Ge
     return result
 
 
+def _least_curvature(law: Law, d: int) -> float:
+    """Return the curvature that gives a weight, by the noise alone, an error that says nothing."""
+    objective, zero = law.objective, np.zeros(d)
+    std = math.sqrt(float(law.noise(zero, zero)[0, 0]))
+    return std * objective.reach / (_ANYTHING * objective.score_unit)
+
+
 def _least(total: Total) -> float:
     """Return a sum that is above 0, at least as large as what noise may hide."""
     return max(total.std, _TINY)
@@ -149,10 +156,10 @@ def _positive(matrices: Array) -> Array:
 def _divisible(curvature: Array, least: float, law: Law) -> Array:
     """Return eigenvalues that can be divided by.
 
-    A Hessian is not negative: one that noise made so may be as far on the other side of zero. The
-    noisy Gram matrix that weights were solved with stays as it is.
+    A Hessian is not negative: where noise made it so, nothing is known. The noisy Gram matrix that
+    weights were solved with stays as it is.
     """
-    size = np.maximum(np.abs(curvature), least)
+    size = np.maximum(np.abs(curvature) if law.gram is not None else curvature, least)
     result: Array = size if law.gram is None else np.copysign(size, curvature)
     return result
 
