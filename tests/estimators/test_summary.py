@@ -57,7 +57,7 @@ def test_a_fit_without_a_share_has_none() -> None:
     model = private(inference=0.1)
     assert len(model.summary().rows()) == 3
     model.set_params(inference=0.0).fit(ROWS, WITHOUT_NOISE["logistic"][1])
-    with pytest.raises(ValueError, match="inference=0.1"):
+    with pytest.raises(ValueError, match=r"inference=0\.1"):
         model.summary()
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.laws import Errors, Law, Solved, TiltLaw, pack, unpack
-from tacit.erm.losses.scores import Loss, clip_slopes
 from tacit.erm.objective import Objective, needs_fine_sums
 from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, receipt
 from tacit.erm.planner import choose_plan
@@ -81,37 +80,28 @@ class Statistic:
 
 def hessian(law: Law, weights: Array) -> Statistic:
     """Return H at given weights: a slope that is clipped does not turn."""
-    loss, limit = _loss(law.objective), law.slope_limit
-
-    def coefficients(block: Block) -> Array:
-        # Where a second derivative jumps, rounding shows: scores are a record's own to the bit.
-        scores, labels = block.steady_scores(weights), loss.labels(block)
-        turning = loss.d2(scores, labels)
-        if limit < loss.lipschitz:
-            turning = np.where(np.abs(loss.d1(scores, labels)) < limit, turning, 0.0)
-        return turning
-
-    wants = law.gram is None, not loss.is_likelihood
-    return Statistic(coefficients, loss.smoothness, law.objective.reach, *wants)
+    loss = law.objective.loss
+    return Statistic(
+        lambda block: loss.turning(block, weights, law.slope_limit),
+        loss.usual_curvature,
+        law.objective.reach,
+        has_matrix=law.gram is None,
+        has_total=not loss.is_likelihood,
+    )
 
 
 def squares(law: Law, weights: Array) -> Statistic:
     """Return M at given weights."""
-    loss = _loss(law.objective)
+    loss = law.objective.loss
     # Residuals beyond the labels' own size are not counted larger, however far the loss goes on.
     limit = min(law.slope_limit, law.objective.bounds.label_bound)
-
-    def coefficients(block: Block) -> Array:
-        slopes = loss.d1(block.steady_scores(weights), loss.labels(block))
-        return clip_slopes(slopes, limit) ** 2
-
-    return Statistic(coefficients, limit**2, law.objective.reach, True, True)
-
-
-def _loss(objective: Objective) -> Loss:
-    loss = objective.loss
-    assert isinstance(loss, Loss), "refused by check_has_errors"
-    return loss
+    return Statistic(
+        lambda block: loss.squared_slopes(block, weights, limit),
+        limit**2,
+        law.objective.reach,
+        has_matrix=True,
+        has_total=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -232,16 +222,15 @@ def check_has_errors(objective: Objective, budget: Budget, share: float) -> None
             "standard errors are released with Gaussian noise, which needs delta > 0; set delta, "
             "or inference=0."
         )
-    name = type(objective.loss).__name__
-    if not isinstance(objective.loss, Loss) or objective.n_outputs > 1:
+    if not objective.is_linear_model or objective.n_outputs > 1:
         raise CannotSolve(
-            f"standard errors are derived for losses of one score, not {name}; fit two classes at "
-            "a time, or set inference=0."
+            f"standard errors are derived for losses of one score, not "
+            f"{type(objective.loss).__name__}; fit two classes at a time, or set inference=0."
         )
     if not (math.isfinite(objective.smoothness) or budget.is_infinite):
         raise CannotSolve(
-            f"{name} has no bounded second derivative, so there is no Hessian to go by; use its "
-            "smooth form, or set inference=0."
+            f"{type(objective.loss).__name__} has no bounded second derivative, so there is no "
+            "Hessian to go by; use its smooth form, or set inference=0."
         )
     if not isinstance(objective.feasible, WholeSpace):
         raise CannotSolve(

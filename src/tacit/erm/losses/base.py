@@ -64,6 +64,11 @@ class AnyLoss(ABC):
         return self.smoothness
 
     @property
+    def usual_curvature(self) -> float:
+        """What second derivatives seldom exceed; standard errors count none above it."""
+        return self.smoothness
+
+    @property
     def level(self) -> float | None:
         """The quantile that minimises the loss on a line."""
         return None
@@ -135,6 +140,14 @@ class AnyLoss(ABC):
     @abstractmethod
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
         """Return the sums of the records' losses and gradients, in one pass."""
+
+    def turning(self, block: Block, weights: Array, limit: float) -> Array:
+        """Return every record's second derivative, 0 where its slope is clipped to ``limit``."""
+        raise TypeError("standard errors exist only for losses on one score.")
+
+    def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
+        """Return the square of every record's slope, clipped to ``limit``."""
+        raise TypeError("standard errors exist only for losses on one score.")
 
     def curvature(self, block: Block, weights: Array) -> Array:
         """Return the sum of the records' Hessians."""

@@ -62,6 +62,11 @@ class PoissonLoss(Loss):
         """C plus the greatest label."""
         return self.slope_bound + self.label_bound
 
+    @property
+    def usual_curvature(self) -> float:
+        """C: a rate is seldom above a count's greatest residual."""
+        return self.slope_bound
+
     def score_unit(self, bounds: Bounds) -> float:
         """Return a unit of the log rate."""
         top = bounds.label_bound

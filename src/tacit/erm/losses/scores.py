@@ -93,6 +93,22 @@ class Loss(AnyLoss):
         value = np.array(block.weighed(self.value(scores, labels)).sum())
         return value, block.weighted_sum(self.d1(scores, labels))
 
+    def turning(self, block: Block, weights: Array, limit: float) -> Array:
+        """Return d2 up to what is usual.
+
+        Where it jumps rounding shows, so that scores are a record's own to the bit.
+        """
+        scores, labels = block.steady_scores(weights), self.labels(block)
+        d2 = np.minimum(self.d2(scores, labels), self.usual_curvature)
+        if limit < self.lipschitz:
+            d2 = np.where(np.abs(self.d1(scores, labels)) < limit, d2, 0.0)
+        return d2
+
+    def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
+        """Return d1^2."""
+        slopes = self.d1(block.steady_scores(weights), self.labels(block))
+        return clip_slopes(slopes, limit) ** 2
+
     def curvature(self, block: Block, weights: Array) -> Array:
         """Return the sum of d2 x x'."""
         if self.n_outputs > 1:
