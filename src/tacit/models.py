@@ -34,7 +34,7 @@ from tacit.local import (
     LocalRegressor,
 )
 from tacit.location import GeometricMedian, Mean, Median
-from tacit.privacy import Gaussian, NonPrivate, PureEpsilon, Relation
+from tacit.privacy import Composed, Gaussian, NonPrivate, PureEpsilon, Relation
 from tacit.public_facts import UNDECLARED_ROW_NORM
 
 AnyArray = npt.NDArray[Any]
@@ -204,6 +204,8 @@ def _mean_error(model: Mean) -> NoiseError:
     paid = event.would_be if isinstance(event, NonPrivate) else event
     reach = moved(event.relation) * (model.row_norm or UNDECLARED_ROW_NORM) / model.n_records
     sentence = "Error bars are one standard deviation of the noise, known exactly."
+    if model.inference and isinstance(paid, Composed):
+        paid = paid.events[-1]
     if isinstance(paid, Gaussian):
         return NoiseError(reach * paid.noise_multiplier, sentence)
     if isinstance(paid, PureEpsilon):
@@ -302,8 +304,8 @@ def _regressor(
 
 
 def _location(word: str, model: type[Any], examples: Examples, **more: Any) -> ModelSpec:
-    where = Predicts.LOCATION
-    return ModelSpec(word, model, where, _LOCATION, VALUE, examples, word, **more)
+    where, released = Predicts.LOCATION, _with_errors(model, _LOCATION)
+    return ModelSpec(word, model, where, released, VALUE, examples, word, **more)
 
 
 _RANGED = _numbers(label_range=(-3.0, 3.0))

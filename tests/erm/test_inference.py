@@ -12,10 +12,12 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 import tacit.erm.inference as inference_module
+import tacit.location.mean as mean_module
 from tacit.erm import CannotSolve, L2Ball, NoisyGradient, Objective, Problem
 from tacit.erm.inference import PlanWithErrors, Statistic, hessian, plan_with_errors, squares
 from tacit.erm.laws import TiltLaw
 from tacit.erm.losses import HuberLoss, LogisticLoss
+from tacit.erm.point_sum import point_sum
 from tacit.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -23,6 +25,7 @@ from tacit.linear_model import (
     PoissonRegressor,
     Ridge,
 )
+from tacit.location import Mean
 from tacit.noise import SensitivityViolation, secure_source
 from tacit.privacy import Budget, Gaussian, Guarantee, Relation
 from tacit.records import Bounds, MemoryRecords
@@ -204,3 +207,38 @@ def test_a_clipped_descent_knows_its_clip() -> None:
     labels = np.clip(SCORES, -3, 3)
     assert (fewer, more) == (np.sum(np.abs(labels) < 0.5), np.sum(np.abs(labels) < 2.0))
     assert NoisyGradient().has_law
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("n_records", [None, 61])
+def test_a_mean_with_errors_is_replayed(
+    relation: Relation, n_records: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if relation is Relation.REPLACE and n_records is None:
+        return
+    estimator = Mean(1.0, DELTA, row_norm=2.0, relation=relation, inference=0.1)
+    estimator.set_params(n_records=n_records)
+    (fewer, _), (more, _) = neighbours("linear", relation)
+    count = replay(lambda rows: clone(estimator).fit(rows), fewer, more)
+    assert count == 2 + (n_records is None)
+    small = 0.1 * 2.0**2
+    monkeypatch.setattr(
+        mean_module, "point_sum", lambda *told: replace(point_sum(*told), sensitivity=small)
+    )
+    with pytest.raises(SensitivityViolation):
+        replay(lambda rows: clone(estimator).fit(rows), fewer, more)
+
+
+def test_intervals_of_a_mean_hold_it() -> None:
+    held = []
+    for epsilon in (0.5, 8.0):
+        for _ in range(150):
+            rows = RNG.normal(0.5, 0.4, (1000, 2))
+            model = Mean(epsilon, DELTA, row_norm=3.0, inference=0.1).fit(rows)
+            assert model.privacy_.epsilon(DELTA) <= epsilon
+            held.append(np.abs(model.location_ - 0.5) < 1.96 * model.standard_errors_)
+    # 600 times; one run in a million is outside
+    assert 0.90 < np.mean(held) < 0.99
+    assert len(model.summary().rows()) == 2
+    with pytest.raises(ValueError, match="delta > 0"):
+        Mean(1.0, 0.0, row_norm=3.0, inference=0.1).fit(rows)

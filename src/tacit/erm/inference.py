@@ -211,17 +211,23 @@ def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
     )
 
 
-def check_has_errors(objective: Objective, budget: Budget, share: float) -> None:
-    """Refuse a problem for which standard errors are not derived."""
-    if not 0.0 < share < 1.0:
+def check_share(budget: Budget, share: float, most: float = 1.0) -> None:
+    """Refuse what is no share of a budget, or a budget without a Gaussian's share."""
+    if not 0.0 <= share < most:
         raise ValueError(
-            f"inference is a share of the budget, from 0 to below 1, got {share!r}; 0.1 is usual."
+            f"inference is a share of the budget, from 0 to below {most:g}, got {share!r}; 0.1 is "
+            "usual."
         )
-    if budget.is_pure and not budget.is_infinite:
+    if share and budget.is_pure and not budget.is_infinite:
         raise CannotSolve(
             "standard errors are released with Gaussian noise, which needs delta > 0; set delta, "
             "or inference=0."
         )
+
+
+def check_has_errors(objective: Objective, budget: Budget, share: float) -> None:
+    """Refuse a problem for which standard errors are not derived."""
+    check_share(budget, share)
     if not objective.is_linear_model or objective.n_outputs > 1:
         raise CannotSolve(
             f"standard errors are derived for losses of one score, not "

@@ -16,8 +16,10 @@ Array = npt.NDArray[np.float64]
 _MOST_RECORDS = 2**31
 
 
-def point_sum(records: RecordSource, relation: Relation) -> Bounded:
-    """Return what `tacit.noise.bounded_sum` makes of all points at once.
+def point_sum(records: RecordSource, relation: Relation, squared: bool = False) -> Bounded:
+    """Return what `tacit.noise.bounded_sum` makes of all points at once, or of their squares.
+
+    The squares of a point's coordinates are no longer, together, than its norm squared.
 
     Its value for a block is a whole number of steps, and so is every sum of such values, below
     2^53 steps for up to 2^31 records: floats add them exactly, whichever blocks there are.
@@ -37,6 +39,8 @@ def point_sum(records: RecordSource, relation: Relation) -> Bounded:
 
     def in_steps(points: Array) -> Bounded:
         norm = records.bounds.total_norm
+        if squared:
+            points, norm = points**2, norm**2
         return bounded_sum(points, norm, Norm.L2, relation, max_rows=_MOST_RECORDS)
 
     (value,) = records.sum(lambda block: (np.asarray(in_steps(block.points()).value),))

@@ -11,10 +11,7 @@ from scipy.special import ndtr
 
 from tacit.erm.standard_errors import WITHIN
 
-_NOTE = (
-    "Standard errors cover sampling and the noise of the privacy mechanism. Coefficients are "
-    "corrected for the ridge."
-)
+_NOTE = "Standard errors cover sampling and the noise of the privacy mechanism."
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,10 @@ class Summary:
     LinearRegression
     term      coef  std err        z  P>|z|  [0.025  0.975]
     age     0.5000   0.1000    5.000  0.000  0.3040  0.6960
-    Standard errors cover sampling and the noise of the privacy mechanism. Coefficients are corrected for the ridge.
+    Standard errors cover sampling and the noise of the privacy mechanism.
     >>> table.rows()[0]["p"] < 1e-6
     True
-    """  # noqa: E501
+    """
 
     model: str
     names: tuple[str, ...]

@@ -11,8 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.engine import Plan, norm_in_words, release, without_noise
+from tacit.erm.inference import check_share
+from tacit.erm.laws import Errors
 from tacit.erm.plan import receipt
 from tacit.erm.point_sum import point_sum
+from tacit.linear_model._inference import WithSummary, publish_errors
 from tacit.linear_model._tables import note_columns
 from tacit.location._points import Array, ball_of, centre_of, dense_rows
 from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
@@ -26,10 +29,10 @@ from tacit.public_facts import (
     source_of,
     warn_if_weak,
 )
-from tacit.records import Bounds, RecordSource, UnreadRecords, open_records
+from tacit.records import Bounds, MemoryRecords, RecordSource, UnreadRecords, open_records
 
 
-class Mean(BaseEstimator):
+class Mean(WithSummary, BaseEstimator):
     """The mean of records clipped to a ball around a public centre.
 
     The sum of (x - center), each clipped to norm ``row_norm``, is released with noise, together
@@ -44,6 +47,9 @@ class Mean(BaseEstimator):
         `UndeclaredWarning`.
     center : array or None
         A public guess; 0 by default.
+    inference : float, default=0.0
+        The share of the budget (of mu^2) kept for standard errors, which `summary` shows; it needs
+        a delta.
 
     Attributes
     ----------
@@ -70,6 +76,7 @@ class Mean(BaseEstimator):
         row_norm: float | None = None,
         center: Any = None,
         n_records: int | str | None = None,
+        inference: float = 0.0,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -79,6 +86,7 @@ class Mean(BaseEstimator):
         self.row_norm = row_norm
         self.center = center
         self.n_records = n_records
+        self.inference = inference
         self.accountant = accountant
         self.random_state = random_state
 
@@ -87,7 +95,8 @@ class Mean(BaseEstimator):
         budget = budget_of(self.epsilon, self.delta, self.relation)
         public = n_records_of(self.n_records, n_records, budget.relation)
         warn_if_weak(budget, public.value or n_records)
-        return _sum_plan(budget, ball_of(self.row_norm), counts=public.value is None)
+        counts = public.value is None
+        return _sum_plan(budget, ball_of(self.row_norm), counts, self.inference)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds."""
@@ -98,23 +107,27 @@ class Mean(BaseEstimator):
         n_records = n_records_of(told.n_records, table.n_rows, budget.relation)
         centre = centre_of(self.center, table)
         warn_if_weak(budget, n_records.value)
-        plan = _sum_plan(budget, bounds.row_norm, counts=n_records.value is None)
+        plan = _sum_plan(budget, bounds.row_norm, n_records.value is None, self.inference)
         source = source_of(self.random_state)
         records = None
         if isinstance(table, UnreadRecords):
             whole = replace(bounds, n_records=n_records.value)
             records = open_records(table.records, None, whole)  # reads nothing
 
-        def work() -> Release[Array]:
+        def work() -> Release[tuple[Array, Array | None]]:
             if records is not None:
-                return _mean_of(records, plan, n_records.value, source)
+                return _mean_of(records, plan, n_records.value, bool(self.inference), source)
             away = dense_rows(table) - centre
             if budget.is_infinite:
                 sizes = np.linalg.norm(away, axis=1)
                 scale = np.minimum(1.0, bounds.row_norm / np.maximum(sizes, 1e-300))
-                return Release((away * scale[:, None]).mean(axis=0), plan.event)
-            total = bounded_sum(away, bounds.row_norm, Norm.L2, budget.relation)
-            return _noisy_mean(total, n_records.value, len(away), plan.event, source)
+                clipped = away * scale[:, None]
+                errors = clipped.std(axis=0) / math.sqrt(len(away)) if self.inference else None
+                return Release((clipped.mean(axis=0), errors), plan.event)
+            total, squares = bounded_sum(away, bounds.row_norm, Norm.L2, budget.relation), None
+            if self.inference:
+                squares = point_sum(MemoryRecords(away, None, bounds), budget.relation, True)
+            return _noisy_mean(total, squares, n_records.value, len(away), plan.event, source)
 
         released = release(
             plan,
@@ -123,28 +136,41 @@ class Mean(BaseEstimator):
             source=source,
             assumptions=assumptions_of(n_records, names),
         )
-        self.location_ = centre + released.value
-        self.privacy_ = released.privacy
+        mean, errors = released.value
+        self.location_, self.privacy_ = centre + mean, released.privacy
+        known = None if errors is None else Errors(self.location_, errors)
+        publish_errors(self, known, 0.0, None)
         return self
 
 
 def _mean_of(
-    records: RecordSource, plan: Plan, n_records: int | None, source: Source | None
-) -> Release[Array]:
+    records: RecordSource,
+    plan: Plan,
+    n_records: int | None,
+    inference: bool,
+    source: Source | None,
+) -> Release[tuple[Array, Array | None]]:
     """Return the mean of records of which only sums can be had."""
     if plan.budget.is_infinite:
-        (summed,) = records.sum(lambda block: (block.points().sum(axis=0),))
-        return Release(summed / max(records.count(), 1), plan.event)
-    total = point_sum(records, plan.budget.relation)
-    return _noisy_mean(total, n_records, records.count(), plan.event, source)
+        (summed, squared) = records.sum(
+            lambda block: (block.points().sum(axis=0), (block.points() ** 2).sum(axis=0))
+        )
+        n = max(records.count(), 1)
+        variance = np.maximum(squared / n - (summed / n) ** 2, 0.0)
+        return Release((summed / n, np.sqrt(variance / n) if inference else None), plan.event)
+    relation = plan.budget.relation
+    squares = point_sum(records, relation, squared=True) if inference else None
+    total = point_sum(records, relation)
+    return _noisy_mean(total, squares, n_records, records.count(), plan.event, source)
 
 
 # The count's part of the budget: a tenth of the mu, or a tenth of the epsilon.
 _COUNT_SHARE = 0.1
 
 
-def _sum_plan(budget: Budget, row_norm: float, counts: bool) -> Plan:
-    """Return the plan of a noisy sum, together with a noisy count if ``counts``."""
+def _sum_plan(budget: Budget, row_norm: float, counts: bool, share: float) -> Plan:
+    """Return the plan of a noisy sum, with a noisy count if ``counts``, and a share for errors."""
+    check_share(budget, share, most=1 - _COUNT_SHARE**2)
     if budget.is_infinite:
         return without_noise(budget)
     what = "the sum of clipped records" + (", and their number, each" if counts else ",")
@@ -159,12 +185,16 @@ def _sum_plan(budget: Budget, row_norm: float, counts: bool) -> Plan:
         return Plan("noisy_sum", _together(parts), budget, reason, settings, notes=notes)
     z = gaussian_multiplier(budget)
     settings = {"noise_multiplier": z}
-    noisy: list[Event] = [Gaussian(z, budget.relation)]
+    # mu_count^2 + mu_squares^2 + mu_sum^2 = mu^2
+    rest = z / math.sqrt(1 - _COUNT_SHARE**2 * counts - share)
+    noisy: list[Event] = [Gaussian(rest, budget.relation)]
+    settings = {"noise_multiplier": rest}
+    if share:
+        settings["inference_noise_multiplier"] = z / math.sqrt(share)
+        noisy.insert(0, Gaussian(z / math.sqrt(share), budget.relation))
     if counts:
-        # mu_count^2 + mu_sum^2 = mu^2
-        rest = z / math.sqrt(1 - _COUNT_SHARE**2)
-        noisy = [Gaussian(z / _COUNT_SHARE, budget.relation), Gaussian(rest, budget.relation)]
-        settings = {"noise_multiplier": rest, "count_noise_multiplier": z / _COUNT_SHARE}
+        settings["count_noise_multiplier"] = z / _COUNT_SHARE
+        noisy.insert(0, Gaussian(z / _COUNT_SHARE, budget.relation))
     reason = f"{what} with Gaussian noise"
     return Plan("noisy_sum", _together(noisy), budget, reason, settings, notes=notes)
 
@@ -174,22 +204,41 @@ def _together(events: Sequence[Event]) -> Event:
 
 
 def _noisy_mean(
-    total: Bounded, n_records: int | None, n_rows: int, event: Event, source: Source | None
-) -> Release[Array]:
-    """Release the count, unless public, and the sum; return their quotient."""
-    count = float(n_records or 1)
-    parts = event.events if isinstance(event, Composed) else (event,)
+    total: Bounded,
+    squares: Bounded | None,
+    n_records: int | None,
+    n_rows: int,
+    event: Event,
+    source: Source | None,
+) -> Release[tuple[Array, Array | None]]:
+    """Release the count, unless public, the squares, if asked for, and the sum; divide.
+
+    The variance of the mean is that of a record over n, of the noise on the sum over n^2, and of
+    that on the count, which moves the mean in proportion to itself.
+    """
+    count, count_std, squared = float(n_records or 1), 0.0, None
+    parts = list(event.events) if isinstance(event, Composed) else [event]
     spent: list[Event] = []
-    if len(parts) == 2:
+    if n_records is None:
         one = Bounded(float(n_rows), 1.0, Norm.L2, total.relation)
-        counted = _noisy(one, parts[0], source)
+        counted, count_std = _noisy(one, parts.pop(0), source)
         spent.append(counted.event)
         count = max(float(counted.value), 1.0)
-    noisy = _noisy(total, parts[-1], source)
-    return Release(np.asarray(noisy.value) / count, receipt([*spent, noisy.event], event))
+    if squares is not None:
+        added, std = _noisy(squares, parts.pop(0), source)
+        spent.append(added.event)
+        squared = np.maximum(np.asarray(added.value), std)  # below its noise it says nothing
+    noisy, std = _noisy(total, parts.pop(0), source)
+    mean, errors = np.asarray(noisy.value) / count, None
+    if squared is not None:
+        variance = np.maximum(squared - count * mean**2, 0.0)
+        errors = np.sqrt(variance + std**2 + (count_std * mean) ** 2) / count
+    return Release((mean, errors), receipt([*spent, noisy.event], event))
 
 
-def _noisy(bounded: Bounded, event: Event, source: Source | None) -> Release[Any]:
+def _noisy(bounded: Bounded, event: Event, source: Source | None) -> tuple[Release[Any], float]:
+    """Return a release, and the standard deviation of its noise if that is Gaussian."""
     if isinstance(event, Gaussian):
-        return gaussian(bounded, event.noise_multiplier, source)
-    return sphere(bounded, event.pure_epsilon(), source)
+        z = event.noise_multiplier
+        return gaussian(bounded, z, source), z * bounded.sensitivity
+    return sphere(bounded, event.pure_epsilon(), source), math.nan

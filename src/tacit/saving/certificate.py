@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-<<<<<<< HEAD
 import numpy as np
 
+from tacit.linear_model import Summary
 from tacit.pipeline import taken_apart
 from tacit.preprocessing import Schema
-=======
-from tacit.linear_model import Summary
->>>>>>> 45c9a22 (Summaries in reports, in tacit inspect and in files; tacit fit --inference; coverage in make bench)
 from tacit.privacy import Guarantee
 from tacit.saving.errors import NotAModel
 from tacit.saving.model_file import read_stored
@@ -71,11 +68,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the weights, ready for JSON."""
         plan = getattr(self.model, "plan_", None)
-<<<<<<< HEAD
-        schema = self.schema
-=======
-        schema, summary = getattr(self.model, "schema", None), self._summary()
->>>>>>> 45c9a22 (Summaries in reports, in tacit inspect and in files; tacit fit --inference; coverage in make bench)
+        schema, summary = self.schema, self._summary()
         return {
             "kind": self.kind,
             "tacit": self.tacit,

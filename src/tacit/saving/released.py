@@ -27,6 +27,7 @@ def check_released(model: Any, spec: ModelSpec) -> None:
     _check_features(model)
     if spec.predicts is Predicts.LOCATION:
         _check_numbers(model, "location_", (model.n_features_in_,))
+        _check_errors(model)
         return
     if spec.predicts is Predicts.CLASSES:
         _check_classifier(model, spec)
@@ -61,7 +62,7 @@ def _check_errors(model: Any) -> None:
         return
     if not all(hasattr(model, name) for name in ERRORS):
         raise NotAModel("it has standard errors without estimates, or the other way round.")
-    terms = (model.n_features_in_ + bool(model.fit_intercept),)
+    terms = (model.n_features_in_ + bool(getattr(model, "fit_intercept", False)),)
     for name in ERRORS:
         _check_numbers(model, name, terms)
     if not np.all(model.standard_errors_ >= 0.0):
