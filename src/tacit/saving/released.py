@@ -58,14 +58,13 @@ def _check_numbers(model: Any, name: str, shape: tuple[int, ...]) -> None:
 
 def _check_errors(model: Any) -> None:
     """Refuse standard errors without estimates, or of other terms than the model has."""
-    if not any(hasattr(model, name) for name in ERRORS):
-        return
-    if not all(hasattr(model, name) for name in ERRORS):
-        raise NotAModel("it has standard errors without estimates, or the other way round.")
     terms = (model.n_features_in_ + bool(getattr(model, "fit_intercept", False)),)
-    for name in ERRORS:
+    there = [name for name in ERRORS if hasattr(model, name)]
+    for name in there:
         _check_numbers(model, name, terms)
-    if not np.all(model.standard_errors_ >= 0.0):
+    if there and there != list(ERRORS):
+        raise NotAModel(f"it has {there[0]} without its twin.")
+    if there and not np.all(model.standard_errors_ >= 0.0):
         raise NotAModel("standard_errors_ has a negative value.")
 
 
