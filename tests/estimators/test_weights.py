@@ -281,3 +281,14 @@ def test_shares_are_checked() -> None:
     for bad in ((1.0,), (1.0, 1.1), (math.nan, 1.0), (-0.1, 1.0)):
         with pytest.raises(ValueError, match="share"):
             ClassWeighted(records, bad)
+
+
+def test_standard_errors_with_weights_are_refused_before_the_charge(table: Any) -> None:
+    rows, labels, weights = table
+    accountant = Accountant(Budget(5.0, 1e-5))
+    shared = {"row_norm": 2.0, "inference": 0.1, "accountant": accountant}
+    for known, own in (({"max_weight": 2.0}, weights), ({"class_weight": "balanced"}, None)):
+        model = LogisticRegression(1.0, 1e-6, **shared, **known)
+        with pytest.raises(ValueError, match="records that weigh alike"):
+            model.fit(rows, labels, own)
+    assert not accountant.events

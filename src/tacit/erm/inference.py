@@ -161,6 +161,7 @@ def plan_with_errors(
     if not share:
         return choose_plan(problem, budget, mechanism)
     check_has_errors(problem.objective, budget, share)
+    problem = replace(problem, even_ridge=True)
     # What is left is searched for on the scale of mu^2, on which costs nearly add up.
     spendable = gaussian_mu(budget.epsilon, budget.delta) ** 2
     left, found = spendable * (1 - share), None

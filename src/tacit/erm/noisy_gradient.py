@@ -196,12 +196,13 @@ class NoisyGradient(_Descent):
             return np.asarray(released.value) + ridges * w
 
         ridges = np.full(problem.shape, ridge)
-        if objective.bounds.intercept and objective.regularization is None:
+        spared = objective.regularization is None and not problem.even_ridge
+        if objective.bounds.intercept and spared:
             ridges[-1] = 0.0  # nothing holds a constant back but what was asked for
         step = 1 / (n * _smoothness(problem) + ridge)
         w = _descend(noisy_gradient, problem, course.n_steps, step)
         limit = clip / objective.reach
-        law = DescentLaw(objective, limit, None, ridges, multiplier * reach, course.n_steps, step)
+        law = DescentLaw(objective, limit, None, ridge, multiplier * reach, course.n_steps, step)
         planned = plan.event
         if isinstance(planned, Gaussian):
             return Solved(w, gaussian_receipt(events, planned), law)

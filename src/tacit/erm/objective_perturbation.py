@@ -108,6 +108,9 @@ class GaussianTilt(Settings):
         ridge = max(self.regularization, _steep(objective) * std)
         problem = replace(problem, objective=wider.with_regularization(ridge))
         steadying = max(problem.steady_ridge(std, n_records) - ridge, 0.0)
+        if problem.even_ridge:
+            ridge, steadying = ridge + steadying, 0.0
+            problem = problem.with_regularization(ridge)
         return problem, replace(self, noise_std=std, regularization=ridge, steadying=steadying)
 
     def covers(self, objective: Objective, other: GaussianTilt, wider: Objective) -> bool:

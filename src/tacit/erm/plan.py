@@ -48,7 +48,8 @@ class CannotSolve(ValueError):
 class Problem:
     """An objective and the public shape of the data.
 
-    ``expected_records`` sharpens predictions where the number of records is private.
+    ``expected_records`` sharpens predictions where the number of records is private;
+    ``even_ridge`` asks that no weight is spared a ridge, as standard errors assume.
 
     Examples
     --------
@@ -62,6 +63,7 @@ class Problem:
     objective: Objective
     n_features: int
     expected_records: int | None = None
+    even_ridge: bool = False
 
     @property
     def dimension(self) -> int:

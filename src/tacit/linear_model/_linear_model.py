@@ -119,7 +119,13 @@ class LinearModel(BaseEstimator):
 
     def _weights(self, own: bool) -> Weights:
         """Return what is declared of weights, if records have some of their ``own`` too."""
-        return weights_of(self.max_weight, getattr(self, "class_weight", None), own=own)
+        of_classes = getattr(self, "class_weight", None)
+        if self._inference_share() and (own or of_classes is not None):
+            raise ValueError(
+                "standard errors are derived for records that weigh alike; leave the weights out, "
+                "or set inference=0."
+            )
+        return weights_of(self.max_weight, of_classes, own=own)
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data.
