@@ -68,10 +68,10 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
         encoder, *rest = self._before_estimator()
         facts: TableFacts = encoder.facts_out()
         for step in rest:
-            facts = step.facts_out(facts)
+            facts = facts.through(step)
         return facts
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
         """Fit the estimator to a table, which is read when the plan has been charged.
 
         Parameters
@@ -80,15 +80,17 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
             The columns that the schema declares.
         y
             The target, one value a record, if it is not a column of the table.
+        unit
+            Whose each record is, one identifier a record, if no column of the schema says so.
         """
         self._before_estimator()[0].fit()
-        self.steps[-1][1].fit(self._unread(X, y), None)
+        self.steps[-1][1].fit(self._unread(X, y, unit), None)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the estimator's score on the records that have a target; it is not private."""
         check_is_fitted(self)
-        rows, labels = self._unread(X, y).read()
+        rows, labels = self._unread(X, y, with_people=False).read()
         score: float = self.steps[-1][1].score(rows, labels)
         return score
 
@@ -104,9 +106,11 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
         plan: Plan | None = getattr(self.steps[-1][1], "plan_", None)
         return plan
 
-    def _unread(self, X: Any, y: Any) -> EncodedTable:
+    def _unread(
+        self, X: Any, y: Any, unit: Any = None, *, with_people: bool = True
+    ) -> EncodedTable:
         encoder, *rest = self._before_estimator()
-        table: EncodedTable = encoder.unread(X, y)
+        table: EncodedTable = encoder.unread(X, y, unit, with_people=with_people)
         for step in rest:
             table = table.through(step)
         return table

@@ -10,7 +10,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from numbers import Real
 from typing import Any, Generic, Protocol, TypeVar
@@ -111,6 +111,13 @@ def informed(estimator: T, table: EncodedTable | TableFacts | Any) -> T:
         return estimator
     told: Any = copy.copy(estimator)
     own = told.get_params(deep=False)
+    if facts.of_people:
+        if "relation" not in own:
+            raise ValueError(
+                f"{type(estimator).__name__} protects one record, and the table says whose each "
+                "is, so that a person may have several; take its unit out of the schema."
+            )
+        told.set_params(relation=_of_people(own["relation"]))
     told.set_params(**{name: v for name, v in facts.parameters().items() if name in own})
     return told  # type: ignore[no-any-return]
 
@@ -133,9 +140,40 @@ def budget_of(epsilon: float, delta: float, relation: Relation | str) -> Budget:
             relation = Relation(relation)
         except ValueError:
             raise ValueError(
-                f"relation must be 'add_remove' or 'replace', got {relation!r}."
+                "relation must be 'add_remove', 'replace' or 'add_remove_person', got "
+                f"{relation!r}."
             ) from None
     return Budget(epsilon, delta, relation)
+
+
+def with_people(budget: Budget, has_people: bool) -> Budget:
+    """Return the budget of a release from records that come with their people, or without.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Budget
+    >>> from tacit.public_facts import with_people
+    >>> with_people(Budget(1.0), has_people=True).relation
+    <Relation.ADD_REMOVE_PERSON: 'add_remove_person'>
+    """
+    if has_people == budget.relation.by_person:
+        return budget
+    if not has_people:
+        raise ValueError(
+            "relation is 'add_remove_person', but nothing says whose each record is; pass "
+            "unit=..., one identifier for each record, or declare a column of kind 'unit'."
+        )
+    return replace(budget, relation=_of_people(budget.relation))
+
+
+def _of_people(relation: Relation | str) -> Relation:
+    """Return the relation of records that come with their people."""
+    if relation in (Relation.REPLACE, Relation.REPLACE.value):
+        raise ValueError(
+            "relation is 'replace', for which the number of records is public, but with unit a "
+            "person brings any number of them; leave relation out, or pass 'add_remove_person'."
+        )
+    return Relation.ADD_REMOVE_PERSON
 
 
 def source_of(random_state: int | None) -> Source | None:

@@ -8,7 +8,7 @@ travel with the table, in an `EncodedTable`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
@@ -32,6 +32,8 @@ class TableFacts:
         The least and the greatest label, of a regression.
     assumptions
         What a guarantee that relies on these facts must repeat.
+    of_people
+        Whether it is known whose each record is: a person with all of theirs is then protected.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class TableFacts:
     classes: tuple[Any, ...] | None = None
     label_range: tuple[float, float] | None = None
     assumptions: tuple[str, ...] = ()
+    of_people: bool = False
 
     def parameters(self) -> dict[str, Any]:
         """Return the facts by the names that estimators' parameters have."""
@@ -55,6 +58,10 @@ class TableFacts:
         if self.label_range is not None:
             known["label_range"] = self.label_range
         return known
+
+    def through(self, step: HandsOn) -> TableFacts:
+        """Return the facts of what a transformer makes of the table; its people stay."""
+        return replace(step.facts_out(self), of_people=self.of_people)
 
 
 @runtime_checkable
@@ -75,11 +82,22 @@ class EncodedTable:
     facts: TableFacts
     read: Callable[[], tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]
     n_rows: None = None  # which records count shows when they are read
+    # Filled as they are read, one a record, where it is known whose each is.
+    named: list[Any] | None = field(default=None, repr=False)
 
     @property
     def n_columns(self) -> int:
         """How many numbers a row has."""
         return len(self.facts.names)
+
+    @property
+    def has_people(self) -> bool:
+        """Whether it is known whose each record is."""
+        return self.named is not None
+
+    def identifiers(self) -> list[Any]:
+        """Return one identifier for each record that was read."""
+        return self.named or []
 
     def through(self, step: HandsOn) -> EncodedTable:
         """Return the table that a transformer makes of this one."""
@@ -88,4 +106,4 @@ class EncodedTable:
             rows, labels = self.read()
             return step.transform(rows), labels
 
-        return EncodedTable(step.facts_out(self.facts), read)
+        return EncodedTable(self.facts.through(step), read, named=self.named)

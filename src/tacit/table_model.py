@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -40,7 +41,8 @@ class TableModel(BaseEstimator):
     """A model of a raw table: the public schema encodes it, the estimator learns from that.
 
     What the estimator must know beforehand (``row_norm``, ``classes`` or ``label_range``, and
-    ``n_records``) is taken from the schema, whatever the estimator says of it.
+    ``n_records``) is taken from the schema, whatever the estimator says of it. Where the schema
+    has a column of kind ``unit``, a person with all their records is protected.
 
     Parameters
     ----------
@@ -111,7 +113,7 @@ class TableModel(BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
         return tags
 
-    def fit(self, table: Any, y: Any = None) -> Self:
+    def fit(self, table: Any, y: Any = None, unit: Any = None) -> Self:
         """Fit to a frame, an Arrow table or a dictionary of columns.
 
         Parameters
@@ -120,9 +122,11 @@ class TableModel(BaseEstimator):
             The columns that the schema declares.
         y
             The target, one value a record, if it is not a column of the table.
+        unit
+            Whose each record is, one identifier a record, if no column of the schema says so.
         """
-        self._check_before_reading()
-        return self._fitted(self._encoder().unread(table, y))
+        self._check_before_reading(of_people=unit is not None)
+        return self._fitted(self._encoder().unread(table, y, unit))
 
     def fit_file(
         self,
@@ -134,12 +138,19 @@ class TableModel(BaseEstimator):
         """Fit to a file, read some records at a time; arguments as in `encode_file`."""
         self._check_before_reading()
         refuse_file_without_columns(path, self.schema, delimiter=delimiter)
+        named: list[Any] | None = None if self.schema.unit is None else []
         return self._fitted(
             EncodedTable(
                 self.schema.facts,
                 lambda: encode_file(
-                    path, self.schema, self.dtype, delimiter=delimiter, progress=progress
+                    path,
+                    self.schema,
+                    self.dtype,
+                    delimiter=delimiter,
+                    progress=progress,
+                    identifiers=named,
                 ),
+                named=named,
             )
         )
 
@@ -147,7 +158,7 @@ class TableModel(BaseEstimator):
         allowed = self.allow_unconfirmed
         return SchemaEncoder(self.schema, self.dtype, allow_unconfirmed=allowed)
 
-    def _informed(self) -> Any:
+    def _informed(self, *, of_people: bool = False) -> Any:
         """Return the estimator with the parameters that a fit will go by."""
         if not hasattr(self.estimator, "predict"):
             raise TypeError(
@@ -162,11 +173,12 @@ class TableModel(BaseEstimator):
                 f"{'classes' if wanted is ClassTarget else 'lower and upper'}; declare one, or "
                 "choose another estimator."
             )
-        return informed(self.estimator, self.schema.facts)
+        facts = self.schema.facts
+        return informed(self.estimator, replace(facts, of_people=facts.of_people or of_people))
 
-    def _check_before_reading(self) -> None:
+    def _check_before_reading(self, *, of_people: bool = False) -> None:
         """Refuse what cannot be fitted or paid for, before the table is opened."""
-        facts, estimator = self._encoder().facts_out(), self._informed()
+        facts, estimator = self._encoder().facts_out(), self._informed(of_people=of_people)
         if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakPromiseWarning)  # the fit says it
@@ -232,7 +244,7 @@ class TableModel(BaseEstimator):
         parameters as in `fit`.
         """
         check_is_fitted(self)
-        rows, labels = self._encoder().unread(table, y).read()
+        rows, labels = self._encoder().unread(table, y, with_people=False).read()
         score: float = self.estimator_.score(rows, labels)
         return score
 

@@ -69,7 +69,7 @@ def test_levels_people_write_are_exact() -> None:
     ]
 
 
-@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
 @pytest.mark.parametrize("level", [0.1, 1 / 3, 0.7])
 def test_a_quantile_replayed(level: float, relation: Relation) -> None:
     bounds = Bounds(n_records=1000)

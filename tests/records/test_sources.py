@@ -13,6 +13,7 @@ import scipy.sparse
 
 import tacit.records
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
+from tacit.records.people_in_memory import PeopleInMemory
 from tacit.testing import check_record_source
 
 
@@ -78,4 +79,5 @@ def implementations() -> set[type[Any]]:
 
 def test_no_source_is_left_out() -> None:
     assert {MemoryRecords, ChunkedRecords} <= implementations()
-    assert implementations() == {cls for cls, _ in SOURCES.values()}
+    # Neighbours of PeopleInMemory differ in a person: tests/records/test_people_in_memory.py.
+    assert implementations() == {cls for cls, _ in SOURCES.values()} | {PeopleInMemory}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_relation(relation: str, schema: Schema, path: Path) -> None:
-    """Refuse the relation replace where the schema does not say how many records there are.
+    """Refuse a relation where the schema does not say what it needs: how many, or whose.
 
     Examples
     --------
@@ -24,6 +24,15 @@ def check_relation(relation: str, schema: Schema, path: Path) -> None:
     Traceback (most recent call last):
     tacit.cli.errors.Refused: --relation replace makes the number of records public, ...
     """
+    if relation == "replace" and schema.unit is not None:
+        raise Refused(
+            f"--relation replace makes the number of records public, and a person (--unit, or kind "
+            f"unit in {path.name}) brings any number of them; leave --relation out."
+        )
+    if relation == "add_remove_person" and schema.unit is None:
+        raise Refused(
+            "--relation add_remove_person, but nothing says whose a record is; pass --unit COLUMN."
+        )
     if relation == "replace" and schema.n_records is None:
         raise Refused(
             f"--relation replace makes the number of records public, and {path.name} does not say "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -27,6 +28,7 @@ def compare(
         typer.Option("--public", help="You vouch that these records are public. Required."),
     ] = False,
     target: opt.TargetColumn = None,
+    unit: opt.UnitColumn = None,
     model: opt.Model = None,
     epsilon: Annotated[
         list[float] | None,
@@ -67,7 +69,7 @@ def compare(
     """  # noqa: D301
     from tacit.cli.curves import Settings, measured, picture_of, show, which_apply
     from tacit.cli.fit import read_schema
-    from tacit.cli.models import kind_for
+    from tacit.cli.models import kind_for, relation_for
     from tacit.preprocessing import read_table
 
     if not public:
@@ -83,13 +85,16 @@ def compare(
     settings = Settings(epsilons, delta, tuple(mechanism or ()), repeats, relation, quantile)
     with before_records():
         check_report(report, force, data, schema)
-        declared = read_schema(schema, target)
+        declared = read_schema(schema, target, unit)
         check_relation(relation, declared, schema)
+        relation = relation_for(declared, relation)
+        settings = replace(settings, relation=relation)
         kind = kind_for(declared, model)
         settings, left_out = which_apply(kind, declared, settings)
     output.note(_NOT_PRIVATE)
     assert declared.target is not None
-    names = [*(column.name for column in declared.encoded), declared.target.name]
+    unit_name = [] if declared.unit is None else [declared.unit]
+    names = [*(column.name for column in declared.encoded), *unit_name, declared.target.name]
     table = read_table(data, names, delimiter=delimiter)
     with output.counted("comparing", settings.n_fits) as step:
         curves = measured(kind, declared, table, settings, test, step)

@@ -119,7 +119,9 @@ def measured(
     ``settings`` name the mechanisms, all of which apply. Calls ``step`` after each fit.
     """
     train, test = split(table, test_share)
-    (rows, labels), (test_rows, test_labels) = (encode_table(t, schema) for t in (train, test))
+    people: list[Any] | None = None if schema.unit is None else []
+    rows, labels = encode_table(train, schema, identifiers=people)
+    test_rows, test_labels = encode_table(test, schema)
     if not len(rows) or not len(test_rows):
         raise Refused(
             "no record has a target that the schema declares; check the target's classes."
@@ -127,7 +129,8 @@ def measured(
     judge, rule = _score(kind, schema, labels, test_labels)
 
     def score(epsilon: float, mechanism: str) -> float:
-        fitted = _estimator(kind, schema, epsilon, mechanism, settings).fit(rows, labels)
+        fitted = _estimator(kind, schema, epsilon, mechanism, settings)
+        fitted.fit(rows, labels, unit=people)
         step()
         return judge.of(fitted, test_rows, test_labels)
 

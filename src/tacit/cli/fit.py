@@ -31,6 +31,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the model.")],
     delta: opt.Delta = 1e-6,
     target: opt.TargetColumn = None,
+    unit: opt.UnitColumn = None,
     model: opt.Model = None,
     report: opt.Report = None,
     mechanism: opt.MechanismName = "auto",
@@ -77,7 +78,7 @@ def fit(
     with before_records():
         check_new(out, force, data, schema, report)
         check_report(report, force, data, schema, out)
-        declared = read_schema(schema, target)
+        declared = read_schema(schema, target, unit)
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)
         fitted = _model(
@@ -107,12 +108,13 @@ def fit(
     _show(certificate, out, report)
 
 
-def read_schema(path: Path, target: str | None) -> Schema:
-    """Return the schema in a file, with a column of it as the target."""
+def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:
+    """Return the schema in a file, with a column of it as the target, and one as the unit."""
     from tacit.preprocessing import Schema
 
     declared = Schema.from_file(path)
-    return declared if target is None else declared.with_target(target)
+    declared = declared if target is None else declared.with_target(target)
+    return declared if unit is None else declared.with_unit(unit)
 
 
 def _refuse_unconfirmed(schema: Schema, path: Path, allowed: bool) -> None:

@@ -93,6 +93,19 @@ def class_weight_of(words: Sequence[str] | None, classes: Sequence[Any]) -> Any:
     return weights
 
 
+def relation_for(schema: Schema, relation: str) -> str:
+    """Return the relation of a fit: by person, where the schema says whose a record is.
+
+    Examples
+    --------
+    >>> from tacit.cli.models import relation_for
+    >>> from tacit.preprocessing import Number, Schema, Unit
+    >>> relation_for(Schema((Number("age", 0, 100), Unit("patient"))), "add_remove")
+    'add_remove_person'
+    """
+    return relation if schema.unit is None else "add_remove_person"
+
+
 def make_estimator(
     kind: ModelSpec,
     epsilon: float,

@@ -17,6 +17,14 @@ TargetColumn = Annotated[
     str | None,
     typer.Option("--target", help="The column to predict; by default the schema's target."),
 ]
+UnitColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--unit",
+        help="The column that says whose a record is; each person is then protected with all their "
+        "records. By default the schema's unit.",
+    ),
+]
 Epsilon = Annotated[
     float, typer.Option("--epsilon", "-e", help="The privacy budget; smaller is more private.")
 ]
@@ -47,8 +55,8 @@ RelationName = Annotated[
     str,
     typer.Option(
         "--relation",
-        help="Which tables are neighbours: add_remove (a record more or less) or replace (a record "
-        "changed; needs n_records in the schema).",
+        help="Which tables are neighbours: add_remove (a record, or with a unit a person, more or "
+        "less) or replace (a record changed; needs n_records in the schema).",
     ),
 ]
 Quantile = Annotated[

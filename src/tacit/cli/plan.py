@@ -33,6 +33,7 @@ def plan(
         Path | None, typer.Option("--schema", help="Take columns, classes and range from here.")
     ] = None,
     target: opt.TargetColumn = None,
+    unit: opt.UnitColumn = None,
     model: opt.Model = None,
     classes: Annotated[
         int, typer.Option("--classes", help="How many classes, without a schema.")
@@ -81,8 +82,11 @@ def plan(
         raise Refused(f"--gap must be positive, got {gap:g}; say how much loss you accept.")
     with before_records():
         kind, n_features, facts = _shape(
-            schema, target, model, columns, classes, label_range, row_norm
+            schema, target, unit, model, columns, classes, label_range, row_norm
         )
+        if facts.pop("by_person"):
+            _refuse_replace(relation)
+            relation = "add_remove_person"
         if public_rows or relation == "replace":
             facts["n_records"] = rows
         estimator = make_estimator(
@@ -104,9 +108,18 @@ def plan(
         _show(record)
 
 
+def _refuse_replace(relation: str) -> None:
+    if relation == "replace":
+        raise Refused(
+            "--relation replace makes the number of records public, and a person (--unit) brings "
+            "any number of them; leave --relation out."
+        )
+
+
 def _shape(
     schema: Path | None,
     target: str | None,
+    unit: str | None,
     model: str | None,
     columns: int | None,
     classes: int,
@@ -121,14 +134,16 @@ def _shape(
     if (schema is None) == (columns is None):
         raise Refused("say how many features there are, with either --columns or --schema.")
     if schema is not None:
-        declared = read_schema(schema, target)
+        declared = read_schema(schema, target, unit)
         facts = public_facts(declared)
+        facts["by_person"] = declared.unit is not None
         if row_norm is not None:
             facts["row_norm"] = row_norm
         return kind_for(declared, model), len(declared.feature_names), facts
     assert columns is not None
     kind = model_kind(model or "logistic")
     facts = {"n_records": None, "row_norm": math.sqrt(columns) if row_norm is None else row_norm}
+    facts["by_person"] = unit is not None
     if kind.predicts is Predicts.NUMBERS:
         return kind, columns, {**facts, "label_range": label_range}
     if classes < 2 or (kind.two_classes and classes != 2):

@@ -10,6 +10,8 @@ from tacit.erm.objective import needs_fine_sums
 from tacit.noise import Bounded, Norm, Source, gaussian
 from tacit.privacy import Event, Relation
 from tacit.records import RecordSource
+from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.person_sums import MOST_COUNTED
 
 # A count is released with a tenth of the mu: a hundredth of the cost.
 COUNT_MULTIPLE = 10.0
@@ -29,13 +31,19 @@ def noisy_count(
 ) -> Counted:
     """Release the number of records; never below the noise in it, which would say nothing.
 
-    Of records with weights it is what they weigh together: each weighs at most 1.
+    Of records with weights it is what they weigh together, each at most 1; of a person with several
+    records at most `MOST_COUNTED` are counted.
     """
-    counted = gaussian(_weight(records, relation), multiplier, source)
-    return Counted(max(float(np.asarray(counted.value)), multiplier, 1.0), counted.event)
+    weight = _weight(records, relation)
+    counted = gaussian(weight, multiplier, source)
+    least = weight.sensitivity * multiplier
+    return Counted(max(float(np.asarray(counted.value)), least, 1.0), counted.event)
 
 
 def _weight(records: RecordSource, relation: Relation) -> Bounded:
+    """Return what is counted, and how far one record, or one person, moves it."""
+    if isinstance(records, PeopleInMemory):
+        return Bounded(float(records.counted()), float(MOST_COUNTED), Norm.L2, relation)
     if records.bounds.max_weight is None:
         return Bounded(float(records.count()), 1.0, Norm.L2, relation)
     fine = needs_fine_sums(records, _FLOAT_SLACK)

@@ -16,8 +16,9 @@ from tacit.erm.objective import Objective
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import Mechanism, Plan, Problem
 from tacit.noise import Release, Source
-from tacit.privacy import AnyAccountant, Budget, Guarantee
+from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.records import RecordSource
+from tacit.records.people_in_memory import PeopleInMemory
 
 Array = npt.NDArray[np.float64]
 
@@ -85,6 +86,7 @@ def minimize(
             f"the records are clipped to {records.bounds} but the objective's sensitivities are "
             f"derived from {objective.bounds}; give both the same Bounds."
         )
+    check_people(records, budget.relation)
     return minimize_unread(
         lambda: records,
         Problem(objective, records.n_features),
@@ -120,7 +122,7 @@ def minimize_unread(
     def work() -> Release[Release[Array]]:
         records = open_records()
         if plan is not None:
-            solved = plan.solve(records, source)
+            solved = plan.solve(_neighbourly(records, plan), source)
             return Release(solved, solved.event)
         weights, of = _exact(problem, records)
         errors = errors_without_noise(records, of, weights) if inference else None
@@ -131,6 +133,23 @@ def minimize_unread(
     )
     errors = done.value.errors if isinstance(done.value, Solved) else None
     return Result(np.asarray(done.value.value), done.privacy, plan, errors)
+
+
+def check_people(records: RecordSource, relation: Relation) -> None:
+    """Refuse records that do not know their people where these are protected, and the reverse."""
+    if relation.by_person != isinstance(records, PeopleInMemory):
+        raise ValueError(
+            "records that know their people go with Relation.ADD_REMOVE_PERSON, and other records "
+            "with other relations: what is bounded for one says nothing about the other."
+        )
+
+
+def _neighbourly(records: RecordSource, plan: Plan) -> RecordSource:
+    """Return records of which neighbours differ in no more than the mechanism bounds."""
+    check_people(records, plan.budget.relation)
+    if isinstance(records, PeopleInMemory) and not plan.mechanism.adds_up_people:
+        return records.one_each()
+    return records
 
 
 def _exact(problem: Problem, records: RecordSource) -> tuple[Array, Objective]:

@@ -35,6 +35,7 @@ from tacit.privacy import (
 )
 from tacit.privacy.calibration import gaussian_multiplier, least_noise
 from tacit.records import RecordSource, Sample
+from tacit.records.person_sums import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
 
@@ -109,7 +110,8 @@ class NoisyGradient(_Descent):
     n_steps
         T; from theory by default.
     clip
-        C, the norm to which each record's gradient is scaled down; L by default.
+        C, the norm to which each record's gradient is scaled down; L by default. Under
+        ADD_REMOVE_PERSON what a person's records add up to is scaled down to it as well.
 
     Examples
     --------
@@ -128,6 +130,7 @@ class NoisyGradient(_Descent):
     name = "noisy_gradient"
     title = "Noisy gradient descent"
     has_law = True
+    adds_up_people = True
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Choose clip, steps and noise."""
@@ -143,7 +146,7 @@ class NoisyGradient(_Descent):
         _clip(problem, self.clip)
         if budget.is_infinite:
             raise CannotSolve("the budget is infinite: nothing is noisy.")
-        course = self._course(problem, budget, problem.n_records)
+        course = self._course(problem, budget, _most_counted(problem, budget))
         public = problem.objective.bounds.total_weight is not None
         step = Gaussian(_step_multiplier(problem, budget, course.n_steps), budget.relation)
         whole = Gaussian(gaussian_multiplier(budget), budget.relation)
@@ -174,7 +177,7 @@ class NoisyGradient(_Descent):
         """Count the records if their number is private, then descend as that asks for."""
         source = secure_source() if source is None else source
         budget, events = plan.budget, list[Event]()
-        n = float(plan.problem.n_records)
+        n = _most_counted(plan.problem, budget)
         if plan.problem.objective.bounds.total_weight is None:
             asked = COUNT_MULTIPLE * gaussian_multiplier(budget)
             counted = noisy_count(records, asked, budget.relation, source)
@@ -246,6 +249,11 @@ def _clip(problem: Problem, clip: float | None) -> float:
             "declared; declare it, or pass NoisyGradient(clip=...)."
         )
     return slope * objective.reach
+
+
+def _most_counted(problem: Problem, budget: Budget) -> float:
+    """Return how many records count at most where n_records is that of people, or of records."""
+    return float(problem.n_records * (MOST_COUNTED if budget.relation.by_person else 1))
 
 
 def _smoothness(problem: Problem) -> float:
@@ -321,7 +329,7 @@ class NoisySGD(_Descent):
         """Calibrate the noise to the sampled steps."""
         if budget.is_pure:
             raise CannotSolve("noisy SGD adds Gaussian noise, which needs delta > 0; set delta.")
-        if budget.relation is not Relation.ADD_REMOVE:
+        if not budget.relation.adds_or_removes:
             raise CannotSolve("Poisson sampling is proved for ADD_REMOVE only; use that relation.")
         if problem.objective.bounds.n_records is None:
             raise CannotSolve(
@@ -331,7 +339,8 @@ class NoisySGD(_Descent):
         clip = _clip(problem, self.clip)
 
         def steps(multiplier: float) -> Event:
-            return Repeated(SampledGaussian(multiplier, self.sampling_rate), self.n_steps)
+            step = SampledGaussian(multiplier, self.sampling_rate, budget.relation)
+            return Repeated(step, self.n_steps)
 
         multiplier = least_noise(steps, budget)
         # the noise left after averaging T steps, in units of a full gradient
@@ -365,7 +374,7 @@ class NoisySGD(_Descent):
         for t in range(self.n_steps):
             sample = records.poisson_sample(self.sampling_rate, source.words)
             raw = records_gradient(objective, sample.records, w, clip=clip, fine=fine)
-            bounded = Bounded(raw, clip * (1 + _FLOAT_SLACK), Norm.L2, Relation.ADD_REMOVE)
+            bounded = Bounded(raw, clip * (1 + _FLOAT_SLACK), Norm.L2, plan.budget.relation)
             released = gaussian(bounded, multiplier, source)
             events.append(_on_a_sample(released.event, sample))
             slope = np.asarray(released.value) / expected + ridge / problem.n_records * w
@@ -389,7 +398,7 @@ def _on_a_sample(event: Event, sample: Sample) -> Event:
     bare = event.would_be if isinstance(event, NonPrivate) else event
     if not isinstance(bare, Gaussian):
         raise TypeError(f"expected a Gaussian release, got {event!r}.")
-    sampled = sample.event(bare.noise_multiplier)
+    sampled = sample.event(bare.noise_multiplier, bare.relation)
     if isinstance(event, NonPrivate):
         return NonPrivate(event.reason, would_be=sampled, relation=sampled.relation)
     return sampled

@@ -147,8 +147,8 @@ class Objective:
 
 
 def moved(relation: Relation) -> int:
-    """Return how many records' contributions change between neighbours."""
-    return 1 if relation is Relation.ADD_REMOVE else 2
+    """Return how many contributions, of records or of people, change between neighbours."""
+    return 1 if relation.adds_or_removes else 2
 
 
 def records_gradient(

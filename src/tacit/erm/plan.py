@@ -235,6 +235,7 @@ class Mechanism(ABC):
     uses_moments: ClassVar[bool] = False  # whether it works from X'X and X'y alone
     counts_classes: ClassVar[bool] = False  # whether it weights classes by their counts
     has_law: ClassVar[bool] = False  # whether it says how its weights came about (`Law`)
+    adds_up_people: ClassVar[bool] = False  # whether it bounds what a person's records add up to
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget) -> Plan:
@@ -316,4 +317,12 @@ class Plan:
     def __str__(self) -> str:
         risk = f"predicted excess risk per record: {self.excess_risk:.3g}"
         norm = norm_in_words(self.problem.objective.bounds.row_norm)
-        return "\n".join(plan_lines(self, risk, norm))
+        relation = self.budget.relation
+        whose = [f"protects {relation.subject}{_of_each(self)}"] if relation.by_person else []
+        return "\n".join(plan_lines(self, risk, norm, *whose))
+
+
+def _of_each(plan: Plan) -> str:
+    if plan.mechanism.adds_up_people:
+        return "; what they add up to is clipped"
+    return "; one record of each person is used"

@@ -69,6 +69,10 @@ class Classes:
         """How many classes there are."""
         return {"n_classes": self.fact.value.size}
 
+    def counting(self, labels: Any) -> npt.NDArray[np.bool_]:
+        """Return which records are of a declared class."""
+        return codes_of(labels, self.fact.value)[1]
+
     def records(
         self, rows: Any, labels: Any, weights: Array | None
     ) -> tuple[Any, Array, Array | None]:

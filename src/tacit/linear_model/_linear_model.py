@@ -28,6 +28,7 @@ from tacit.public_facts import (
     row_norm_of,
     source_of,
     warn_if_weak,
+    with_people,
 )
 from tacit.records import (
     INTERCEPT_SHARE,
@@ -39,6 +40,8 @@ from tacit.records import (
     as_weights,
     open_records,
 )
+from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.unread import has_people, read_people, shown_rows
 
 Array = npt.NDArray[np.float64]
 Targets = Callable[[Any, Any, Array | None], tuple[Any, Array | None, Array | None]]
@@ -57,6 +60,9 @@ class Labels(Protocol):
     @property
     def bounds(self) -> Mapping[str, Any]:
         """The same in the words of `Bounds`."""
+
+    def counting(self, labels: Any) -> Any:
+        """Return which records count: a mask, or a slice."""
 
     def records(
         self, rows: Any, labels: Any, weights: Array | None
@@ -114,6 +120,7 @@ class LinearModel(BaseEstimator):
             **labels.bounds,
         )
         feasible = WholeSpace() if self.constraint is None else self.constraint
+        weights.refuse_people(budget.relation)
         ridge = weights.ridge(self._ridge(), bounds.n_classes)
         return Objective(self._loss(budget, bounds), weights.bounds(bounds), ridge, feasible)
 
@@ -150,18 +157,21 @@ class LinearModel(BaseEstimator):
         mechanism = weights.mechanism(self.mechanism)
         return plan_with_errors(problem, budget, mechanism, self._inference_share())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, unit: Any = None) -> Self:
         """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.
 
         ``sample_weight``, one number a record, is private like the rest of it: what is not a
-        number or below 0 counts as 0, and what is above ``max_weight`` as that.
+        number or below 0 counts as 0, and what is above ``max_weight`` as that. ``unit`` says whose
+        each record is, one identifier a row; a person with all their records is then what is
+        protected (docs/people.md). Not both.
         """
         told = informed(self, X)
         budget = budget_of(self.epsilon, self.delta, self.relation)
         row_norm = row_norm_of(told.row_norm)
         labels = told._labels(budget, y)
-        table, names = note_columns(self, X, y)
-        n_records = n_records_of(told.n_records, table.n_rows, budget.relation)
+        table, names = note_columns(self, X, y, unit=unit)
+        budget = with_people(budget, has_people(table))
+        n_records = n_records_of(told.n_records, shown_rows(table), budget.relation)
         check_weights(sample_weight, table)
         of_source = isinstance(table, UnreadRecords) and self.max_weight is not None
         weights = self._weights(sample_weight is not None or of_source)
@@ -170,7 +180,9 @@ class LinearModel(BaseEstimator):
         if budget.is_infinite and objective.regularization is None:
             ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
             objective = objective.with_regularization(ridge * objective.row_norm**2)
-        opened = when_paid_for(table, labels.records, objective.bounds, sample_weight)
+        opened = when_paid_for(
+            table, labels.records, objective.bounds, sample_weight, labels.counting
+        )
         result = minimize_unread(
             weights.of_records(opened, budget, labels.fact.value),
             Problem(objective, table.n_columns),
@@ -198,12 +210,17 @@ def split(weights: Array, constant: float) -> tuple[Array, Array]:
 
 
 def when_paid_for(
-    table: UnreadTable, targets: Targets, bounds: Bounds, sample_weight: Any = None
+    table: UnreadTable,
+    targets: Targets,
+    bounds: Bounds,
+    sample_weight: Any = None,
+    counting: Callable[[Any], Any] = lambda _: slice(None),
 ) -> Callable[[], RecordSource]:
     """Return what opens a table's records, to be called when their plan is charged.
 
-    ``targets`` makes records of rows, labels and weights as they are read; those of a record source
-    are its own, within bounds that must be these, and that is asked now.
+    ``targets`` makes records of rows, labels and weights as they are read, of those that are
+    ``counting``; those of a record source are its own, within bounds that must be these, and that
+    is asked now.
     """
     if isinstance(table, UnreadRecords):
         records = open_records(table.records, None, bounds)  # reads nothing
@@ -211,6 +228,10 @@ def when_paid_for(
 
     def opened() -> RecordSource:
         rows, labels = table.read()
+        if has_people(table):
+            people = read_people(table).where(counting(labels))
+            rows, labels, _ = targets(rows, labels, None)  # with people nothing has weights
+            return PeopleInMemory(rows, labels, bounds, people)
         weights = None if sample_weight is None else as_weights(sample_weight, rows.shape[0])
         rows, labels, weights = targets(rows, labels, weights)
         return MemoryRecords(rows, labels, bounds, weights)

@@ -24,18 +24,30 @@ _NOT_GIVEN = "no_validation"  # scikit-learn's word for an estimator without lab
 
 
 def note_columns(
-    estimator: Any, X: Any, y: Any = _NOT_GIVEN, *, first: bool = True, sparse: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any = _NOT_GIVEN,
+    *,
+    unit: Any = None,
+    first: bool = True,
+    sparse: bool = True,
 ) -> tuple[UnreadTable, Assumed]:
     """Return a table that is not read yet, and what it brings that a guarantee must speak of.
 
-    ``sparse`` says whether the estimator takes sparse arrays. Sets ``n_features_in_`` and
-    ``feature_names_in_``, or compares with them if not ``first``.
+    ``unit`` says whose each record is, if anything does; ``sparse`` whether the estimator takes
+    sparse arrays. Sets ``n_features_in_`` and ``feature_names_in_``, or compares with them if not
+    ``first``.
     """
     if isinstance(X, RecordSource):
         if not (y is None or isinstance(y, str)):
             raise ValueError("a record source brings its own labels; pass None for y.")
         X = UnreadRecords(X)
     if isinstance(X, UnreadTable):
+        if unit is not None:
+            raise ValueError(
+                "a record source gives sums over records and does not say where a person's are; "
+                "pass the rows themselves with unit, or one record a person without."
+            )
         estimator.n_features_in_ = X.n_columns
         return X, X.facts if isinstance(X, EncodedTable) else column_names(None)
     labelled = not (isinstance(y, str) and y == _NOT_GIVEN)
@@ -48,7 +60,7 @@ def note_columns(
             "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert "
             "to a dense numpy array."
         )
-    table = TableInMemory(X, y if labelled else None)
+    table = TableInMemory(X, y if labelled else None, unit)
     _check_columns(estimator, X, reset=first)
     return table, column_names(getattr(estimator, "feature_names_in_", None))
 

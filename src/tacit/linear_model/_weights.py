@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tacit.erm import Balanced, ClassWeighted, Mechanism, balanced_exactly
 from tacit.erm.class_weighted import class_weighted
-from tacit.privacy import Budget
+from tacit.privacy import Budget, Relation
 from tacit.public_facts import UndeclaredWarning, warn
 from tacit.records import Bounds, RecordSource, TableInMemory, UnreadTable
 from tacit.records.bounds import checked_max_weight
@@ -36,6 +36,15 @@ class Weights:
     @property
     def _is_balanced(self) -> bool:
         return isinstance(self.of_classes, str)
+
+    def refuse_people(self, relation: Relation) -> None:
+        """Refuse weights where people are protected: of the two together nothing is proved."""
+        weighted = self.max_weight is not None or self.of_classes is not None
+        if relation.by_person and weighted:
+            raise ValueError(
+                "weights (sample_weight, max_weight or class_weight) and unit together are not "
+                "proved; leave out the weights, or pass one record a person without unit."
+            )
 
     def bounds(self, bounds: Bounds) -> Bounds:
         """Return bounds of records that are weighted so."""

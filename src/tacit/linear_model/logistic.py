@@ -34,7 +34,8 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         The possible labels, a public fact. None takes them from labels of type bool, pandas
         Categorical or polars Enum. Records with other labels do not count.
     n_records : int, "infer" or None
-        The number of records where that is public; required under REPLACE.
+        The number of records where that is public, or of people if `fit` is told whose records
+        are whose; required under REPLACE.
     mechanism : str or Mechanism, default="auto"
         "auto", "objective_perturbation", "noisy_gradient", "output_perturbation", "noisy_sgd",
         or a configured mechanism.

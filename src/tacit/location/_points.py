@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tacit.public_facts import center_of, row_norm_of
 from tacit.records import UnreadRecords, UnreadTable
+from tacit.records.unread import has_people, read_people
 
 Array = npt.NDArray[np.float64]
 
@@ -31,6 +32,8 @@ def centre_of(declared: Any, table: UnreadTable) -> Array:
 
 
 def dense_rows(table: UnreadTable) -> Array:
-    """Read a table as float64."""
+    """Read a table as float64; of each person one record, where it is known whose they are."""
     rows, _ = table.read()
+    if has_people(table):
+        rows = rows[read_people(table).one_each()]
     return np.asarray(rows, dtype=np.float64)

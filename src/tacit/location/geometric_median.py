@@ -22,8 +22,10 @@ from tacit.public_facts import (
     n_records_of,
     source_of,
     warn_if_weak,
+    with_people,
 )
 from tacit.records import Bounds
+from tacit.records.unread import has_people, shown_rows
 
 
 class GeometricMedian(BaseEstimator):
@@ -85,13 +87,17 @@ class GeometricMedian(BaseEstimator):
         problem = Problem(objective, n_features, n_records)
         return choose_plan(problem, budget, self.mechanism)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the geometric median of the rows of ``X``, or of a `RecordSource`."""
+    def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
+        """Release the geometric median of the rows of ``X``, or of a `RecordSource`.
+
+        ``unit`` says whose each row is, as in `tacit.linear_model.LogisticRegression`.
+        """
         budget = budget_of(self.epsilon, self.delta, self.relation)
         told = informed(self, X)
         radius = ball_of(told.row_norm)
-        table, names = note_columns(self, X, sparse=False)
-        n_records = n_records_of(told.n_records, table.n_rows, budget.relation)
+        table, names = note_columns(self, X, unit=unit, sparse=False)
+        budget = with_people(budget, has_people(table))
+        n_records = n_records_of(told.n_records, shown_rows(table), budget.relation)
         centre = centre_of(self.center, table)
         objective = _within(radius, n_records.value)
         warn_if_weak(budget, n_records.value)

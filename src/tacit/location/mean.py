@@ -28,8 +28,10 @@ from tacit.public_facts import (
     n_records_of,
     source_of,
     warn_if_weak,
+    with_people,
 )
 from tacit.records import Bounds, MemoryRecords, RecordSource, UnreadRecords, open_records
+from tacit.records.unread import has_people, shown_rows
 
 
 class Mean(WithSummary, BaseEstimator):
@@ -98,13 +100,17 @@ class Mean(WithSummary, BaseEstimator):
         counts = public.value is None
         return _sum_plan(budget, ball_of(self.row_norm), counts, self.inference)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds."""
+    def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
+        """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds.
+
+        ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
+        """
         budget = budget_of(self.epsilon, self.delta, self.relation)
         told = informed(self, X)
         bounds = Bounds(row_norm=ball_of(told.row_norm))
-        table, names = note_columns(self, X, sparse=False)
-        n_records = n_records_of(told.n_records, table.n_rows, budget.relation)
+        table, names = note_columns(self, X, unit=unit, sparse=False)
+        budget = with_people(budget, has_people(table))
+        n_records = n_records_of(told.n_records, shown_rows(table), budget.relation)
         centre = centre_of(self.center, table)
         warn_if_weak(budget, n_records.value)
         plan = _sum_plan(budget, bounds.row_norm, n_records.value is None, self.inference)

@@ -24,8 +24,9 @@ from tacit.privacy import (
     Repeated,
     calibrate,
 )
-from tacit.public_facts import assumptions_of, budget_of, source_of, warn_if_weak
+from tacit.public_facts import assumptions_of, budget_of, source_of, warn_if_weak, with_people
 from tacit.records import Bounds, MemoryRecords, UnreadRecords
+from tacit.records.unread import has_people
 
 
 class Median(BaseEstimator):
@@ -77,11 +78,15 @@ class Median(BaseEstimator):
         warn_if_weak(budget, n_records)
         return _column_plan(budget, n_features)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the quantile of every column of ``X``."""
+    def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
+        """Release the quantile of every column of ``X``.
+
+        ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
+        """
         budget = budget_of(self.epsilon, self.delta, self.relation)
         loss = QuantileLoss(self.quantile)
-        table, names = note_columns(self, X, sparse=False)
+        table, names = note_columns(self, X, unit=unit, sparse=False)
+        budget = with_people(budget, has_people(table))
         if isinstance(table, UnreadRecords):
             table.read()  # refuses, before anything is charged: a quantile sorts single values
         limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.n_columns, 2))

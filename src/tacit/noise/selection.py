@@ -25,7 +25,6 @@ from tacit.noise.exact import (
 from tacit.noise.generator import Source
 from tacit.noise.release import Release, emit
 from tacit.privacy.events import ExponentialMechanism
-from tacit.privacy.relation import Relation
 
 Array = npt.NDArray[np.float64]
 
@@ -119,7 +118,7 @@ def check_utilities(utilities: Bounded, epsilon: float, monotone: bool, name: st
     spent = checks.finite_epsilon(epsilon)
     if not isinstance(monotone, bool):
         raise TypeError(f"monotone must be True or False, got {monotone!r}.")
-    if monotone and utilities.relation is not Relation.ADD_REMOVE:
+    if monotone and not utilities.relation.adds_or_removes:
         raise ValueError(
             "monotone=True holds for Relation.ADD_REMOVE only: replacing a record may raise one "
             "utility and lower another; pass monotone=False, or state the relation ADD_REMOVE."

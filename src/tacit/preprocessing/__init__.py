@@ -12,6 +12,7 @@ from tacit.preprocessing.schema.missing import Fill, Indicator, Missing, Neutral
 from tacit.preprocessing.schema.number_columns import Intervals, Number
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.preprocessing.schema.unit import Unit
 from tacit.preprocessing.schema.word_columns import Boolean, Category
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "SchemaError",
     "TableError",
     "Target",
+    "Unit",
     "check_file",
     "draft_schema",
     "encode_file",

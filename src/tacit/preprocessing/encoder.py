@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -121,7 +122,9 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         """
         return encode_rows(X, self._columns(), self.dtype)
 
-    def unread(self, X: Any, y: Any = None) -> EncodedTable:
+    def unread(
+        self, X: Any, y: Any = None, unit: Any = None, *, with_people: bool = True
+    ) -> EncodedTable:
         """Return the features and labels of a table, encoded when they are read, with their facts.
 
         Records whose label the schema does not declare are left out.
@@ -132,26 +135,53 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             A table as in `transform`. That it has the declared columns is checked now.
         y
             The target, one value a record, if it is not a column of the table.
+        unit
+            Whose each record is, one identifier a record, if no column of the schema says so.
+        with_people
+            Whether to ask whose the records are, if the schema says so; a score does not.
         """
-        facts, schema, columns = self.facts_out(), self.schema, self._columns()
+        self.facts_out()  # refuses what nobody has confirmed
+        schema, table, columns = self.schema, X, self._columns()
+        if not with_people:
+            schema = replace(schema, columns=columns, unconfirmed=())
+        if y is not None and schema.target is not None:
+            table = self._with_column(table, schema.target.name, y, "target")
+        if unit is not None:
+            name = _unused_name(schema)
+            schema, table = schema.with_unit(name), self._with_column(table, name, unit, "unit")
+        named: list[Any] | None = None if schema.unit is None else []
         if schema.target is None and y is None:
-            refuse_absent(names_of(X), [column.name for column in columns])
-            return EncodedTable(facts, lambda: (self.transform(X), None))
-        table = X if y is None else self._with_target(X, y)
-        refuse_without_columns(table, schema)
-        return EncodedTable(facts, lambda: encode_table(table, schema, self.dtype))
+            unit_name = [] if schema.unit is None else [schema.unit]
+            refuse_absent(names_of(table), [*(column.name for column in columns), *unit_name])
+        else:
+            refuse_without_columns(table, schema)
 
-    def _with_target(self, table: Any, y: Any) -> Any:
-        """Return a table with the target among its columns."""
-        names = [column.name for column in self.schema.encoded]
-        refuse_absent(names_of(table), names)
-        if getattr(y, "ndim", 1) != 1 or not hasattr(y, "__len__") or len(y) != n_rows_of(table):
+        def read() -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+            if named is not None:
+                named.clear()
+            if schema.target is not None:
+                return encode_table(table, schema, self.dtype, identifiers=named)
+            if named is not None and schema.unit is not None:
+                for _, chunk in chunks(table, [schema.unit]):
+                    named.extend(chunk[schema.unit].raw())
+            return self.transform(table), None
+
+        return EncodedTable(schema.facts, read, named=named)
+
+    def _with_column(self, table: Any, name: str, values: Any, what: str) -> Any:
+        """Return a table with one column more."""
+        schema, present = self.schema, names_of(table)
+        names = [column.name for column in schema.encoded]
+        refuse_absent(present, names)
+        also = [schema.unit, None if schema.target is None else schema.target.name]
+        names += [other for other in also if other is not None and other in present]
+        ndim, sized = getattr(values, "ndim", 1), hasattr(values, "__len__")
+        if ndim != 1 or not sized or len(values) != n_rows_of(table):
             raise TableError(
-                "the table and the target have different lengths, or there is more than one target "
-                "a record; pass one value for each record."
+                f"the table and the {what} have different lengths, or there is more than one "
+                f"{what} a record; pass one value for each record."
             )
-        target = [] if self.schema.target is None else [self.schema.target.name]
-        return {**{name: table[name] for name in names}, **dict.fromkeys(target, y)}
+        return {**{other: table[other] for other in names}, name: values}
 
     def encode_target(self, X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """Return the labels of the records that have one, and which records those are.
@@ -170,3 +200,11 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the features."""
         return np.array(self.schema.feature_names, dtype=object)
+
+
+def _unused_name(schema: Schema) -> str:
+    """Return a name for the column that ``unit=`` becomes."""
+    name = "unit"
+    while name in schema.names:
+        name += "_"
+    return name

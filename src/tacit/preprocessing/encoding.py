@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,11 @@ def encode_rows(table: Any, columns: Sequence[Column], dtype: npt.DTypeLike = np
 
 
 def encode_table(
-    table: Any, schema: Schema, dtype: npt.DTypeLike = np.float64
+    table: Any,
+    schema: Schema,
+    dtype: npt.DTypeLike = np.float64,
+    *,
+    identifiers: list[Any] | None = None,
 ) -> tuple[Rows, npt.NDArray[Any]]:
     """Return the features and the labels of the records that have a label.
 
@@ -68,6 +73,8 @@ def encode_table(
         What is public about the table, with a target.
     dtype
         The type of the features.
+    identifiers
+        A list to which what the schema's unit says is appended, for each record in both.
 
     Returns
     -------
@@ -83,8 +90,8 @@ def encode_table(
            [ 0. ]]), array(['yes', 'no'], dtype='<U3'))
     """
     _check_can_fit(schema)
-    filler = _Filler(schema, n_rows_of(table), dtype)
-    for n, chunk in chunks(table, _wanted(schema)):
+    filler = _Filler(schema, n_rows_of(table), dtype, identifiers)
+    for n, chunk in chunks(table, _wanted(schema, identifiers is not None)):
         filler.add(n, chunk)
     return filler.result()
 
@@ -96,6 +103,7 @@ def encode_file(
     *,
     delimiter: str | None = None,
     progress: Callable[[float], None] | None = None,
+    identifiers: list[Any] | None = None,
 ) -> tuple[Rows, npt.NDArray[Any]]:
     r"""Return the features and the labels of a file's records, reading some at a time.
 
@@ -111,6 +119,8 @@ def encode_file(
         What separates the fields of a CSV; by default a comma, and a tab in ``.tsv``.
     progress
         Called now and then with the share of the file that has been read, 1.0 at the end.
+    identifiers
+        A list to which what the schema's unit says is appended, for each record in both.
 
     Returns
     -------
@@ -144,10 +154,10 @@ def encode_file(
            [ 0. ]]), array(['yes', 'no'], dtype='<U3'))
     """
     _check_can_fit(schema)
-    names = _wanted(schema)
+    names = _wanted(schema, identifiers is not None)
     file = open_table(path, delimiter=delimiter)
     refuse_absent_in(path, file.names(), names)
-    filler = _Filler(schema, file.count(), dtype)
+    filler = _Filler(schema, file.count(), dtype, identifiers)
     for batch in file.batches(names):
         filler.add(batch.num_rows, columns_of_batch(batch))
         if progress is not None:
@@ -167,7 +177,7 @@ def encode_file(
 def refuse_without_columns(table: Any, schema: Schema) -> None:
     """Refuse a table in memory without the declared columns; no value is read."""
     _check_can_fit(schema)
-    refuse_absent(names_of(table), _wanted(schema))
+    refuse_absent(names_of(table), _wanted(schema, True))
 
 
 def refuse_file_without_columns(
@@ -175,12 +185,13 @@ def refuse_file_without_columns(
 ) -> None:
     """Refuse a file that is absent or lacks a declared column; only its header is read."""
     _check_can_fit(schema)
-    refuse_absent_in(path, open_table(path, delimiter=delimiter).names(), _wanted(schema))
+    refuse_absent_in(path, open_table(path, delimiter=delimiter).names(), _wanted(schema, True))
 
 
-def _wanted(schema: Schema) -> list[str]:
+def _wanted(schema: Schema, with_unit: bool) -> list[str]:
     assert schema.target is not None
-    return [*(column.name for column in schema.encoded), schema.target.name]
+    unit = [schema.unit] if with_unit and schema.unit is not None else []
+    return [*(column.name for column in schema.encoded), *unit, schema.target.name]
 
 
 def _check_can_fit(schema: Schema) -> None:
@@ -207,10 +218,13 @@ def _zeros(n: int, width: int, dtype: npt.DTypeLike) -> Rows:
 
 
 class _Filler:
-    """Two arrays that are filled from the front."""
+    """Two arrays that are filled from the front, and a list of whose their records are."""
 
-    def __init__(self, schema: Schema, capacity: int, dtype: npt.DTypeLike) -> None:
+    def __init__(
+        self, schema: Schema, capacity: int, dtype: npt.DTypeLike, identifiers: list[Any] | None
+    ) -> None:
         assert schema.target is not None
+        self._unit, self._identifiers = schema.unit, identifiers
         self._columns, self._target = schema.encoded, schema.target
         # Memory that is never written to costs nothing, so the capacity may be generous.
         self._rows = _zeros(capacity, len(schema.feature_names), dtype)
@@ -225,6 +239,8 @@ class _Filler:
         if self._n_read > len(self._rows):
             raise TableError("the file changed while it was read; read it when it is at rest.")
         self._labels[start:stop] = labels
+        if self._identifiers is not None and self._unit is not None:
+            self._identifiers.extend(compress(chunk[self._unit].raw(), kept))
         if kept.all():
             write_rows(chunk, self._columns, self._rows[start:stop])
         else:

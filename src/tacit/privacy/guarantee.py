@@ -182,6 +182,10 @@ def _up(value: float, digits: int) -> str:
     return f"{rounded:.{digits}f}"
 
 
+def _one(relation: Relation) -> str:
+    return "the records of any one person say" if relation.by_person else "any one record says"
+
+
 def _factor(epsilon: float) -> str:
     """Format exp(epsilon), in digits where anybody would read them."""
     return _up(math.exp(epsilon), 3) if epsilon <= 10.0 else f"exp({_up(epsilon, 4)})"
@@ -204,7 +208,7 @@ def _statement(promise: Guarantee, delta: float) -> str:
     parts = [
         f"This result is differentially private with epsilon = {_up(epsilon, digits)} and "
         f"delta = {delta:g}, with respect to {promise.relation.sentence}.",
-        "In plain words: whatever any one record says, and whatever else an observer knows, "
+        f"In plain words: whatever {_one(promise.relation)}, and whatever else an observer knows, "
         f"the probability of any outcome changes by at most a factor of "
         f"{_factor(epsilon)}"
         + (f", except with probability at most {delta:g}." if delta > 0 else "."),

@@ -12,6 +12,8 @@ class Relation(Enum):
         One data set has one record more than the other. The number of records is private.
     ``REPLACE``
         Both have the same, public number of records and differ in one of them.
+    ``ADD_REMOVE_PERSON``
+        One data set has one person more than the other, with all their records, however many.
 
     Costs under the two are different quantities: they are never compared, added or converted
     silently. `tacit.privacy.replace_from_add_remove` converts where that is sound.
@@ -25,13 +27,29 @@ class Relation(Enum):
 
     ADD_REMOVE = "add_remove"
     REPLACE = "replace"
+    ADD_REMOVE_PERSON = "add_remove_person"
+
+    @property
+    def by_person(self) -> bool:
+        """Whether neighbours differ in a person, who may have several records."""
+        return self is Relation.ADD_REMOVE_PERSON
+
+    @property
+    def adds_or_removes(self) -> bool:
+        """Whether one of two neighbours is the other and something more."""
+        return self is not Relation.REPLACE
 
     @property
     def sentence(self) -> str:
         """What a person may do to the data, in words."""
-        if self is Relation.ADD_REMOVE:
-            return "adding or removing one record"
-        return "replacing one record (the number of records is public)"
+        if self is Relation.REPLACE:
+            return "replacing one record (the number of records is public)"
+        return f"adding or removing {self.subject}"
+
+    @property
+    def subject(self) -> str:
+        """What is protected, in words."""
+        return "one person with all their records" if self.by_person else "one record"
 
 
 def checked_relation(value: object) -> Relation:
@@ -39,6 +57,6 @@ def checked_relation(value: object) -> Relation:
     if not isinstance(value, Relation):
         raise TypeError(
             f"relation must be a tacit.privacy.Relation, got {value!r}; "
-            "pass Relation.ADD_REMOVE or Relation.REPLACE."
+            "pass Relation.ADD_REMOVE, Relation.REPLACE or Relation.ADD_REMOVE_PERSON."
         )
     return value

@@ -31,6 +31,7 @@ class Block:
     labels: Array | None
     intercept: float
     weights: Array | None = None
+    people: npt.NDArray[np.int64] | None = None  # where each person's rows start, if sorted so
 
     @property
     def n_rows(self) -> int:

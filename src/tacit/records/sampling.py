@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tacit.privacy import SampledGaussian
+from tacit.privacy import Relation, SampledGaussian
 
 if TYPE_CHECKING:
     from tacit.records.source import RecordSource
@@ -42,9 +42,11 @@ class Sample:
     records: RecordSource
     rate: float
 
-    def event(self, noise_multiplier: float) -> SampledGaussian:
+    def event(
+        self, noise_multiplier: float, relation: Relation = Relation.ADD_REMOVE
+    ) -> SampledGaussian:
         """Return the event of a sum over the sample with Gaussian noise of this multiplier."""
-        return SampledGaussian(noise_multiplier, self.rate)
+        return SampledGaussian(noise_multiplier, self.rate, relation)
 
 
 def poisson_choice(rate: float, n_records: int, words: Words) -> npt.NDArray[np.bool_]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy.typing as npt
 
+from tacit.records.people import People, n_identifiers, people_of
 from tacit.records.rows_and_labels import as_labels, as_rows, refuse_types, shape_of
 from tacit.records.source import RecordSource
 
@@ -27,8 +28,35 @@ class UnreadTable(Protocol):
         """Return the rows, ready for `MemoryRecords`, and the labels as they came."""
 
 
+@runtime_checkable
+class TableOfPeople(UnreadTable, Protocol):
+    """The same, if ``has_people``, with an identifier for each record."""
+
+    @property
+    def has_people(self) -> bool:
+        """Whether it is known whose each record is."""
+
+    def identifiers(self) -> Any:
+        """Return one identifier for each record, after `read`."""
+
+
+def has_people(table: UnreadTable) -> TypeGuard[TableOfPeople]:
+    """Return whether it is known whose each record of a table is."""
+    return isinstance(table, TableOfPeople) and table.has_people
+
+
+def read_people(table: TableOfPeople) -> People:
+    """Return whose each record of a table is, after `read`."""
+    return people_of(table.identifiers())
+
+
+def shown_rows(table: UnreadTable) -> int | None:
+    """Return how many records, or people, there are, if that shows without reading; private."""
+    return None if has_people(table) else table.n_rows
+
+
 class TableInMemory:
-    """An array, a sparse array, a frame or an Arrow table, with labels or without.
+    """An array, a sparse array, a frame or an Arrow table, with labels and people or without.
 
     Examples
     --------
@@ -37,12 +65,23 @@ class TableInMemory:
     2
     """
 
-    def __init__(self, X: Any, y: Any = None) -> None:
-        self._rows, self._labels = X, y
+    def __init__(self, X: Any, y: Any = None, unit: Any = None) -> None:
+        self._rows, self._labels, self._unit = X, y, unit
         self._shape = shape_of(X)
         refuse_types(X)
         if y is not None and _length(y) not in (None, self._shape[0]):
             raise ValueError("X and y are of different lengths; pass one label for each row.")
+        if unit is not None and n_identifiers(unit) != self._shape[0]:
+            raise ValueError("X and unit are of different lengths; pass one identifier a row.")
+
+    @property
+    def has_people(self) -> bool:
+        """Whether it is known whose each record is."""
+        return self._unit is not None
+
+    def identifiers(self) -> Any:
+        """Return one identifier for each record."""
+        return self._unit
 
     @property
     def n_columns(self) -> int:

@@ -13,8 +13,8 @@ from tacit import __version__
 from tacit.erm import Plan
 from tacit.models import SOMETIMES, ModelSpec
 from tacit.pipeline import Pipeline, taken_apart
-from tacit.privacy import Guarantee
-from tacit.public_facts import budget_of
+from tacit.privacy import Guarantee, Relation
+from tacit.public_facts import budget_of, with_people
 from tacit.saving.errors import CannotSave, NotAModel
 from tacit.saving.guarantee_file import (
     CERTIFICATE,
@@ -154,6 +154,8 @@ def _check_budget(model: Any, plan: Any, spec: ModelSpec) -> None:
     except (TypeError, ValueError) as why:
         raise NotAModel(f"its parameters are not a budget: {why}") from why
     promise = model.privacy_
+    if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
+        budget = with_people(budget, has_people=True)  # the fit was told whose each record is
     if promise.relation is not budget.relation or promise.target_delta != budget.delta:
         raise NotAModel("its guarantee is for another budget than its parameters.")
     if plan is None:

@@ -135,7 +135,10 @@ class AnyLoss(ABC):
 
     @abstractmethod
     def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
-        """Return the sum of the records' gradients, each clipped to norm ``clip``."""
+        """Return the sum of the records' gradients, each clipped to norm ``clip``.
+
+        Where the block knows its people, also what each one's add up to (`person_sums`).
+        """
 
     @abstractmethod
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.erm.losses.base import AnyLoss, Array
 from tacit.records import Block, Bounds
+from tacit.records.person_sums import clipped_vectors
 
 _TOUCHING = 1e-150
 
@@ -52,7 +53,10 @@ class PointLoss(AnyLoss):
         """Return the sum of the records' gradients, each formed and clipped."""
         gradients = self.gradients(weights, block.points())
         sizes = np.linalg.norm(gradients, axis=1)
-        result: Array = gradients.T @ np.minimum(1.0, clip / np.maximum(sizes, 1e-300))
+        factors = np.minimum(1.0, clip / np.maximum(sizes, 1e-300))
+        if block.people is not None and math.isfinite(clip):
+            return clipped_vectors(block, gradients * factors[:, None], clip)
+        result: Array = gradients.T @ factors
         return result
 
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 from tacit.erm.losses.base import AnyLoss, Array, Sizes
 from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
 from tacit.records import Block, Bounds
+from tacit.records.person_sums import clipped_by_person
 
 _SHARP = 2.0**13
 
@@ -85,7 +86,10 @@ class Loss(AnyLoss):
         """
         limit = clip / bounds.total_norm
         scores = block.steady_scores if self.is_sharp(bounds, limit) else block.scores
-        return block.weighted_sum(clip_slopes(self.d1(scores(weights), self.labels(block)), limit))
+        slopes = clip_slopes(self.d1(scores(weights), self.labels(block)), limit)
+        if block.people is not None and math.isfinite(clip):
+            return clipped_by_person(block, block.weighed(slopes), clip)
+        return block.weighted_sum(slopes)
 
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
         """Return both sums from the same scores."""

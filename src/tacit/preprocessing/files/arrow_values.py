@@ -67,6 +67,16 @@ class ArrowValues:
 
         return ArrowValues(self._readable().filter(pa.array(chosen)), self.name)
 
+    def raw(self) -> list[Any]:
+        """Return the values as they are, text as bytes."""
+        import pyarrow as pa
+
+        array = self._readable()
+        if pa.types.is_dictionary(array.type):
+            array = self._by_word(array, lambda word: word, None, object)
+        values: list[Any] = array.tolist() if isinstance(array, np.ndarray) else array.to_pylist()
+        return values
+
     def different(self) -> list[Any]:
         """Return the different values, text as bytes."""
         import pyarrow as pa
@@ -97,7 +107,7 @@ class ArrowValues:
         raise self._wrong_type()
 
     def _by_word(
-        self, encoded: Any, read: Callable[[Any], Any], missing: float, dtype: type[Any]
+        self, encoded: Any, read: Callable[[Any], Any], missing: float | None, dtype: type[Any]
     ) -> npt.NDArray[Any]:
         """Return what ``read`` makes of each value, asking it once for each different one."""
         words = encoded.dictionary

@@ -29,6 +29,9 @@ class Values(Protocol):
     def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
         """Return some of the values."""
 
+    def raw(self) -> list[Any]:
+        """Return the values as they are, text as text or bytes; None for a missing one."""
+
 
 @dataclass(frozen=True, eq=False)
 class ArrayValues:
@@ -67,6 +70,11 @@ class ArrayValues:
         """Return some of the values."""
         return ArrayValues(self.array[chosen])
 
+    def raw(self) -> list[Any]:
+        """Return the values as they are."""
+        values: list[Any] = self.array.tolist()
+        return values
+
 
 class ReadOnce:
     """Values that are read once, though they are asked for several times.
@@ -103,6 +111,10 @@ class ReadOnce:
     def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
         """Return some of the values."""
         return self._values.where(chosen)
+
+    def raw(self) -> list[Any]:
+        """Return the values as they are."""
+        return self._values.raw()
 
 
 def _each(read: Callable[[Any], Any], values: list[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.columns import Column, Ignored
 from tacit.preprocessing.schema.number_columns import Number
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.preprocessing.schema.unit import Unit
 from tacit.preprocessing.schema.word_columns import Boolean, Category
 from tacit.table_facts import TableFacts
 
@@ -26,7 +27,8 @@ class Schema:
     Parameters
     ----------
     columns
-        `Number`, `Intervals`, `Category`, `Boolean` and `Ignored`; features come in this order.
+        `Number`, `Intervals`, `Category`, `Boolean`, `Ignored` and `Unit`; features come in this
+        order.
     target
         `ClassTarget` or `NumberTarget`: what is predicted, if anything.
     n_records
@@ -73,6 +75,12 @@ class Schema:
         _check_names(self.feature_names, "feature", "rename a column")
         if self.n_records is not None:
             _check_count(self.n_records)
+        units = [column.name for column in self.columns if isinstance(column, Unit)]
+        if len(units) > 1:
+            raise SchemaError(
+                f"column {_check.shown(units[1])}: kind = 'unit' a second time, after "
+                f"{_check.shown(units[0])}; one column says whose a record is: ignore the other."
+            )
         strangers = set(self.unconfirmed) - set(self.names)
         if strangers:
             raise SchemaError(
@@ -89,6 +97,11 @@ class Schema:
     def encoded(self) -> tuple[Column, ...]:
         """The columns that become features."""
         return tuple(column for column in self.columns if not isinstance(column, Ignored))
+
+    @property
+    def unit(self) -> str | None:
+        """The name of the column that says whose a record is, if there is one."""
+        return next((column.name for column in self.columns if isinstance(column, Unit)), None)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -125,6 +138,7 @@ class Schema:
                 (target.lower, target.upper) if isinstance(target, NumberTarget) else None
             ),
             assumptions=self.assumptions,
+            of_people=self.unit is not None,
         )
 
     def with_target(self, name: str) -> Schema:
@@ -148,6 +162,24 @@ class Schema:
         (found,) = (column for column in self.columns if column.name == name)
         rest = tuple(column for column in self.columns if column.name != name)
         return replace(self, columns=rest, target=_as_target(found))
+
+    def with_unit(self, name: str) -> Schema:
+        """Return the schema with a column that says whose a record is, declared so far or not.
+
+        The schema must not have another such column, and it must not be the target.
+        """
+        if self.unit == name:
+            return self
+        if self.unit is not None:
+            raise SchemaError(
+                f"the schema's unit is {_check.shown(self.unit)}, not {_check.shown(name)}; change "
+                "the kind of one of them in the schema."
+            )
+        if self.target is not None and self.target.name == name:
+            raise SchemaError(f"{_check.shown(name)} is the target; it cannot be the unit as well.")
+        rest = tuple(column for column in self.columns if column.name != name)
+        unconfirmed = tuple(other for other in self.unconfirmed if other != name)
+        return replace(self, columns=(*rest, Unit(name)), unconfirmed=unconfirmed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and dictionaries, as JSON has them."""

@@ -17,6 +17,7 @@ from tacit.preprocessing.schema.number_columns import Intervals, Number
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
 from tacit.preprocessing.schema.toml_text import key_text, value_text
+from tacit.preprocessing.schema.unit import Unit
 from tacit.preprocessing.schema.word_columns import FALSE_WORDS, TRUE_WORDS, Boolean, Category
 
 FORMAT = "tacit-schema"
@@ -30,6 +31,7 @@ _KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
     "category": (Category, ("values",), ("missing",)),
     "boolean": (Boolean, (), ("true", "false", "missing")),
     "ignored": (Ignored, (), ()),
+    "unit": (Unit, (), ()),
 }
 _REMEDIES = {
     "lower": "write the least value that should count, known without looking at the data",

@@ -93,7 +93,7 @@ class SampledGaussian(Event):
                 f"sampling_rate must be in (0, 1], got {rate!r}: it is the probability with "
                 "which each record enters a batch; use expected batch size / number of records."
             )
-        if checked_relation(self.relation) is not Relation.ADD_REMOVE:
+        if not checked_relation(self.relation).adds_or_removes:
             raise ValueError(
                 "SampledGaussian is proved for Relation.ADD_REMOVE only; account under "
                 "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."

@@ -55,7 +55,7 @@ class LogCoshObjective(Event):
         checks.positive("smoothness", self.smoothness, remedy=_BOUND)
         checks.positive("regularization", self.regularization, remedy=_RIDGE)
         checks.positive("noise_std", self.noise_std, remedy=_NOISE)
-        if checked_relation(self.relation) is not Relation.ADD_REMOVE:
+        if not checked_relation(self.relation).adds_or_removes:
             raise ValueError(
                 "LogCoshObjective is proved for Relation.ADD_REMOVE only; account under "
                 "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."

@@ -92,7 +92,7 @@ class _LossBound:
 
 def _one_sided(mu: float, relation: Relation) -> tuple[tuple[float, float], ...]:
     """Return the vertices of a loss whose derivative keeps one sign."""
-    return ((1.0, mu),) if relation is Relation.ADD_REMOVE else ((1.0, 2 * mu), (2.0, mu))
+    return ((1.0, mu),) if relation.adds_or_removes else ((1.0, 2 * mu), (2.0, mu))
 
 
 class _Perturbed(Event):
@@ -179,7 +179,7 @@ class LogisticObjective(_Perturbed):
 
     def gaussian_mu(self) -> float | None:
         """Return mu when the Jacobian is free at every epsilon."""
-        if self.relation is Relation.ADD_REMOVE and self._curvature <= 0.0:
+        if self.relation.adds_or_removes and self._curvature <= 0.0:
             return self.row_norm / self.noise_std
         return None
 
@@ -401,7 +401,7 @@ class PureObjective(Event):
 
 
 def _add_remove_only(event: Event) -> None:
-    if checked_relation(event.relation) is not Relation.ADD_REMOVE:
+    if not checked_relation(event.relation).adds_or_removes:
         raise ValueError(
             f"{type(event).__name__} is proved for Relation.ADD_REMOVE only; account under "
             "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."

@@ -15,6 +15,11 @@ from tacit.report.numbers import probability, rounded_up
 from tacit.report.page import section
 
 _DECIMALS = 4
+_WHETHER = {
+    Relation.ADD_REMOVE: "whether a given record was there",
+    Relation.REPLACE: "which of two records was there",
+    Relation.ADD_REMOVE_PERSON: "whether a given person was there",
+}
 
 
 def guarantee_section(facts: ReportFacts) -> Markup:
@@ -34,7 +39,7 @@ def guarantee_section(facts: ReportFacts) -> Markup:
             "there is an epsilon. All of its points hold at the same time.",
         ),
         *_curve(promise),
-        _not_said(),
+        _not_said(promise.relation),
         first=True,
     )
 
@@ -62,11 +67,7 @@ def _figures(promise: Guarantee) -> Markup:
     # Of two equally likely neighbours, a guess is right with probability (1 + TV) / 2, and
     # delta at epsilon 0 bounds the total variation.
     guess = rounded_up(50.0 * (1.0 + promise.delta(0.0)), 1)
-    whether = (
-        "whether a given record was there"
-        if promise.relation is Relation.ADD_REMOVE
-        else "which of two records was there"
-    )
+    whether = _WHETHER[promise.relation]
     numbers = (
         (rounded_up(epsilon, _DECIMALS), "epsilon: smaller is more private"),
         (probability(delta), "delta: the probability with which it may fail"),
@@ -132,14 +133,21 @@ def _factor(epsilon: float) -> str:
     return rounded_up(math.exp(epsilon), 3) if epsilon < 16.0 else "over 8 million"
 
 
-def _not_said() -> Markup:
+def _not_said(relation: Relation) -> Markup:
+    whose = (
+        "It protects each person's part in the result, with all the records that have their "
+        "identifier,"
+        if relation.by_person
+        else "It protects each record's part in the result,"
+    )
+    several = "" if relation.by_person else " A person with several records is protected less."
     return join(
         tag("h3", "What it does not say"),
         tag(
             "p",
-            "It protects each record's part in the result, not what the result says of people in "
+            f"{whose} not what the result says of people in "
             "general: a model can be private and still predict something about a person who was "
             "never in the data. It does not cover other releases from the same records; their "
-            "costs add up. A person with several records is protected less.",
+            f"costs add up.{several}",
         ),
     )

@@ -15,6 +15,7 @@ from tacit.preprocessing import (
     Number,
     NumberTarget,
     Schema,
+    Unit,
 )
 from tacit.report.facts import PublicFact, ReportFacts
 from tacit.report.html_table import Heading, Row, table
@@ -117,7 +118,7 @@ def _declared(line: Any) -> Child:
         return _words(names) if line.words is None else _meanings(names, line.words)
     if isinstance(line, Boolean):
         return _meanings(("yes", "no"), (line.true, line.false))
-    return "not read"
+    return "whose a record is; no feature" if isinstance(line, Unit) else "not read"
 
 
 def _meanings(names: Sequence[str], words: Sequence[Sequence[str]]) -> Markup:

@@ -1,0 +1,176 @@
+"""Which records are whose. Identifiers are read here, turned into numbers, and go no further."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
+from hashlib import blake2b
+from numbers import Real
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+Places = npt.NDArray[np.int64]
+
+# Texts that say that nobody is named.
+_NOBODY = frozenset(
+    ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "<NA>"]
+)
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?", re.ASCII)
+# From here on several whole numbers are one float.
+_INEXACT = 2.0**53
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class People:
+    """Whose each record is, as a number, and a random-looking word for each person.
+
+    Parameters
+    ----------
+    owner
+        For each record the number of its person, from 0 on.
+    words
+        For each person 64 bits that their identifier alone decides.
+
+    Notes
+    -----
+    **Guarantee**
+
+    1. Whether two records are one person's, and a person's word, are decided by these two
+       identifiers, whatever the others are.
+    2. No identifier is kept.
+    """
+
+    owner: Places
+    words: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def where(self, kept: Any) -> People:
+        """Return the people of some of the records; a slice or a mask."""
+        present, owner = np.unique(self.owner[kept], return_inverse=True)
+        return People(owner.reshape(-1), self.words[present])
+
+    def order(self) -> Places:
+        """Return the places of the records, person after person, each one's as they came."""
+        return np.argsort(self.owner, kind="stable")
+
+    def sizes(self) -> Places:
+        """Return how many records each person has; at least one."""
+        return np.bincount(self.owner, minlength=len(self.words))
+
+    def one_each(self) -> Places:
+        """Return the place of one record of each person, in the order of the records.
+
+        It is the (word mod k)-th of a person's k records: it depends on nobody else's records, and
+        on what no record says.
+        """
+        sizes = self.sizes()
+        starts = np.cumsum(sizes) - sizes
+        turn = (self.words % sizes.astype(np.uint64)).astype(np.int64)
+        return np.sort(self.order()[starts + turn])
+
+
+def people_of(identifiers: Any) -> People:
+    """Return whose each record is.
+
+    Parameters
+    ----------
+    identifiers
+        One a record: text, bytes, numbers, dates, UUIDs or tuples of these. Blanks around a text do
+        not count, and 1, 1.0, "1" and b"1" are the same person. Records without an identifier, or
+        with one that is nothing of these, are together those of one person.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not one identifier a record. Messages never repeat one.
+
+    Notes
+    -----
+    Numbers are compared as floats, so that a column reads the same whether or not one of its
+    identifiers is missing: whole ones from 2^53 on may be taken for their neighbours. Taking
+    two people for one protects both; write such numbers as text to tell them apart.
+
+    Examples
+    --------
+    >>> from tacit.records.people import people_of
+    >>> people_of(["ann", "bob", " ann ", None, float("nan")]).owner
+    array([0, 1, 0, 2, 2])
+    """
+    values = _one_each_record(identifiers)
+    if isinstance(values, np.ndarray):  # numbers, of which each different one is read once
+        different, place = np.unique(values, return_inverse=True)
+        texts, place = [_text_of(value) for value in different.tolist()], place.reshape(-1)
+    else:
+        texts, place = [_text_of(value) for value in values], np.arange(len(values))
+    number: dict[str, int] = {}
+    owner = np.array([number.setdefault(text, len(number)) for text in texts], dtype=np.int64)
+    return People(owner[place], np.array([_word_of(text) for text in number], dtype=np.uint64))
+
+
+def n_identifiers(identifiers: Any) -> int:
+    """Return how many there are, without looking at one; refuse what is not one a record."""
+    shape = getattr(identifiers, "shape", None)
+    listed = hasattr(identifiers, "__len__") and not isinstance(identifiers, str | bytes | Mapping)
+    if not listed or (shape is not None and len(shape) != 1):
+        raise TypeError(
+            "unit must be one identifier for each record, in an array, a list or a column; to name "
+            "a column of a table, declare it in the schema with kind = 'unit'."
+        )
+    return len(identifiers)
+
+
+def _one_each_record(identifiers: Any) -> npt.NDArray[Any] | list[Any]:
+    """Return an array of numbers, or a list of whatever they are, as their type decides."""
+    n_identifiers(identifiers)
+    dtype = getattr(identifiers, "dtype", None)
+    masked = isinstance(identifiers, np.ma.MaskedArray)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iuf" and not masked:
+        return np.asarray(identifiers)
+    for to_list in ("to_pylist", "to_list", "tolist"):
+        if hasattr(identifiers, to_list):
+            values: list[Any] = getattr(identifiers, to_list)()
+            return values
+    return list(identifiers)
+
+
+def _text_of(value: Any) -> str:
+    """Return what two identifiers of one person have in common; "" where nobody is named."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "surrogateescape")
+    if isinstance(value, str):
+        text = value.strip()
+        if text in _NOBODY:
+            return ""
+        plain = _NUMBER.fullmatch(text) and len(text) < 300 and abs(float(text)) < _INEXACT
+        return _number_text(float(text)) if plain else text
+    if isinstance(value, Real | Decimal | np.bool_):
+        try:
+            return _number_text(float(value))
+        except (ValueError, OverflowError):
+            return ""
+    if isinstance(value, tuple):
+        # A length before each part, so that no two tuples have one text.
+        return "".join(f"({len(text)}){text}" for text in map(_text_of, value))
+    if isinstance(value, UUID | date | time | np.datetime64):
+        return str(value)
+    return ""
+
+
+def _word_of(text: str) -> int:
+    hashed = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(hashed, "little")
+
+
+def _number_text(number: float) -> str:
+    if not math.isfinite(number):
+        return ""
+    return str(int(number)) if number.is_integer() else repr(number)

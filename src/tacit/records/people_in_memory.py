@@ -1,0 +1,80 @@
+"""Records in memory of people who may have several: a person's are in one block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tacit.records.block import Block
+from tacit.records.bounds import Bounds
+from tacit.records.memory import MemoryRecords
+from tacit.records.people import People
+from tacit.records.person_sums import MOST_COUNTED
+from tacit.records.sampling import Sample, Words, poisson_choice
+
+
+class PeopleInMemory(MemoryRecords):
+    """Rows and labels in memory, sorted by person; a block knows where each person's rows start.
+
+    Parameters
+    ----------
+    rows, labels, bounds
+        As in `MemoryRecords`.
+    people
+        Whose each row is.
+
+    Notes
+    -----
+    **Guarantee**. All rows of a person are in one block, and a block has no more people than it
+    would have rows: its edges are moved on to where the next person starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds
+    >>> from tacit.records.people import people_of
+    >>> from tacit.records.people_in_memory import PeopleInMemory
+    >>> rows = np.array([[1.0], [2.0], [3.0]])
+    >>> records = PeopleInMemory(rows, None, Bounds(3.0), people_of(["ann", "bob", "ann"]))
+    >>> records.rows.ravel(), records.one_each().count()
+    (array([1., 3., 2.]), 2)
+    """
+
+    def __init__(self, rows: Any, labels: Any | None, bounds: Bounds, people: People) -> None:
+        if len(people) != rows.shape[0]:
+            raise ValueError(
+                "rows and identifiers are of different lengths; pass one identifier for each row."
+            )
+        order = people.order()
+        if not np.array_equal(order, np.arange(len(order))):
+            rows = rows.tocsr()[order] if hasattr(rows, "tocsr") else rows[order]
+            labels = None if labels is None else np.asarray(labels)[order]
+        super().__init__(rows, labels, bounds)
+        self._people = People(people.owner[order], people.words)
+        self._sizes = people.sizes()
+        self._starts = np.cumsum(self._sizes) - self._sizes
+
+    def counted(self) -> int:
+        """Return the number of records, of each person at most `MOST_COUNTED`. Private."""
+        return int(np.minimum(self._sizes, MOST_COUNTED).sum())
+
+    def one_each(self) -> MemoryRecords:
+        """Return one record of each person, chosen by who they are."""
+        kept = self._people.one_each()
+        labels = None if self._labels is None else self._labels[kept]
+        return MemoryRecords(self.rows[kept], labels, self.bounds)
+
+    def poisson_sample(self, rate: float, words: Words) -> Sample:
+        """Return each person, with all their records, independently with probability ``rate``."""
+        kept = np.repeat(poisson_choice(rate, len(self._sizes), words), self._sizes)
+        labels = None if self._labels is None else self._labels[kept]
+        people = self._people.where(kept)
+        return Sample(PeopleInMemory(self.rows[kept], labels, self.bounds, people), rate)
+
+    def _block(self, start: int, stop: int, worker: int = 0) -> Block:
+        first, last = np.searchsorted(self._starts, [start, stop])
+        begin, end = np.append(self._starts, self.count())[[first, last]]
+        block = super()._block(begin, end, worker)
+        return replace(block, people=self._starts[first:last] - begin)

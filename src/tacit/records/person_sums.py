@@ -1,0 +1,78 @@
+"""What a person's records add up to, clipped: docs/proofs/people.md, section 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from tacit.records.block import Block
+
+Array = npt.NDArray[np.float64]
+
+# A person's records count as at most this many. Slopes of records that fit are about half of the
+# greatest, of either sign, so that k of them add up to about sqrt(k) / 2 times the clip: from 4
+# on more records would only be clipped, but turn the slope of the sum faster than a step allows.
+MOST_COUNTED = 4
+
+
+def clipped_by_person(block: Block, coefficients: Array, clip: float) -> Array:
+    """Return the sum over people of sum_i coefficient_i x_i, each of norm at most ``clip``.
+
+    In units of the clip, so that no square overflows; one column of ``coefficients`` an output.
+    """
+    scaled = coefficients.reshape(block.n_rows, -1) / clip
+    parts = [_of_each_person(block, column) for column in scaled.T]
+    squares = sum(_squares(inner) + last**2 for inner, last in parts)
+    factors = clip * _factors(np.sqrt(squares), _sizes(block))
+    sums = [_in_all(inner, last, factors, block.intercept) for inner, last in parts]
+    return sums[0] if coefficients.ndim == 1 else np.stack(sums, axis=1)
+
+
+def clipped_vectors(block: Block, vectors: Array, clip: float) -> Array:
+    """Return the same of vectors, one a record."""
+    sums = _selection(block, np.full(block.n_rows, 1 / clip)) @ vectors
+    result: Array = sums.T @ (clip * _factors(np.sqrt(_squares(sums)), _sizes(block)))
+    return result
+
+
+def _factors(norms: Array, sizes: npt.NDArray[np.int64]) -> Array:
+    """Return min(MOST_COUNTED / k, 1 / norm, 1) for each person's k records."""
+    share = np.minimum(1.0, MOST_COUNTED / np.maximum(sizes, 1))
+    factors: Array = np.minimum(share, 1 / np.maximum(norms, 1e-300))
+    return factors
+
+
+def _sizes(block: Block) -> npt.NDArray[np.int64]:
+    assert block.people is not None
+    return np.diff(block.people, append=block.n_rows)
+
+
+def _selection(block: Block, coefficients: Array) -> Any:
+    """Return the matrix, one row a person, that adds up their records with these coefficients."""
+    from scipy.sparse import csr_array
+
+    assert block.people is not None
+    n = block.n_rows
+    edges = np.append(block.people, n)
+    return csr_array((coefficients, np.arange(n), edges), shape=(len(edges) - 1, n))
+
+
+def _of_each_person(block: Block, coefficients: Array) -> tuple[Any, Array]:
+    """Return the sums of the rows, and of the intercept coordinate."""
+    # Each person's is added up by itself, in the order of their records: the same whoever is near.
+    inner = _selection(block, block.factors * coefficients) @ block.rows
+    last = _selection(block, coefficients) @ np.full(block.n_rows, block.intercept)
+    return inner, last
+
+
+def _squares(sums: Any) -> Array:
+    squared = sums.multiply(sums) if hasattr(sums, "tocsr") else sums * sums
+    return np.asarray(squared.sum(axis=1)).reshape(-1)
+
+
+def _in_all(inner: Any, last: Array, factors: Array, intercept: float) -> Array:
+    total = np.asarray(inner.T @ factors)
+    return np.append(total, last @ factors) if intercept else total
