@@ -17,6 +17,7 @@ PARTS = [
     "regret.py",
     "weights.py",
     "inference.py",
+    "people.py",
     "speed.py",
     "front_door.py",
     "bench_local.py",

@@ -127,7 +127,7 @@ def neighbours(
             return Mechanism(loss, x, np.array([y for _, y in records]), np.full(d, lam))
 
         extended = make([*rows, (row_norm, labels[1])])
-        if relation is Relation.ADD_REMOVE:
+        if relation.adds_or_removes:
             pairs.append((extended, make(rows)))
         else:
             pairs.append((extended, make([*rows, (row_norm, labels[0])])))

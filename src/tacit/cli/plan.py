@@ -237,7 +237,8 @@ def _show(record: dict[str, Any]) -> None:
             "mechanism": f"{record['mechanism']}: {record['reason']}",
             "noise": noise,
             "predicted gap": f"{record['gap']:.2g} a record, {100 * share:.2g} % of the loss of "
-            f"guessing ({record['loss_of_guessing']:.3g}); often off by a factor of three",
+            f"guessing ({record['loss_of_guessing']:.3g}); four times in five within a factor of "
+            "three",
             "rows needed": ("no number of rows" if needed is None else f"about {needed:,} rows")
             + f" for a gap of {record['wanted_gap']:.2g}",
         }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, time
@@ -22,7 +20,6 @@ Places = npt.NDArray[np.int64]
 _NOBODY = frozenset(
     ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "<NA>"]
 )
-_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?", re.ASCII)
 # From here on several whole numbers are one float.
 _INEXACT = 2.0**53
 
@@ -34,7 +31,7 @@ class People:
     Parameters
     ----------
     owner
-        For each record the number of its person, from 0 on.
+        For each record the number of its person, from 0 on, or -1 where nobody is named.
     words
         For each person 64 bits that their identifier alone decides.
 
@@ -56,15 +53,16 @@ class People:
     def where(self, kept: Any) -> People:
         """Return the people of some of the records; a slice or a mask."""
         present, owner = np.unique(self.owner[kept], return_inverse=True)
-        return People(owner.reshape(-1), self.words[present])
+        nobody = int(np.sum(present < 0))
+        return People(owner.reshape(-1) - nobody, self.words[present[nobody:]])
 
     def order(self) -> Places:
-        """Return the places of the records, person after person, each one's as they came."""
-        return np.argsort(self.owner, kind="stable")
+        """Return the places of people's records, one person's after another's, as they came."""
+        return np.argsort(self.owner, kind="stable")[np.sum(self.owner < 0) :]
 
     def sizes(self) -> Places:
         """Return how many records each person has; at least one."""
-        return np.bincount(self.owner, minlength=len(self.words))
+        return np.bincount(self.owner[self.owner >= 0], minlength=len(self.words))
 
     def one_each(self) -> Places:
         """Return the place of one record of each person, in the order of the records.
@@ -85,8 +83,8 @@ def people_of(identifiers: Any) -> People:
     ----------
     identifiers
         One a record: text, bytes, numbers, dates, UUIDs or tuples of these. Blanks around a text do
-        not count, and 1, 1.0, "1" and b"1" are the same person. Records without an identifier, or
-        with one that is nothing of these, are together those of one person.
+        not count, and 1, 1.0, "1" and b"1" are the same person. A record without an identifier, or
+        with one that is nothing of these, is nobody's, and does not count.
 
     Raises
     ------
@@ -95,15 +93,15 @@ def people_of(identifiers: Any) -> People:
 
     Notes
     -----
-    Numbers are compared as floats, so that a column reads the same whether or not one of its
-    identifiers is missing: whole ones from 2^53 on may be taken for their neighbours. Taking
-    two people for one protects both; write such numbers as text to tell them apart.
+    A whole number of size 2^53 or more that is stored as a number names nobody: libraries turn
+    whole numbers to floats when another record's is missing, and floats of that size have lost
+    their last digits. Two people taken for one would be protected less, as would one taken for two.
 
     Examples
     --------
     >>> from tacit.records.people import people_of
     >>> people_of(["ann", "bob", " ann ", None, float("nan")]).owner
-    array([0, 1, 0, 2, 2])
+    array([ 0,  1,  0, -1, -1])
     """
     values = _one_each_record(identifiers)
     if isinstance(values, np.ndarray):  # numbers, of which each different one is read once
@@ -112,7 +110,10 @@ def people_of(identifiers: Any) -> People:
     else:
         texts, place = [_text_of(value) for value in values], np.arange(len(values))
     number: dict[str, int] = {}
-    owner = np.array([number.setdefault(text, len(number)) for text in texts], dtype=np.int64)
+    owner = np.array(
+        [-1 if text is None else number.setdefault(text, len(number)) for text in texts],
+        dtype=np.int64,
+    )
     return People(owner[place], np.array([_word_of(text) for text in number], dtype=np.uint64))
 
 
@@ -142,35 +143,34 @@ def _one_each_record(identifiers: Any) -> npt.NDArray[Any] | list[Any]:
     return list(identifiers)
 
 
-def _text_of(value: Any) -> str:
-    """Return what two identifiers of one person have in common; "" where nobody is named."""
+def _text_of(value: Any) -> str | None:
+    """Return what the identifiers of one person have in common; None where nobody is named."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
         text = value.strip()
-        if text in _NOBODY:
-            return ""
-        plain = _NUMBER.fullmatch(text) and len(text) < 300 and abs(float(text)) < _INEXACT
-        return _number_text(float(text)) if plain else text
-    if isinstance(value, Real | Decimal | np.bool_):
-        try:
-            return _number_text(float(value))
-        except (ValueError, OverflowError):
-            return ""
+        return None if text in _NOBODY else text
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, Real | Decimal):
+        return _number_text(value)
     if isinstance(value, tuple):
+        parts = [_text_of(part) for part in value]
         # A length before each part, so that no two tuples have one text.
-        return "".join(f"({len(text)}){text}" for text in map(_text_of, value))
-    if isinstance(value, UUID | date | time | np.datetime64):
-        return str(value)
-    return ""
+        return None if None in parts else "".join(f"({len(p or '')}){p}" for p in parts)
+    return str(value) if isinstance(value, UUID | date | time | np.datetime64) else None
+
+
+def _number_text(value: Real | Decimal) -> str | None:
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    if not abs(number) < _INEXACT:  # NaN is not, either
+        return None
+    return str(int(number)) if number.is_integer() else repr(number)
 
 
 def _word_of(text: str) -> int:
     hashed = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(hashed, "little")
-
-
-def _number_text(number: float) -> str:
-    if not math.isfinite(number):
-        return ""
-    return str(int(number)) if number.is_integer() else repr(number)

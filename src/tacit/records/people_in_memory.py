@@ -23,7 +23,7 @@ class PeopleInMemory(MemoryRecords):
     rows, labels, bounds
         As in `MemoryRecords`.
     people
-        Whose each row is.
+        Whose each row is; a row that is nobody's is left out.
 
     Notes
     -----
@@ -48,7 +48,7 @@ class PeopleInMemory(MemoryRecords):
                 "rows and identifiers are of different lengths; pass one identifier for each row."
             )
         order = people.order()
-        if not np.array_equal(order, np.arange(len(order))):
+        if not np.array_equal(order, np.arange(len(people))):
             rows = rows.tocsr()[order] if hasattr(rows, "tocsr") else rows[order]
             labels = None if labels is None else np.asarray(labels)[order]
         super().__init__(rows, labels, bounds)

@@ -23,7 +23,7 @@ def clipped_by_person(block: Block, coefficients: Array, clip: float) -> Array:
 
     In units of the clip, so that no square overflows; one column of ``coefficients`` an output.
     """
-    scaled = coefficients.reshape(block.n_rows, -1) / clip
+    scaled = (coefficients[:, None] if coefficients.ndim == 1 else coefficients) / clip
     parts = [_of_each_person(block, column) for column in scaled.T]
     squares = sum(_squares(inner) + last**2 for inner, last in parts)
     factors = clip * _factors(np.sqrt(squares), _sizes(block))

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tacit.saving import inspect, load
+from tests.cli.helpers import SCHEMA, SECRET, refused, rows, run, write_csv
+
+PERSON = "one person with all their records"
+WITH_UNIT = SCHEMA.replace('id = { kind = "ignored" }', 'id = { kind = "unit" }')
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    """Two records a person, whose names must not be seen again."""
+    table = [[f"{SECRET}{place // 2}", *row[1:]] for place, row in enumerate(rows())]
+    return write_csv(tmp_path / "visits.csv", table)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "noisy_gradient"])
+@pytest.mark.parametrize("way", ["option", "schema"])
+def test_a_fit_protects_people(visits: Path, schema: Path, way: str, mechanism: str) -> None:
+    out, report = visits.parent / "m.tacit", visits.parent / "m.html"
+    told = ["--unit", "id"] if way == "option" else []
+    if way == "schema":
+        schema.write_text(WITH_UNIT)
+    result = run(
+        *("fit", visits, "--schema", schema, "-e", 1, "-o", out, "--report", report, *told),
+        *("--mechanism", mechanism),
+    )
+    assert result.exit_code == 0, result.output
+    assert PERSON in " ".join(result.stdout.replace("│", " ").split())
+    certificate = inspect(out)
+    assert certificate.to_dict()["guarantee"]["relation"] == "add_remove_person"
+    assert certificate.to_dict()["feature_names"] == ["age", "sex=f", "sex=m", "hours"]
+    assert load(out).schema.unit == "id"
+    assert PERSON in report.read_text()
+    for text in (result.output, report.read_text(), out.read_bytes().decode("latin-1")):
+        assert SECRET not in text
+    # a prediction needs no identifier
+    table = write_csv(visits.parent / "new.csv", rows(5))
+    table.write_text("\n".join(line.partition(",")[2] for line in table.read_text().splitlines()))
+    predicted = run("predict", out, table, "--out", visits.parent / "p.csv")
+    assert predicted.exit_code == 0, predicted.output
+
+
+def test_a_unit_that_the_schema_does_not_declare(visits: Path, schema: Path) -> None:
+    schema.write_text(SCHEMA.replace('id = { kind = "ignored" }\n', ""))
+    out = visits.parent / "m.tacit"
+    assert run("fit", visits, "--schema", schema, "-e", 1, "--unit", "id", "-o", out).exit_code == 0
+    assert load(out).privacy_.relation.by_person
+
+
+def test_a_plan_for_people(schema: Path) -> None:
+    words = ("plan", "--rows", 2000, "--epsilon", 1, "--json")
+    for told in (("--schema", schema, "--unit", "id"), ("--columns", 4, "--unit", "id")):
+        record = json.loads(run(*words, *told).stdout)
+        assert (record["relation"], record["features"]) == ("add_remove_person", 4)
+    # a column that names people is no feature, whatever it was
+    record = json.loads(run(*words, "--schema", schema, "--unit", "age").stdout)
+    assert record["features"] == 3
+
+
+def test_compare_by_people(visits: Path, schema: Path) -> None:
+    words = ("compare", visits, "--schema", schema, "--public", "-e", 1, "--repeats", 1, "--json")
+    result = run(*words, "--unit", "id")
+    assert result.exit_code == 0, result.output
+    assert SECRET not in result.output
+
+
+def test_what_is_refused(visits: Path, schema: Path) -> None:
+    out = visits.parent / "m.tacit"
+    words = ("fit", visits, "--schema", schema, "-e", 1, "-o", out)
+    assert "any number of them" in refused(*words, "--unit", "id", "--relation", "replace")
+    assert "--unit COLUMN" in refused(*words, "--relation", "add_remove_person")
+    assert "the target" in refused(*words, "--unit", "income")
+    assert "no column named 'nobody'" in refused(*words, "--unit", "nobody")
+    schema.write_text(WITH_UNIT)
+    assert "the schema's unit is 'id'" in refused(*words, "--unit", "age")
+    planned = ("plan", "--rows", 99, "--epsilon", 1, "--schema", schema)
+    assert "any number of them" in refused(*planned, "--relation", "replace")
