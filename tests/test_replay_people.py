@@ -12,7 +12,8 @@ from sklearn.base import clone
 from tacit.erm import NoisyGradient
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.models import MODELS, Example
-from tacit.noise import SensitivityViolation
+from tacit.noise import SensitivityViolation, recording
+from tacit.noise.tape import Entry
 from tacit.privacy import Relation
 from tacit.records import MemoryRecords
 from tacit.records import person_sums as person_sums_module
@@ -67,6 +68,22 @@ def test_a_person_more_or_less(name: str, extreme: float) -> None:
     fewer, more = neighbours(case.example, extreme)
     assert replayed(estimator, fewer, more) >= 1
     assert replayed(estimator, more, fewer) >= 1
+
+
+@pytest.mark.parametrize("nobody", [None, float("nan"), [1], 2**60], ids=str)
+@pytest.mark.parametrize("name", ["logistic-binary-noisy_gradient", "mean-ball-its_own"])
+def test_records_of_nobody_move_nothing(name: str, nobody: Any) -> None:
+    case = CASES[name]
+    fewer, more = neighbours(case.example, 1e6)
+    unit = np.empty(len(more[2]), dtype=object)
+    unit[:] = [nobody if who == "zoe" else who for who in more[2]]
+    firsts = []
+    for records in ((*more[:2], unit), fewer):
+        with recording() as tape:
+            with_unit(case.estimator(Relation.ADD_REMOVE), records)
+        entries = (entry for entry in tape.entries if isinstance(entry, Entry))
+        firsts.append(next(entries).bounded.value)  # of the count, before any noise was added
+    assert firsts[0] == firsts[1]
 
 
 def test_every_central_estimator_takes_a_unit() -> None:
