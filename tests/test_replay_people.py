@@ -166,6 +166,7 @@ def test_a_record_kept_from_values_is_caught(monkeypatch: pytest.MonkeyPatch) ->
             start + int(np.argmin(away[start : start + size]))
             for start, size in zip(self._starts, self._sizes, strict=True)
         ]
+        assert self._labels is not None
         return MemoryRecords(self.rows[kept], self._labels[kept], self.bounds)
 
     monkeypatch.setattr(PeopleInMemory, "one_each", by_value)

@@ -74,6 +74,7 @@ def test_what_is_refused(visits: Path, schema: Path) -> None:
     out = visits.parent / "m.tacit"
     words = ("fit", visits, "--schema", schema, "-e", 1, "-o", out)
     assert "any number of them" in refused(*words, "--unit", "id", "--relation", "replace")
+    assert "not proved" in refused(*words, "--unit", "id", "--class-weight", "balanced")
     assert "--unit COLUMN" in refused(*words, "--relation", "add_remove_person")
     assert "the target" in refused(*words, "--unit", "income")
     assert "no column named 'nobody'" in refused(*words, "--unit", "nobody")

@@ -10,20 +10,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import GridSearchCV
 
 from tacit.erm import Objective, minimize
 from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression, Ridge
+from tacit.local import LocalLogisticRegression
 from tacit.location import Mean, Median
 from tacit.models import MODELS, ModelSpec
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaError, Unit
+from tacit.pipeline import Pipeline
+from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder, SchemaError, Unit
 from tacit.privacy import Accountant, Budget, Guarantee, Relation
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.people import people_of
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.report import facts_of, render
 from tacit.saving import inspect, load, save
+from tacit.table_facts import TableFacts
 from tacit.table_model import TableModel
 from tests.declared import PROBLEMS, made
 
@@ -242,6 +246,84 @@ def test_a_table_model_refuses_replace_and_a_table_without_the_unit() -> None:
         TableModel(SCHEMA, LogisticRegression(relation="replace")).fit(table())
     with pytest.raises(ValueError, match="'patient'"):
         TableModel(SCHEMA, LogisticRegression()).fit(table().drop(columns="patient"))
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "noisy_gradient"])
+@pytest.mark.parametrize(
+    "weights", ["sample_weight", {0: 1.0, 1: 2.0}, "balanced"], ids=["own", "classes", "balanced"]
+)
+def test_weights_and_people_together_are_refused_before_the_charge(
+    weights: Any, mechanism: str
+) -> None:
+    example = CENTRAL["logistic-binary"][1]
+    unit = people(len(example.rows))
+    accountant = Accountant(Budget(2.0, 1e-4, Relation.ADD_REMOVE_PERSON))
+    told: dict[str, Any] = {"accountant": accountant, "max_weight": 1.0, "mechanism": mechanism}
+    own = weights == "sample_weight"
+    model = LogisticRegression(
+        *(1.0, 1e-5), classes=[0, 1], row_norm=2.0, **told, class_weight=None if own else weights
+    )
+    given = np.ones(len(unit)) if own else None
+    with pytest.raises(ValueError, match="not proved"):
+        model.fit(example.rows, example.labels, given, unit)
+    with pytest.raises(ValueError, match="not proved"):
+        model.set_params(relation="add_remove_person").plan(4)
+    assert accountant.spent() == 0.0
+
+
+def test_weights_of_classes_and_a_unit_in_a_schema_are_refused() -> None:
+    model = LogisticRegression(1.0, 1e-5, class_weight="balanced")
+    with pytest.raises(ValueError, match="not proved"):
+        TableModel(SCHEMA, model).fit(table())
+
+
+def test_a_local_estimator_takes_no_table_of_people() -> None:
+    local = TableModel(SCHEMA, LocalLogisticRegression(1.0))
+    with pytest.raises(ValueError, match="take its unit out"):
+        local.fit(table())
+    bare = TableModel(Schema((Number("age", 0, 100),), SCHEMA.target), LocalLogisticRegression(1.0))
+    with pytest.raises(ValueError, match="take its unit out"):
+        bare.fit(table(), unit=people(500))
+
+
+class Halved(TransformerMixin, BaseEstimator):
+    """A public step that says nothing of people."""
+
+    def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
+        assert facts is not None
+        return TableFacts(facts.names, facts.row_norm / 2, classes=facts.classes)
+
+    def transform(self, X: Any) -> Any:
+        return X / 2
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(1.0, 1e-5), Mean(1.0, 1e-5)], ids=str)
+def test_people_go_through_a_pipeline(estimator: Any) -> None:
+    steps = [("encode", SchemaEncoder(SCHEMA)), ("halve", Halved()), ("model", estimator)]
+    model = Pipeline(steps).fit(table())
+    assert model.privacy_.relation.by_person
+    assert model.plan().budget.relation.by_person
+    bare = SchemaEncoder(Schema((Number("age", 0, 100),), SCHEMA.target))
+    model = Pipeline([("encode", bare), *steps[1:]])
+    assert model.fit(table(), unit=people(500)).privacy_.relation.by_person
+    assert not model.fit(table()).privacy_.relation.by_person
+    replacing = estimator.__class__(1.0, 1e-5, relation="replace", n_records=500)
+    with pytest.raises(ValueError, match="brings any number"):
+        Pipeline([*steps[:2], ("model", replacing)]).fit(table())
+
+
+def test_a_pipeline_is_scored_without_naming_anybody() -> None:
+    steps = [("encode", SchemaEncoder(SCHEMA)), ("model", LogisticRegression(1.0, 1e-5))]
+    model = Pipeline(steps).fit(table())
+    assert model.score(table().drop(columns="patient")) > 0.5
+
+
+def test_a_table_of_people_can_be_read_again() -> None:
+    unread = SchemaEncoder(SCHEMA).unread(table())
+    for _ in range(2):
+        rows, _ = unread.read()
+        assert len(unread.identifiers()) == len(rows) < 500
+    assert SECRET not in repr(unread)
 
 
 def test_every_central_model_is_here() -> None:

@@ -89,9 +89,8 @@ def test_without_noise_a_weight_is_so_many_records(spec: ModelSpec) -> None:
 
 
 def test_weight_squared_is_caught(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    shares = block_module._shares
-    squared: Any = lambda w, bounds: np.square(shares(w, bounds))  # noqa: E731
-    monkeypatch.setattr(block_module, "_shares", squared)
+    shares: Any = block_module._shares
+    monkeypatch.setattr(block_module, "_shares", lambda w, bounds: shares(w, bounds) ** 2)
     rows, labels, weights = table
     model = exact().fit(rows, labels, weights)
     other = reference().fit(rows, labels, sample_weight=weights)

@@ -219,6 +219,11 @@ def check_share(budget: Budget, share: float, most: float = 1.0) -> None:
             f"inference is a share of the budget, from 0 to below {most:g}, got {share!r}; 0.1 is "
             "usual."
         )
+    if share and budget.relation.by_person:
+        raise CannotSolve(
+            "standard errors are derived for one record a person; leave unit out, or set "
+            "inference=0."
+        )
     if share and budget.is_pure and not budget.is_infinite:
         raise CannotSolve(
             "standard errors are released with Gaussian noise, which needs delta > 0; set delta, "

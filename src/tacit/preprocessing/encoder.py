@@ -148,7 +148,8 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             table = self._with_column(table, schema.target.name, y, "target")
         if unit is not None:
             name = _unused_name(schema)
-            schema, table = schema.with_unit(name), self._with_column(table, name, unit, "unit")
+            schema = schema.with_unit(name)
+            table = self._with_column(table, name, unit, "identifier")
         named: list[Any] | None = None if schema.unit is None else []
         if schema.target is None and y is None:
             unit_name = [] if schema.unit is None else [schema.unit]
