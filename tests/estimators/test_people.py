@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import GridSearchCV
 
-from tacit.erm import Objective, minimize
+from tacit.erm import CannotSolve, Objective, minimize
 from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression, Ridge
 from tacit.local import LocalLogisticRegression
@@ -329,3 +329,15 @@ def test_a_table_of_people_can_be_read_again() -> None:
 def test_every_central_model_is_here() -> None:
     words = {spec.word for spec in MODELS if Relation.ADD_REMOVE in spec.relations}
     assert words == {spec.word for spec, _ in CENTRAL.values()}
+
+
+@pytest.mark.parametrize("model", [LogisticRegression, Mean], ids=lambda kind: kind.__name__)
+def test_standard_errors_by_person_are_refused_before_the_charge(model: Any) -> None:
+    """What a person's records do to the Hessian is not bounded."""
+    accountant = Accountant(Budget(5.0, 1e-5))
+    rows = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    labels = rows[:, 0] > 0
+    asked = model(1.0, 1e-6, row_norm=2.0, inference=0.1, accountant=accountant)
+    with pytest.raises(CannotSolve, match="one record a person"):
+        asked.fit(rows, labels, unit=np.arange(60) // 3)
+    assert not accountant.events
