@@ -82,7 +82,7 @@ def test_replay(model: str, mechanism: str, relation: Relation, far: float) -> N
     own = 1 if model == "logistic" else 2
     assert replayed(estimator, fewer, more) >= own + 1
     assert replayed(estimator, more, fewer) >= own + 1
-    if isinstance(mechanism, str) and mechanism != NG:  # steps may differ with the budget
+    if mechanism not in (NG, "auto"):  # steps may differ with the budget, and with the count
         assert replayed(estimator, fewer, more) == replayed(without, fewer, more) + own
 
 
@@ -210,7 +210,7 @@ def test_a_clipped_descent_knows_its_clip() -> None:
     assert NoisyGradient().has_law
 
 
-@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
 @pytest.mark.parametrize("n_records", [None, 61])
 def test_a_mean_with_errors_is_replayed(
     relation: Relation, n_records: int | None, monkeypatch: pytest.MonkeyPatch
