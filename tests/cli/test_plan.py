@@ -51,7 +51,13 @@ def test_from_a_schema(schema: Path) -> None:
     assert record["model"] == "logistic"
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(m, marks=() if m in ("logistic", "linear") else pytest.mark.slow)
+        for m in MODELS
+    ],
+)
 def test_every_model(name: str) -> None:
     record = planned("--rows", 5000, "--columns", 5, "-e", 1, "-m", name, "--range", 0, 20)
     assert record["gap"] > 0

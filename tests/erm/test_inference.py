@@ -73,7 +73,7 @@ def replayed(estimator: Any, one: Any, other: Any) -> int:
 
 
 @pytest.mark.parametrize(("model", "mechanism", "relation"), CASES)
-@pytest.mark.parametrize("far", [1e6, 0.2])
+@pytest.mark.parametrize("far", [1e6, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_replay(model: str, mechanism: str, relation: Relation, far: float) -> None:
     public = {"n_records": 61} if relation is Relation.REPLACE else {}
     estimator = clone(MODELS[model][0]).set_params(mechanism=mechanism, relation=relation, **public)
@@ -126,7 +126,7 @@ def test_a_matrix_that_was_not_charged_is_withheld(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("off", [1.0, 0.9, 1.1])
-@pytest.mark.parametrize("has_total", [False, True])
+@pytest.mark.parametrize("has_total", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_noise_is_as_stated(off: float, has_total: bool) -> None:
     """Symmetric, of the standard deviation stated beside it: neither less nor more."""
     bounds = Bounds(row_norm=1.5)

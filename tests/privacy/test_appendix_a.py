@@ -142,7 +142,9 @@ def test_r_for_r_squared_is_caught() -> None:
     assert worst_excess(RowNormNotSquared, Relation.ADD_REMOVE, 300) > 1.05
 
 
-@pytest.mark.parametrize("ridge_factor", [0.6, 1.0, 4.0])
+@pytest.mark.parametrize(
+    "ridge_factor", [4.0, *(pytest.param(f, marks=pytest.mark.slow) for f in (0.6, 1.0))]
+)
 def test_below_the_threshold_the_closed_form_is_exact_integration(ridge_factor: float) -> None:
     # E(1 - exp(eps - X))_+ with X = max_t tG + k t(1-t), by brute force over t and G
     epsilon, noise_std = 1.0, 3.0

@@ -242,7 +242,7 @@ class ObjectivePerturbation(Mechanism):
         open_ridge = lam is None and not budget.is_pure
         count = _count_multiplier(problem, budget) if open_ridge else 0.0
         if lam is None:
-            lam = _choose_regularization(replace(problem, expected_records=None), budget)
+            lam = _choose_regularization(problem, budget)
         try:
             tilt = _least_tilt(problem.objective, budget, lam, count)
         except BudgetUnreachable as error:
@@ -269,6 +269,13 @@ class ObjectivePerturbation(Mechanism):
             else "one release with pure epsilon; no step size",
             settings=tilt.shown(),
         )
+
+    def predicted(self, plan: Plan, problem: Problem) -> float:
+        """Return the risk of what would follow from that count, or of what was planned."""
+        tilt = tilt_of(plan.budget).of(plan)
+        if isinstance(tilt, GaussianTilt) and tilt.count_noise_multiplier:
+            return _risk(*tilt.following(problem, problem.n_predicted))
+        return _risk(problem, tilt)
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Ask how many records there are if that is private, draw b, minimise, certify, release."""

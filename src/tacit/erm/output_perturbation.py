@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +89,7 @@ class OutputPerturbation(Mechanism):
         if lam == 0.0:
             raise CannotSolve("output perturbation needs a positive regularization, got 0.")
         if lam is None:
-            lam = _choose_regularization(replace(problem, expected_records=None), budget, noise)
+            lam = _choose_regularization(problem, budget, noise)
         reach = moved(budget.relation) * objective.lipschitz / lam * (1 + _APPROXIMATE)
         return Plan(
             mechanism=self,

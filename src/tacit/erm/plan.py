@@ -241,6 +241,10 @@ class Mechanism(ABC):
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Return a plan within the budget, or raise CannotSolve."""
 
+    def predicted(self, plan: Plan, problem: Problem) -> float:
+        """Return the excess risk of a plan for as many records as a problem expects."""
+        return self.plan(problem, plan.budget).excess_risk
+
     @abstractmethod
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Carry out a plan of this mechanism."""

@@ -47,6 +47,12 @@ def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "
     >>> choose_plan(problem, Budget(1.0, 1e-6)).mechanism.name
     'noisy_gradient'
     """
+    if problem.expected_records is not None:
+        # How many records somebody expects sharpens what is predicted and decides nothing.
+        known = choose_plan(replace(problem, expected_records=None), budget, mechanism)
+        expecting = replace(known.problem, expected_records=problem.expected_records)
+        risk = known.mechanism.predicted(known, expecting)
+        return replace(known, problem=expecting, excess_risk=risk)
     try:
         hash((problem, mechanism))
     except TypeError:  # a mechanism that holds an array cannot be remembered
@@ -64,12 +70,10 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
                 "a configured mechanism."
             )
         return MECHANISMS[mechanism].plan(problem, budget)
-    # How many records somebody expects sharpens what is predicted and decides nothing.
-    known = replace(problem, expected_records=None)
     plans, refusals = [], []
     for name in CANDIDATES:
         try:
-            plans.append(MECHANISMS[name].plan(known, budget))
+            plans.append(MECHANISMS[name].plan(problem, budget))
         except CannotSolve as reason:
             refusals.append(f"{name}: {reason}")
     if not plans:
@@ -78,12 +82,10 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
     # one is clearly better.
     least = min(plan.excess_risk for plan in plans)
     best = next(plan for plan in plans if plan.excess_risk <= _CLEARLY * least)
-    if problem.expected_records is not None:
-        best = best.mechanism.plan(problem, budget)
     others = [
         f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}"
         for plan in plans
-        if plan.mechanism is not best.mechanism
+        if plan is not best
     ]
     return replace(best, rejected=(*others, *refusals))
 
