@@ -168,7 +168,8 @@ def test_floats_are_far_within_their_margins(d):
         ]
         margin = rows.margins[i] - _kernel_margin(law)
         assert math.hypot(*errors) / law.spacing < margin / 3
-        assert margin < 1e-4
+    # In two dimensions a direction close to a pole has a wide margin: one row in a thousand.
+    assert np.median(rows.margins - _kernel_margin(law)) < 1e-5
 
 
 def test_broken_floats_are_seen():
