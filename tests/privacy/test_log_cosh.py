@@ -1,0 +1,51 @@
+"""Objective perturbation of log cosh against exact one-dimensional densities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tacit.erm.losses import LogCoshLoss
+from tacit.privacy import LogCoshObjective
+from tests.test_exact_density import Mechanism, exact_delta
+
+EPSILONS = (0.005, 0.01, 0.03, 0.25, 0.5, 1.0, 2.0)
+
+
+def worst(regularization: float, std: float) -> float:
+    """Return the worst exact delta over what the event says."""
+    event = LogCoshObjective(1.0, 1.0, regularization, std)
+    claimed = event.profile(np.array(EPSILONS))
+    found = 0.0
+    for label in (0.0, 0.5, 3.0):
+        one = Mechanism(
+            LogCoshLoss(), np.ones((1, 1)), np.array([label]), np.array([regularization])
+        )
+        none = Mechanism(LogCoshLoss(), np.ones((0, 1)), np.empty(0), np.array([regularization]))
+        for epsilon, delta in zip(EPSILONS, claimed, strict=True):
+            for a, b in ((one, none), (none, one)):
+                found = max(found, exact_delta(a, b, std, epsilon) / max(delta, 1e-300))
+    return found
+
+
+@pytest.mark.parametrize("regularization", [0.1, 0.5, 2.0, 20.0])
+@pytest.mark.parametrize("std", [1.0, 3.0])
+def test_no_more_leaks_than_is_said(regularization: float, std: float) -> None:
+    assert worst(regularization, std) <= 1.002
+
+
+@pytest.mark.parametrize(
+    ("k", "mu"), [(0.02, 0.1), (0.5, 0.26), (1.4, 0.5), (10.0, 0.3), (0.03, 1.0)]
+)
+def test_the_profile_is_that_of_the_bound_which_is_proved(k: float, mu: float) -> None:
+    """E(1 - exp(epsilon - X))_+ for X as docs/proofs has it, over all Z and t."""
+    z = np.linspace(-9.0, 9.0, 18001)
+    density = np.exp(-(z**2) / 2)
+    density /= density.sum()
+    t = np.linspace(-1.0, 1.0, 2001)[:, None]
+    x = np.max(t * mu * z + t**2 * mu**2 / 2 + (1 - t**2) * k, axis=0)
+    x = np.minimum(x, np.log1p(k) + mu * np.abs(z) + mu**2 / 2)
+    epsilons = np.array([-0.5, 0.0, 0.01, k / 2, k, 1.5 * k, 2.0])
+    expected = [(density * -np.expm1(np.minimum(e - x, 0.0))).sum() for e in epsilons]
+    found = LogCoshObjective(mu, k, 1.0, 1.0).profile(epsilons)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
