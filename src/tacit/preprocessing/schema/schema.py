@@ -238,8 +238,7 @@ def _as_target(column: Column) -> Target:
 
 def _check_names(names: Sequence[str], what: str, remedy: str) -> None:
     if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
         raise SchemaError(f"two {what}s are named {_check.shown(twice)}; {remedy}.")
 
 
