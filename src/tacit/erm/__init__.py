@@ -5,7 +5,8 @@ from tacit.erm.class_weighted import ClassWeighted
 from tacit.erm.engine import Result, minimize, minimize_unread
 from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
 from tacit.erm.minimizer import NotCertified
-from tacit.erm.noisy_gradient import NoisyGradient, NoisySGD
+from tacit.erm.noisy_gradient import NoisyGradient
+from tacit.erm.noisy_sgd import NoisySGD
 from tacit.erm.objective import Objective
 from tacit.erm.objective_perturbation import ObjectivePerturbation
 from tacit.erm.output_perturbation import OutputPerturbation

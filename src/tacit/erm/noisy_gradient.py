@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tacit.erm.counting import COUNT_MULTIPLE, noisy_count
 from tacit.erm.laws import DescentLaw, Solved
-from tacit.erm.objective import moved, needs_fine_sums, records_gradient
+from tacit.erm.objective import moved, needs_fine_sums
 from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
@@ -28,19 +28,17 @@ from tacit.privacy import (
     Budget,
     Event,
     Gaussian,
-    NonPrivate,
     Relation,
     Repeated,
-    SampledGaussian,
 )
-from tacit.privacy.calibration import gaussian_multiplier, least_noise
-from tacit.records import RecordSource, Sample
+from tacit.privacy.calibration import gaussian_multiplier
+from tacit.records import RecordSource
 from tacit.records.person_sums import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
 
 # Charged to the sensitivity for the float error of a sum; sums are checked against it.
-_FLOAT_SLACK = 1e-4
+FLOAT_SLACK = 1e-4
 _MOST_STEPS = 1000
 # A loss with corners is treated, for the step size alone, as rounded over this share of a score.
 _CORNER = 0.1
@@ -54,14 +52,7 @@ class DescentSettings(Settings):
     clip: float
 
 
-@dataclass(frozen=True)
-class SampledSettings(DescentSettings):
-    """The same, and the noise of a step."""
-
-    noise_multiplier: float
-
-
-class _Descent(Mechanism):
+class Descent(Mechanism):
     """What both descents say of their noise."""
 
     def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
@@ -85,13 +76,13 @@ class _Course:
 
     def risk(self) -> float:
         """Predict the excess risk; what T steps leave undone is like a ridge of 4 n beta / T^2."""
-        undone = 4 * self.n_records * _smoothness(self.problem) / self.n_steps**2
+        undone = 4 * self.n_records * smoothness_of(self.problem) / self.n_steps**2
         squared = self.problem.dimension * self.noise_std**2
         return self.problem.risk_of_noise(squared, self.ridge + undone)
 
 
 @dataclass(frozen=True)
-class NoisyGradient(_Descent):
+class NoisyGradient(Descent):
     """Full-batch noisy gradient descent with momentum, projection and averaging.
 
     Each step releases the sum of the records' gradients, each clipped to norm C, plus Gaussian
@@ -143,7 +134,7 @@ class NoisyGradient(_Descent):
             raise CannotSolve(
                 "under REPLACE the number of records is a public fact: declare n_records."
             )
-        _clip(problem, self.clip)
+        clip_of(problem, self.clip)
         if budget.is_infinite:
             raise CannotSolve("the budget is infinite: nothing is noisy.")
         course = self._course(problem, budget, _most_counted(problem, budget))
@@ -164,7 +155,7 @@ class NoisyGradient(_Descent):
         """Return how to descend over so many records."""
         whole = gaussian_multiplier(budget)
         problem = problem.widened(1 / whole, n_records)
-        clip = _clip(problem, self.clip)
+        clip = clip_of(problem, self.clip)
         noise = moved(budget.relation) * clip * whole
         # The average of the last quarter has the noise of a quarter of the releases.
         ridge = problem.objective.regularization
@@ -187,8 +178,8 @@ class NoisyGradient(_Descent):
         problem, clip, ridge = course.problem, course.clip, course.ridge
         multiplier = _step_multiplier(problem, budget, course.n_steps)
         decide("number of steps", course.n_steps)
-        fine = needs_fine_sums(records, _FLOAT_SLACK)
-        reach = moved(budget.relation) * clip * (1 + _FLOAT_SLACK)
+        fine = needs_fine_sums(records, FLOAT_SLACK)
+        reach = moved(budget.relation) * clip * (1 + FLOAT_SLACK)
         objective = problem.objective
 
         def noisy_gradient(w: Array) -> Array:
@@ -202,7 +193,7 @@ class NoisyGradient(_Descent):
         spared = objective.regularization is None and not problem.even_ridge
         if objective.bounds.intercept and spared:
             ridges[-1] = 0.0  # nothing holds a constant back but what was asked for
-        step = 1 / (n * _smoothness(problem) + ridge)
+        step = 1 / (n * smoothness_of(problem) + ridge)
         w = _descend(noisy_gradient, problem, course.n_steps, step)
         limit = clip / objective.reach
         law = DescentLaw(objective, limit, None, ridge, multiplier * reach, course.n_steps, step)
@@ -236,7 +227,8 @@ def _descend(
     return total / (n_steps - first)
 
 
-def _clip(problem: Problem, clip: float | None) -> float:
+def clip_of(problem: Problem, clip: float | None) -> float:
+    """Return the norm to which a record's gradient is scaled down: as asked, or the loss's own."""
     objective = problem.objective
     if clip is not None:
         if not 0.0 < clip < math.inf:
@@ -256,7 +248,7 @@ def _most_counted(problem: Problem, budget: Budget) -> float:
     return float(problem.n_records * (MOST_COUNTED if budget.relation.by_person else 1))
 
 
-def _smoothness(problem: Problem) -> float:
+def smoothness_of(problem: Problem) -> float:
     """Return beta, or for a loss with corners that of its rounded form."""
     objective = problem.objective
     if math.isfinite(objective.smoothness):
@@ -272,7 +264,7 @@ def _choose_steps(problem: Problem, noise: float, ridge: float, n_records: float
     objective = problem.objective
     unit = objective.score_unit if objective.is_linear_model else 1.0
     lam0 = ridge + noise * objective.row_norm / (2 * unit)
-    steps = math.sqrt(4 * n_records * _smoothness(problem) / lam0)
+    steps = math.sqrt(4 * n_records * smoothness_of(problem) / lam0)
     return int(min(max(math.ceil(steps), 10), _MOST_STEPS))
 
 
@@ -286,119 +278,3 @@ def _step_multiplier(problem: Problem, budget: Budget, n_steps: int) -> float:
         # rounded up, so that the parts never cost more than the whole
         mu2 *= (1 - 1 / COUNT_MULTIPLE**2) * (1 - 2.0**-40)
     return math.sqrt(n_steps / mu2)
-
-
-@dataclass(frozen=True)
-class NoisySGD(_Descent):
-    """Noisy gradient descent on Poisson samples of the records.
-
-    Each step takes every record with probability ``sampling_rate``, independently; the noisy sum
-    of clipped gradients is divided by the public expected size. For data too large for full
-    passes; where they are affordable, `NoisyGradient` has less noise for the same budget. Saves
-    time on records in memory alone: `ChunkedRecords` are read whole to find a sample's records.
-
-    Parameters
-    ----------
-    sampling_rate
-        The probability with which each record is in a step's sample.
-    n_steps
-        How many steps.
-    clip
-        The norm to which each record's gradient is scaled down; L by default.
-
-    Examples
-    --------
-    >>> from tacit.erm import NoisySGD, Objective, Problem
-    >>> from tacit.erm.losses import LogisticLoss
-    >>> from tacit.privacy import Budget
-    >>> from tacit.records import Bounds
-    >>> problem = Problem(Objective(LogisticLoss(), Bounds(n_records=30_000)), n_features=20)
-    >>> NoisySGD(0.02, 500).plan(problem, Budget(1.0, 1e-5)).settings["noise_multiplier"] > 1
-    True
-    """
-
-    sampling_rate: float = 0.01
-    n_steps: int = 500
-    clip: float | None = None
-
-    name = "noisy_sgd"
-    title = "Noisy stochastic gradient descent"
-    is_candidate = False  # for data too large for a pass, which no public fact tells
-
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
-        """Calibrate the noise to the sampled steps."""
-        if budget.is_pure:
-            raise CannotSolve("noisy SGD adds Gaussian noise, which needs delta > 0; set delta.")
-        if not budget.relation.adds_or_removes:
-            raise CannotSolve("Poisson sampling is proved for ADD_REMOVE only; use that relation.")
-        if problem.objective.bounds.n_records is None:
-            raise CannotSolve(
-                "noisy SGD divides by the expected size of a sample: declare n_records, an "
-                "approximate public number of records."
-            )
-        clip = _clip(problem, self.clip)
-
-        def steps(multiplier: float) -> Event:
-            step = SampledGaussian(multiplier, self.sampling_rate, budget.relation)
-            return Repeated(step, self.n_steps)
-
-        multiplier = least_noise(steps, budget)
-        # the noise left after averaging T steps, in units of a full gradient
-        scale = clip * multiplier / (self.sampling_rate * math.sqrt(self.n_steps))
-        squared = problem.dimension * scale**2
-        return Plan(
-            mechanism=self,
-            problem=problem,
-            budget=budget,
-            event=steps(multiplier),
-            excess_risk=problem.risk_of_noise(squared, problem.objective.regularization or 0.0)
-            + 2 * _smoothness(problem) * problem.typical_norm**2 / (self.n_steps + 1),
-            reason="small samples of the records; for data too large for full passes",
-            settings=SampledSettings(self.n_steps, clip, multiplier).shown(),
-        )
-
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
-        """Descend on Poisson samples, with averaging."""
-        source = secure_source() if source is None else source
-        settings, problem = SampledSettings.of(plan), plan.problem
-        clip, multiplier = settings.clip, settings.noise_multiplier
-        objective, feasible = problem.objective, problem.objective.feasible
-        ridge = objective.regularization or 0.0
-        expected = self.sampling_rate * problem.n_records
-        step = 1 / (2 * (_smoothness(problem) + ridge / problem.n_records))
-        w = feasible.project(np.zeros(problem.shape))
-        total, first = np.zeros_like(w), self.n_steps // 2
-        events: list[Event] = []
-        decide("number of steps", self.n_steps)
-        fine = needs_fine_sums(records, _FLOAT_SLACK)
-        for t in range(self.n_steps):
-            sample = records.poisson_sample(self.sampling_rate, source.words)
-            raw = records_gradient(objective, sample.records, w, clip=clip, fine=fine)
-            bounded = Bounded(raw, clip * (1 + _FLOAT_SLACK), Norm.L2, plan.budget.relation)
-            released = gaussian(bounded, multiplier, source)
-            events.append(_on_a_sample(released.event, sample))
-            slope = np.asarray(released.value) / expected + ridge / problem.n_records * w
-            w = feasible.project(w - step / math.sqrt(1 + t / 50) * slope)
-            if t >= first:
-                total += w
-        return Release(total / (self.n_steps - first), receipt(events, plan.event))
-
-    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
-        """Return how much noise a step on how large a sample gets."""
-        settings = SampledSettings.of(plan)
-        std = number(settings.noise_multiplier * settings.clip)
-        return (
-            f"Gaussian noise of standard deviation {std} at each of {settings.n_steps:,} steps on "
-            f"{number(100 * self.sampling_rate)} % of the records."
-        )
-
-
-def _on_a_sample(event: Event, sample: Sample) -> Event:
-    """Return the event of a Gaussian release whose records were a Poisson sample."""
-    bare = event.would_be if isinstance(event, NonPrivate) else event
-    if not isinstance(bare, Gaussian):
-        raise TypeError(f"expected a Gaussian release, got {event!r}.")
-    sampled = sample.event(bare.noise_multiplier, bare.relation)
-    if isinstance(event, NonPrivate):
-        return NonPrivate(event.reason, would_be=sampled, relation=sampled.relation)
-    return sampled

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
-from tacit.erm.noisy_gradient import NoisyGradient, NoisySGD
+from tacit.erm.noisy_gradient import NoisyGradient
+from tacit.erm.noisy_sgd import NoisySGD
 from tacit.erm.objective_perturbation import ObjectivePerturbation
 from tacit.erm.output_perturbation import OutputPerturbation
 from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem
