@@ -3,7 +3,11 @@
 Every line is a model, a mechanism, a number of records and an epsilon (delta 1e-6, inference 0.1,
 secure noise). "noise / sampling" is the standard deviation of the estimates over what it is without
 noise, squared, minus one: where it is below 1, intervals should hold the truth at most 97 % of the
-time; everywhere at least 93 %. Results go to results/inference.md.
+time; everywhere at least 93 %.
+
+A whole run takes hours, so that it can be had in pieces (--models, --mechanisms, --records): each
+line replaces that of the same cell in results/inference.csv and says which commit it is of. Results
+go to results/inference.md, those on RAND to results/inference_rand.csv.
 """
 
 from __future__ import annotations
@@ -13,18 +17,20 @@ import harness
 harness.pin_threads(1)
 
 import argparse  # noqa: E402
+import csv  # noqa: E402
 import math  # noqa: E402
 import sys  # noqa: E402
 import warnings  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
+from collections.abc import Callable, Iterable, Iterator, Sequence  # noqa: E402
+from dataclasses import asdict, dataclass, fields  # noqa: E402
 from functools import lru_cache  # noqa: E402
+from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
+from scipy.stats import poisson  # noqa: E402
 
-from tacit.erm import Objective, minimize  # noqa: E402
 from tacit.erm.losses import PoissonLoss  # noqa: E402
 from tacit.linear_model import (  # noqa: E402
     HuberRegressor,
@@ -32,8 +38,6 @@ from tacit.linear_model import (  # noqa: E402
     LogisticRegression,
     PoissonRegressor,
 )
-from tacit.privacy import Budget  # noqa: E402
-from tacit.records import Bounds, MemoryRecords  # noqa: E402
 
 Array = npt.NDArray[np.float64]
 
@@ -43,7 +47,7 @@ EPSILONS = (0.5, 1.0, 8.0)
 TABLES = {2_000: 1_000, 20_000: 1_000, 200_000: 200}
 COEFFICIENTS, INTERCEPT = np.array([1.0, -0.8, 0.5, 0.2, 0.0]), 0.3
 ROW_NORM = 2.5
-POPULATION = 4_000_000
+POPULATION, MOST_COUNT, NEWTON_STEPS = 100_000, 120, 4
 OP, NG, SS = "objective_perturbation", "noisy_gradient", "sufficient_statistics"
 
 
@@ -97,14 +101,24 @@ def truth_of(name: str) -> Array:
     """Return what intervals are for: what minimises the expected loss with its slopes bounded.
 
     For all but counts, which have no symmetric errors, these are the coefficients themselves.
+    Counts of a row are averaged over exactly: were they drawn, those of 4,000,000 rows would leave
+    an error of a fifth of what 200,000 records have.
     """
+    truth = np.append(COEFFICIENTS, INTERCEPT)
     if name != "poisson":
-        return np.append(COEFFICIENTS, INTERCEPT)
+        return truth
     top = KINDS[name].facts["label_range"][1]
-    bounds = Bounds(row_norm=ROW_NORM, intercept=1.0, label_range=(0.0, top))
-    rows, labels = table(KINDS[name], POPULATION, np.random.default_rng(0))
-    objective = Objective(PoissonLoss(top / 4, top), bounds, 0.0)
-    return minimize(MemoryRecords(rows, labels, bounds), objective, Budget(math.inf)).weights
+    loss, rows = PoissonLoss(top / 4, top), rows_of(np.random.default_rng(0), POPULATION)
+    design, found = np.column_stack([rows, np.ones(POPULATION)]), truth
+    chances = [poisson.pmf(count, np.exp(design @ truth)) for count in range(MOST_COUNT)]
+    for _ in range(NEWTON_STEPS):
+        scores, slopes, turns = design @ found, np.zeros(POPULATION), np.zeros(POPULATION)
+        for count, chance in enumerate(chances):
+            label = np.full(POPULATION, min(float(count), top))
+            slopes += chance * loss.d1(scores, label)
+            turns += chance * loss.d2(scores, label)
+        found = found - np.linalg.solve(design.T @ (turns[:, None] * design), design.T @ slopes)
+    return found
 
 
 def table(kind: Kind, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[Any]]:
@@ -112,15 +126,17 @@ def table(kind: Kind, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDAr
     return rows, kind.labels(rng, rows @ COEFFICIENTS + INTERCEPT)
 
 
-def estimates(
-    kind: Kind, n: int, epsilon: float, mechanism: str, rng: np.random.Generator
-) -> tuple[Array, Array, Array]:
-    """Return what a summary says of a new table, and estimates without noise."""
-    rows, labels = table(kind, n, rng)
-    facts = {"row_norm": ROW_NORM, "inference": SHARE, **kind.facts}
-    model = kind.model(epsilon, DELTA, mechanism=mechanism, **facts).fit(rows, labels)
-    plain = kind.model(math.inf, DELTA, **facts).fit(rows, labels)
-    return model.estimates_, model.standard_errors_, plain.estimates_
+def tables_of(
+    name: str, n: int, tables: int, seed: int = 0
+) -> Iterator[tuple[Array, npt.NDArray[Any]]]:
+    """Return simulated tables, the same for every mechanism and epsilon."""
+    rng = np.random.default_rng([seed, n, tables])
+    return (table(KINDS[name], n, rng) for _ in range(tables))
+
+
+def model_of(name: str, epsilon: float, **told: Any) -> Any:
+    kind = KINDS[name]
+    return kind.model(epsilon, DELTA, row_norm=ROW_NORM, inference=SHARE, **kind.facts, **told)
 
 
 @dataclass(frozen=True)
@@ -136,6 +152,11 @@ class Line:
     worst: float
     noise: float
     width: float
+    commit: str = ""
+
+    @property
+    def cell(self) -> tuple[str, str, int, float]:
+        return self.name, self.mechanism, self.n, self.epsilon
 
     @property
     def is_met(self) -> bool:
@@ -155,65 +176,120 @@ class Line:
             f"{self.noise:.2g}",
             f"{self.width:.2g}",
             "yes" if self.is_met else "NO",
+            self.commit,
         ]
 
 
-def measure(name: str, mechanism: str, n: int, epsilon: float, tables: int, seed: int = 0) -> Line:
-    """Return how often intervals of a model's terms hold the truth."""
-    kind, rng = KINDS[name], np.random.default_rng([seed, n, tables])
-    truth = truth_of(name)
-    found, errors, plain = map(
-        np.array,
-        zip(*(estimates(kind, n, epsilon, mechanism, rng) for _ in range(tables)), strict=True),
-    )
-    held = np.abs(found - truth) <= WITHIN * errors
-    noise = np.median(np.var(found - plain, axis=0) / np.var(plain, axis=0))
+def measured(
+    name: str, n: int, tables: int, cells: Iterable[tuple[str, float]], commit: str = ""
+) -> list[Line]:
+    """Return how often intervals of a model's terms hold the truth, mechanism by mechanism.
+
+    Every table is made once, and fitted without noise once; plans are remembered.
+    """
+    plain, told = model_of(name, math.inf), list(cells)
+    models = [model_of(name, epsilon, mechanism=mechanism) for mechanism, epsilon in told]
+    sampled, found = [], []
+    for rows, labels in tables_of(name, n, tables):
+        sampled.append(plain.fit(rows, labels).estimates_)
+        fits = (model.fit(rows, labels) for model in models)
+        found.append([(fit.estimates_, fit.standard_errors_) for fit in fits])
+    results = np.array(found)  # table, cell, estimate or error, term
+    return [
+        line_of(name, *told[i], n, np.array(sampled), results[:, i], commit)
+        for i in range(len(told))
+    ]
+
+
+def line_of(
+    name: str, mechanism: str, epsilon: float, n: int, plain: Array, found: Array, commit: str
+) -> Line:
+    """Return a cell's line from estimates with and without noise."""
+    estimates, errors = found[:, 0], found[:, 1]
+    held = np.abs(estimates - truth_of(name)) <= WITHIN * errors
+    noise = np.median(np.var(estimates - plain, axis=0) / np.var(plain, axis=0))
     each, sizes = held.mean(axis=0), errors / plain.std(axis=0)
-    coverage, width = float(held.mean()), float(np.median(sizes))
     return Line(
-        name, mechanism, n, epsilon, tables, coverage, float(each.min()), float(noise), width
+        name,
+        mechanism,
+        n,
+        epsilon,
+        len(plain),
+        coverage=float(held.mean()),
+        worst=float(each.min()),
+        noise=float(noise),
+        width=float(np.median(sizes)),
+        commit=commit,
     )
+
+
+def measure(name: str, mechanism: str, n: int, epsilon: float, tables: int) -> Line:
+    """Return one cell's line."""
+    return measured(name, n, tables, [(mechanism, epsilon)])[0]
 
 
 HEADER = [
     *("model", "mechanism", "records", "epsilon", "tables", "coverage", "worst term"),
-    *("noise / sampling", "std err / sampling", "met"),
+    *("noise / sampling", "std err / sampling", "met", "commit"),
 ]
 
 
-def rand(epsilon: float = 3.0) -> list[list[str]]:
-    """Return RAND's terms: statsmodels' interval, ours, and whether they agree."""
+@dataclass(frozen=True)
+class Agreement:
+    """A term of RAND: statsmodels' interval, one of ours, and how many of ours agree with it."""
+
+    model: str
+    term: str
+    theirs: str
+    ours: str
+    fits: int
+    overlaps: int
+    signs: int
+
+    def cells(self) -> list[str]:
+        shares = (f"{count} of {self.fits}" for count in (self.overlaps, self.signs))
+        return [self.model, self.term, self.theirs, self.ours, *shares]
+
+
+def rand(epsilon: float = 3.0, fits: int = 10) -> list[Agreement]:
+    """Return how private intervals on RAND agree with statsmodels' on the same records.
+
+    A sign that statsmodels is not sure of is no sign to agree on.
+    """
     import statsmodels.api
     from regret_problems import RAND_VISITS, load_rand
 
-    data = load_rand()
+    data, family = load_rand(), statsmodels.api.families
     rows, labels, names = data.train_rows, data.train_labels, [*data.feature_names, "(intercept)"]
-    lines = []
-    for model, ours in (
-        ("linear", LinearRegression(epsilon, DELTA, row_norm=3.0, label_range=RAND_VISITS)),
-        ("poisson", PoissonRegressor(epsilon, DELTA, row_norm=3.0, label_range=RAND_VISITS)),
+    known: dict[str, Any] = {"row_norm": 3.0, "label_range": RAND_VISITS, "inference": SHARE}
+    found = []
+    for model, ours, link in (
+        ("linear", LinearRegression(epsilon, DELTA, **known), family.Gaussian()),
+        ("poisson", PoissonRegressor(epsilon, DELTA, **known), family.Poisson()),
     ):
-        ours.set_params(inference=SHARE).fit(rows, labels)
         design = np.column_stack([rows, np.ones(len(rows))])
-        family = statsmodels.api.families
-        link = family.Gaussian() if model == "linear" else family.Poisson()
         theirs = statsmodels.api.GLM(labels, design, link).fit(cov_type="HC0")
-        for i, (row, limits) in enumerate(
-            zip(ours.summary().rows(), theirs.conf_int(), strict=True)
+        summaries = [ours.fit(rows, labels).summary().rows() for _ in range(fits)]
+        for name, value, (low, high), *terms in zip(
+            names, theirs.params, theirs.conf_int(), *summaries, strict=True
         ):
-            overlap = row["low"] <= limits[1] and limits[0] <= row["high"]
-            sign = limits[0] * limits[1] <= 0 or row["coefficient"] * theirs.params[i] > 0
-            lines.append(
-                [
-                    model,
-                    names[i],
-                    f"{theirs.params[i]:.3f} [{limits[0]:.3f}, {limits[1]:.3f}]",
-                    f"{row['coefficient']:.3f} [{row['low']:.3f}, {row['high']:.3f}]",
-                    "yes" if overlap else "NO",
-                    "yes" if sign else "NO",
-                ]
-            )
-    return lines
+            overlaps = sum(term["low"] <= high and low <= term["high"] for term in terms)
+            signs = sum(low * high <= 0 or term["coefficient"] * value > 0 for term in terms)
+            mine = _interval(*(terms[0][key] for key in ("coefficient", "low", "high")))
+            theirs_shown = _interval(value, low, high)
+            found.append(Agreement(model, name, theirs_shown, mine, fits, overlaps, signs))
+    return found
+
+
+def _interval(value: float, low: float, high: float) -> str:
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def agree(found: list[Agreement]) -> bool:
+    """Whether 95 % of the intervals overlap, and as many signs are the same."""
+    most = sum(term.fits for term in found)
+    least = min(sum(term.overlaps for term in found), sum(term.signs for term in found))
+    return least >= 0.95 * most
 
 
 def main() -> int:
@@ -221,43 +297,60 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer tables, none of 200,000")
     parser.add_argument("--tables", type=int, help="how many tables a line, at most")
     parser.add_argument("--models", nargs="*", default=list(KINDS))
+    parser.add_argument("--mechanisms", nargs="*", default=[OP, NG, SS])
+    parser.add_argument("--records", nargs="*", type=int, default=list(TABLES))
+    parser.add_argument("--no-rand", action="store_true", help="leave out RAND")
     options, _ = parser.parse_known_args()
     warnings.simplefilter("ignore")
     most = options.tables or (40 if options.quick else 1_000)
-    run, lines = harness.Run(), []
-    for n, tables in TABLES.items():
+    folder, run = harness.results_folder(options.quick), harness.Run()
+    agreed = [] if options.no_rand else rand()
+    if agreed:
+        harness.write_csv(folder / "inference_rand.csv", [asdict(term) for term in agreed])
+    for n in options.records:
         if options.quick and n > 20_000:
             continue
         for name in options.models:
-            for mechanism in KINDS[name].mechanisms:
-                for epsilon in EPSILONS:
-                    line = measure(name, mechanism, n, epsilon, min(tables, most))
-                    print("  ".join(line.cells()), flush=True)
-                    lines.append(line)
-    agreed = rand()
-    for shown in agreed:
-        print("  ".join(shown), flush=True)
-    partial = options.quick or options.tables is not None or set(options.models) != set(KINDS)
-    write(harness.results_folder(partial) / "inference.md", lines, agreed, run)
-    return int(not all(line.is_met for line in lines) or any("NO" in line for line in agreed))
+            mechanisms = [m for m in KINDS[name].mechanisms if m in options.mechanisms]
+            cells = [(m, epsilon) for m in mechanisms for epsilon in EPSILONS]
+            lines = measured(name, n, min(TABLES[n], most), cells, run.commit)
+            print(*("  ".join(line.cells()) for line in lines), sep="\n", flush=True)
+            write(folder, lines)  # hours may follow
+    write(folder, [])
+    known, agreed = kept(folder / "inference.csv", Line), kept(folder / RAND, Agreement)
+    return int(not (all(line.is_met for line in known) and agree(agreed)))
 
 
-def write(path: Any, lines: list[Line], agreed: list[list[str]], run: Any) -> None:
-    """Write the page."""
+RAND = "inference_rand.csv"
 
-    def rows(header: list[str], cells: list[list[str]]) -> str:
-        marked = [header, ["---"] * len(header), *cells]
-        return "\n".join("| " + " | ".join(line) + " |" for line in marked)
 
+def kept(path: Path, kind: type[Any]) -> list[Any]:
+    """Return the lines of a file, as they were measured."""
+    if not path.exists():
+        return []
+    types = {"int": int, "float": float, "str": str}
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [kind(**{f.name: types[str(f.type)](row[f.name]) for f in fields(kind)}) for row in rows]
+
+
+def write(folder: Path, new: Sequence[Line]) -> None:
+    """Write the page and the numbers, with new lines in the place of old ones."""
+    lines = {line.cell: line for line in [*kept(folder / "inference.csv", Line), *new]}
+    order = [
+        (name, m, n, e) for n in TABLES for name in KINDS for m in (OP, NG, SS) for e in EPSILONS
+    ]
+    known = [lines[cell] for cell in order if cell in lines]
     heading = ["model", "term", "statsmodels", "tacit, epsilon 3", "overlap", "same sign"]
-    path.write_text(
-        f"# Inference\n\n{__doc__}\nCommit {run.commit}.\n\n"
-        + rows(HEADER, [line.cells() for line in lines])
-        + "\n\n## RAND\n\n"
-        + rows(heading, agreed)
-        + "\n",
+    agreed = kept(folder / RAND, Agreement)
+    (folder / "inference.md").write_text(
+        f"# Inference\n\n{__doc__}\n"
+        + harness.markdown_table(HEADER, [line.cells() for line in known])
+        + "\n## RAND\n\n"
+        + harness.markdown_table(heading, [term.cells() for term in agreed]),
         encoding="utf-8",
     )
+    harness.write_csv(folder / "inference.csv", [asdict(line) for line in known])
 
 
 if __name__ == "__main__":

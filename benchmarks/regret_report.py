@@ -240,6 +240,41 @@ def main_table(cells: list[Cell]) -> str:
     return harness.markdown_table(header, body)
 
 
+def family(cell: Cell) -> str:
+    """Return which kind of problem a cell is of."""
+    if cell.published is not None:
+        return "Wang's ten"
+    kind, _, rest = cell.problem.partition(": ")
+    return {"number": "drawn numbers", "class": "drawn classes"}[kind] if rest else "other tables"
+
+
+def draw(everything: list[Cell], path: Path) -> None:
+    """Draw auto beside the best in hindsight, and beside AdaSSP, all as shares of a constant."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    cells = [cell for cell in everything if cell.epsilon < ENDLESS]
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+    panels: tuple[tuple[Any, str, Any, list[Cell]], ...] = (
+        (axes[0], "the best mechanism in hindsight", lambda c: c.error(c.best), cells),
+        (axes[1], "AdaSSP, as published", lambda c: c.published, [c for c in cells if c.published]),
+    )
+    for axis, title, other, shown in panels:
+        for name in dict.fromkeys(map(family, shown)):
+            mine = [cell for cell in shown if family(cell) == name]
+            beside = [other(cell) / cell.error(CONSTANT) for cell in mine]
+            axis.scatter(beside, [cell.to_constant for cell in mine], s=14, alpha=0.7, label=name)
+        axis.axline((1, 1), slope=1, color="black", lw=0.7)
+        axis.axhline(WANTED_CONSTANT, color="black", lw=0.7, ls=":")
+        axis.set(xscale="log", yscale="log", xlabel=title, ylabel='mechanism="auto"')
+    axes[0].legend(fontsize=8)
+    figure.suptitle("Error on test records, as a share of the best constant's")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
 def number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
@@ -267,8 +302,9 @@ def csv_rows(cells: list[Cell]) -> list[dict[str, Any]]:
 
 
 def write(rows: list[dict[str, Any]], folder: Path, run: harness.Run) -> None:
-    """Write regret.csv and regret.md, and print what it comes to."""
+    """Write regret.csv, regret.md and regret.png, and print what it comes to."""
     cells = cells_of(rows)
+    draw(cells, folder / "regret.png")
     harness.write_csv(folder / "regret.csv", csv_rows(cells))
     lines = "\n".join(f"- {line}" for line in summary(cells))
     endless = endless_table(cells)
@@ -282,10 +318,13 @@ Error: on test records. Excess ratio: (auto - non-private) / (best - non-private
 {UNNOTICED:.0%} of the non-private error at least. Constant: the mean label or the most frequent
 class, without noise. The ten regressions follow Wang (2018): ten folds, rows of norm 1,
 non-private is ridge with lam = 1, AdaSSP is the published figure. Elsewhere non-private is
-scikit-learn. Predicted: the plan's excess risk per record, given n; actual: half the mean square,
-or the log loss, on training records above the least there is.
+scikit-learn. How often a cell was repeated is in regret.csv. Predicted: the plan's excess risk
+per record, given n; actual: half the mean square, or the log loss, on training records above the
+least there is.
 
 {lines}
+
+![Error of auto beside the best mechanism in hindsight and AdaSSP](regret.png)
 
 ## Consistency
 

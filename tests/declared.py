@@ -5,8 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Iterable
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
+
+import pytest
 
 import tacit
 from tacit.models import MODELS, Example, ModelSpec
@@ -15,6 +19,16 @@ from tacit.models import MODELS, Example, ModelSpec
 PROBLEMS: dict[str, tuple[ModelSpec, Example]] = {
     f"{spec.word}-{example.name}": (spec, example) for spec in MODELS for example in spec.examples()
 }
+
+
+# Estimators made of others: what they share is tried with those, and these are slow but for one.
+MADE_OF_OTHERS = ("kernel_logistic-three", "kernel_svc", "kernel_ridge")
+
+
+def with_slow(names: Iterable[str], prefixes: tuple[str, ...] = MADE_OF_OTHERS) -> list[Any]:
+    """Return names of cases, those marked slow that begin so."""
+    slow = pytest.mark.slow
+    return [pytest.param(n, marks=slow) if n.startswith(prefixes) else n for n in names]
 
 
 def made(spec: ModelSpec, example: Example | None = None, /, **parameters: Any) -> Any:
@@ -36,10 +50,15 @@ def all_classes() -> frozenset[type[Any]]:
     found = (
         cls
         for module in modules
-        if not module.name.endswith("__main__")
+        if not module.name.endswith("__main__") and not _is_missing(module.name)
         for cls in vars(importlib.import_module(module.name)).values()
     )
     return frozenset(c for c in found if inspect.isclass(c) and c.__module__.startswith("tacit."))
+
+
+def _is_missing(module: str) -> bool:
+    """Return whether a module needs what is not installed."""
+    return module.startswith("tacit.deep") and find_spec("torch") is None
 
 
 def concrete(*, having: tuple[str, ...] = (), under: type[Any] = object) -> set[type[Any]]:

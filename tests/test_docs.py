@@ -30,6 +30,8 @@ def test_pages_are_found() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_blocks_run(page: Path) -> None:
+    if "tacit.deep" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("torch")
     # One namespace a page: a block may use what the ones above it made.
     namespace: dict[str, object] = {"__name__": "__main__"}
     for line, source in blocks(page):
@@ -38,3 +40,10 @@ def test_blocks_run(page: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             exec(code, namespace)
+
+
+def test_the_list_of_pages_names_every_page() -> None:
+    folder = ROOT / "docs"
+    listed = (folder / "README.md").read_text(encoding="utf-8")
+    names = {page.relative_to(folder).as_posix() for page in folder.rglob("*.md")} - {"README.md"}
+    assert [n for n in sorted(names) if not n.startswith("api/") and f"]({n})" not in listed] == []

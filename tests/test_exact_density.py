@@ -18,6 +18,7 @@ import pytest
 
 from tacit.erm import CannotSolve, Objective, ObjectivePerturbation, Plan, Problem
 from tacit.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothHingeLoss
+from tacit.erm.tilts import tilts_for
 from tacit.privacy import Budget, Relation
 from tacit.records import Bounds
 from tests.declared import PROBLEMS, made
@@ -116,6 +117,8 @@ def neighbours(
     loss = plan.problem.objective.loss
     assert isinstance(loss, Loss)
     lam = plan.settings["regularization"]
+    # rows that count shorter are shorter ones (docs/proofs/objective_perturbation.md, section 13)
+    row_norm *= plan.settings.get("row_scale", 1.0)
     labels = plan.problem.objective.bounds.label_range or (-1.0, 1.0)
     pairs = []
     for others in ([], [(0.3, labels[1]), (-1.0, labels[0])]):
@@ -146,6 +149,11 @@ class Scored:
         return None, max(self.loss.smoothness, 1.0) * row_norm**2 / epsilon
 
 
+def usual_plan(problem: Problem, budget: Budget) -> Plan:
+    """Return the plan with Gaussian noise if delta > 0, though sphere noise may be the smaller."""
+    return ObjectivePerturbation()._planned(problem, budget, tilts_for(problem, budget)[0])
+
+
 def planned(
     scored: Scored, row_norm: float, intercept: bool, budget: Budget, ridge: float | None = None
 ) -> Plan:
@@ -155,7 +163,7 @@ def planned(
         label_range=scored.label_range,
         n_records=100 if budget.relation is Relation.REPLACE else None,
     )
-    return ObjectivePerturbation().plan(Problem(Objective(scored.loss, bounds, ridge), 1), budget)
+    return usual_plan(Problem(Objective(scored.loss, bounds, ridge), 1), budget)
 
 
 def worst(

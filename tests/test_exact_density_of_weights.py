@@ -15,7 +15,7 @@ import pytest
 from scipy.special import softmax
 
 import tacit.records.block as block_module
-from tacit.erm import CannotSolve, Objective, ObjectivePerturbation, Plan, Problem
+from tacit.erm import CannotSolve, Objective, Plan, Problem
 from tacit.erm.losses import LogisticLoss, SoftmaxLoss
 from tacit.privacy import Budget, LogisticObjective, Relation, SoftmaxObjective
 from tacit.records import Bounds, MemoryRecords
@@ -26,6 +26,7 @@ from tests.test_exact_density import (
     exact_delta,
     exact_epsilon,
     neighbours,
+    usual_plan,
 )
 
 Array = npt.NDArray[np.float64]
@@ -54,7 +55,7 @@ def planned(scored: Scored, row_norm: float, budget: Budget, ridge: float | None
         n_records=100 if budget.relation is Relation.REPLACE else None,
         max_weight=MOST,
     )
-    return ObjectivePerturbation().plan(Problem(Objective(scored.loss, bounds, ridge), 1), budget)
+    return usual_plan(Problem(Objective(scored.loss, bounds, ridge), 1), budget)
 
 
 def worst(plan: Plan, row_norm: float, weight: float, cut: float = 1.0) -> float:
@@ -203,13 +204,15 @@ SMALL = Budget(1.0, 1e-3)
 
 
 def test_weights_not_clipped_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_module, "_shares", lambda w, bounds: w / bounds.max_weight)
+    monkeypatch.setattr(block_module, "shares_of", lambda w, bounds: w / bounds.max_weight)
     assert worst(planned(LOGISTIC, 1.0, SMALL), 1.0, MOST) <= 1.002
     assert worst(planned(LOGISTIC, 1.0, SMALL), 1.0, 2 * MOST) > 1.5
 
 
 def test_the_greatest_weight_forgotten_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_module, "_shares", lambda w, bounds: np.clip(w, 0, bounds.max_weight))
+    monkeypatch.setattr(
+        block_module, "shares_of", lambda w, bounds: np.clip(w, 0, bounds.max_weight)
+    )
     for name in ("logistic-binary", "linear-number", "quantile-number"):
         assert worst(planned(LOSSES[name], 1.0, SMALL), 1.0, MOST) > 1.5
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
+import tacit.kernel
 import tacit.linear_model
 import tacit.local
 import tacit.location
@@ -22,6 +23,7 @@ from tacit.models import (
     NAMES,
     SOMETIMES,
     VALUE,
+    WAVES,
     ModelSpec,
     Predicts,
     spec_of,
@@ -40,7 +42,7 @@ def public_estimators() -> set[type[Any]]:
     """Every estimator of tacit, found and not listed."""
     found = [
         getattr(module, name)
-        for module in (tacit.linear_model, tacit.location, tacit.local)
+        for module in (tacit.linear_model, tacit.location, tacit.local, tacit.kernel)
         for name in (getattr(module, "__all__", None) or vars(module))
     ]
     return {
@@ -143,6 +145,9 @@ def test_a_coefficient_means_what_is_said(name: str) -> None:
     spec, example = PROBLEMS[name]
     if spec.link is VALUE:
         assert spec.predicts is Predicts.LOCATION
+        return
+    if spec.link is WAVES:
+        assert spec.terms is not None
         return
     # so wide that no row is clipped
     model = fit(made(spec, example, row_norm=100.0), example.rows, example.labels)

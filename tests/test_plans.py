@@ -23,6 +23,8 @@ LOCATIONS = [
     Mean(1.0, 1e-6, relation="replace", n_records=50),
     Median(1.0),
     Median(1.0, 1e-6),
+    Median(1.0, inference=0.2),
+    Median(1.0, 1e-6, relation="replace", inference=0.2),
     GeometricMedian(1.0, 1e-6),
 ]
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import tacit.erm.engine as engine_module
+import tacit.erm.exact_gradient as exact_gradient_module
 from tacit.erm import NoisyGradient
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.models import MODELS, Example
@@ -20,6 +22,7 @@ from tacit.records import person_sums as person_sums_module
 from tacit.records.people import People
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.testing import replay
+from tests.declared import PROBLEMS, made, with_slow
 from tests.test_replay_everything import CASES, DELTA, KNOWN, LOGISTIC, SCORES
 
 MANY = 40
@@ -60,7 +63,7 @@ BY_PERSON = sorted(
 )
 
 
-@pytest.mark.parametrize("name", BY_PERSON)
+@pytest.mark.parametrize("name", with_slow(BY_PERSON))
 @pytest.mark.parametrize("extreme", [1e6, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_a_person_more_or_less(name: str, extreme: float) -> None:
     case = CASES[name]
@@ -68,6 +71,73 @@ def test_a_person_more_or_less(name: str, extreme: float) -> None:
     fewer, more = neighbours(case.example, extreme)
     assert replayed(estimator, fewer, more) >= 1
     assert replayed(estimator, more, fewer) >= 1
+
+
+WEIGHTED = [
+    ("logistic-binary", {"max_weight": 2.0}),
+    ("logistic-binary", {"max_weight": 2.0, "class_weight": {True: 8.0}}),
+    ("logistic-binary", {"class_weight": "balanced"}),
+    ("logistic-three", {"max_weight": 2.0, "class_weight": "balanced"}),
+    ("linear-number", {"max_weight": 2.0}),
+    ("poisson-count", {"max_weight": 2.0}),
+    ("svc-binary", {"max_weight": 2.0, "class_weight": "balanced"}),
+]
+
+
+@pytest.mark.parametrize(("name", "told"), WEIGHTED, ids=str)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        *("objective_perturbation", NoisyGradient(n_steps=3)),
+        pytest.param("output_perturbation", marks=pytest.mark.slow),
+    ],
+)
+def test_a_person_with_weights(name: str, told: dict[str, Any], mechanism: Any) -> None:
+    """Of whom forty records weigh beyond what is declared, and one of them nothing that counts."""
+    spec, example = PROBLEMS[name]
+    estimator = made(spec, example, delta=DELTA, mechanism=mechanism, **told)
+    fewer, more = (
+        (*records, _weights(records[2]) if "max_weight" in told else None)
+        for records in neighbours(example, 1e6)
+    )
+
+    def fit(records: Any) -> Any:
+        rows, labels, unit, weights = records
+        return clone(estimator).fit(rows, labels, weights, unit)
+
+    assert replay(fit, fewer, more) >= 1
+    assert replay(fit, more, fewer) >= 1
+
+
+def _weights(unit: Any) -> Any:
+    own = np.linspace(0.0, 3.0, len(unit))
+    own[unit != "zoe"] = np.linspace(0.0, 3.0, int(np.sum(unit != "zoe")))
+    own[unit == "zoe"] = 1e9
+    own[np.flatnonzero(unit == "zoe")[:1]] = np.nan
+    return own
+
+
+@pytest.mark.parametrize("mechanism", ["objective_perturbation", NoisyGradient(n_steps=3)])
+@pytest.mark.parametrize("name", ["logistic-binary", "poisson-count", "mean-ball", "median-middle"])
+def test_standard_errors_of_people(name: str, mechanism: Any) -> None:
+    spec, example = PROBLEMS[name]
+    estimator = made(spec, example, delta=DELTA, mechanism=mechanism, inference=0.2)
+    fewer, more = neighbours(example, 1e6)
+    assert replayed(estimator, fewer, more) >= 3
+    assert replayed(estimator, more, fewer) >= 3
+
+
+@pytest.mark.parametrize("inference", [0.0, 0.2])
+def test_weights_or_errors_of_all_records_are_caught(
+    inference: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that forgot that only one record of each person may be used."""
+    monkeypatch.setattr(engine_module, "_one_each", lambda records: records)
+    told = {} if inference else {"class_weight": {True: 8.0}}
+    estimator = LogisticRegression(**SCORES, inference=inference, **told)
+    caught(estimator.set_params(mechanism="objective_perturbation", regularization=1e4))
+    if not inference:
+        caught(estimator.set_params(mechanism=NoisyGradient(n_steps=3), regularization=None))
 
 
 @pytest.mark.parametrize("nobody", [None, float("nan"), [1], 2**60], ids=str)
@@ -105,6 +175,8 @@ def caught(estimator: Any) -> None:
 
 def test_a_sum_that_is_not_clipped_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(person_sums_module, "_factors", lambda norms, _: np.ones(len(norms)))
+    monkeypatch.setattr(person_sums_module, "_shares", lambda sizes: np.ones(len(sizes)))
+    monkeypatch.setattr(exact_gradient_module, "clipped_rows", lambda vectors, _: vectors)
     caught(DESCENT)
 
 
@@ -115,6 +187,7 @@ def test_a_sum_that_is_shared_out_but_not_clipped_is_caught(
         return np.minimum(1.0, person_sums_module.MOST_COUNTED / sizes)
 
     monkeypatch.setattr(person_sums_module, "_factors", shared)
+    monkeypatch.setattr(exact_gradient_module, "clipped_rows", lambda vectors, _: vectors)
     caught(DESCENT)
 
 

@@ -53,6 +53,7 @@ def test_no_row_is_longer_than_its_bound(d: int, bound: float, dtype: Any) -> No
             assert after >= min(before, limit * (1 - Fraction(1, 10**8)))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_columns() -> None:
     rows = hard_rows(100_000)[[20, 60]]
     for short in clipped_rows(rows, 1.0):

@@ -6,12 +6,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit import audit as audit
     from tacit import datasets as datasets
+    from tacit import deep as deep
     from tacit import erm as erm
+    from tacit import features as features
+    from tacit import kernel as kernel
+    from tacit import ledger as ledger
     from tacit import linear_model as linear_model
     from tacit import local as local
     from tacit import location as location
     from tacit import noise as noise
+    from tacit import pate as pate
     from tacit import pipeline as pipeline
     from tacit import preprocessing as preprocessing
     from tacit import privacy as privacy
@@ -34,12 +40,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _SUBPACKAGES = (
+    "audit",
     "datasets",
     "erm",
+    "features",
+    "kernel",
+    "ledger",
     "linear_model",
     "local",
     "location",
     "noise",
+    "pate",
     "pipeline",
     "preprocessing",
     "privacy",
@@ -49,6 +60,8 @@ _SUBPACKAGES = (
     "table_model",
     "testing",
 )
+# Those that need what `pip install tacit` does not bring.
+_OPTIONAL = ("deep",)
 _NAMES = {
     "Accountant": "privacy",
     "Budget": "privacy",
@@ -67,7 +80,7 @@ __all__ = [*_SUBPACKAGES, *_NAMES, "__version__"]
 
 def __getattr__(name: str) -> Any:
     # Loaded on first use, so that `import tacit` stays fast.
-    if name in _SUBPACKAGES:
+    if name in (*_SUBPACKAGES, *_OPTIONAL):
         return importlib.import_module(f"tacit.{name}")
     if name in _NAMES:
         return getattr(importlib.import_module(f"tacit.{_NAMES[name]}"), name)

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from tacit.noise import Release, Source
 from tacit.noise.release import priced
-from tacit.privacy import AnyAccountant, Budget, Event, Guarantee, NonPrivate
+from tacit.privacy import AnyAccountant, Booked, Budget, Event, Guarantee, NonPrivate
 
 T = TypeVar("T")
 
@@ -55,8 +55,8 @@ class Plan:
     >>> print(Mean(1.0, 1e-6, row_norm=2.0).plan(n_features=3))
     noisy_sum: the sum of clipped records, and their number, each with Gaussian noise
       rows longer than 2 are scaled down to it; the noise is proportional to it
-      noise_multiplier = 4.24596
-      count_noise_multiplier = 42.2468
+      noise_multiplier = 4.79585
+      count_noise_multiplier = 8.92608
     """
 
     name: str
@@ -141,12 +141,13 @@ def release(
     ('the budget is infinite',)
     """
     charged = plan.event if source is None else priced(plan.event, source)
-    if accountant is not None:
-        accountant.charge(charged, plan.budget.delta)
+    paid = None if accountant is None else accountant.charge(charged, plan.budget.delta)
     released = work()
     if released.event != charged:
         raise RuntimeError(
             f"released {released.event} but charged {charged}: the release is withheld. This is a "
             "bug in the mechanism; please report it as SECURITY.md says."
         )
-    return Released(released.value, Guarantee(charged, plan.budget.delta, tuple(assumptions)))
+    booking = paid.booking if isinstance(paid, Booked) else None
+    promise = Guarantee(charged, plan.budget.delta, tuple(assumptions), booking=booking)
+    return Released(released.value, promise)

@@ -6,9 +6,10 @@ its class, a line in `MODELS` and its page in the docs.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -17,6 +18,9 @@ import numpy.typing as npt
 
 from tacit.erm.objective import moved
 from tacit.erm.plan import NoiseError, unknown
+from tacit.features import GaussianKernel
+from tacit.kernel import KernelLogisticRegression, KernelRidge, KernelSVC
+from tacit.kernel._kernel_model import term_names
 from tacit.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -84,6 +88,11 @@ LOGIT = Link(
     "their coefficients).",
 )
 VALUE = Link("The released value of each column.")
+_WAVE = (
+    "A coefficient belongs to a wave, the cosine or sine of a random mixture of all features, and "
+    "means nothing by itself; predictions do."
+)
+WAVES = Link(_WAVE, _WAVE, _WAVE)
 
 
 @dataclass(frozen=True)
@@ -244,6 +253,10 @@ class ModelSpec:
     noise_error
         Returns how far the noise alone may have moved what a fitted model released, where that is
         not for the mechanism in its plan to say.
+    terms
+        Returns what the coefficients of a fitted model are of, where that is not its features.
+    check
+        Refuses what no fit releases, for a model that has no coefficients.
 
     Examples
     --------
@@ -264,6 +277,12 @@ class ModelSpec:
     two_classes: bool = False
     relations: tuple[Relation, ...] = tuple(Relation)
     noise_error: Callable[[Any], NoiseError] | None = None
+    terms: Callable[[Any], tuple[str, ...]] | None = None
+    check: Callable[[Any], None] | None = None
+
+    def n_terms(self, model: Any) -> int:
+        """Return how many coefficients a fitted model has, for each of its outputs."""
+        return int(model.n_features_in_) if self.terms is None else len(self.terms(model))
 
     @property
     def is_offered(self) -> bool:
@@ -313,6 +332,19 @@ _BALL = _points(ball={"row_norm": 2.0})
 _LINES = _points(
     middle={"bounds": (-3.0, 3.0)}, ninth_tenth={"bounds": (-3.0, 3.0), "quantile": 0.9}
 )
+# Eight features, so that a test of everything takes a moment.
+_EIGHT = {"kernel": GaussianKernel(1.5), "n_frequencies": 4, "seed": 5}
+
+
+def _in_waves(examples: Examples) -> Examples:
+    return lambda: tuple(replace(e, parameters={**e.parameters, **_EIGHT}) for e in examples())
+
+
+def _kernel(spec: ModelSpec) -> ModelSpec:
+    released = (*spec.released, "seed_", "bandwidth_")
+    return replace(spec, released=released, examples=_in_waves(spec.examples), terms=term_names)
+
+
 _LOCAL: dict[Predicts, tuple[tuple[str, ...], Examples, Score | None]] = {
     Predicts.CLASSES: ((*_CLASSIFIER, "_intercept_coordinate"), _two_classes, ACCURACY),
     Predicts.NUMBERS: ((*_REGRESSOR, "_intercept_coordinate"), _numbers(), R2),
@@ -344,6 +376,28 @@ MODELS: tuple[ModelSpec, ...] = (
     _regressor("huber", HuberRegressor, "huber_regressor", IDENTITY, R2, _RANGED),
     _regressor("quantile", QuantileRegressor, "quantile_regressor", IDENTITY, D2_PINBALL, _RANGED),
     _regressor("poisson", PoissonRegressor, "poisson_regressor", LOG, D2_POISSON, _counts),
+    _kernel(
+        _classifier(
+            "kernel_logistic",
+            KernelLogisticRegression,
+            "kernel_logistic_regression",
+            WAVES,
+            _classes,
+        )
+    ),
+    _kernel(
+        _classifier("kernel_svc", KernelSVC, "kernel_svc", WAVES, _two_classes, two_classes=True)
+    ),
+    _kernel(
+        _regressor(
+            "kernel_ridge",
+            KernelRidge,
+            "kernel_ridge",
+            WAVES,
+            R2,
+            _numbers(label_range=(-3, 3), alpha=3.0),
+        )
+    ),
     _location("mean", Mean, _BALL, has_plan=False, noise_error=_mean_error),
     _location("median", Median, _LINES, has_plan=False),
     _location("geometric_median", GeometricMedian, _BALL),
@@ -353,6 +407,30 @@ MODELS: tuple[ModelSpec, ...] = (
     _local("local_median", LocalMedian, Predicts.LOCATION, VALUE),
     _local("local_geometric_median", LocalGeometricMedian, Predicts.LOCATION, VALUE),
 )
+
+
+# Estimators of images, and those that need what `pip install tacit` does not bring, by the kind a
+# file names them with: the module that declares them is imported where one is met, and not before.
+ELSEWHERE: Mapping[str, str] = {
+    "neural_classifier": "tacit.deep.declared",
+    "neural_regressor": "tacit.deep.declared",
+    "scattering_classifier": "tacit.images.declared",
+}
+
+
+def spec_elsewhere(kind: str) -> ModelSpec | None:
+    """Return what is declared of a kind of `ELSEWHERE`, importing what it needs."""
+    if kind not in ELSEWHERE:
+        return None
+    networks: tuple[ModelSpec, ...] = importlib.import_module(ELSEWHERE[kind]).NETWORKS
+    return next(spec for spec in networks if spec.kind == kind)
+
+
+def _of_elsewhere(model: Any) -> tuple[ModelSpec, ...]:
+    """Return what is declared where a model comes from, if that is not here."""
+    homes = {cls.__module__.rpartition(".")[0] for cls in type(model).__mro__}
+    kinds = [kind for kind, place in ELSEWHERE.items() if place.rpartition(".")[0] in homes]
+    return tuple(spec for spec in map(spec_elsewhere, kinds) if spec is not None)
 
 
 def spec_of(model: Any) -> ModelSpec | None:
@@ -365,5 +443,5 @@ def spec_of(model: Any) -> ModelSpec | None:
     >>> spec_of(Mean()).word, spec_of(3)
     ('mean', None)
     """
-    declared = {spec.model: spec for spec in MODELS}
+    declared = {spec.model: spec for spec in (*MODELS, *_of_elsewhere(model))}
     return next((declared[cls] for cls in type(model).__mro__ if cls in declared), None)

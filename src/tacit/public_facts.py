@@ -110,6 +110,9 @@ def informed(estimator: T, table: EncodedTable | TableFacts | Any) -> T:
     if not isinstance(facts, TableFacts):
         return estimator
     told: Any = copy.copy(estimator)
+    if hasattr(told, "tell"):
+        told.tell(facts)
+        return told  # type: ignore[no-any-return]
     own = told.get_params(deep=False)
     if facts.of_people:
         if "relation" not in own:

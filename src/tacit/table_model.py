@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,12 +23,12 @@ from tacit.preprocessing import (
     Schema,
     SchemaEncoder,
     SchemaError,
-    encode_file,
 )
-from tacit.preprocessing.encoding import refuse_file_without_columns
+from tacit.preprocessing.files.several import Paths
 from tacit.privacy import Guarantee
 from tacit.privacy.weakness import WeakPromiseWarning
 from tacit.public_facts import informed
+from tacit.records import Bounds, RecordSource
 from tacit.table_facts import EncodedTable
 
 
@@ -103,6 +102,7 @@ class TableModel(BaseEstimator):
 
     def plan(self, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
+        self.schema.refuse_open()
         plan: Plan = self._informed().plan(len(self.schema.feature_names), n_records)
         return plan
 
@@ -130,29 +130,39 @@ class TableModel(BaseEstimator):
 
     def fit_file(
         self,
-        path: str | os.PathLike[str],
+        path: Paths,
         *,
         delimiter: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Self:
-        """Fit to a file, read some records at a time; arguments as in `encode_file`."""
+        """Fit to one file or several, some records at a time; arguments as in `encode_file`."""
         self._check_before_reading()
-        refuse_file_without_columns(path, self.schema, delimiter=delimiter)
-        named: list[Any] | None = None if self.schema.unit is None else []
-        return self._fitted(
-            EncodedTable(
-                self.schema.facts,
-                lambda: encode_file(
-                    path,
-                    self.schema,
-                    self.dtype,
-                    delimiter=delimiter,
-                    progress=progress,
-                    identifiers=named,
-                ),
-                named=named,
+        table = self._encoder().unread_file(path, delimiter=delimiter, progress=progress)
+        return self._fitted(table)
+
+    def fit_records(self, make: Callable[[Bounds], RecordSource]) -> Self:
+        """Fit to records that lie elsewhere, as sums alone: on a cluster, or in files.
+
+        Parameters
+        ----------
+        make
+            Called with the bounds that the fit goes by; returns records of the schema's features,
+            such as `tacit.file_records.ParquetRecords` or `tacit.cluster.DaskRecords`.
+        """
+        if self.schema.unconfirmed:
+            raise SchemaError(
+                "the schema has lines that nobody has confirmed, and a record source does not "
+                "carry them into the guarantee; confirm them first."
             )
-        )
+        self._check_before_reading()
+        told = self._informed()
+        if math.isinf(told.epsilon):
+            raise ValueError(
+                "epsilon is infinite, and records elsewhere are for private fits; use fit_file."
+            )
+        bounds = told.plan(len(self.schema.feature_names)).problem.objective.bounds
+        self.estimator_ = told.fit(make(bounds), None)
+        return self
 
     def _encoder(self) -> SchemaEncoder:
         allowed = self.allow_unconfirmed
@@ -178,6 +188,7 @@ class TableModel(BaseEstimator):
 
     def _check_before_reading(self, *, of_people: bool = False) -> None:
         """Refuse what cannot be fitted or paid for, before the table is opened."""
+        self.schema.refuse_open()
         facts, estimator = self._encoder().facts_out(), self._informed(of_people=of_people)
         if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
             with warnings.catch_warnings():
@@ -236,6 +247,14 @@ class TableModel(BaseEstimator):
     def predict_proba(self, table: Any) -> npt.NDArray[Any]:
         """Return the probability of every class for every record."""
         return self._ask("predict_proba", table)
+
+    def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
+        """Return a table as the fitted estimator meets it, not read yet, and the estimator.
+
+        Parameters as in `fit`; `tacit.metrics.evaluate` asks for it.
+        """
+        check_is_fitted(self)
+        return self._encoder().unread(X, y, unit), self.estimator_
 
     def score(self, table: Any, y: Any = None) -> float:
         """Return the estimator's score on the records that have a target; it is not private.

@@ -10,7 +10,10 @@ import tacit
 from tacit.cli.app import app
 from tests.cli.helpers import environment, process, refused, run
 
-COMMANDS = ("demo", "plan", "fit", "predict", "inspect", "compare", "schema")
+COMMANDS = (
+    *("demo", "plan", "fit", "pate", "evaluate", "predict", "inspect", "compare"),
+    *("audit", "schema", "ledger"),
+)
 
 
 def test_help_is_a_short_manual() -> None:
@@ -25,7 +28,12 @@ def test_help_is_a_short_manual() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [*(c for c in COMMANDS if c != "schema"), "schema draft", "schema check"]
+    "command",
+    [
+        *(c for c in COMMANDS if c not in ("schema", "ledger")),
+        *("schema draft", "schema check"),
+        *(f"ledger {c}" for c in ("create", "declare", "show", "charge", "verify", "export")),
+    ],
 )
 def test_each_command_has_examples(command: str) -> None:
     result = run(*command.split(), "--help")

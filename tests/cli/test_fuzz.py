@@ -63,6 +63,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {kind: (folder / f"table.{kind}").read_bytes() for kind in KINDS}
 
 
+@pytest.mark.slow
 @FUZZ
 @given(data=st.data())
 def test_tables(
@@ -79,6 +80,7 @@ def test_tables(
     outcome_is_clean(None, "schema", "check", path, "--schema", schema)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(data=st.data())
 def test_schemas(tmp_path: Path, tables: dict[str, bytes], data: st.DataObject) -> None:

@@ -98,6 +98,7 @@ SLOW = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [pytest.param(c, marks=pytest.mark.slow if c in SLOW else ()) for c in CASES]
 )
@@ -111,6 +112,7 @@ def test_an_interrupted_command_leaves_nothing(folder: Path, case: str) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_an_old_file_survives(folder: Path) -> None:
     before = (folder / "model.tacit").read_bytes()
     words = FIT.replace("new.tacit", "model.tacit --force")

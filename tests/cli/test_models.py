@@ -15,7 +15,8 @@ THREE = Schema(AGE, ClassTarget("ill", ("no", "yes", "maybe")))
 
 
 def test_the_names() -> None:
-    assert list(MODELS) == ["logistic", "svc", "linear", "ridge", "huber", "quantile", "poisson"]
+    linear = ["logistic", "svc", "linear", "ridge", "huber", "quantile", "poisson"]
+    assert list(MODELS) == [*linear, "kernel_logistic", "kernel_svc", "kernel_ridge"]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,11 +71,18 @@ def test_compare_by_people(visits: Path, schema: Path) -> None:
     assert SECRET not in result.output
 
 
+@pytest.mark.parametrize("more", [("--class-weight", "balanced"), ("--inference", 0.1)], ids=str)
+def test_people_with_weights_or_errors(more: Any, visits: Path, schema: Path) -> None:
+    words = ("fit", visits, "--schema", schema, "-e", 1, "-o", visits.parent / "m.tacit")
+    result = run(*words, "--unit", "id", *more)
+    assert result.exit_code == 0, result.output
+    assert SECRET not in result.output
+
+
 def test_what_is_refused(visits: Path, schema: Path) -> None:
     out = visits.parent / "m.tacit"
     words = ("fit", visits, "--schema", schema, "-e", 1, "-o", out)
     assert "any number of them" in refused(*words, "--unit", "id", "--relation", "replace")
-    assert "not proved" in refused(*words, "--unit", "id", "--class-weight", "balanced")
     assert "--unit COLUMN" in refused(*words, "--relation", "add_remove_person")
     assert "the target" in refused(*words, "--unit", "income")
     assert "no column named 'nobody'" in refused(*words, "--unit", "nobody")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 from sklearn.base import clone
 
+import tacit.erm.clipping as clipping_module
 import tacit.erm.inference as inference_module
 import tacit.location.mean as mean_module
-from tacit.erm import CannotSolve, L2Ball, NoisyGradient, Objective, Problem
-from tacit.erm.inference import PlanWithErrors, Statistic, hessian, plan_with_errors, squares
-from tacit.erm.laws import TiltLaw
-from tacit.erm.losses import HuberLoss, LogisticLoss
+from tacit.erm import CannotSolve, L2Ball, Objective, Problem
+from tacit.erm.inference import PlanWithErrors, plan_with_errors
+from tacit.erm.losses import LogisticLoss
+from tacit.erm.matrices import Statistic, positive_sum
 from tacit.erm.point_sum import point_sum
 from tacit.linear_model import (
     HuberRegressor,
@@ -26,9 +25,9 @@ from tacit.linear_model import (
     Ridge,
 )
 from tacit.location import Mean
-from tacit.noise import SensitivityViolation, secure_source
-from tacit.privacy import Budget, Gaussian, Guarantee, Relation
-from tacit.records import Bounds, MemoryRecords
+from tacit.noise import SensitivityViolation
+from tacit.privacy import Budget, Guarantee, Relation
+from tacit.records import Bounds
 from tacit.testing import replay
 
 DELTA = 1e-5
@@ -78,12 +77,10 @@ def test_replay(model: str, mechanism: str, relation: Relation, far: float) -> N
     public = {"n_records": 61} if relation is Relation.REPLACE else {}
     estimator = clone(MODELS[model][0]).set_params(mechanism=mechanism, relation=relation, **public)
     fewer, more = neighbours(model, relation, far)
-    without = clone(estimator).set_params(inference=0.0)
-    own = 1 if model == "logistic" else 2
+    # what is asked first, H unless it is known already, M
+    own = 2 + (model != "logistic") - (mechanism == SS)
     assert replayed(estimator, fewer, more) >= own + 1
     assert replayed(estimator, more, fewer) >= own + 1
-    if mechanism not in (NG, "auto"):  # steps may differ with the budget, and with the count
-        assert replayed(estimator, fewer, more) == replayed(without, fewer, more) + own
 
 
 def stiff() -> HuberRegressor:
@@ -92,7 +89,7 @@ def stiff() -> HuberRegressor:
 
 
 @pytest.mark.parametrize("which", ["hessian", "squares"])
-@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
 def test_halved_sensitivity_is_caught(
     which: str, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,10 +105,26 @@ def test_halved_sensitivity_is_caught(
     label = 0.1 if which == "hessian" else 3.0
     more = np.vstack([rows, [[1e6, 0.0, 0.0]]]), np.append(labels, label)
     if share == 1.0:
-        assert replayed(stiff(), (rows, labels), more) >= 3
+        assert replayed(stiff(), (rows, labels), more) >= 4
         return
     with pytest.raises(SensitivityViolation):
         replayed(stiff(), (rows, labels), more)
+
+
+@pytest.mark.parametrize("share", [0.9, 1.0])
+def test_less_noise_on_what_is_asked_first_is_caught(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = positive_sum
+    monkeypatch.setattr(
+        clipping_module, "positive_sum", lambda v, length, *told: made(v, share * length, *told)
+    )
+    more = np.vstack([ROWS, [[1e6, 0.0, 0.0]]]), np.zeros(61)
+    if share == 1.0:
+        assert replayed(stiff(), (ROWS, np.zeros(60)), more) >= 4
+        return
+    with pytest.raises(SensitivityViolation):
+        replayed(stiff(), (ROWS, np.zeros(60)), more)
 
 
 def test_a_matrix_that_was_not_charged_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,32 +134,9 @@ def test_a_matrix_that_was_not_charged_is_withheld(monkeypatch: pytest.MonkeyPat
         return replace(made(weights, budget, share), event=weights.event)
 
     monkeypatch.setattr(inference_module, "_together", uncharged)
+    monkeypatch.setattr(inference_module, "_remembered", inference_module._searched)
     with pytest.raises(RuntimeError, match="withheld"):
         LogisticRegression(**KNOWN, mechanism=OP).fit(ROWS, SCORES > 0)
-
-
-@pytest.mark.parametrize("off", [1.0, 0.9, 1.1])
-@pytest.mark.parametrize("has_total", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_the_noise_is_as_stated(off: float, has_total: bool) -> None:
-    """Symmetric, of the standard deviation stated beside it: neither less nor more."""
-    bounds = Bounds(row_norm=1.5)
-    records = MemoryRecords(ROWS, SCORES, bounds)
-    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
-    statistic = replace(hessian(law, np.zeros(3)), has_total=has_total)
-    exact, total = statistic.sums(records)
-    source, drawn, sums = secure_source(), [], []
-    for _ in range(6000):
-        noisy, known, _ = statistic.noisy(records, Gaussian(2.0), source)
-        assert np.all(noisy.matrix == noisy.matrix.T)
-        reach = 1.5**2 * math.sqrt(1.25 if has_total else 1.0)  # R^2, and half of that beside it
-        assert noisy.std == pytest.approx(2.0 * reach, rel=2e-4)
-        away = (noisy.matrix - exact) / (off * noisy.std)
-        drawn.append(np.append(np.diag(away), math.sqrt(2.0) * away[np.triu_indices(3, 1)]))
-        sums.append((known.value - total) / (off * known.std) if has_total else 0.0)
-    for values in (np.array(drawn), *((np.array(sums),) if has_total else ())):
-        p = chi2.cdf(np.sum(values**2), values.size)
-        fits = 1e-6 < p < 1 - 1e-6
-        assert fits == (off == 1.0)
 
 
 @pytest.mark.parametrize("mechanism", [OP, NG])
@@ -159,21 +149,9 @@ def test_weights_and_errors_are_within_the_budget(
     plan = plan_with_errors(problem, Budget(epsilon, 1e-6), mechanism, share)
     assert 0.999 * epsilon <= Guarantee(plan.event).epsilon(1e-6) <= epsilon
     assert isinstance(plan, PlanWithErrors)
-    spent = 1 / plan.each.noise_multiplier**2 * Gaussian(1.0).gaussian_mu() ** 2
+    spent = sum(part.gaussian_mu() ** 2 for part in (plan.asked, plan.hessian))
     whole = plan_with_errors(problem, Budget(epsilon, 1e-6), NG, 0.0).event
     assert spent == pytest.approx(share * whole.gaussian_mu() ** 2)  # type: ignore[operator]
-
-
-def test_a_record_counts_as_stated() -> None:
-    """One record at the edge of every bound attains the sensitivities: they are not loose."""
-    bounds = Bounds(row_norm=2.0, label_range=(-3.0, 3.0))
-    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
-    near = MemoryRecords(np.array([[2.0, 0.0]]), np.array([0.5]), bounds)
-    far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
-    turning, pulling = hessian(law, np.zeros(2)), squares(law, np.zeros(2))
-    assert turning.greatest == pulling.greatest == 1.0
-    assert np.linalg.norm(turning.sums(near)[0]) == pytest.approx(2.0**2)
-    assert np.linalg.norm(pulling.sums(far)[0]) == pytest.approx(2.0**2)
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
@@ -195,19 +173,6 @@ def test_what_is_not_derived_is_refused(name: str) -> None:
 def test_three_classes_are_refused() -> None:
     with pytest.raises(CannotSolve, match="two classes"):
         LogisticRegression(**KNOWN, classes=[0, 1, 2]).fit(ROWS, np.arange(60) % 3)
-
-
-def test_a_clipped_descent_knows_its_clip() -> None:
-    """A slope that is clipped does not turn, so that fewer records say where the truth is."""
-    bounds = Bounds(row_norm=1.5, label_range=(-3.0, 3.0))
-    law = TiltLaw(Objective(HuberLoss(2.0), bounds), 0.5)
-    records = MemoryRecords(ROWS, SCORES, bounds)
-    clipped = replace(law, slope_limit=2.0)
-    fewer, more = (hessian(one, np.zeros(3)).sums(records)[1] for one in (law, clipped))
-    labels = np.clip(SCORES, -3, 3)
-    assert fewer == np.sum(np.abs(labels) < 0.5)
-    assert more == np.sum(np.abs(labels) < 2.0)
-    assert NoisyGradient().has_law
 
 
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])

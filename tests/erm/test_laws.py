@@ -42,6 +42,7 @@ def test_a_tilt() -> None:
     np.testing.assert_allclose(noise, 9 + 0.01 * (CURVATURE + 2) ** 2)
 
 
+@pytest.mark.slow
 def test_moments_times_weights() -> None:
     """N w has covariance t^2 (||w||^2 I + w w') / 2 for packed noise of standard deviation t."""
     w, t, rng = np.array([2.0, -1.0, 0.5]), 1.5, np.random.default_rng(0)

@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import GridSearchCV
 
-from tacit.erm import CannotSolve, Objective, minimize
+from tacit.erm import Objective, minimize
 from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression, Ridge
 from tacit.local import LocalLogisticRegression
@@ -137,8 +137,6 @@ def test_sources_and_relations_go_together() -> None:
     ):
         with pytest.raises(ValueError, match="ADD_REMOVE_PERSON"):
             minimize(records, objective, Budget(1.0, 1e-5, relation))
-    with pytest.raises(ValueError, match="record source"):
-        LogisticRegression(classes=[0, 1], row_norm=2.0).fit(plain, None, unit=[1] * 6)
 
 
 def test_a_plan_says_whom_it_protects() -> None:
@@ -249,32 +247,29 @@ def test_a_table_model_refuses_replace_and_a_table_without_the_unit() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "noisy_gradient"])
-@pytest.mark.parametrize(
-    "weights", ["sample_weight", {0: 1.0, 1: 2.0}, "balanced"], ids=["own", "classes", "balanced"]
-)
-def test_weights_and_people_together_are_refused_before_the_charge(
-    weights: Any, mechanism: str
-) -> None:
-    example = CENTRAL["logistic-binary"][1]
-    unit = people(len(example.rows))
-    accountant = Accountant(Budget(2.0, 1e-4, Relation.ADD_REMOVE_PERSON))
-    told: dict[str, Any] = {"accountant": accountant, "max_weight": 1.0, "mechanism": mechanism}
-    own = weights == "sample_weight"
-    model = LogisticRegression(
-        *(1.0, 1e-5), classes=[0, 1], row_norm=2.0, **told, class_weight=None if own else weights
-    )
-    given = np.ones(len(unit)) if own else None
-    with pytest.raises(ValueError, match="not proved"):
-        model.fit(example.rows, example.labels, given, unit)
-    with pytest.raises(ValueError, match="not proved"):
-        model.set_params(relation="add_remove_person").plan(4)
-    assert accountant.spent() == 0.0
+@pytest.mark.parametrize("told", [{"max_weight": 2.0}, {"class_weight": "balanced"}])
+def test_with_weights_one_record_of_each_is_used(mechanism: str, told: dict[str, Any]) -> None:
+    model = LogisticRegression(classes=[0, 1], row_norm=2.0, mechanism=mechanism, **told)
+    model.set_params(relation="add_remove_person")
+    assert f"protects {PERSON}; one record of each" in str(model.plan(4))
 
 
-def test_weights_of_classes_and_a_unit_in_a_schema_are_refused() -> None:
-    model = LogisticRegression(1.0, 1e-5, class_weight="balanced")
-    with pytest.raises(ValueError, match="not proved"):
-        TableModel(SCHEMA, model).fit(table())
+def test_weights_of_classes_and_a_unit_in_a_schema() -> None:
+    model = TableModel(SCHEMA, LogisticRegression(1.0, 1e-5, class_weight="balanced")).fit(table())
+    assert f"adding or removing {PERSON}" in model.privacy_.statement()
+
+
+def test_weights_stay_with_their_records() -> None:
+    """Without noise weights of 0 and 1 are a choice of records, however people are sorted."""
+    rng = np.random.default_rng(0)
+    rows, unit = rng.standard_normal((300, 2)), rng.integers(0, 20, 300)
+    labels, weights = rows[:, 0] + rng.standard_normal(300) > 0, rng.integers(0, 2, 300)
+    known: dict[str, Any] = {"row_norm": 9.0, "classes": [False, True], "max_weight": 1.0}
+    model = LogisticRegression(math.inf, 0.0, **known, regularization=1.0)
+    whole = model.fit(rows, labels, weights, unit).coef_
+    kept = weights > 0
+    part = model.fit(rows[kept], labels[kept], weights[kept], unit[kept]).coef_
+    np.testing.assert_allclose(whole, part, atol=1e-8)
 
 
 def test_a_local_estimator_takes_no_table_of_people() -> None:
@@ -331,13 +326,23 @@ def test_every_central_model_is_here() -> None:
     assert words == {spec.word for spec, _ in CENTRAL.values()}
 
 
-@pytest.mark.parametrize("model", [LogisticRegression, Mean], ids=lambda kind: kind.__name__)
-def test_standard_errors_by_person_are_refused_before_the_charge(model: Any) -> None:
-    """What a person's records do to the Hessian is not bounded."""
-    accountant = Accountant(Budget(5.0, 1e-5))
-    rows = np.random.default_rng(0).uniform(-1, 1, (60, 2))
-    labels = rows[:, 0] > 0
-    asked = model(1.0, 1e-6, row_norm=2.0, inference=0.1, accountant=accountant)
-    with pytest.raises(CannotSolve, match="one record a person"):
-        asked.fit(rows, labels, unit=np.arange(60) // 3)
-    assert not accountant.events
+INTERVALS = [
+    LogisticRegression(8.0, 1e-6, row_norm=2.0, inference=0.1),
+    LogisticRegression(8.0, 1e-6, row_norm=2.0, inference=0.1, mechanism="noisy_gradient"),
+    LogisticRegression(math.inf, 0.0, row_norm=2.0, inference=0.1),
+    Mean(8.0, 1e-6, row_norm=2.0, inference=0.1),
+    Mean(math.inf, 0.0, row_norm=2.0, inference=0.1),
+]
+
+
+@pytest.mark.parametrize("model", INTERVALS, ids=lambda m: f"{type(m).__name__}-{m.epsilon}")
+def test_standard_errors_are_those_of_as_many_people(model: Any) -> None:
+    """A person's records, all alike, say no more than one of them."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (4000, 2))
+    labels = rows[:, 0] > rng.logistic(size=4000)
+    once = model.fit(rows, labels).standard_errors_
+    again = model.fit(np.tile(rows, (5, 1)), np.tile(labels, 5), unit=np.tile(np.arange(4000), 5))
+    assert again.privacy_.relation.by_person
+    assert np.all(again.standard_errors_ / once > 0.8)
+    assert np.all(again.standard_errors_ / once < 1.25)

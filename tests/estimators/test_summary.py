@@ -115,6 +115,7 @@ CELLS = [
     ("logistic", "objective_perturbation", 2_000, 8.0),
     ("linear", "sufficient_statistics", 2_000, 8.0),
     ("huber", "noisy_gradient", 2_000, 8.0),
+    ("poisson", "objective_perturbation", 2_000, 8.0),
 ]
 
 
@@ -127,6 +128,14 @@ def test_intervals_hold_the_truth(
     bench = importlib.import_module("inference")
     line = bench.measure(name, mechanism, n, epsilon, 100)
     assert 0.90 < line.coverage < 0.99
+
+
+@pytest.mark.slow
+def test_intervals_on_rand_agree_with_statsmodels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At epsilon 3: of 60 intervals 95 in 100 overlap, and as many have the same sign."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    bench = importlib.import_module("inference")
+    assert bench.agree(bench.rand(fits=3))
 
 
 @pytest.mark.slow

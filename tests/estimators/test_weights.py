@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
 import sklearn.linear_model
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
 import tacit.records.block as block_module
@@ -18,7 +20,7 @@ from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression, 
 from tacit.models import MODELS, ModelSpec
 from tacit.privacy import Accountant, Budget, Guarantee
 from tacit.public_facts import UndeclaredWarning
-from tacit.records import Bounds, ChunkedRecords, MemoryRecords
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords, as_weights
 from tests.declared import made
 
 LINEAR = [spec for spec in MODELS if hasattr(spec.model(), "max_weight")]
@@ -79,7 +81,7 @@ def test_without_noise_a_weight_is_so_many_records(spec: ModelSpec) -> None:
     n = len(example.rows)
     times = np.arange(n) % 4
     estimator = made(spec, example, epsilon=math.inf, max_weight=3.0)
-    ridge = "alpha" if spec.word == "ridge" else "regularization"
+    ridge = "alpha" if spec.word.endswith("ridge") else "regularization"
     estimator.set_params(**{ridge: 1.0})
     weighted = clone(estimator).fit(example.rows, example.labels, times)
     repeated = clone(estimator).fit(
@@ -89,8 +91,8 @@ def test_without_noise_a_weight_is_so_many_records(spec: ModelSpec) -> None:
 
 
 def test_weight_squared_is_caught(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    shares: Any = block_module._shares
-    monkeypatch.setattr(block_module, "_shares", lambda w, bounds: shares(w, bounds) ** 2)
+    shares: Any = block_module.shares_of
+    monkeypatch.setattr(block_module, "shares_of", lambda w, bounds: shares(w, bounds) ** 2)
     rows, labels, weights = table
     model = exact().fit(rows, labels, weights)
     other = reference().fit(rows, labels, sample_weight=weights)
@@ -114,6 +116,42 @@ def test_with_the_same_noise_weight_0_is_no_record(table: Any, mechanism: str) -
     np.testing.assert_allclose(whole.coef_, part.coef_, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_sum_has_a_weight_in_it_once(table: Any, sparse: bool) -> None:
+    """Squared weights would be no danger, and another model."""
+    rows, labels, weights = table
+    records = MemoryRecords(
+        *(csr_array(rows) if sparse else rows, labels.astype(float)),
+        Bounds(row_norm=HUGE, intercept=0.5, max_weight=4.0),
+        weights,
+    )
+    full, shares = np.column_stack([rows, np.full(400, 0.5)]), weights / 4.0
+    one = lambda block: np.ones(block.n_rows)  # noqa: E731
+    gram, total, each = records.sum(
+        lambda b: (b.gram(one(b)), b.weighted_sum(one(b)), b.weighed(one(b)).sum())
+    )
+    np.testing.assert_allclose(gram, full.T @ (shares[:, None] * full))
+    np.testing.assert_allclose(total, full.T @ shares)
+    assert each == pytest.approx(shares.sum())
+
+
+@pytest.mark.filterwarnings("ignore::tacit.privacy.weakness.WeakPromiseWarning")
+def test_moments_are_weighted_once(table: Any) -> None:
+    rows, _, weights = table
+    y = rows @ [1.0, -0.5, 0.2] + np.abs(rows[:, 0])  # no line, so that weights matter
+    model = LinearRegression(1e6, 1e-6, mechanism="sufficient_statistics", fit_intercept=False)
+    model.set_params(label_range=(-9.0, 9.0), row_norm=5.0, max_weight=3.0)
+    expected = sklearn.linear_model.LinearRegression(fit_intercept=False).fit(rows, y, weights)
+    np.testing.assert_allclose(model.fit(rows, y, weights).coef_, expected.coef_, atol=0.05)
+
+
+def test_numbers_of_other_kinds_are_numbers() -> None:
+    decimals = [Decimal("1.5"), Decimal("sNaN"), Decimal("1e999")]
+    assert as_weights(decimals, 3).tolist() == [1.5, 0.0, math.inf]
+    long = np.array([1, 2, 3], dtype=np.longdouble) ** 10_000
+    assert as_weights(long, 3).tolist() == [1.0, math.inf, math.inf]
+
+
 HOSTILE = [math.nan, -math.inf, math.inf, -5.0, 1e308, None, "4", "", 10**400, [1.0], object()]
 
 
@@ -128,7 +166,12 @@ def test_one_odd_weight_harms_nobody_else(table: Any, bad: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [np.full(399, SECRET), np.full((400, 2), SECRET), SECRET, ["a"] * 3]
+    "bad",
+    [
+        *(np.full(399, SECRET), np.full((400, 2), SECRET), SECRET, ["a"] * 3),
+        *({SECRET: 1.0}, dict.fromkeys(range(400), 1.0), set(range(400))),
+    ],
+    ids=range(7),
 )
 def test_weights_that_are_not_one_each_are_refused(table: Any, bad: Any) -> None:
     rows, labels, _ = table

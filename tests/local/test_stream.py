@@ -49,6 +49,7 @@ def sanitizer_for(loss: Any, kind: Any) -> Sanitizer:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "kind", "make"),
     [

@@ -114,6 +114,7 @@ def test_the_rest_of_the_direction_is_uniform(d):
         assert kstest((1 + rest[:, 0] * 1.1) / 2, one.cdf).pvalue < ACCEPT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("length", [0.0, 0.5, 1.0])
 def test_the_mean_is_a_multiple_of_the_value(d, length):

@@ -56,6 +56,7 @@ def _utility(utilities, points):
     return np.array(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "monotone"),
     [

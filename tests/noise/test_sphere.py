@@ -22,6 +22,7 @@ def _sample(d, n, epsilon=0.5, sensitivity=2.0, value=0.0):
     return (draws - value) / (sensitivity / epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 40, *(pytest.param(d, marks=pytest.mark.slow) for d in (2, 5))])
 def test_length_and_direction(d):
     noise = _sample(d, {1: 30_000, 2: 15_000}.get(d, 10_000), value=math.pi * 1e4)
@@ -37,6 +38,7 @@ def test_length_and_direction(d):
     assert abs(noise.mean()) < 7 * math.sqrt((d + 1) / noise.size)
 
 
+@pytest.mark.slow
 def test_no_two_coordinates_go_together():
     noise = _sample(5, 10_000)
     angle = np.sign(noise)
@@ -44,6 +46,7 @@ def test_no_two_coordinates_go_together():
     assert np.max(np.abs(products - np.eye(5))) < 7 / math.sqrt(len(noise))
 
 
+@pytest.mark.slow
 def test_one_coordinate_is_laplace():
     n = 20_000
     one = _sample(1, n, epsilon=0.7, sensitivity=1.3)[:, 0]

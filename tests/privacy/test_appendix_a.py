@@ -129,6 +129,7 @@ def test_claim_holds_in_both_directions(n_cases: int) -> None:
     assert worst > 0.999  # and it is tight: the worst case nearly reaches the claim
 
 
+@pytest.mark.slow
 def test_claim_holds_under_replacement() -> None:
     worst = worst_excess(LogisticObjective, Relation.REPLACE, 120)
     assert worst <= 1 + 1e-6
@@ -138,6 +139,7 @@ def test_five_percent_less_noise_is_caught() -> None:
     assert worst_excess(LogisticObjective, Relation.ADD_REMOVE, 100, cut=0.95) > 1.05
 
 
+@pytest.mark.slow
 def test_r_for_r_squared_is_caught() -> None:
     assert worst_excess(RowNormNotSquared, Relation.ADD_REMOVE, 300) > 1.05
 

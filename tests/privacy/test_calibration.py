@@ -22,7 +22,7 @@ from tacit.privacy import (
     calibrate,
 )
 
-from .families import FAMILIES, PURE
+from .families import FAMILIES, HEAVY, PURE
 
 # how many epsilons and deltas: 20 budgets a family, and 220
 GRIDS = [(5, 4), pytest.param((20, 11), marks=pytest.mark.slow)]
@@ -40,18 +40,28 @@ def relation_of(family) -> Relation:  # type: ignore[no-untyped-def]
     return event.relation
 
 
+def _of_families(left_out: tuple[str, ...] = ()) -> list[Any]:
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] if name in HEAVY else [])
+        for name in FAMILIES
+        if name not in left_out
+    ]
+
+
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
-@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WEAK])
+@pytest.mark.parametrize("name", _of_families(WEAK))
 def test_the_budget_is_spent_and_not_exceeded(name: str, grid: tuple[int, int]) -> None:
     family = FAMILIES[name]
     relation = relation_of(family)
+    if name in HEAVY:
+        grid = (3, 2)
     for epsilon in np.geomspace(0.01, 50, grid[0]):
         for delta in np.geomspace(1e-12, 1e-2, grid[1]):
             share = spent_share(family, Budget(float(epsilon), float(delta), relation))
             assert 0.999 <= share <= 1.0, (epsilon, delta, share)
 
 
-@pytest.mark.parametrize("name", PURE)
+@pytest.mark.parametrize("name", [name for name in PURE if name not in HEAVY])
 def test_pure_budgets(name: str) -> None:
     family = FAMILIES[name]
     for epsilon in np.geomspace(0.01, 50, 200):
@@ -67,6 +77,7 @@ def test_round_trip_to_nine_digits() -> None:
             assert Guarantee(event).epsilon(delta) <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [(2.0, 1e-6), *(pytest.param(*b, marks=pytest.mark.slow) for b in ((0.1, 1e-9), (20.0, 1e-5)))],

@@ -128,6 +128,7 @@ def test_renyi_of_the_sampled_gaussian_against_quadrature() -> None:
         assert got == pytest.approx(math.log(moment) / (a - 1), rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "route"),
     [
@@ -154,6 +155,7 @@ def test_calibration_looks_seldom(
         assert 2 <= len(looks) <= 10, (epsilon, delta)
 
 
+@pytest.mark.slow
 def test_calibration_agrees_with_dp_accounting() -> None:
     import dp_accounting
     from dp_accounting.pld import PLDAccountant

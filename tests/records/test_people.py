@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
@@ -32,7 +33,23 @@ def test_one_person(identifiers: tuple[Any, ...]) -> None:
     assert people_of(list(identifiers)).owner.tolist() == [0] * len(identifiers)
 
 
+class Unfriendly(Fraction):
+    """A number that cannot be had."""
+
+    def __float__(self) -> float:
+        raise ZeroDivisionError
+
+
+def nested(depth: int) -> tuple[Any, ...]:
+    whole: tuple[Any, ...] = ()
+    for _ in range(depth):
+        whole = (whole,)
+    return whole
+
+
 NOBODY = [
+    *(pd.NaT, np.datetime64("NaT"), "NaT", np.float32(2**24), np.float16(2048), Fraction(1, 3)),
+    *(Unfriendly(1, 2), nested(100_000), np.longdouble(2) ** 60),
     *(None, NAN, np.nan, pd.NA, "", "  ", "?", "NA", b"", float("inf"), Decimal("sNaN")),
     *([1, 2], {"a": 1}, {1}, object(), 10**400, ("ward", None), 2**53, float(2**60)),
 ]
@@ -52,11 +69,12 @@ def test_records_without_an_identifier_are_nobodys() -> None:
     [
         (1, 2, "a", "A", "ä", b"\xff", b"\xfe", 1.5, -1, "1.0", "001", 0, False),
         ("9007199254740992", "9007199254740993"),  # text keeps all its digits
+        (1, Decimal("1.00000000000000000000000000000000001"), Decimal("1.1"), 1.2),
         (("a", "bc"), ("ab", "c"), ("abc",), ("a", "b", "c")),
         ("x" * 10**6, "x" * 10**6 + "y", "\ud800"),
         (UUID(int=1), UUID(int=2), date(2020, 1, 1), np.datetime64("2020-01-02")),
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_different_people(identifiers: tuple[Any, ...]) -> None:
     assert people_of(list(identifiers)).words.size == len(identifiers)
@@ -86,6 +104,29 @@ def test_a_column_reads_the_same_whatever_its_type(name: str) -> None:
     expected, found = people_of(["7", "8", "7", "9"]), people_of(COLUMNS[name])
     assert np.array_equal(found.owner, expected.owner)
     assert np.array_equal(found.words, expected.words)
+
+
+@pytest.mark.parametrize("precision", ["float16", "float32", "float64"])
+def test_numbers_that_have_lost_digits_name_nobody(precision: str) -> None:
+    """As floats they could be other people's: which ones depends on the column's type alone."""
+    kind = np.dtype(precision).type
+    last = 2 ** (np.finfo(kind).nmant + 1)
+    column = np.array([last - 2, last - 1, last, last + 1], dtype=kind)
+    assert people_of(column).owner.tolist() == [0, 1, -1, -1]
+    assert people_of(list(column)).owner.tolist() == [0, 1, -1, -1]
+
+
+@pytest.mark.parametrize("precision", ["D", "s", "ns"])
+def test_dates_in_an_array(precision: str) -> None:
+    column = np.array(["2020-01-02", "1970-01-02", "2020-01-02", "NaT"], f"datetime64[{precision}]")
+    assert people_of(column).owner.tolist() == [0, 1, 0, -1]
+    assert people_of(pd.Series(column)).owner.tolist() == [0, 1, 0, -1]
+
+
+@pytest.mark.parametrize("several", [{1, 2}, bytearray(b"12"), {1: 1, 2: 2}, {1: 1}.keys()])
+def test_what_has_no_order_is_refused(several: Any) -> None:
+    with pytest.raises(TypeError, match="one identifier for each record"):
+        people_of(several)
 
 
 def test_a_masked_identifier_is_a_missing_one() -> None:

@@ -6,13 +6,16 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import tacit.records
-from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
+import tacit.records.memory as memory_module
+from tacit.disk_arrays import disk_array
+from tacit.records import Bounds, ChunkedRecords, MappedRows, MemoryRecords, RecordSource
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.testing import check_record_source
 
@@ -43,16 +46,46 @@ def chunked(kind: Any, *sizes: int) -> Any:
     return make
 
 
+class Copied:
+    """A map that changes nothing."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.n_columns = n_columns
+
+    def __call__(self, rows: Any, out: Any) -> None:
+        out[:] = rows.toarray() if hasattr(rows, "tocsr") else rows
+
+
+def mapped(rows: Any, labels: Any, bounds: Bounds) -> RecordSource:
+    """Return records whose rows are made anew in every pass, however few they are."""
+    with mock.patch.object(memory_module, "KEPT_BYTES", -1):
+        records = MemoryRecords(MappedRows(rows, Copied(rows.shape[1])), labels, bounds)
+    assert isinstance(records.rows, MappedRows)
+    return records
+
+
 def single(rows: Any) -> Any:
     return rows.astype(np.float32)
+
+
+def on_disk(rows: Any) -> Any:
+    stored = disk_array(rows.shape, np.float32)
+    stored[:] = rows
+    return stored
 
 
 # class, way of making it
 SOURCES: dict[str, tuple[type[Any], Any]] = {
     "memory": (MemoryRecords, MemoryRecords),
     "memory-float32": (MemoryRecords, memory(single)),
+    "memory-on-disk": (MemoryRecords, memory(on_disk)),
     "memory-columns": (MemoryRecords, memory(np.asfortranarray)),
     "memory-sparse": (MemoryRecords, memory(scipy.sparse.csr_array)),
+    "memory-mapped": (MemoryRecords, mapped),
+    "memory-mapped-kept": (
+        MemoryRecords,
+        lambda rows, *rest: MemoryRecords(MappedRows(rows, Copied(rows.shape[1])), *rest),
+    ),
     "chunked-whole": (ChunkedRecords, chunked(np.asarray, 10_000)),
     "chunked-empty-blocks": (ChunkedRecords, chunked(np.asarray, 0, 100, 0, 0, 33)),
     "chunked-float32": (ChunkedRecords, chunked(single, 128)),
@@ -61,6 +94,7 @@ SOURCES: dict[str, tuple[type[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_is_sound(name: str) -> None:
     check_record_source(SOURCES[name][1])

@@ -20,8 +20,9 @@ from typing import Any
 
 import pytest
 
+from tacit.ledger import Ledger
 from tacit.preprocessing import Category, ClassTarget, Number, Schema
-from tacit.privacy import Gaussian, Guarantee
+from tacit.privacy import Budget, Gaussian, Guarantee, PureEpsilon
 from tacit.report import (
     AccuracyPicture,
     AccuracyPoint,
@@ -31,6 +32,7 @@ from tacit.report import (
     PublicFact,
     ReportFacts,
     facts_of,
+    write_ledger,
     write_report,
 )
 from tests.report.helpers import facts, picture, table_model
@@ -93,7 +95,23 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     for name, content in found.items():
         write_report(folder / f"{name}.html", content)
-    return {name: folder / f"{name}.html" for name in found}
+    for name in ("ledger", "long ledger"):
+        write_ledger(folder / f"{name}.html", ledger(folder / name, LONG if "long" in name else ""))
+    return {name: folder / f"{name}.html" for name in PAGES}
+
+
+def ledger(path: Path, text: str) -> Ledger:
+    """Return a ledger with a history; ``text`` is in every place that takes one."""
+    made = Ledger.create(path, Budget(3.0, 1e-6), label=text or "Survey", purpose=text)
+    name = text[:200]
+    made.add_analyst(name or "ann", 2.0)
+    for part in ("2025", name or "2026"):
+        made.add_partition(part)
+    mine = made.bound(analyst=name or "ann", label=text, purpose=text, who=text)
+    for multiplier in (12.0, 9.0, 30.0):
+        mine.charge(Gaussian(multiplier))
+        mine.bound(partition="2025").charge(PureEpsilon(0.1))
+    return made
 
 
 def long_facts() -> ReportFacts:
@@ -123,7 +141,7 @@ def long_facts() -> ReportFacts:
     )
 
 
-PAGES = ["everything", "table", "void", "long"]
+PAGES = ["everything", "table", "void", "long", "ledger", "long ledger"]
 
 
 def show(browser: Any, page: Path, width: int = DESKTOP, dark: bool = False) -> None:
@@ -230,6 +248,20 @@ def test_each_width_has_its_own_chart_and_letters_large_enough(
             "}).map(t => t.textContent)",
         )
         assert outside == []
+
+
+def test_a_meter_is_as_full_as_the_budget_is_spent(browser: Any, pages: dict[str, Path]) -> None:
+    show(browser, pages["ledger"])
+    share = value(
+        browser,
+        "document.querySelector('.meter span').getBoundingClientRect().width"
+        " / document.querySelector('.meter').clientWidth",
+    )
+    said = value(browser, "document.querySelector('.meter').getAttribute('aria-label')")
+    assert 0.05 < share < 0.5
+    assert said.startswith(f"{share * 100:.0f}"[:1])
+    assert value(browser, "document.querySelectorAll('#entries ~ .table tbody tr').length") == 10
+    assert value(browser, "document.querySelectorAll('svg.chart').length") == 2
 
 
 def test_light_and_dark(browser: Any, pages: dict[str, Path]) -> None:

@@ -34,7 +34,7 @@ def test_what_a_person_reads(tmp_path: Path) -> None:
     for line in (
         "classes: 2 (False, True)",
         "  constraint = l2_ball(bound=5.0)",
-        "  mechanism = noisy_gradient(n_steps=20, clip=None)",
+        "  mechanism = noisy_gradient(n_steps=20, clip=None, preconditioner=None, pace=None)",
         "plan:",
     ):
         assert line in page.splitlines()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tacit.privacy import Gaussian, Guarantee, PureEpsilon, Repeated
+from tacit.privacy import Gaussian, Guarantee, Parallel, PureEpsilon, Repeated
 from tacit.saving import NotAModel
 from tacit.saving.guarantee_file import from_certificate, to_certificate
 from tacit.saving.model_file import load_bytes
@@ -51,6 +51,7 @@ def test_an_event_with_more_noise_is_not_the_plan_s() -> None:
         {"event": None},
         {"event": {}},
         {"event": Repeated(Gaussian(1.0), 10**7).to_dict()},
+        {"event": Parallel((Repeated(Gaussian(1.0), 10**7), Gaussian(1.0))).to_dict()},
         {"event": {**Gaussian(1.0).to_dict(), "noise_multiplier": 0.0}},
         {"event": {**Gaussian(1.0).to_dict(), "noise_multiplier": "1"}},
         {"event": {**Gaussian(1.0).to_dict(), "extra": "1"}},

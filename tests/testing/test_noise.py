@@ -59,6 +59,7 @@ def test_coarser_lattice_for_one_input_is_caught() -> None:
         check_noise(mutant, cdf, lattice_spacing(STD))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.9, 0.97, 1.03, 1.1])
 def test_wrong_scale_is_caught(factor: float) -> None:
     def mutant(values, source):  # type: ignore[no-untyped-def]

@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 
 from tacit import __version__
+from tacit.cli.audit import audit
 from tacit.cli.compare import compare
 from tacit.cli.demo import demo
+from tacit.cli.evaluate import evaluate
 from tacit.cli.fit import fit
 from tacit.cli.inspect import inspect
+from tacit.cli.ledger import ledger
+from tacit.cli.pate import pate
 from tacit.cli.plan import plan
 from tacit.cli.predict import predict
 from tacit.cli.running import CommandGroup
@@ -36,14 +40,27 @@ From a table to a private model:
   tacit fit people.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\
       --model logistic --out model.tacit --report report.html
   tacit inspect model.tacit
+  tacit evaluate model.tacit other_people.csv --epsilon 0.1 --report eval.html
   tacit predict model.tacit new_people.csv --out predictions.csv
+
+\b
+One budget for all that is ever released of the table:
+  tacit ledger create survey.ledger --epsilon 3 --delta 1e-6
+  tacit fit people.csv --schema schema.toml --epsilon 0.5 \\
+      --ledger survey.ledger --out model.tacit
+  tacit ledger show survey.ledger
+
+\b
+What fits themselves tell of the epsilon that is claimed for them:
+  tacit audit --model logistic --epsilon 1
 
 \b
 Tables are read from .csv, .csv.gz, .tsv, .parquet, .arrow and .feather files.
 Results go to standard output, notices and progress to standard error. In a
 pipe, text is plain and tables are separated by tabs; --json prints JSON.
 Exit codes: 0 done, 2 refused (a sentence says why and what to do),
-130 interrupted (no half-written file is left), 1 a bug in tacit.
+130 interrupted (no half-written file is left), 1 a bug in tacit, or an
+audit that contradicts what is claimed.
 """
 
 app = typer.Typer(
@@ -82,6 +99,7 @@ def _options(
         typer.echo(context.get_help())
 
 
-for _command in (demo, plan, fit, predict, inspect, compare):
+for _command in (demo, plan, fit, pate, evaluate, predict, inspect, compare, audit):
     app.command()(_command)
 app.add_typer(schema, name="schema")
+app.add_typer(ledger, name="ledger")

@@ -56,6 +56,7 @@ def terms_of(model: Any) -> Terms:
     >>> [(term.output, term.kind, term.name) for term in terms.rows][1:]
     [('yes', 'feature', 'feature 2'), ('yes', 'intercept', 'intercept')]
     """
+    from tacit.models import spec_of
     from tacit.pipeline import taken_apart
     from tacit.report import facts_of
 
@@ -63,7 +64,8 @@ def terms_of(model: Any) -> Terms:
     if found is None:
         raise Refused("the model has no coefficients; leave --coefficients out.")
     _, estimator = taken_apart(model)
-    n_features = int(estimator.n_features_in_)
+    spec = spec_of(estimator)
+    n_features = spec.n_terms(estimator) if spec else int(estimator.n_features_in_)
     classes = [str(label) for label in getattr(estimator, "classes_", ())]
     of_two = classes[1] if len(classes) == 2 else ""
     rows = []

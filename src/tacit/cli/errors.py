@@ -55,12 +55,14 @@ def sentence_of(error: BaseException) -> str | None:
 def _speaking() -> tuple[type[BaseException], ...]:
     """Return the errors whose text is written by tacit and never repeats a record."""
     from tacit.erm import CannotSolve, NotCertified
+    from tacit.ledger import LedgerError
+    from tacit.metrics import TooFewRecords
     from tacit.preprocessing import SchemaError, TableError
     from tacit.privacy.accountant import BudgetExceeded
     from tacit.saving import CannotSave, NotAModel
 
     own = (SchemaError, TableError, CannotSave, NotAModel, CannotSolve, NotCertified)
-    return (Refused, *own, BudgetExceeded)
+    return (Refused, *own, BudgetExceeded, LedgerError, TooFewRecords)
 
 
 def _of_usage(error: BaseException) -> str:

@@ -83,5 +83,13 @@ def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None
     write_whole(path, page.encode("utf-8"))
 
 
+def write_evaluation(path: Path, title: str, evaluation: Any) -> None:
+    """Write a private evaluation, on a page headed by its guarantee."""
+    from tacit.report.writing import render_evaluation
+    from tacit.saving.files import write_whole
+
+    write_whole(path, render_evaluation(title, evaluation, made_on=_today()).encode("utf-8"))
+
+
 def _today() -> str:
     return datetime.date.today().isoformat()

@@ -11,6 +11,7 @@ import typer
 from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.budget import check_relation, warn_if_weak
+from tacit.cli.cluster import check_tls, connected, fit_there
 from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_new, check_report, write_model_report
 
@@ -25,7 +26,7 @@ _NO_PRIVACY = "NO PRIVACY: epsilon is infinite, so the model is fitted without n
 
 
 def fit(
-    data: opt.Data,
+    data: opt.DataFiles,
     schema: opt.SchemaFile,
     epsilon: opt.Epsilon,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the model.")],
@@ -46,6 +47,20 @@ def fit(
             "and the report show them.",
         ),
     ] = 0.0,
+    evaluate: Annotated[
+        float,
+        typer.Option(
+            "--evaluate",
+            help="The share of the records, such as 0.1, to hold out; how well the model does on "
+            "them is printed, with noise. It costs nothing more.",
+        ),
+    ] = 0.0,
+    ledger: opt.LedgerOption = None,
+    analyst: opt.Analyst = None,
+    partition: opt.Partition = None,
+    label: opt.Label = None,
+    purpose: opt.Purpose = None,
+    seen: opt.Certificates = None,
     delimiter: opt.Delimiter = None,
     float32: Annotated[
         bool, typer.Option("--float32", help="Encode the table in half the memory.")
@@ -58,6 +73,10 @@ def fit(
             "confirmed them. The guarantee then says so.",
         ),
     ] = False,
+    scheduler: opt.Scheduler = None,
+    tls_ca: opt.TlsCa = None,
+    tls_cert: opt.TlsCert = None,
+    tls_key: opt.TlsKey = None,
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -65,19 +84,27 @@ def fit(
 
     Saves it and prints its guarantee in plain words. Nothing is printed that was not released: no
     score on the records, and not their number. Each fit on the same records spends its budget anew,
-    and what has been spent adds up.
+    and what has been spent adds up; --ledger keeps count, and refuses what would overspend.
 
     \b
     Examples:
       tacit fit people.csv --schema schema.toml --epsilon 1 --out model.tacit
       tacit fit people.parquet --schema schema.toml --target income --epsilon 0.5 \\
           --delta 1e-6 --model svc --out model.tacit --report report.html
+      tacit fit people.csv --schema schema.toml --epsilon 1 --evaluate 0.1 --out model.tacit
+      tacit fit people.csv --schema schema.toml --epsilon 0.5 --out model.tacit \\
+          --ledger survey.ledger --purpose "income by age"
+      tacit fit 'part-*.parquet' --schema schema.toml --epsilon 1 --out model.tacit \\
+          --scheduler tls://head:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
     """  # noqa: D301
+    from tacit.cli.evaluate import record_of, show_metrics
+    from tacit.cli.ledger_opening import paying
     from tacit.saving import inspect, save
 
     with before_records():
-        check_new(out, force, data, schema, report)
-        check_report(report, force, data, schema, out)
+        check_new(out, force, Path(data), schema, report)
+        check_report(report, force, Path(data), schema, out)
+        check_tls(scheduler, tls_ca, tls_cert, tls_key)
         declared = read_schema(schema, target, unit)
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)
@@ -91,21 +118,38 @@ def fit(
             quantile=quantile,
             class_weight=class_weight,
             inference=inference,
+            evaluate=evaluate,
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,
+            accountant=paying(
+                ledger,
+                seen,
+                analyst=analyst,
+                partition=partition,
+                label=label,
+                purpose=purpose,
+            ),
         )
     warn_if_weak(epsilon, delta, declared.n_records)
-    with output.progress("reading the table", "training") as step:
-        fitted.fit_file(data, delimiter=delimiter, progress=step)
+    if scheduler is not None:
+        with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
+            fit_there(fitted, data, client, "float32" if float32 else "float64", delimiter)
+    else:
+        with output.progress("reading the table", "training") as step:
+            fitted.fit_file(data, delimiter=delimiter, progress=step)
     save(fitted, out)
     if report is not None:
         write_model_report(report, fitted)
     certificate = inspect(out)
+    evaluation = getattr(fitted, "evaluation_", None)
     if as_json:
+        found = {} if evaluation is None else {"evaluation": record_of(evaluation)}
         files = {"out": str(out), "report": None if report is None else str(report)}
-        output.document({**files, **certificate.to_dict()})
+        output.document({**files, **found, **certificate.to_dict()})
         return
     _show(certificate, out, report)
+    if evaluation is not None:
+        show_metrics(evaluation)
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:
@@ -135,14 +179,29 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
     import numpy as np
 
     from tacit.cli.models import class_weight_of, kind_for, make_estimator
+    from tacit.pipeline import PrivatePipeline
+    from tacit.preprocessing import SchemaEncoder
     from tacit.table_model import TableModel
 
     dtype = np.float32 if choices.pop("float32") else np.float64
-    allowed = choices.pop("allow_unconfirmed")
+    allowed, accountant = choices.pop("allow_unconfirmed"), choices.pop("accountant")
     classes = getattr(schema.target, "classes", ())
     choices["class_weight"] = class_weight_of(choices["class_weight"], classes)
+    evaluate = choices.pop("evaluate")
     estimator = make_estimator(kind_for(schema, name), epsilon, delta, **choices)
-    model = TableModel(schema, estimator, dtype=dtype, allow_unconfirmed=allowed)
+    model: Any = TableModel(schema, estimator, dtype=dtype, allow_unconfirmed=allowed)
+    if evaluate or schema.is_open:
+        encoder = SchemaEncoder(schema, dtype, allow_unconfirmed=allowed)
+        model = PrivatePipeline(
+            [("schema", encoder), ("model", estimator)],
+            epsilon,
+            delta,
+            relation=choices["relation"],
+            evaluate=evaluate,
+            accountant=accountant,
+        )
+    else:
+        estimator.set_params(accountant=accountant)
     if math.isinf(epsilon):
         output.note(_NO_PRIVACY)
     else:
@@ -151,7 +210,7 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
 
 
 def _show(certificate: Any, out: Path, report: Path | None) -> None:
-    privacy, plan = certificate.privacy, certificate.model.plan_
+    privacy, plan = certificate.privacy, certificate.estimator.plan_
     style = "red" if privacy.voided_by else "yellow" if privacy.assumptions else "green"
     output.boxed("Guarantee", certificate.statement, style)
     shown = {"model": f"{out} ({type(certificate.estimator).__name__})"}

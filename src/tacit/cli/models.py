@@ -61,7 +61,7 @@ def public_facts(schema: Schema) -> dict[str, Any]:
     >>> from tacit.cli.models import public_facts
     >>> from tacit.preprocessing import ClassTarget, Number, Schema
     >>> public_facts(Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes"))))
-    {'row_norm': 0.5, 'n_records': None, 'classes': ['no', 'yes']}
+    {'n_records': None, 'row_norm': 0.5, 'classes': ['no', 'yes']}
     """
     return schema.facts.parameters()
 

@@ -10,6 +10,27 @@ import typer
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="The table: .csv, .tsv, .parquet, .arrow, .feather.")
 ]
+DataFiles = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="The table: .csv, .tsv, .parquet, .arrow, .feather; several files as a pattern in "
+        "quotes, 'part-*.parquet', or an address that fsspec knows.",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        help="The address of a Dask scheduler, tls://... or tcp://..., whose workers read the "
+        "files. They see the records; noise is drawn here.",
+    ),
+]
+TlsCa = Annotated[
+    Path | None, typer.Option("--tls-ca", help="The authority that signed the scheduler's key.")
+]
+TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="The certificate of this client.")]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="The key of that certificate.")]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="What is public about the table: a .toml or .json file.")
 ]
@@ -38,7 +59,8 @@ Model = Annotated[
         "--model",
         "--loss",
         "-m",
-        help="logistic or svc for classes; linear, ridge, huber, quantile or poisson for numbers. "
+        help="logistic, svc, kernel_logistic or kernel_svc for classes; linear, ridge, huber, "
+        "quantile, poisson or kernel_ridge for numbers. "
         "By default logistic or linear.",
     ),
 ]
@@ -84,6 +106,45 @@ Delimiter = Annotated[
         "--delimiter",
         callback=_tab,
         help=r"What separates the fields of a .csv file: ',', ';', '|' or '\t'.",
+    ),
+]
+LedgerAddress = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        help="The ledger: a file, or postgresql://user@host/database?ledger=name, whose password "
+        "PostgreSQL takes from ~/.pgpass or PGPASSWORD.",
+    ),
+]
+LedgerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        help="The ledger that pays, before the table is read: a file, or a postgresql:// address.",
+    ),
+]
+Analyst = Annotated[
+    str | None, typer.Option("--analyst", help="Whose share of the ledger's budget pays.")
+]
+Partition = Annotated[
+    str | None,
+    typer.Option(
+        "--partition",
+        help="The part of the data that is read, as declared in the ledger; no record outside it.",
+    ),
+]
+Label = Annotated[
+    str | None, typer.Option("--label", help="A name for people, written into the ledger.")
+]
+Purpose = Annotated[
+    str | None, typer.Option("--purpose", help="What it is for, written into the ledger.")
+]
+Certificates = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--certificate",
+        help="A model that was booked in the ledger: a ledger without its entry, such as an older "
+        "copy, is refused.",
     ),
 ]
 Report = Annotated[

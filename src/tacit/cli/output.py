@@ -9,6 +9,7 @@ import contextlib
 import json
 import math
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -63,9 +64,24 @@ def boxed(title: str, text: str, style: str = "green") -> None:
     out.print(Panel(Text(text), title=title, title_align="left", border_style=style))
 
 
+def shown(text: str) -> str:
+    """Return a text without what a terminal obeys: names in a file may be a stranger's.
+
+    Examples
+    --------
+    >>> from tacit.cli.output import shown
+    >>> shown("ann" + chr(27) + "[31m")
+    'ann�[31m'
+    """
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c).startswith("C") else c for c in text
+    )
+
+
 def facts(pairs: Mapping[str, str]) -> None:
     """Print names and values, one pair a line."""
     out = console()
+    pairs = {name: "\n".join(map(shown, value.split("\n"))) for name, value in pairs.items()}
     if not out.is_terminal:
         for name, value in pairs.items():
             sys.stdout.write(f"{name}: {value}\n")
@@ -92,6 +108,7 @@ def table(
     names are long, they are what breaks over several lines, and numbers stay whole.
     """
     out = console()
+    rows = [[shown(cell) for cell in row] for row in rows]
     if not out.is_terminal:
         for row in (header, *rows):
             sys.stdout.write("\t".join(row) + "\n")
@@ -100,16 +117,30 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(
+    made = Table(
         title=title, title_justify="left", title_style="bold", pad_edge=False, box=box.SIMPLE_HEAD
     )
     for place, name in enumerate(header):
         side: Literal["left", "right"] = "left" if place < texts else "right"
         whole = place >= texts if long_names else place == 0
-        shown.add_column(name, justify=side, no_wrap=whole, overflow="fold")
+        made.add_column(name, justify=side, no_wrap=whole, overflow="fold")
     for row in rows:
-        shown.add_row(*map(Text, row))
-    out.print(shown)
+        made.add_row(*map(Text, row))
+    out.print(made)
+
+
+def bar(share: float, width: int = 40) -> str:
+    """Return how much of something is gone, as a bar of letters.
+
+    Examples
+    --------
+    >>> from tacit.cli.output import bar
+    >>> bar(0.25, 8)
+    '[##......]'
+    """
+    # Rounded up: what is spent is never shown as less.
+    full = min(math.ceil(share * width - 1e-9), width)
+    return "[" + "#" * full + "." * (width - full) + "]"
 
 
 def document(record: Mapping[str, Any]) -> None:

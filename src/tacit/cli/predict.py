@@ -89,10 +89,10 @@ def predict(
 
 def _model_of_tables(path: Path, proba: bool) -> tuple[SchemaEncoder, Any]:
     """Return what encodes the tables of a saved model, and its estimator."""
-    from tacit.pipeline import taken_apart
+    from tacit.pipeline.apart import asked_of_rows
     from tacit.saving import load
 
-    encoder, estimator = taken_apart(load(path))
+    encoder, estimator = asked_of_rows(load(path))
     if encoder is None:
         raise Refused(
             f"{path.name} was saved without a schema, so it does not know raw tables; load it in "

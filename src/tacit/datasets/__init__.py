@@ -1,6 +1,7 @@
 """Public data sets with public schemas: bounds and categories are literals, never statistics."""
 
 from tacit.datasets.adult import load_adult
+from tacit.datasets.cifar10 import load_cifar10
 from tacit.datasets.dataset import Dataset
 from tacit.datasets.diabetes130 import load_diabetes130
 from tacit.datasets.kddcup99 import load_kddcup99
@@ -11,6 +12,7 @@ from tacit.datasets.uci_regression import load_uci_regression
 __all__ = [
     "Dataset",
     "load_adult",
+    "load_cifar10",
     "load_diabetes130",
     "load_kddcup99",
     "load_mnist",

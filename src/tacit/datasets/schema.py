@@ -60,6 +60,10 @@ class FromZero:
         """Return the name of its feature."""
         return self.number.names()
 
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return the range of its feature."""
+        return [(0.0, 1.0)]
+
     def write(self, values: Any, out: npt.NDArray[Any]) -> None:
         """Scale."""
         self.number.write(values, out)

@@ -2,6 +2,7 @@
 
 from tacit.erm.balanced import Balanced, balanced_exactly
 from tacit.erm.class_weighted import ClassWeighted
+from tacit.erm.course import NoisePace
 from tacit.erm.engine import Result, minimize, minimize_unread
 from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
 from tacit.erm.minimizer import NotCertified
@@ -12,6 +13,7 @@ from tacit.erm.objective_perturbation import ObjectivePerturbation
 from tacit.erm.output_perturbation import OutputPerturbation
 from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem
 from tacit.erm.planner import choose_plan
+from tacit.erm.preconditioner import SecondMoment
 from tacit.erm.sets import Box, FeasibleSet, L1Ball, L2Ball, Simplex, WholeSpace
 from tacit.erm.sufficient_statistics import SufficientStatistics
 
@@ -24,6 +26,7 @@ __all__ = [
     "L1Ball",
     "L2Ball",
     "Mechanism",
+    "NoisePace",
     "NoisyGradient",
     "NoisySGD",
     "NotCertified",
@@ -35,6 +38,7 @@ __all__ = [
     "PublicCandidates",
     "QuantileOnALine",
     "Result",
+    "SecondMoment",
     "Simplex",
     "SufficientStatistics",
     "WholeSpace",

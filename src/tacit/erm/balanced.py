@@ -11,13 +11,16 @@ import numpy.typing as npt
 
 from tacit.erm.class_weighted import ClassWeighted, class_codes
 from tacit.erm.counting import COUNT_MULTIPLE
-from tacit.erm.objective import moved, needs_fine_sums
+from tacit.erm.exact_moments import exact_totals
+from tacit.erm.objective import moved
 from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, receipt
 from tacit.erm.planner import choose_plan
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, laplace, secure_source
+from tacit.noise.bounded import round_up
 from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee, PureEpsilon
 from tacit.privacy.gaussian_profile import gaussian_mu
-from tacit.records import Block, RecordSource
+from tacit.records import RecordSource
+from tacit.records.lattice_block import LatticeBlock
 
 Array = npt.NDArray[np.float64]
 
@@ -25,7 +28,6 @@ Array = npt.NDArray[np.float64]
 GREATEST_WEIGHT = 10.0
 # Of a budget that is not Gaussian throughout, what is left after the counts is sought in steps.
 _STEP, _MOST_STEPS = 0.999, 100
-_FLOAT_SLACK = 1e-4  # charged to the sensitivity for the float error of a sum
 _SETTING = "epsilon_after_counting"
 
 
@@ -152,21 +154,19 @@ def balanced_shares(counts: Array, noise_std: float) -> tuple[float, ...]:
 def _class_counts(records: RecordSource) -> Array:
     n_classes = records.bounds.n_classes or 0
 
-    def of_block(block: Block) -> tuple[Array]:
-        codes = class_codes(block, records.bounds)
-        return (block.weighed(np.eye(n_classes)[codes]).sum(axis=0),)
+    def of_block(block: LatticeBlock) -> Array:
+        return block.weighed(np.eye(n_classes)[class_codes(block, records.bounds)])
 
-    (counts,) = records.sum(of_block, fine=needs_fine_sums(records, _FLOAT_SLACK))
-    return counts
+    return exact_totals(records, of_block, 1.0)
 
 
 def _released(counts: Array, budget: Budget, source: Source) -> Release[float | Array]:
     # A record is in one count, with a weight of at most 1; one replaced may be in another after.
     if budget.is_pure:
-        reach = moved(budget.relation) * (1 + _FLOAT_SLACK)
+        reach = float(moved(budget.relation))
         epsilon = budget.epsilon / COUNT_MULTIPLE**2
         return laplace(Bounded(counts, reach, Norm.L1, budget.relation), epsilon, source)
-    reach = math.sqrt(moved(budget.relation)) * (1 + _FLOAT_SLACK)
+    reach = round_up(math.sqrt(moved(budget.relation)))
     bounded = Bounded(counts, reach, Norm.L2, budget.relation)
     return gaussian(bounded, _count_multiplier(budget), source)
 

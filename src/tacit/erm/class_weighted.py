@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.records import Block, Bounds, RecordSource, Sample
+from tacit.records.lattice_block import LatticeBlock, sum_in_steps
 from tacit.records.sampling import Words
 
 Array = npt.NDArray[np.float64]
+B = TypeVar("B", Block, LatticeBlock)
 
 
 class ClassWeighted:
@@ -57,13 +60,26 @@ class ClassWeighted:
         self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks of rows in one pass."""
-        shares = np.array(self.shares)
+        return self.records.sum(lambda block: function(self._weighted(block)), fine=fine)
 
-        def of_weighted(block: Block) -> tuple[Array, ...]:
-            codes = class_codes(block, self.bounds)
-            return function(replace(block, weights=block.weighed(shares[codes])))
+    def sum_in_steps(
+        self,
+        function: Callable[[LatticeBlock], tuple[Array, ...]],
+        *,
+        n_outputs: int = 1,
+        keep: bool = True,
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks in whole steps."""
+        return sum_in_steps(
+            self.records,
+            lambda block: function(self._weighted(block)),
+            n_outputs=n_outputs,
+            keep=keep,
+        )
 
-        return self.records.sum(of_weighted, fine=fine)
+    def _weighted(self, block: B) -> B:
+        shares = np.array(self.shares)[class_codes(block, self.bounds)]
+        return replace(block, weights=block.weighed(shares))
 
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e."""
@@ -84,7 +100,7 @@ def class_weighted(bounds: Bounds) -> Bounds:
     return replace(bounds, max_weight=bounds.max_weight or 1.0)
 
 
-def class_codes(block: Block, bounds: Bounds) -> npt.NDArray[np.int64]:
+def class_codes(block: Block | LatticeBlock, bounds: Bounds) -> npt.NDArray[np.int64]:
     """Return the class of every record of a block, a whole number from 0 on."""
     n_classes = bounds.n_classes
     if block.labels is None or n_classes is None:

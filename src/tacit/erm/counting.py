@@ -2,42 +2,97 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tacit.erm.objective import needs_fine_sums
-from tacit.noise import Bounded, Norm, Source, gaussian
-from tacit.privacy import Event, Relation
+from tacit.erm.exact_moments import exact_totals
+from tacit.noise import Bounded, Norm, Release, Source, gaussian, laplace
+from tacit.privacy import Event, Gaussian, PureEpsilon, Relation
 from tacit.records import RecordSource
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.records.person_sums import MOST_COUNTED
 
+Array = npt.NDArray[np.float64]
+
 # A count is released with a tenth of the mu: a hundredth of the cost.
 COUNT_MULTIPLE = 10.0
-# Charged to the sensitivity for the float error of a sum of weights.
-_FLOAT_SLACK = 1e-4
+# Of a pure epsilon, which adds up as it is, a number gets this share.
+PURE_SHARE = 1 / 50
+
+
+@dataclass(frozen=True)
+class GaussianQuestion:
+    """A number asked for with Gaussian noise of so many sensitivities."""
+
+    multiplier: float
+    relation: Relation
+
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of the noise, in sensitivities."""
+        return self.multiplier
+
+    @property
+    def event(self) -> Event:
+        """What asking costs."""
+        return Gaussian(self.multiplier, self.relation)
+
+    def ask(self, bounded: Bounded, source: Source) -> Release[float | Array]:
+        """Release the number."""
+        return gaussian(bounded, self.multiplier, source)
+
+
+@dataclass(frozen=True)
+class LaplaceQuestion:
+    """A number asked for with Laplace noise, for a pure epsilon."""
+
+    epsilon: float
+    relation: Relation
+
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of the noise, in sensitivities."""
+        return math.sqrt(2.0) / self.epsilon
+
+    @property
+    def event(self) -> Event:
+        """What asking costs."""
+        return PureEpsilon(self.epsilon, self.relation)
+
+    def ask(self, bounded: Bounded, source: Source) -> Release[float | Array]:
+        """Release the number."""
+        return laplace(bounded, self.epsilon, source)
+
+
+Question = GaussianQuestion | LaplaceQuestion
 
 
 class Counted(NamedTuple):
-    """A number of records that was released, and what that cost."""
+    """A number of records that was released, one that is likely not above it, and the cost.
+
+    Where fewer records than there seem to be do more harm, ``at_least`` is to go by.
+    """
 
     n_records: float
+    at_least: float
     event: Event
 
 
-def noisy_count(
-    records: RecordSource, multiplier: float, relation: Relation, source: Source
-) -> Counted:
+def noisy_count(records: RecordSource, question: Question, source: Source) -> Counted:
     """Release the number of records; never below the noise in it, which would say nothing.
 
     Of records with weights it is what they weigh together, each at most 1; of a person with several
     records at most `MOST_COUNTED` are counted.
     """
-    weight = _weight(records, relation)
-    counted = gaussian(weight, multiplier, source)
-    least = weight.sensitivity * multiplier
-    return Counted(max(float(np.asarray(counted.value)), least, 1.0), counted.event)
+    weight = _weight(records, question.relation)
+    counted = question.ask(weight, source)
+    std = weight.sensitivity * question.noise_std
+    n_records = max(float(np.asarray(counted.value)), std, 1.0)
+    return Counted(n_records, max(n_records - std, 1.0), counted.event)
 
 
 def _weight(records: RecordSource, relation: Relation) -> Bounded:
@@ -46,6 +101,5 @@ def _weight(records: RecordSource, relation: Relation) -> Bounded:
         return Bounded(float(records.counted()), float(MOST_COUNTED), Norm.L2, relation)
     if records.bounds.max_weight is None:
         return Bounded(float(records.count()), 1.0, Norm.L2, relation)
-    fine = needs_fine_sums(records, _FLOAT_SLACK)
-    (total,) = records.sum(lambda b: (b.weighed(np.ones(b.n_rows)).sum(),), fine=fine)
-    return Bounded(float(total), 1.0 + _FLOAT_SLACK, Norm.L2, relation)
+    total = exact_totals(records, lambda block: block.weighed(np.ones(block.n_rows)), 1.0)
+    return Bounded(float(total), 1.0, Norm.L2, relation)

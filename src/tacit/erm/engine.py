@@ -19,8 +19,13 @@ from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.records import RecordSource
 from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.people_in_source import PeopleInSource
 
 Array = npt.NDArray[np.float64]
+
+
+# What may be opened: records, or the same with their people where only one of each can be had.
+Opened = RecordSource | PeopleInSource
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def minimize(
 
 
 def minimize_unread(
-    open_records: Callable[[], RecordSource],
+    open_records: Callable[[], Opened],
     problem: Problem,
     budget: Budget,
     mechanism: str | Mechanism = "auto",
@@ -108,11 +113,13 @@ def minimize_unread(
     source: Source | None = None,
     assumptions: Sequence[str] = (),
     inference: float = 0.0,
+    weigh: Callable[[RecordSource], RecordSource] = lambda records: records,
 ) -> Result:
     """Minimise over records that are opened after the plan was made and charged.
 
     ``open_records`` returns them within the bounds of the problem's objective; the other
-    parameters are those of `minimize`, and the share of the budget kept for standard errors.
+    parameters are those of `minimize`, the share of the budget kept for standard errors, and what
+    weights the records that are used.
     """
     if inference:
         check_has_errors(problem.objective, budget, inference)
@@ -122,8 +129,9 @@ def minimize_unread(
     def work() -> Release[Release[Array]]:
         records = open_records()
         if plan is not None:
-            solved = plan.solve(_neighbourly(records, plan), source)
+            solved = plan.solve(weigh(_neighbourly(records, plan)), source)
             return Release(solved, solved.event)
+        records = weigh(_one_each(records) if inference else _everybody(records))
         weights, of = _exact(problem, records)
         errors = errors_without_noise(records, of, weights) if inference else None
         return Release(Solved(weights, bare.event, errors=errors), bare.event)
@@ -135,21 +143,30 @@ def minimize_unread(
     return Result(np.asarray(done.value.value), done.privacy, plan, errors)
 
 
-def check_people(records: RecordSource, relation: Relation) -> None:
+def check_people(records: Opened, relation: Relation) -> None:
     """Refuse records that do not know their people where these are protected, and the reverse."""
-    if relation.by_person != isinstance(records, PeopleInMemory):
+    if relation.by_person != isinstance(records, PeopleInMemory | PeopleInSource):
         raise ValueError(
             "records that know their people go with Relation.ADD_REMOVE_PERSON, and other records "
             "with other relations: what is bounded for one says nothing about the other."
         )
 
 
-def _neighbourly(records: RecordSource, plan: Plan) -> RecordSource:
+def _neighbourly(records: Opened, plan: Plan) -> RecordSource:
     """Return records of which neighbours differ in no more than the mechanism bounds."""
     check_people(records, plan.budget.relation)
-    if isinstance(records, PeopleInMemory) and not plan.mechanism.adds_up_people:
+    return _everybody(records) if plan.adds_up_people else _one_each(records)
+
+
+def _one_each(records: Opened) -> RecordSource:
+    """Return one record of each person, where it is known whose they are."""
+    if isinstance(records, PeopleInMemory | PeopleInSource):
         return records.one_each()
     return records
+
+
+def _everybody(records: Opened) -> RecordSource:
+    return records.everybody() if isinstance(records, PeopleInSource) else records
 
 
 def _exact(problem: Problem, records: RecordSource) -> tuple[Array, Objective]:

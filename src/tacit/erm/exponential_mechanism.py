@@ -70,8 +70,7 @@ class QuantileOnALine(Mechanism):
                 "the exact sampler on a line is for quantiles of one column; use "
                 "PublicCandidates for other losses in few dimensions."
             )
-        fraction = _fraction(level)
-        delta = _rank_sensitivity(fraction, budget.relation) / fraction.denominator
+        delta = ranks_moved(level, budget.relation)
         ranks = 2 * delta / budget.epsilon * math.log(self.n_points)
         return Plan(
             mechanism=self,
@@ -117,6 +116,20 @@ def _fraction(level: float) -> Fraction:
 def _rank_sensitivity(level: Fraction, relation: Relation) -> float:
     p, q = level.numerator, level.denominator
     return float(q if relation is Relation.REPLACE else max(p, q - p))
+
+
+def ranks_moved(level: float, relation: Relation) -> float:
+    """Return how many ranks one record moves a utility: at most 1.
+
+    Examples
+    --------
+    >>> from tacit.erm.exponential_mechanism import ranks_moved
+    >>> from tacit.privacy import Relation
+    >>> ranks_moved(0.5, Relation.ADD_REMOVE), ranks_moved(0.5, Relation.REPLACE)
+    (0.5, 1.0)
+    """
+    fraction = _fraction(level)
+    return _rank_sensitivity(fraction, relation) / fraction.denominator
 
 
 def rank_utility(below: npt.NDArray[np.int64], n: int, level: Fraction) -> Array:

@@ -3,7 +3,8 @@
     H = sum d2 x x'      the Hessian; a record adds at most beta R^2 in Frobenius norm
     M = sum d1^2 x x'    the squared gradients, at most L^2; left out where it equals H
 
-Both are sums of positive matrices, one a record (docs/proofs/inference.md, section 1).
+First it is asked how large records' parts of H are, so that noise is for these
+(docs/proofs/inference.md, section 1).
 """
 
 from __future__ import annotations
@@ -11,105 +12,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.laws import Errors, Law, Solved, TiltLaw, pack, unpack
-from tacit.erm.objective import Objective, needs_fine_sums
+from tacit.erm.clipping import asked
+from tacit.erm.laws import Errors, Law, Solved, TiltLaw
+from tacit.erm.matrices import hessian, squares
+from tacit.erm.objective import Objective
 from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, receipt
 from tacit.erm.planner import choose_plan
 from tacit.erm.sets import WholeSpace
 from tacit.erm.standard_errors import Middle, Noisy, Total, errors_of
-from tacit.noise import Bounded, Norm, Release, Source, gaussian, secure_source
-from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee, Relation, Repeated
+from tacit.noise import Release, Source, secure_source
+from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee
 from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
-from tacit.records import Block, RecordSource
+from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
 
-_FLOAT_SLACK = 1e-4
-# What a sum of c counts beside one of c x x', in units of R^2.
-_TOTAL_WEIGHT = 0.5
+# How the share is divided among what is asked first, H and M. H is inverted, M is not; and of what
+# is asked first only sums are needed.
+_ASKED, _HESSIAN, _SQUARES = 0.1, 0.6, 0.3
 # The weights' part is tried until the whole costs between this share of the budget and all of it.
 _TIGHT = 0.999
 _MOST_TRIES = 20
 
 
 @dataclass(frozen=True)
-class Statistic:
-    """Sums of c x x' and of c over the records, with 0 <= c <= greatest and ||x|| <= R."""
-
-    coefficients: Callable[[Block], Array]
-    greatest: float
-    row_norm: float
-    has_matrix: bool
-    has_total: bool
-
-    def sums(self, records: RecordSource, fine: bool = False) -> tuple[Array, float]:
-        """Return both without noise."""
-
-        def of(block: Block) -> tuple[Array, Array]:
-            c = self.coefficients(block)
-            return block.gram(c) if self.has_matrix else np.zeros((0, 0)), np.array(c.sum())
-
-        matrix, total = records.sum(of, fine=fine)
-        return matrix, float(total)
-
-    def noisy(
-        self, records: RecordSource, planned: Gaussian, source: Source
-    ) -> tuple[Noisy, Total, Event]:
-        """Return both with noise, the matrix's symmetric, in one release, and what it cost.
-
-        A record adds (c x x', a R^2 c): at most c R^2 sqrt(1 + a^2) long.
-        """
-        matrix, total = self.sums(records, needs_fine_sums(records, _FLOAT_SLACK))
-        weight = _TOTAL_WEIGHT * self.row_norm**2 * self.has_total
-        # A record more adds a vector v; another instead, u - v with <u, v> >= 0.
-        two = math.sqrt(2.0) if planned.relation is Relation.REPLACE else 1.0
-        length = math.hypot(self.row_norm**2 * self.has_matrix, weight)
-        reach = two * self.greatest * length * (1 + _FLOAT_SLACK)
-        vector = np.append(pack(matrix), weight * total)
-        released = gaussian(
-            Bounded(vector, reach, Norm.L2, planned.relation), planned.noise_multiplier, source
-        )
-        noisy, std = np.asarray(released.value), planned.noise_multiplier * reach
-        known = Total(noisy[-1] / weight, std / weight) if weight else Total(0.0, 0.0)
-        return Noisy(unpack(noisy[:-1], len(matrix)), std), known, released.event
-
-
-def hessian(law: Law, weights: Array) -> Statistic:
-    """Return H at given weights: a slope that is clipped does not turn."""
-    loss = law.objective.loss
-    return Statistic(
-        lambda block: loss.turning(block, weights, law.slope_limit),
-        loss.usual_curvature,
-        law.objective.reach,
-        has_matrix=law.gram is None,
-        has_total=not loss.is_likelihood,
-    )
-
-
-def squares(law: Law, weights: Array) -> Statistic:
-    """Return M at given weights."""
-    loss = law.objective.loss
-    # Residuals beyond the labels' own size are not counted larger, however far the loss goes on.
-    limit = min(law.slope_limit, law.objective.bounds.label_bound)
-    return Statistic(
-        lambda block: loss.squared_slopes(block, weights, limit),
-        limit**2,
-        law.objective.reach,
-        has_matrix=True,
-        has_total=True,
-    )
-
-
-@dataclass(frozen=True)
 class PlanWithErrors(Plan):
-    """A plan for the weights within a part of a budget, and for their errors within the rest."""
+    """A plan for the weights within a part of a budget, and for their errors within the rest.
+
+    What is asked first, H and M have a part each; None where the matrix is known without.
+    """
 
     weights: Plan = field(kw_only=True)
-    each: Gaussian = field(kw_only=True)
+    asked: Gaussian = field(kw_only=True)
+    hessian: Gaussian | None = field(kw_only=True)
+    squares: Gaussian | None = field(kw_only=True)
 
     def solve(self, records: RecordSource, source: Source | None) -> Release[Array]:
         """Release the weights, then at them the matrices; standard errors follow."""
@@ -118,14 +59,27 @@ class PlanWithErrors(Plan):
         law = solved.law if isinstance(solved, Solved) else None
         assert law is not None, "a mechanism that has one"
         at, events, middle = np.asarray(solved.value), [solved.event], None
-        curvature, turning, event = hessian(law, at).noisy(records, self.each, source)
-        events.append(event)
-        if not law.objective.loss.is_likelihood:
-            matrix, total, event = squares(law, at).noisy(records, self.each, source)
+        curvature, turning, costs = self._curvature(law, at, records, source)
+        events += costs
+        if self.squares is not None:
+            matrix, total, event = squares(law, at).noisy(records, self.squares, source)
             events.append(event)
             middle = Middle(matrix, total, turning)
-        known = curvature if law.gram is None else Noisy(law.gram, 0.0)
-        return Solved(at, receipt(events, self.event), law, errors_of(at, law, known, middle))
+        return Solved(at, receipt(events, self.event), law, errors_of(at, law, curvature, middle))
+
+    def _curvature(
+        self, law: Law, at: Array, records: RecordSource, source: Source
+    ) -> tuple[Noisy, Total, list[Event]]:
+        """Return H, the sum of second derivatives, and what they cost."""
+        statistic = hessian(law, at)
+        curve, event = asked(statistic, records, self.asked, source)
+        if self.hessian is None:
+            assert law.gram is not None, "a mechanism that released it"
+            return Noisy(law.gram, 0.0), curve.total, [event]
+        limit = curve.limit(self.hessian.noise_multiplier, at.size)
+        clipped = replace(statistic, has_total=False, most=limit)
+        matrix, _, cost = clipped.noisy(records, self.hessian, source)
+        return matrix, curve.total, [event, cost]
 
     def noise_in_words(self, number: Callable[[float], str]) -> str:
         """Return what the weights' own plan says."""
@@ -161,7 +115,17 @@ def plan_with_errors(
     if not share:
         return choose_plan(problem, budget, mechanism)
     check_has_errors(problem.objective, budget, share)
-    problem = replace(problem, even_ridge=True)
+    # what records of one person say together has other errors than these
+    told = replace(problem, even_ridge=True, one_each=True), budget, mechanism, share
+    try:
+        hash(told)
+    except TypeError:  # a mechanism that holds an array cannot be remembered
+        return _searched(*told)
+    return _remembered(*told)
+
+
+def _searched(problem: Problem, budget: Budget, mechanism: str | Mechanism, share: float) -> Plan:
+    """Return the plan that `plan_with_errors` describes."""
     # What is left is searched for on the scale of mu^2, on which costs nearly add up.
     spendable = gaussian_mu(budget.epsilon, budget.delta) ** 2
     left, found = spendable * (1 - share), None
@@ -186,44 +150,71 @@ def plan_with_errors(
     return found
 
 
+# It follows from public facts alone, and the search takes a while: worked out once.
+_remembered = lru_cache(maxsize=256)(_searched)
+
+
 def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
     """Return the plan of weights with that of the matrices they still need."""
-    mechanism, objective = weights.mechanism, weights.problem.objective
+    mechanism = weights.mechanism
     if not mechanism.has_law:
         raise CannotSolve(
             f"standard errors are not derived for {mechanism.name}; choose "
             "'objective_perturbation', 'noisy_gradient' or, for least squares, "
             "'sufficient_statistics', or set inference=0."
         )
-    n_releases = 1 if objective.loss.is_likelihood else 2
-    mu = math.sqrt(share / n_releases) * gaussian_mu(budget.epsilon, budget.delta)
-    each = Gaussian(1 / mu, budget.relation)
+    first, second, third = _parts(weights, budget, share)
+    needed = [part for part in (first, second, third) if part is not None]
     return PlanWithErrors(
         mechanism=mechanism,
         problem=weights.problem,
         budget=budget,
-        event=Composed((weights.event, Repeated(each, n_releases))),
+        event=Composed((weights.event, *needed)),
         excess_risk=weights.excess_risk,
         reason=weights.reason,
-        settings={**weights.settings, "inference_noise_multiplier": each.noise_multiplier},
+        settings={
+            **weights.settings,
+            "inference_noise_multiplier": min(part.noise_multiplier for part in needed),
+        },
         rejected=weights.rejected,
         weights=weights,
-        each=each,
+        asked=first,
+        hessian=second,
+        squares=third,
     )
 
 
-def check_share(budget: Budget, share: float, most: float = 1.0) -> None:
-    """Refuse what is no share of a budget, or a budget without a Gaussian's share."""
+def _parts(
+    weights: Plan, budget: Budget, share: float
+) -> tuple[Gaussian, Gaussian | None, Gaussian | None]:
+    """Divide the share of mu^2 among what is asked first, H and M, as far as they are needed."""
+    of_hessian = 0.0 if weights.mechanism.uses_moments else _HESSIAN
+    of_squares = 0.0 if weights.problem.objective.loss.is_likelihood else _SQUARES
+    in_all = _ASKED + of_hessian + of_squares
+    whole = share * gaussian_mu(budget.epsilon, budget.delta) ** 2 / in_all
+
+    def part(size: float) -> Gaussian:
+        return Gaussian(1 / math.sqrt(whole * size), budget.relation)
+
+    return (
+        part(_ASKED),
+        part(of_hessian) if of_hessian else None,
+        part(of_squares) if of_squares else None,
+    )
+
+
+def check_share(share: float, most: float = 1.0) -> None:
+    """Refuse what is no share of a budget."""
     if not 0.0 <= share < most:
         raise ValueError(
             f"inference is a share of the budget, from 0 to below {most:g}, got {share!r}; 0.1 is "
             "usual."
         )
-    if share and budget.relation.by_person:
-        raise CannotSolve(
-            "standard errors are derived for one record a person; leave unit out, or set "
-            "inference=0."
-        )
+
+
+def check_gaussian_share(budget: Budget, share: float, most: float = 1.0) -> None:
+    """Refuse what `check_share` does, and a budget that has no share for Gaussian noise."""
+    check_share(share, most)
     if share and budget.is_pure and not budget.is_infinite:
         raise CannotSolve(
             "standard errors are released with Gaussian noise, which needs delta > 0; set delta, "
@@ -233,7 +224,7 @@ def check_share(budget: Budget, share: float, most: float = 1.0) -> None:
 
 def check_has_errors(objective: Objective, budget: Budget, share: float) -> None:
     """Refuse a problem for which standard errors are not derived."""
-    check_share(budget, share)
+    check_gaussian_share(budget, share)
     if not objective.is_linear_model or objective.n_outputs > 1:
         raise CannotSolve(
             f"standard errors are derived for losses of one score, not "

@@ -42,6 +42,11 @@ class Law(ABC):
     def noise(self, curvature: Array, truth: Array) -> Array:
         """Return the covariance of e, a matrix, given the weights without ridge."""
 
+    def variance(self, curvature: float) -> float:
+        """Return what the noise gives a weight of this curvature, if the truth is 0."""
+        h = np.array([curvature])
+        return float(self.noise(h, np.zeros(1))[0, 0] * (self.share(h)[0] / curvature) ** 2)
+
 
 @dataclass(frozen=True, eq=False)
 class TiltLaw(Law):

@@ -9,19 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.noisy_gradient import (
-    FLOAT_SLACK,
-    Descent,
-    DescentSettings,
-    clip_of,
-    smoothness_of,
-)
-from tacit.erm.objective import needs_fine_sums, records_gradient
+from tacit.erm.course import clip_of, smoothness_of
+from tacit.erm.exact_gradient import ExactGradient
+from tacit.erm.noisy_gradient import Descent, DescentSettings
 from tacit.erm.plan import CannotSolve, Plan, Problem, receipt
-from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
-from tacit.privacy import Budget, Event, Gaussian, NonPrivate, Repeated, SampledGaussian
+from tacit.noise import Release, Source, decide, gaussian, secure_source
+from tacit.privacy import Budget, Event, Gaussian, NonPrivate, Relation, Repeated, SampledGaussian
 from tacit.privacy.calibration import least_noise
-from tacit.records import RecordSource, Sample
+from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
 
@@ -115,13 +110,11 @@ class NoisySGD(Descent):
         total, first = np.zeros_like(w), self.n_steps // 2
         events: list[Event] = []
         decide("number of steps", self.n_steps)
-        fine = needs_fine_sums(records, FLOAT_SLACK)
+        exact = ExactGradient(objective, problem.shape, clip, plan.budget.relation, expected)
         for t in range(self.n_steps):
             sample = records.poisson_sample(self.sampling_rate, source.words)
-            raw = records_gradient(objective, sample.records, w, clip=clip, fine=fine)
-            bounded = Bounded(raw, clip * (1 + FLOAT_SLACK), Norm.L2, plan.budget.relation)
-            released = gaussian(bounded, multiplier, source)
-            events.append(_on_a_sample(released.event, sample))
+            released = gaussian(exact(sample.records, w), multiplier, source)
+            events.append(on_a_sample(released.event, sample.event))
             slope = np.asarray(released.value) / expected + ridge / problem.n_records * w
             w = feasible.project(w - step / math.sqrt(1 + t / 50) * slope)
             if t >= first:
@@ -138,12 +131,12 @@ class NoisySGD(Descent):
         )
 
 
-def _on_a_sample(event: Event, sample: Sample) -> Event:
+def on_a_sample(event: Event, sampled: Callable[[float, Relation], Event]) -> Event:
     """Return the event of a Gaussian release whose records were a Poisson sample."""
     bare = event.would_be if isinstance(event, NonPrivate) else event
     if not isinstance(bare, Gaussian):
         raise TypeError(f"expected a Gaussian release, got {event!r}.")
-    sampled = sample.event(bare.noise_multiplier, bare.relation)
+    found = sampled(bare.noise_multiplier, bare.relation)
     if isinstance(event, NonPrivate):
-        return NonPrivate(event.reason, would_be=sampled, relation=sampled.relation)
-    return sampled
+        return NonPrivate(event.reason, would_be=found, relation=found.relation)
+    return found

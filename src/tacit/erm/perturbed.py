@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tacit.erm.objective import Objective
 from tacit.records import RecordSource
+from tacit.records.coordinates import Coordinates
 
 Array = npt.NDArray[np.float64]
 
@@ -18,12 +19,17 @@ _UNIT = 2.0**-53
 
 @dataclass(frozen=True)
 class Perturbed:
-    """An objective with a linear perturbation, over given records."""
+    """An objective with a linear perturbation, over given records.
+
+    With ``coordinates`` A it is a function of v, w = A v being the weights: ridge and perturbation
+    are those of v, and a gradient in v is A times one in w.
+    """
 
     objective: Objective
     records: RecordSource
     perturbation: Array
     steadying: float = 0.0  # a further ridge, on every weight but the intercept's
+    coordinates: Coordinates | None = None  # of eigenvalues up to 1
 
     @property
     def ridge(self) -> float:
@@ -40,7 +46,12 @@ class Perturbed:
             self.records.every(step),
             self.perturbation / step,
             self.steadying / step,
+            self.coordinates,
         )
+
+    def turned(self, vectors: Array) -> Array:
+        """Return A times vectors: weights of a point, or a gradient in v of one in w."""
+        return vectors if self.coordinates is None else self.coordinates.of(vectors)
 
     def ridges(self, w: Array) -> Array:
         """Return the ridge of every weight."""
@@ -51,28 +62,29 @@ class Perturbed:
 
     def value_and_gradient(self, w: Array) -> tuple[float, Array]:
         """Return G and its gradient in one pass over the records."""
-        loss = self.objective.loss
-        value, gradient = self.records.sum(lambda block: loss.value_and_gradient(block, w))
+        loss, at = self.objective.loss, self.turned(w)
+        value, gradient = self.records.sum(lambda block: loss.value_and_gradient(block, at))
         held = self.ridges(w) * w
         total = float(value) + float(np.vdot(held, w)) / 2 + float(np.vdot(self.perturbation, w))
-        return total, gradient + held + self.perturbation
+        return total, self.turned(gradient) + held + self.perturbation
 
     def hessian(self, w: Array) -> Array:
         """Return the Hessian of the losses at w."""
-        loss = self.objective.loss
-        (total,) = self.records.sum(lambda block: (loss.curvature(block, w),))
-        return total
+        loss, at = self.objective.loss, self.turned(w)
+        (total,) = self.records.sum(lambda block: (loss.curvature(block, at),))
+        return self.turned(self.turned(total).T)
 
     def hessian_times(self, w: Array, direction: Array) -> Array:
         """Return the Hessian of G at w times a direction."""
-        loss = self.objective.loss
-        (total,) = self.records.sum(lambda block: (loss.curvature_along(block, w, direction),))
-        return total + self.ridges(w) * direction
+        loss, at, along = self.objective.loss, self.turned(w), self.turned(direction)
+        (total,) = self.records.sum(lambda block: (loss.curvature_along(block, at, along),))
+        return self.turned(total) + self.ridges(w) * direction
 
     def certified_norm(self, w: Array) -> float:
         """Return an upper bound on the true gradient norm at w."""
-        (total,) = self.records.sum(lambda b: (self.objective.gradient(b, w),), fine=True)
-        gradient = total + self.ridges(w) * w + self.perturbation
+        at = self.turned(w)
+        (total,) = self.records.sum(lambda b: (self.objective.gradient(b, at),), fine=True)
+        gradient = self.turned(total) + self.ridges(w) * w + self.perturbation
         return float(np.linalg.norm(gradient)) * (1 + 1e-12) + self._float_error(w)
 
     def _float_error(self, w: Array) -> float:
@@ -89,4 +101,21 @@ class Perturbed:
         sums = self.records.sum_error(fine=True) * steep
         held = (self.ridge + self.steadying) * size
         ends = 4 * _UNIT * (held + float(np.linalg.norm(self.perturbation)))
-        return float(slopes + sums + ends)
+        turned = turning_error(self.coordinates, self.records.count(), steep)
+        return float(slopes + sums + ends + turned)
+
+
+def turning_error(coordinates: Coordinates | None, n_records: float, steep: float) -> float:
+    """Return how far rounding in products with A may move a gradient of records up to ``steep``.
+
+    A product with A is off by at most d u |A| of what is turned, |A| the greatest absolute row sum;
+    so is a length ||A x||, and thrice that, against the least that A leaves of it, the weight
+    (length / ||A x||)^2 of a record.
+    """
+    if coordinates is None:
+        return 0.0
+    matrix = coordinates.matrix
+    widest = float(np.abs(matrix).sum(axis=1).max())
+    least = float(np.abs(np.linalg.eigvalsh(matrix)).min())
+    stretch = widest * (1 + 3 / max(least, 1e-300))
+    return 2 * len(matrix) * _UNIT * stretch * n_records * steep

@@ -35,9 +35,11 @@ TYPICAL_SPECTRUM /= TYPICAL_SPECTRUM.mean()
 TYPICAL_SHARE = 1 / 2
 # From this mu n / d on slopes are let run further: the noise of a quarter of the label bound then
 # costs 1e-4 of its square, a thousandth of what labels usually vary.
-WIDENS_FROM = 25.0
-# Noise may cost this share of what a model that knows nothing loses.
-MAY_COST = 0.05
+WIDENS_FROM = 16.0
+# Noise may cost this share of what a model that knows nothing loses, before shrinking.
+MAY_COST = 1 / 15
+# How long rows may count beside the intercept's coordinate.
+ROW_SCALES = tuple(float(2.0 ** (-i / 4)) for i in range(21))
 
 
 class CannotSolve(ValueError):
@@ -49,7 +51,9 @@ class Problem:
     """An objective and the public shape of the data.
 
     ``expected_records`` sharpens predictions where the number of records is private;
-    ``even_ridge`` asks that no weight is spared a ridge, as standard errors assume.
+    ``even_ridge`` asks for weights as the laws of standard errors describe them: all held by one
+    ridge, tilted by one noise and not shrunk; ``one_each`` says that of each person one record is
+    used at most.
 
     Examples
     --------
@@ -64,6 +68,7 @@ class Problem:
     n_features: int
     expected_records: int | None = None
     even_ridge: bool = False
+    one_each: bool = False
 
     @property
     def dimension(self) -> int:
@@ -97,12 +102,27 @@ class Problem:
         """Return the same problem with lam set."""
         return replace(self, objective=self.objective.with_regularization(regularization))
 
+    def columns(self, each: float, intercept: float) -> Array:
+        """Return a number for every weight, another one for the intercept's."""
+        numbers = np.full(self.shape, each)
+        if self.objective.bounds.intercept:
+            numbers[-1] = intercept
+        return numbers
+
     def widened(self, mu: float, n_records: float) -> Problem:
-        """Return the problem for so many records: slopes may run further where noise is small."""
-        factor = max(math.sqrt(mu * n_records / (WIDENS_FROM * self.directions)), 1.0)
+        """Return the problem for so many records: slopes may run further where noise is small.
+
+        Slopes that saturate at k cost about (size of residuals / k)^4, and noise (k d / (mu n))^2:
+        both together are least for k that grows like the cube root of mu n / d.
+        """
+        factor = self.widening(mu, n_records)
         return replace(
             self, objective=replace(self.objective, loss=self.objective.loss.widened(factor))
         )
+
+    def widening(self, mu: float, n_records: float) -> float:
+        """Return how much further than usual slopes may run for so many records."""
+        return max(math.cbrt(mu * n_records / (WIDENS_FROM * self.directions)), 1.0)
 
     @property
     def directions(self) -> int:
@@ -128,6 +148,37 @@ class Problem:
             return 0.0
         needed = noise_std * math.sqrt(trace / (2 * MAY_COST * loss))
         return max(needed - self.curvature(n_records), 0.0)
+
+    def row_scale(self, noise_std: float, ridge: float, n_records: float) -> float:
+        """Return how long rows count beside the intercept's coordinate, at most 1.
+
+        Noise is proportional to the norm of both together. Where there are too few records to learn
+        from rows, shorter ones leave more for the constant:
+
+            (h v / 2 + lam^2 E) / (h + lam)^2 over the rows + v / (2 h) over the intercept
+
+        is least, with v the noise's variance, lam the ridge that holds it and E what there is to
+        explain. Noise and ridge are given for rows of full length.
+        """
+        objective, bounds = self.objective, self.objective.bounds
+        loss = objective.loss.guess(bounds)
+        if not bounds.intercept or loss is None or not math.isfinite(objective.hessian_trace):
+            return 1.0
+        h, explained = self.curvature(n_records), TYPICAL_SHARE * loss * n_records
+        of_constant = h * self.directions * (bounds.intercept / bounds.total_norm) ** 2
+
+        def risk(scale: float) -> float:
+            std = noise_std * bounds.length(scale)
+            held = self.held(std, ridge * bounds.length(scale) ** 2, scale, n_records)
+            noise = self.directions * h * (std / scale) ** 2 / 2
+            rows = (noise + held**2 * explained) / (h + held) ** 2
+            return float(rows + objective.n_outputs * std**2 / (2 * of_constant))
+
+        return float(min(ROW_SCALES, key=risk))
+
+    def held(self, noise_std: float, ridge: float, scale: float, n_records: float) -> float:
+        """Return the ridge on weights of rows that count so long: the steady one, or their own."""
+        return max(self.steady_ridge(noise_std / scale, n_records), ridge / scale**2)
 
     def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
         """Predict the excess risk per record of a gradient off by noise and ridge.
@@ -235,11 +286,16 @@ class Mechanism(ABC):
     uses_moments: ClassVar[bool] = False  # whether it works from X'X and X'y alone
     counts_classes: ClassVar[bool] = False  # whether it weights classes by their counts
     has_law: ClassVar[bool] = False  # whether it says how its weights came about (`Law`)
+    tilts: ClassVar[bool] = False  # whether it minimises the objective with a random linear term
     adds_up_people: ClassVar[bool] = False  # whether it bounds what a person's records add up to
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Return a plan within the budget, or raise CannotSolve."""
+
+    def tuned(self, problem: Problem, budget: Budget) -> Mechanism:
+        """Return what "auto" runs in its place, for what no public fact excludes."""
+        return self
 
     def predicted(self, plan: Plan, problem: Problem) -> float:
         """Return the excess risk of a plan for as many records as a problem expects."""
@@ -314,6 +370,12 @@ class Plan:
         """Return where noise goes and how much, a sentence."""
         return self.mechanism.noise_in_words(self, number)
 
+    @property
+    def adds_up_people(self) -> bool:
+        """Whether all of a person's records are used; with weights one of each is."""
+        weighted = self.problem.objective.bounds.max_weight is not None
+        return self.mechanism.adds_up_people and not (weighted or self.problem.one_each)
+
     def noise_error(self, weight_norm: float | None) -> NoiseError:
         """Return the standard error that the noise gives each weight."""
         return self.mechanism.noise_error(self, weight_norm)
@@ -327,6 +389,6 @@ class Plan:
 
 
 def _of_each(plan: Plan) -> str:
-    if plan.mechanism.adds_up_people:
+    if plan.adds_up_people:
         return "; what they add up to is clipped"
     return "; one record of each person is used"

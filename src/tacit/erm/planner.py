@@ -83,12 +83,14 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
     # one is clearly better.
     least = min(plan.excess_risk for plan in plans)
     best = next(plan for plan in plans if plan.excess_risk <= _CLEARLY * least)
+    tuned = best.mechanism.tuned(problem, budget)
     others = [
         f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}"
         for plan in plans
         if plan is not best
     ]
-    return replace(best, rejected=(*others, *refusals))
+    kept = best if tuned is best.mechanism else tuned.plan(problem, budget)
+    return replace(kept, rejected=(*others, *refusals))
 
 
 # A plan follows from public facts alone, so that the same question has the same answer: asked by

@@ -1,9 +1,9 @@
 """From noisy matrices to standard errors: post-processing, which costs nothing.
 
-The Hessian was released with noise of a known law. Given that, and with nothing else known of it,
-it is the released one minus such noise: many such Hessians are drawn, each gives an estimate and a
-variance by the law of the weights, and the interval is that of all of them together. Where the
-noise is small they agree; where it is not the interval is wide (docs/proofs/inference.md).
+The Hessian was released with noise of a known law: many Hessians are drawn that may have been it,
+each gives an estimate and a variance by the law of the weights, and the interval is that of all of
+them together. Where the noise is small they agree; where it is not the interval is wide
+(docs/proofs/inference.md, section 3).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _MOST_ENTRIES = 1e6
 # Where nothing is known, weights may be such that scores of the longest rows are so many units.
 _ANYTHING = 30.0
 _ROUNDED, _TINY = 1e-12, 1e-100
+# Intervals are found to 2^-30 of the widest that they could be.
+_HALVINGS = 30
 
 
 class Noisy(NamedTuple):
@@ -70,8 +72,7 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
     spread = hessian.std + (middle.matrix.std if middle is not None else 0.0)
     draws = int(np.clip(_MOST_ENTRIES / d**2, _LEAST_DRAWS, _MOST_DRAWS)) if spread else 1
     least = max(_least_curvature(law, d), _ROUNDED * float(np.abs(hessian.matrix).max()), _TINY)
-    plausible = _plausible(hessian, draws, rng)
-    curvature, axes = np.linalg.eigh(plausible)
+    curvature, axes = _plausible(hessian, draws, rng)
     curvature = _divisible(curvature, least, law)
     inner = np.swapaxes(axes, -1, -2)
     truth = (inner @ weights) / law.share(curvature)
@@ -79,6 +80,7 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
     if middle is None:
         between += curvature[..., :, None] * np.eye(d)
     else:
+        plausible = (axes * curvature[..., None, :]) @ inner
         between += inner @ _positive(_middles(middle, hessian, plausible, rng)) @ axes
     # U B U' is the covariance of axes' truth, U = axes / h
     reach = axes / curvature[..., None, :]
@@ -97,17 +99,24 @@ def _estimate(weights: Array, law: Law, hessian: Noisy, least: float) -> Array:
     return result
 
 
-def _plausible(noisy: Noisy, draws: int, rng: np.random.Generator) -> Array:
-    """Return matrices that may be the one that noise was added to."""
+def _plausible(noisy: Noisy, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return eigenvalues and axes of matrices that may be the one that noise was added to.
+
+    Noise drives eigenvalues apart: by b in the released matrix, by b again in the draws around it.
+    b is what the draws show, and is taken back twice (docs/proofs/inference.md, section 3).
+    """
     d = noisy.matrix.shape[0]
+    released, axes = np.linalg.eigh(noisy.matrix)
     if not noisy.std:
-        return np.broadcast_to(noisy.matrix, (draws, d, d))
-    noise = rng.standard_normal((draws, d, d))
+        return np.broadcast_to(released, (draws, d)), np.broadcast_to(axes, (draws, d, d))
+    half = rng.standard_normal(((draws + 1) // 2, d, d))
+    noise = np.concatenate([half, -half])[:draws]  # of mean 0: what is left of a mean is curvature
     # variance 1 on the diagonal, 1/2 off it
     symmetric = (noise + np.swapaxes(noise, -1, -2)) / 2
     symmetric[:, np.arange(d), np.arange(d)] = noise[:, np.arange(d), np.arange(d)]
-    result: Array = noisy.matrix - noisy.std * symmetric
-    return result
+    values, axes = np.linalg.eigh(noisy.matrix - noisy.std * symmetric)
+    apart = values.mean(axis=0) - released
+    return values - 2 * apart, axes
 
 
 def _middles(middle: Middle, hessian: Noisy, plausible: Array, rng: np.random.Generator) -> Array:
@@ -169,7 +178,7 @@ def _pooled(estimate: Array, centres: Array, stds: Array) -> Errors:
     away = centres - estimate
     low, high = np.zeros_like(estimate), np.max(np.abs(away) + 3 * stds, axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for _ in range(60):
+        for _ in range(_HALVINGS):
             half = (low + high) / 2
             inside = np.mean(ndtr((half - away) / stds) - ndtr((-half - away) / stds), axis=0)
             short = inside < 2 * ndtr(WITHIN) - 1

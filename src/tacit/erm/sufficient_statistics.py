@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.exact_moments import MOMENT_SLACK, exact_moment
+from tacit.erm.exact_rows import TERM_BITS, RowLattice
 from tacit.erm.laws import MomentLaw, Solved, pack, unpack
-from tacit.erm.objective import moved, needs_fine_sums
+from tacit.erm.objective import Objective, moved
 from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
@@ -25,11 +27,13 @@ from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, secure_source
 from tacit.privacy import Budget, Event, Gaussian, Relation, Repeated
 from tacit.privacy.calibration import least_noise
-from tacit.records import Block, RecordSource
+from tacit.records import RecordSource
+from tacit.records.exact_sums import Rounding, exact_sum
+from tacit.records.lattice_block import LatticeBlock
 
 Array = npt.NDArray[np.float64]
 
-_FLOAT_SLACK = 1e-4
+_EIGENVALUE_SLACK = 1e-4  # charged for the rounding of an eigenvalue
 _FAILURE = 0.05  # rho: how often the chosen ridge may be too small for the noise
 
 
@@ -118,18 +122,13 @@ class SufficientStatistics(Mechanism):
         multiplier = MomentSettings.of(plan).noise_multiplier
         size, label, d = objective.row_norm, objective.bounds.label_bound, plan.problem.dimension
 
-        def moments(block: Block) -> tuple[Array, Array]:
-            labels = np.clip(objective.loss.labels(block), -label, label)
-            return block.gram(np.ones(block.n_rows)), block.weighted_sum(labels)
-
-        fine = needs_fine_sums(records, _FLOAT_SLACK)
-        gram, cross = records.sum(moments, fine=fine)
-        slack = 1 + _FLOAT_SLACK
         two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
+        gram = exact_moment(records)
         spectrum = np.linalg.eigvalsh(gram)
-        least = Bounded(max(float(spectrum[0]), 0.0), size**2 * slack, Norm.L2, relation)
-        packed = Bounded(pack(gram), two * size**2 * slack, Norm.L2, relation)
-        moment = Bounded(cross, moved(relation) * size * label * slack, Norm.L2, relation)
+        reach = size**2 * (1 + _EIGENVALUE_SLACK)
+        least = Bounded(max(float(spectrum[0]), 0.0), reach, Norm.L2, relation)
+        packed = Bounded(pack(gram), two * size**2 * (1 + MOMENT_SLACK), Norm.L2, relation)
+        moment = _cross_moment(records, objective, relation)
         releases = [gaussian(b, multiplier, source) for b in (least, packed, moment)]
         floor, noisy_gram, noisy_cross = (np.asarray(r.value) for r in releases)
         std = multiplier * size**2
@@ -174,6 +173,21 @@ class SufficientStatistics(Mechanism):
             "guards against. With many records it is far smaller.",
             is_bound=True,
         )
+
+
+def _cross_moment(records: RecordSource, objective: Objective, relation: Relation) -> Bounded:
+    """Return the sum of y x, with its sensitivity R Y, or 2 R Y."""
+    label = objective.bounds.label_bound
+    rows = RowLattice(objective.bounds, label)
+    rounding = Rounding(TERM_BITS, objective.bounds.n_records)
+
+    def whole(block: LatticeBlock) -> Array:
+        return rows.whole_sum(block, block.weighed(objective.loss.labels(block)))
+
+    cross = exact_sum(records, whole, rounding, keep=False)
+    # R is rounded
+    reach = moved(relation) * objective.row_norm * label * (1 + rounding.slack) * (1 + 2.0**-50)
+    return Bounded(cross * rows.units(cross.shape), reach, Norm.L2, relation)
 
 
 def noise_norm(std: float, dimension: int) -> float:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tacit.erm import Objective, Plan, Problem, WholeSpace, minimize_unread
+from tacit.erm.engine import Opened
 from tacit.erm.inference import plan_with_errors
 from tacit.erm.losses import Loss
 from tacit.linear_model._inference import publish_errors
@@ -34,13 +35,13 @@ from tacit.records import (
     INTERCEPT_SHARE,
     Bounds,
     MemoryRecords,
-    RecordSource,
     UnreadRecords,
     UnreadTable,
     as_weights,
     open_records,
 )
 from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.people_in_source import PeopleInSource
 from tacit.records.unread import has_people, read_people, shown_rows
 
 Array = npt.NDArray[np.float64]
@@ -120,7 +121,6 @@ class LinearModel(BaseEstimator):
             **labels.bounds,
         )
         feasible = WholeSpace() if self.constraint is None else self.constraint
-        weights.refuse_people(budget.relation)
         ridge = weights.ridge(self._ridge(), bounds.n_classes)
         return Objective(self._loss(budget, bounds), weights.bounds(bounds), ridge, feasible)
 
@@ -163,7 +163,7 @@ class LinearModel(BaseEstimator):
         ``sample_weight``, one number a record, is private like the rest of it: what is not a
         number or below 0 counts as 0, and what is above ``max_weight`` as that. ``unit`` says whose
         each record is, one identifier a row; a person with all their records is then what is
-        protected (docs/people.md). Not both.
+        protected (docs/people.md).
         """
         told = informed(self, X)
         budget = budget_of(self.epsilon, self.delta, self.relation)
@@ -184,14 +184,15 @@ class LinearModel(BaseEstimator):
             table, labels.records, objective.bounds, sample_weight, labels.counting
         )
         result = minimize_unread(
-            weights.of_records(opened, budget, labels.fact.value),
-            Problem(objective, table.n_columns),
+            opened,
+            Problem(objective, table.n_columns, one_each=gives_one_each(table)),
             budget,
             weights.mechanism(self.mechanism),
             accountant=self.accountant,
             source=source_of(self.random_state),
             assumptions=assumptions_of(labels.fact, n_records, names),
             inference=self._inference_share(),
+            weigh=weights.of_records(budget, labels.fact.value),
         )
         if self.verbose:
             sys.stderr.write(f"{result.plan or 'no noise: the budget is infinite'}\n")
@@ -209,13 +210,18 @@ def split(weights: Array, constant: float) -> tuple[Array, Array]:
     return weights[:-1], np.atleast_1d(constant * weights[-1])
 
 
+def gives_one_each(table: UnreadTable) -> bool:
+    """Return whether of each person one record at most can be had."""
+    return isinstance(table, UnreadRecords) and table.has_people
+
+
 def when_paid_for(
     table: UnreadTable,
     targets: Targets,
     bounds: Bounds,
     sample_weight: Any = None,
     counting: Callable[[Any], Any] = lambda _: slice(None),
-) -> Callable[[], RecordSource]:
+) -> Callable[[], Opened]:
     """Return what opens a table's records, to be called when their plan is charged.
 
     ``targets`` makes records of rows, labels and weights as they are read, of those that are
@@ -224,16 +230,16 @@ def when_paid_for(
     """
     if isinstance(table, UnreadRecords):
         records = open_records(table.records, None, bounds)  # reads nothing
-        return lambda: records
+        unit = table.identifiers()
+        return lambda: records if unit is None else PeopleInSource(records, unit)
 
-    def opened() -> RecordSource:
+    def opened() -> Opened:
         rows, labels = table.read()
-        if has_people(table):
-            people = read_people(table).where(counting(labels))
-            rows, labels, _ = targets(rows, labels, None)  # with people nothing has weights
-            return PeopleInMemory(rows, labels, bounds, people)
+        people = read_people(table).where(counting(labels)) if has_people(table) else None
         weights = None if sample_weight is None else as_weights(sample_weight, rows.shape[0])
         rows, labels, weights = targets(rows, labels, weights)
-        return MemoryRecords(rows, labels, bounds, weights)
+        if people is None:
+            return MemoryRecords(rows, labels, bounds, weights)
+        return PeopleInMemory(rows, labels, bounds, people, weights)
 
     return opened

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 from tacit.public_facts import Assumed, column_names
 from tacit.records import (
     Bounds,
+    MappedTable,
     MemoryRecords,
     RecordSource,
     TableInMemory,
@@ -18,6 +19,7 @@ from tacit.records import (
     UnreadTable,
     as_rows,
 )
+from tacit.records.people_in_source import PeopleInSource
 from tacit.table_facts import EncodedTable
 
 _NOT_GIVEN = "no_validation"  # scikit-learn's word for an estimator without labels
@@ -41,15 +43,16 @@ def note_columns(
     if isinstance(X, RecordSource):
         if not (y is None or isinstance(y, str)):
             raise ValueError("a record source brings its own labels; pass None for y.")
-        X = UnreadRecords(X)
+        if unit is not None:
+            PeopleInSource(X, unit)  # refuses what cannot be, and reads nothing
+        X, unit = UnreadRecords(X, unit=unit), None
     if isinstance(X, UnreadTable):
         if unit is not None:
             raise ValueError(
-                "a record source gives sums over records and does not say where a person's are; "
-                "pass the rows themselves with unit, or one record a person without."
+                "the table says itself whose each record is, or not at all; pass no unit with it."
             )
         estimator.n_features_in_ = X.n_columns
-        return X, X.facts if isinstance(X, EncodedTable) else column_names(None)
+        return X, X.facts if isinstance(X, EncodedTable | MappedTable) else column_names(None)
     labelled = not (isinstance(y, str) and y == _NOT_GIVEN)
     if labelled and y is None:
         raise ValueError(

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from tacit.erm import Balanced, ClassWeighted, Mechanism, balanced_exactly
 from tacit.erm.class_weighted import class_weighted
-from tacit.privacy import Budget, Relation
+from tacit.privacy import Budget
 from tacit.public_facts import UndeclaredWarning, warn
-from tacit.records import Bounds, RecordSource, TableInMemory, UnreadTable
+from tacit.records import Bounds, MappedTable, RecordSource, TableInMemory, UnreadTable
 from tacit.records.bounds import checked_max_weight
 from tacit.records.weights import check_one_weight_each
 
@@ -36,15 +36,6 @@ class Weights:
     @property
     def _is_balanced(self) -> bool:
         return isinstance(self.of_classes, str)
-
-    def refuse_people(self, relation: Relation) -> None:
-        """Refuse weights where people are protected: of the two together nothing is proved."""
-        weighted = self.max_weight is not None or self.of_classes is not None
-        if relation.by_person and weighted:
-            raise ValueError(
-                "weights (sample_weight, max_weight or class_weight) and unit together are not "
-                "proved; leave out the weights, or pass one record a person without unit."
-            )
 
     def bounds(self, bounds: Bounds) -> Bounds:
         """Return bounds of records that are weighted so."""
@@ -69,16 +60,16 @@ class Weights:
         return Balanced(mechanism) if self._is_balanced and not counts else mechanism
 
     def of_records(
-        self, opened: Callable[[], RecordSource], budget: Budget, classes: npt.NDArray[Any] | None
-    ) -> Callable[[], RecordSource]:
-        """Return what opens the records weighted by class, if they are."""
+        self, budget: Budget, classes: npt.NDArray[Any] | None
+    ) -> Callable[[RecordSource], RecordSource]:
+        """Return what weights records by class, if they are to be."""
         if self.of_classes is None or classes is None:
-            return opened
+            return lambda records: records
         if isinstance(self.of_classes, str):
             # with a budget, the mechanism counts them
-            return (lambda: balanced_exactly(opened())) if budget.is_infinite else opened
+            return balanced_exactly if budget.is_infinite else lambda records: records
         shares = _shares(self.of_classes, classes)
-        return lambda: ClassWeighted(opened(), shares)
+        return lambda records: ClassWeighted(records, shares)
 
 
 def weights_of(max_weight: Any, class_weight: Any, *, own: bool) -> Weights:
@@ -101,6 +92,8 @@ def check_weights(sample_weight: Any, table: UnreadTable) -> None:
     """Refuse weights of records that cannot have them, before anything is read."""
     if sample_weight is None:
         return
+    if isinstance(table, MappedTable):
+        table = table.table
     if not isinstance(table, TableInMemory):
         raise ValueError(
             "sample_weight goes with rows in memory; a record source brings its own weights, and "

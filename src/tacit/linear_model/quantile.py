@@ -15,7 +15,8 @@ ROUNDED_SHARE = 0.05
 class QuantileRegressor(Regressor):
     """Linear regression of a quantile, with a privacy guarantee.
 
-    Minimises the pinball loss, its corner rounded over ``smoothing``.
+    Minimises the pinball loss, its corner rounded over ``smoothing``. It has no standard errors;
+    `tacit.location.Median` has intervals for quantiles of columns.
 
     Parameters
     ----------

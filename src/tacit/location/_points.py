@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.public_facts import center_of, row_norm_of
-from tacit.records import UnreadRecords, UnreadTable
+from tacit.records import RecordSource, UnreadRecords, UnreadTable
+from tacit.records.people_in_source import PeopleInSource
 from tacit.records.unread import has_people, read_people
 
 Array = npt.NDArray[np.float64]
@@ -37,3 +38,10 @@ def dense_rows(table: UnreadTable) -> Array:
     if has_people(table):
         rows = rows[read_people(table).one_each()]
     return np.asarray(rows, dtype=np.float64)
+
+
+def one_of_each(records: RecordSource, table: UnreadTable) -> RecordSource:
+    """Return a source's records; of each person one, where it is known whose they are."""
+    if has_people(table):
+        return PeopleInSource(records, table.identifiers()).one_each()
+    return records

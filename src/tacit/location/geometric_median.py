@@ -11,7 +11,7 @@ from tacit.engine import Plan, without_noise
 from tacit.erm import L2Ball, Mechanism, Objective, Problem, choose_plan, minimize_unread
 from tacit.erm import Plan as ErmPlan
 from tacit.erm.losses import DistanceLoss
-from tacit.linear_model._linear_model import when_paid_for
+from tacit.linear_model._linear_model import gives_one_each, when_paid_for
 from tacit.linear_model._tables import note_columns
 from tacit.location._points import Array, ball_of, centre_of
 from tacit.privacy import AnyAccountant, Relation
@@ -107,7 +107,7 @@ class GeometricMedian(BaseEstimator):
 
         result = minimize_unread(
             when_paid_for(table, moved, objective.bounds),
-            Problem(objective, table.n_columns),
+            Problem(objective, table.n_columns, one_each=gives_one_each(table)),
             budget,
             self.mechanism,
             accountant=self.accountant,

@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.engine import Plan, norm_in_words, release, without_noise
-from tacit.erm.inference import check_share
+from tacit.erm.inference import check_gaussian_share
 from tacit.erm.laws import Errors
 from tacit.erm.plan import receipt
 from tacit.erm.point_sum import point_sum
 from tacit.linear_model._inference import WithSummary, publish_errors
 from tacit.linear_model._tables import note_columns
-from tacit.location._points import Array, ball_of, centre_of, dense_rows
+from tacit.location._points import Array, ball_of, centre_of, dense_rows, one_of_each
 from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
 from tacit.privacy import AnyAccountant, Budget, Composed, Event, Gaussian, PureEpsilon, Relation
 from tacit.privacy.calibration import gaussian_multiplier
@@ -98,7 +98,7 @@ class Mean(WithSummary, BaseEstimator):
         public = n_records_of(self.n_records, n_records, budget.relation)
         warn_if_weak(budget, public.value or n_records)
         counts = public.value is None
-        return _sum_plan(budget, ball_of(self.row_norm), counts, self.inference)
+        return _sum_plan(budget, ball_of(self.row_norm), n_features, counts, self.inference)
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
         """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds.
@@ -113,7 +113,8 @@ class Mean(WithSummary, BaseEstimator):
         n_records = n_records_of(told.n_records, shown_rows(table), budget.relation)
         centre = centre_of(self.center, table)
         warn_if_weak(budget, n_records.value)
-        plan = _sum_plan(budget, bounds.row_norm, n_records.value is None, self.inference)
+        counts = n_records.value is None
+        plan = _sum_plan(budget, bounds.row_norm, table.n_columns, counts, self.inference)
         source = source_of(self.random_state)
         records = None
         if isinstance(table, UnreadRecords):
@@ -122,7 +123,8 @@ class Mean(WithSummary, BaseEstimator):
 
         def work() -> Release[tuple[Array, Array | None]]:
             if records is not None:
-                return _mean_of(records, plan, n_records.value, bool(self.inference), source)
+                used = one_of_each(records, table)
+                return _mean_of(used, plan, n_records.value, bool(self.inference), source)
             away = dense_rows(table) - centre
             if budget.is_infinite:
                 sizes = np.linalg.norm(away, axis=1)
@@ -170,19 +172,42 @@ def _mean_of(
     return _noisy_mean(total, squares, n_records, records.count(), plan.event, source)
 
 
-# The count's part of the budget: a tenth of the mu, or a tenth of the epsilon.
-_COUNT_SHARE = 0.1
+# How far from the centre the mean is taken to be, in units of the ball's radius.
+_FROM_CENTRE = 0.5
 
 
-def _sum_plan(budget: Budget, row_norm: float, counts: bool, share: float) -> Plan:
+def count_share(budget: Budget, n_columns: int) -> float:
+    """Return the count's part of the budget, of mu^2 or of epsilon, with which a mean errs least.
+
+    The error of a sum of d coordinates within R, and of the count times the mean's distance a R:
+
+        Gaussian:  R^2 z^2 (d / (1 - t) + a^2 / t),                  least at t = a / (a + sqrt(d))
+        sphere:    R^2 / epsilon^2 (d (d + 1) / (1 - t)^2 + 2 a^2 / t^2),
+                                         least at t / (1 - t) = (2 a^2 / (d (d + 1)))^(1/3)
+
+    Examples
+    --------
+    >>> from tacit.location.mean import count_share
+    >>> from tacit.privacy import Budget
+    >>> round(count_share(Budget(1.0, 1e-6), 1), 3), round(count_share(Budget(1.0, 1e-6), 100), 3)
+    (0.333, 0.048)
+    """
+    if budget.is_pure:
+        odds = math.cbrt(2 * _FROM_CENTRE**2 / (n_columns * (n_columns + 1)))
+        return odds / (1 + odds)
+    return _FROM_CENTRE / (_FROM_CENTRE + math.sqrt(n_columns))
+
+
+def _sum_plan(budget: Budget, row_norm: float, n_columns: int, counts: bool, share: float) -> Plan:
     """Return the plan of a noisy sum, with a noisy count if ``counts``, and a share for errors."""
-    check_share(budget, share, most=1 - _COUNT_SHARE**2)
+    of_count = count_share(budget, n_columns) if counts else 0.0
+    check_gaussian_share(budget, share, most=1 - of_count)
     if budget.is_infinite:
         return without_noise(budget)
     what = "the sum of clipped records" + (", and their number, each" if counts else ",")
     notes = (norm_in_words(row_norm),)
     if budget.is_pure:
-        share = _COUNT_SHARE * budget.epsilon
+        share = of_count * budget.epsilon
         parts = [PureEpsilon(budget.epsilon - share if counts else budget.epsilon, budget.relation)]
         if counts:
             parts.insert(0, PureEpsilon(share, budget.relation))
@@ -192,15 +217,15 @@ def _sum_plan(budget: Budget, row_norm: float, counts: bool, share: float) -> Pl
     z = gaussian_multiplier(budget)
     settings = {"noise_multiplier": z}
     # mu_count^2 + mu_squares^2 + mu_sum^2 = mu^2
-    rest = z / math.sqrt(1 - _COUNT_SHARE**2 * counts - share)
+    rest = z / math.sqrt(1 - of_count - share)
     noisy: list[Event] = [Gaussian(rest, budget.relation)]
     settings = {"noise_multiplier": rest}
     if share:
         settings["inference_noise_multiplier"] = z / math.sqrt(share)
         noisy.insert(0, Gaussian(z / math.sqrt(share), budget.relation))
     if counts:
-        settings["count_noise_multiplier"] = z / _COUNT_SHARE
-        noisy.insert(0, Gaussian(z / _COUNT_SHARE, budget.relation))
+        settings["count_noise_multiplier"] = z / math.sqrt(of_count)
+        noisy.insert(0, Gaussian(settings["count_noise_multiplier"], budget.relation))
     reason = f"{what} with Gaussian noise"
     return Plan("noisy_sum", _together(noisy), budget, reason, settings, notes=notes)
 

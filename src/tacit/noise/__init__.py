@@ -4,11 +4,18 @@ from tacit.noise.additive_rows import prepare_gaussian, prepare_sphere
 from tacit.noise.bounded import Bounded, Norm
 from tacit.noise.cap import Cap, cap
 from tacit.noise.cap_rows import prepare_cap
-from tacit.noise.gaussian import gaussian
+from tacit.noise.frequent import frequent
+from tacit.noise.gaussian import draw_ahead, gaussian
 from tacit.noise.generator import Source, secure_source, seeded_source
 from tacit.noise.grid_selection import Grid, select_on_line
 from tacit.noise.laplace import laplace
-from tacit.noise.lattice import lattice_spacing
+from tacit.noise.lattice import Ahead, lattice_spacing
+from tacit.noise.noisy_max import (
+    gaussian_above,
+    gaussian_majorities,
+    gaussian_winners,
+    laplace_winners,
+)
 from tacit.noise.prepared_noise import PreparedRows, add_row, reflect_row, release_rows
 from tacit.noise.release import Release
 from tacit.noise.selection import select
@@ -26,6 +33,7 @@ from tacit.noise.tape import (
 )
 
 __all__ = [
+    "Ahead",
     "Bounded",
     "Cap",
     "Decision",
@@ -42,8 +50,14 @@ __all__ = [
     "bounded_sum",
     "cap",
     "decide",
+    "draw_ahead",
+    "frequent",
     "gaussian",
+    "gaussian_above",
+    "gaussian_majorities",
+    "gaussian_winners",
     "laplace",
+    "laplace_winners",
     "lattice_spacing",
     "prepare_cap",
     "prepare_gaussian",

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from tacit import checks
 from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
 from tacit.noise.exact import Enclosure
-from tacit.noise.generator import Source
-from tacit.noise.lattice import add_rounded, lattice_spacing
+from tacit.noise.generator import Source, secure_source
+from tacit.noise.lattice import Ahead, add_rounded, lattice_spacing
 from tacit.noise.release import Release, emit
 from tacit.privacy.events import Gaussian
 
@@ -58,8 +58,31 @@ def _context(precision: int) -> Any:
     return context
 
 
+def draw_ahead(n_coordinates: int, source: Source | None = None) -> Ahead:
+    """Return Gaussian noise for a value of so many numbers that is not known yet.
+
+    For `gaussian`, while the value is being computed; each is used once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.noise import Bounded, Norm, draw_ahead, gaussian
+    >>> from tacit.privacy import Relation
+    >>> noise = draw_ahead(3)
+    >>> total = Bounded(np.zeros(3), 1.0, Norm.L2, Relation.ADD_REMOVE)
+    >>> gaussian(total, 2.0, ahead=noise).value.shape
+    (3,)
+    """
+    n = checks.count("n_coordinates", n_coordinates)
+    return Ahead(n, GaussianLaw(), secure_source() if source is None else source)
+
+
 def gaussian(
-    bounded: Bounded, noise_multiplier: float, source: Source | None = None
+    bounded: Bounded,
+    noise_multiplier: float,
+    source: Source | None = None,
+    *,
+    ahead: Ahead | None = None,
 ) -> Release[float | Array]:
     """Release a value plus Gaussian noise.
 
@@ -77,6 +100,8 @@ def gaussian(
         `tacit.privacy.calibrate`.
     source : Source, optional
         Where the bits come from. By default a new `secure_source` for this release.
+    ahead : Ahead, optional
+        Noise from `draw_ahead`, with its own source.
 
     Returns
     -------
@@ -117,10 +142,16 @@ def gaussian(
     )
     noise_std = round_up(multiplier * bounded.sensitivity)
     spacing = lattice_spacing(noise_std)
+    if ahead is not None:
+        if source is not None and source is not ahead.source:
+            raise ValueError(
+                "noise that was drawn ahead has a source of its own; leave source out."
+            )
+        source = ahead.source
     return emit(
         "gaussian",
         bounded,
         Gaussian(multiplier, bounded.relation),
         source,
-        lambda words: add_rounded(bounded.value, noise_std, spacing, GaussianLaw(), words),
+        lambda words: add_rounded(bounded.value, noise_std, spacing, GaussianLaw(), words, ahead),
     )

@@ -82,10 +82,57 @@ def lattice_spacing(noise_std: float) -> float:
     return math.ldexp(1.0, math.frexp(noise_std)[1] - 1 - _LATTICE_BITS)
 
 
+class Ahead:
+    """Noise drawn before the value that it hides is known, to be used once.
+
+    Floats may have decided its words' quantiles already; whatever they leave open is decided when
+    the value is there, with more bits of the same source.
+
+    Examples
+    --------
+    >>> from tacit.noise.gaussian import GaussianLaw
+    >>> from tacit.noise.generator import secure_source
+    >>> from tacit.noise.lattice import Ahead
+    >>> Ahead(1000, GaussianLaw(), secure_source()).n_coordinates
+    1000
+    """
+
+    def __init__(self, n_coordinates: int, law: Law, source: Source) -> None:
+        self.law, self.source, self.n_coordinates = law, source, n_coordinates
+        self._words = source.words(n_coordinates)
+        self._quantiles = np.empty(n_coordinates)
+        table, buffers = _inversion_table(law), np.empty((2, min(_BLOCK, n_coordinates)))
+        with np.errstate(all="ignore"):
+            for start in range(0, n_coordinates, _BLOCK):
+                z = self._quantiles[start : start + _BLOCK]
+                words = self._words[start : start + _BLOCK]
+                _table_quantile(words, table, z, *buffers[:, : z.size])
+
+    def taken(self, n_coordinates: int, law: Law) -> tuple[Words, Array]:
+        """Return words and quantiles, once and never again."""
+        if self._words.size == 0:
+            raise ValueError("this noise has hidden a value already; draw some more.")
+        if n_coordinates != self.n_coordinates or law != self.law:
+            raise ValueError(
+                f"{self.n_coordinates} numbers of {self.law} were drawn ahead, and "
+                f"{n_coordinates} of {law} are asked for; draw as many as the value has."
+            )
+        taken = self._words, self._quantiles
+        self._words, self._quantiles = self._words[:0], self._quantiles[:0]
+        return taken
+
+
 def add_rounded(
-    value: float | Array, width: float, spacing: float, law: Law, source: Source
+    value: float | Array,
+    width: float,
+    spacing: float,
+    law: Law,
+    source: Source,
+    ahead: Ahead | None = None,
 ) -> float | Array:
     """Return spacing * round((value + width * Z) / spacing), Z independent of ``law``.
+
+    Z is drawn from ``source``, or was drawn ``ahead``.
 
     **Guarantee**: the law of the result is exactly that of real arithmetic.
 
@@ -94,13 +141,20 @@ def add_rounded(
     """
     flat = np.ascontiguousarray(np.asarray(value, dtype=np.float64)).ravel()
     result = np.empty_like(flat)
+    words, quantiles = (None, None) if ahead is None else ahead.taken(flat.size, law)
     table = _inversion_table(law)
     buffers = np.empty((4, min(_BLOCK, flat.size)))
     with np.errstate(all="ignore"):  # infinities and NaN mark what floats cannot decide
         for start in range(0, flat.size, _BLOCK):
             block = flat[start : start + _BLOCK]
             out = result[start : start + _BLOCK]
-            _add_block(block, out, width, spacing, law, table, buffers[:, : out.size], source)
+            room = buffers[:, : out.size]
+            if words is None or quantiles is None:
+                some = source.words(block.size)
+                _table_quantile(some, table, room[0], room[1], room[3])
+            else:
+                some, room[0] = words[start : start + _BLOCK], quantiles[start : start + _BLOCK]
+            _add_block(block, out, width, spacing, law, room, some, source)
     if isinstance(value, np.ndarray):
         return result.reshape(value.shape)
     return float(result[0])
@@ -112,19 +166,18 @@ def _add_block(
     width: float,
     spacing: float,
     law: Law,
-    table: tuple[Array, ...],
     buffers: Array,
+    words: Words,
     source: Source,
 ) -> None:
-    words = source.words(value.size)
-    position, nearest, fraction, spare = buffers
+    """Put the rounded sums into ``out``; the first buffer holds z for each word."""
+    position, nearest, fraction, _ = buffers
     ratio = width / spacing  # exact: spacing is a power of two
     # value / spacing = whole + fraction, both exact; the noise is only ever added to fraction.
     np.multiply(value, 1.0 / spacing, out=fraction)
     whole = np.rint(fraction, out=out)
     fraction -= whole
     # position = fraction + ratio * z, with z from the table (NaN in its tails)
-    _table_quantile(words, table, position, nearest, spare)
     position *= ratio
     position += fraction
     np.rint(position, out=nearest)

@@ -74,6 +74,11 @@ class SpherePerturbation:
     shape: tuple[int, ...]
 
     @property
+    def output_std(self) -> float:
+        """The standard deviation of a coordinate of the output's noise: sqrt(d + 1) radius."""
+        return self.output_radius * math.sqrt(math.prod(self.shape) + 1)
+
+    @property
     def error(self) -> float:
         """How far the float vector can be from the ideal one."""
         d = math.prod(self.shape)

@@ -10,6 +10,7 @@ from tacit.preprocessing.schema.column_check import ColumnCheck
 from tacit.preprocessing.schema.columns import Column, Ignored
 from tacit.preprocessing.schema.missing import Fill, Indicator, Missing, Neutral
 from tacit.preprocessing.schema.number_columns import Intervals, Number
+from tacit.preprocessing.schema.open_columns import OpenCategory, OpenNumber
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
 from tacit.preprocessing.schema.unit import Unit
@@ -29,6 +30,8 @@ __all__ = [
     "Neutral",
     "Number",
     "NumberTarget",
+    "OpenCategory",
+    "OpenNumber",
     "Schema",
     "SchemaEncoder",
     "SchemaError",

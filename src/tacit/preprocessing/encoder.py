@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -9,9 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from tacit.preprocessing.encoding import encode_rows, encode_table, refuse_without_columns
+from tacit.preprocessing.encoding import (
+    encode_file,
+    encode_rows,
+    encode_table,
+    refuse_file_without_columns,
+    refuse_without_columns,
+)
 from tacit.preprocessing.errors import SchemaError, TableError
 from tacit.preprocessing.files.memory_tables import chunks, n_rows_of, names_of, refuse_absent
+from tacit.preprocessing.files.several import Paths
 from tacit.preprocessing.schema.schema import Schema
 from tacit.table_facts import EncodedTable, TableFacts
 
@@ -151,6 +159,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             schema = schema.with_unit(name)
             table = self._with_column(table, name, unit, "identifier")
         named: list[Any] | None = None if schema.unit is None else []
+        places: list[int] = []
         if schema.target is None and y is None:
             unit_name = [] if schema.unit is None else [schema.unit]
             refuse_absent(names_of(table), [*(column.name for column in columns), *unit_name])
@@ -161,13 +170,42 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             if named is not None:
                 named.clear()
             if schema.target is not None:
-                return encode_table(table, schema, self.dtype, identifiers=named)
+                places.clear()
+                return encode_table(table, schema, self.dtype, identifiers=named, places=places)
             if named is not None and schema.unit is not None:
                 for _, chunk in chunks(table, [schema.unit]):
                     named.extend(chunk[schema.unit].raw())
             return self.transform(table), None
 
-        return EncodedTable(schema.facts, read, named=named)
+        kept = places if schema.target is not None else None
+        return EncodedTable(schema.facts, read, named=named, places=kept)
+
+    def unread_file(
+        self,
+        path: Paths,
+        *,
+        delimiter: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> EncodedTable:
+        """Return the features and labels of a file, encoded when they are read, with their facts.
+
+        That it has the declared columns is checked now; arguments as in `encode_file`.
+        """
+        self.facts_out()  # refuses what nobody has confirmed
+        refuse_file_without_columns(path, self.schema, delimiter=delimiter)
+        named: list[Any] | None = None if self.schema.unit is None else []
+
+        def read() -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+            return encode_file(
+                path,
+                self.schema,
+                self.dtype,
+                delimiter=delimiter,
+                progress=progress,
+                identifiers=named,
+            )
+
+        return EncodedTable(self.schema.facts, read, named=named, is_a_file=True)
 
     def _with_column(self, table: Any, name: str, values: Any, what: str) -> Any:
         """Return a table with one column more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.preprocessing.errors import SchemaError, TableError, shown_path
+from tacit.disk_arrays import zeros_somewhere
+from tacit.preprocessing.errors import SchemaError, TableError
 from tacit.preprocessing.files.memory_tables import (
     Chunk,
     chunks,
@@ -20,6 +20,7 @@ from tacit.preprocessing.files.memory_tables import (
     refuse_absent,
 )
 from tacit.preprocessing.files.reading import open_table, refuse_absent_in
+from tacit.preprocessing.files.several import Paths, shown_paths
 from tacit.preprocessing.schema.columns import Column
 from tacit.preprocessing.schema.schema import Schema
 
@@ -61,6 +62,7 @@ def encode_table(
     dtype: npt.DTypeLike = np.float64,
     *,
     identifiers: list[Any] | None = None,
+    places: list[int] | None = None,
 ) -> tuple[Rows, npt.NDArray[Any]]:
     """Return the features and the labels of the records that have a label.
 
@@ -75,6 +77,8 @@ def encode_table(
         The type of the features.
     identifiers
         A list to which what the schema's unit says is appended, for each record in both.
+    places
+        A list to which the place of each of these records in the table is appended.
 
     Returns
     -------
@@ -90,14 +94,14 @@ def encode_table(
            [ 0. ]]), array(['yes', 'no'], dtype='<U3'))
     """
     _check_can_fit(schema)
-    filler = _Filler(schema, n_rows_of(table), dtype, identifiers)
+    filler = _Filler(schema, n_rows_of(table), dtype, identifiers, places)
     for n, chunk in chunks(table, _wanted(schema, identifiers is not None)):
         filler.add(n, chunk)
     return filler.result()
 
 
 def encode_file(
-    path: str | os.PathLike[str],
+    path: Paths,
     schema: Schema,
     dtype: npt.DTypeLike = np.float64,
     *,
@@ -110,7 +114,8 @@ def encode_file(
     Parameters
     ----------
     path
-        A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``.
+        A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``; a
+        pattern such as ``part-*.parquet``, an address that fsspec knows, or a list of these.
     schema
         What is public about the table, with a target.
     dtype
@@ -140,7 +145,9 @@ def encode_file(
     **Guarantee**
 
     1. A record decides its own row and label, and whether it counts, and nothing else.
-    2. Memory: the array of features, the labels, and some megabytes.
+    2. Memory: the array of features, the labels, and some megabytes. Features that would take more
+       than a quarter of the memory are written to a nameless file instead (`tacit.disk_arrays`).
+    3. A file that changes while it is read, and one that is named twice, is refused.
 
     Examples
     --------
@@ -165,7 +172,7 @@ def encode_file(
     rows, labels = filler.result()
     if not len(rows):
         raise TableError(
-            f"{shown_path(path)} has no record that counts: none has both as many fields as the "
+            f"{shown_paths(path)} has no record that counts: none has both as many fields as the "
             "header and a target that the schema declares; check the target's classes and the "
             "delimiter."
         )
@@ -181,7 +188,7 @@ def refuse_without_columns(table: Any, schema: Schema) -> None:
 
 
 def refuse_file_without_columns(
-    path: str | os.PathLike[str], schema: Schema, *, delimiter: str | None = None
+    path: Paths, schema: Schema, *, delimiter: str | None = None
 ) -> None:
     """Refuse a file that is absent or lacks a declared column; only its header is read."""
     _check_can_fit(schema)
@@ -209,7 +216,7 @@ def _check_can_fit(schema: Schema) -> None:
 
 def _zeros(n: int, width: int, dtype: npt.DTypeLike) -> Rows:
     try:
-        return np.zeros((n, width), dtype=dtype)
+        return zeros_somewhere((n, width), dtype)
     except (MemoryError, ValueError):
         raise TableError(
             f"the encoded table of {width} features a record does not fit into memory; declare "
@@ -221,10 +228,15 @@ class _Filler:
     """Two arrays that are filled from the front, and a list of whose their records are."""
 
     def __init__(
-        self, schema: Schema, capacity: int, dtype: npt.DTypeLike, identifiers: list[Any] | None
+        self,
+        schema: Schema,
+        capacity: int,
+        dtype: npt.DTypeLike,
+        identifiers: list[Any] | None,
+        places: list[int] | None = None,
     ) -> None:
         assert schema.target is not None
-        self._unit, self._identifiers = schema.unit, identifiers
+        self._unit, self._identifiers, self._places = schema.unit, identifiers, places
         self._columns, self._target = schema.encoded, schema.target
         # Memory that is never written to costs nothing, so the capacity may be generous.
         self._rows = _zeros(capacity, len(schema.feature_names), dtype)
@@ -235,6 +247,8 @@ class _Filler:
         """Append the records that have a label."""
         labels, kept = self._target.encode(chunk[self._target.name])
         start, stop = self._n_kept, self._n_kept + len(labels)
+        if self._places is not None:
+            self._places.extend((self._n_read + np.flatnonzero(kept)).tolist())
         self._n_read += n
         if self._n_read > len(self._rows):
             raise TableError("the file changed while it was read; read it when it is at rest.")

@@ -1,10 +1,12 @@
 """Promises and how they add up. Nothing here ever sees data."""
 
 from tacit.privacy.accountant import Accountant, AnyAccountant, BudgetExceeded
+from tacit.privacy.booking import Booked, Booking
 from tacit.privacy.budget import Budget
 from tacit.privacy.calibration import BudgetUnreachable, calibrate
 from tacit.privacy.conversion import replace_from_add_remove
 from tacit.privacy.events import (
+    BestOf,
     Composed,
     Event,
     ExponentialMechanism,
@@ -13,22 +15,32 @@ from tacit.privacy.events import (
     LogCoshObjective,
     LogisticObjective,
     MonotoneObjective,
+    NoisyMajority,
     NonPrivate,
+    OneOf,
+    Parallel,
     PureEpsilon,
     PureObjective,
+    RareLeak,
     Repeated,
     SampledGaussian,
+    SmoothGaussian,
     SoftmaxObjective,
     ZeroConcentrated,
     event_from_dict,
 )
-from tacit.privacy.filters import Filter, GaussianSum, RenyiSum, SumOfEpsilons
+from tacit.privacy.filters import Additive, Filter, GaussianSum, RenyiSum, SumOfEpsilons
 from tacit.privacy.guarantee import Curve, Guarantee
+from tacit.privacy.odometer import Odometer
 from tacit.privacy.relation import Relation
 
 __all__ = [
     "Accountant",
+    "Additive",
     "AnyAccountant",
+    "BestOf",
+    "Booked",
+    "Booking",
     "Budget",
     "BudgetExceeded",
     "BudgetUnreachable",
@@ -44,13 +56,19 @@ __all__ = [
     "LogCoshObjective",
     "LogisticObjective",
     "MonotoneObjective",
+    "NoisyMajority",
     "NonPrivate",
+    "Odometer",
+    "OneOf",
+    "Parallel",
     "PureEpsilon",
     "PureObjective",
+    "RareLeak",
     "Relation",
     "RenyiSum",
     "Repeated",
     "SampledGaussian",
+    "SmoothGaussian",
     "SoftmaxObjective",
     "SumOfEpsilons",
     "ZeroConcentrated",

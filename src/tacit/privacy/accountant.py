@@ -9,7 +9,7 @@ from typing import NoReturn, Protocol, runtime_checkable
 from tacit import checks
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Composed, Event
-from tacit.privacy.filters import Charge, Charges, Filter, SumOfEpsilons
+from tacit.privacy.filters import ROUNDING, Charge, Charges, Filter, SumOfEpsilons
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.processes import generation
 
@@ -31,7 +31,10 @@ class AnyAccountant(Protocol):
         """How charges add up; fixed for life."""
 
     def charge(self, event: Event, delta: float | None = None) -> float:
-        """Book ``event`` and return the epsilon spent in all, or raise and book nothing."""
+        """Book ``event`` and return the epsilon spent in all, or raise and book nothing.
+
+        What is booked where others can read it is returned as a `tacit.privacy.Booked`.
+        """
 
     def check(self, event: Event, delta: float | None = None) -> None:
         """Raise if charging ``event`` would overspend; book nothing either way."""
@@ -105,9 +108,9 @@ class Accountant:
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "an Accountant cannot be pickled: the copy could spend the same budget again, unseen. "
-            "It lives in one process; a durable ledger for several is to come. Until then fit in "
-            "one process (n_jobs=1, or joblib's threading backend), and keep a model with "
-            "tacit.save, or take its accountant out with model.set_params(accountant=None)."
+            "It lives in one process; several share a tacit.ledger.Ledger. Or fit in one process "
+            "(n_jobs=1, or joblib's threading backend), and keep a model with tacit.save, or take "
+            "its accountant out with model.set_params(accountant=None)."
         )
 
     def __repr__(self) -> str:
@@ -134,8 +137,7 @@ class Accountant:
 
         That is at the budget's delta; by `SumOfEpsilons`, at what is left of it.
         """
-        charges = self._booked()
-        return self.rule.remaining(charges, self.budget) if charges else self.budget.epsilon
+        return self.rule.remaining(self._booked(), self.budget)
 
     def guarantee(self) -> Guarantee | None:
         """Return the guarantee of the events charged, had they been fixed in advance.
@@ -189,42 +191,50 @@ class Accountant:
         if self._generation != generation():
             raise RuntimeError(
                 "this Accountant was made in the process that this one was forked from, and what "
-                "is charged here would not be seen there. It lives in one process; a durable "
-                "ledger for several is to come. Until then make the releases in the process that "
-                "made the accountant."
+                "is charged here would not be seen there. It lives in one process; several share a "
+                "tacit.ledger.Ledger. Or make the releases in the process that made the accountant."
             )
 
     def _with(self, event: Event, delta: float | None) -> tuple[Charges, float]:
-        if event.relation is not self.budget.relation:
-            raise ValueError(
-                f"the event is under {event.relation.name} but this accountant's budget is under "
-                f"{self.budget.relation.name}; use one relation for the fit and the accountant."
-            )
-        if delta is None:
-            pure = math.isfinite(Guarantee(event).epsilon(0.0))
-            delta = 0.0 if pure else self.budget.delta / 10
-        charges = (*self._charges, Charge(event, checks.delta(delta)))
+        charges = (*self._charges, charge_of(event, delta, self.budget))
         total = self.rule.spent(charges, self.budget.delta)
-        if not total <= self.budget.epsilon * (1 + 1e-12):
-            raise BudgetExceeded(self._refusal(charges, total))
+        if not total <= self.budget.epsilon * (1 + ROUNDING):
+            why = self.rule.why_infinite(charges, self.budget.delta) if math.isinf(total) else ""
+            raise BudgetExceeded(refusal(charges[-1], total, self.budget, self.rule, why))
         return charges, total
 
-    def _refusal(self, charges: Charges, total: float) -> str:
-        event, delta = charges[-1].event, charges[-1].delta
-        void = Guarantee(event).voided_by
-        if void:
-            return (
-                f"the release would carry no guarantee ({'; '.join(void)}), and no finite budget "
-                f"({self.budget}) pays for that. Nothing was released. Leave random_state out and "
-                "choose a finite epsilon, or try things out with Accountant(Budget(math.inf))."
-            )
-        asked = f"a release of epsilon {Guarantee(event).epsilon(delta):.4g} at delta {delta:g}"
-        if math.isinf(total):
-            why = self.rule.why_infinite(charges, self.budget.delta)
-            return f"{asked} is refused: {why}. Nothing was released. The budget is {self.budget}."
-        return (
-            f"{asked} would bring the total to epsilon {total:.6g} at delta "
-            f"{self.budget.delta:g} by {type(self.rule).__name__}, over the budget "
-            f"({self.budget}). Nothing was released. Lower this release's epsilon or delta, or "
-            "raise the accountant's budget."
+
+def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
+    """Return an event as it is charged to a budget: under its relation, at a delta of its own."""
+    if event.relation is not budget.relation:
+        raise ValueError(
+            f"the event is under {event.relation.name} but this accountant's budget is under "
+            f"{budget.relation.name}; use one relation for the fit and the accountant."
         )
+    if delta is None:
+        pure = math.isfinite(Guarantee(event).epsilon(0.0))
+        delta = 0.0 if pure else budget.delta / 10
+    return Charge(event, checks.delta(delta))
+
+
+def refusal(charge: Charge, total: float, budget: Budget, rule: Filter, why: str = "") -> str:
+    """Return why a charge is refused that would bring the total to an epsilon.
+
+    ``why`` says, where that is infinite, what the rule cannot price.
+    """
+    void = Guarantee(charge.event).voided_by
+    if void:
+        return (
+            f"the release would carry no guarantee ({'; '.join(void)}), and no finite budget "
+            f"({budget}) pays for that. Nothing was released. Leave random_state out and "
+            "choose a finite epsilon, or try things out with Accountant(Budget(math.inf))."
+        )
+    alone = Guarantee(charge.event).epsilon(charge.delta)
+    asked = f"a release of epsilon {alone:.4g} at delta {charge.delta:g}"
+    if math.isinf(total):
+        return f"{asked} is refused: {why}. Nothing was released. The budget is {budget}."
+    return (
+        f"{asked} would bring the total to epsilon {total:.6g} at delta {budget.delta:g} by "
+        f"{type(rule).__name__}, over the budget ({budget}). Nothing was released. Lower this "
+        "release's epsilon or delta, or raise the accountant's budget."
+    )

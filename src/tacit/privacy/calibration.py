@@ -10,7 +10,14 @@ from tacit.privacy.events import Event, Gaussian, NonPrivate
 from tacit.privacy.gaussian_profile import gaussian_mu
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.roots import decreasing_root
-from tacit.privacy.routes import GaussianRoute, LossDistributionRoute, RenyiRoute, Route
+from tacit.privacy.routes import (
+    GaussianRoute,
+    LeakyRoute,
+    LossDistributionRoute,
+    RenyiRoute,
+    Route,
+    WorstPartRoute,
+)
 
 _TINY = 1e-300
 
@@ -86,16 +93,23 @@ def _start(
 ) -> tuple[float, float, float]:
     """Return where to start the search, how far off that may be, and how closely to search."""
     route = Guarantee(family(guess))._routes[0]
+    route = route.rest if isinstance(route, LeakyRoute) else route
     if isinstance(route, GaussianRoute) and not budget.is_pure:
         # mu falls as 1 / noise in most families: then this is the answer itself.
         return guess * route.mu / gaussian_mu(budget.epsilon, budget.delta), 1e-9, 1e-13
-    if isinstance(route, LossDistributionRoute) and not budget.is_pure:
+    if _convolves(route) and not budget.is_pure:
         # Each look costs a convolution: start from the Renyi bound, a little above the answer.
         bound = decreasing_root(_excess(family, budget, _renyi_only), guess, 1e-3)
         if math.isfinite(bound):
             return bound * 0.93, 0.08, 1e-4
         return guess, 1.0, 1e-4
     return guess, 1.0, 1e-13
+
+
+def _convolves(route: Route) -> bool:
+    if isinstance(route, WorstPartRoute):
+        return any(_convolves(best) for best, *_ in route.parts)
+    return isinstance(route, LossDistributionRoute)
 
 
 def _all_routes(event: Event) -> tuple[Route, ...]:

@@ -2,25 +2,31 @@
 
 Composing what happened to be charged is not enough then: an analyst could pick the event that is
 cheap exactly where the earlier output was revealing. What is sound is a rule fixed in advance that
-adds up one number per event, a privacy filter (docs/proofs/events.md, section 2).
+adds up the same few numbers of every event, a privacy filter (docs/proofs/events.md, section 2, and
+docs/proofs/ledger.md).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from tacit import checks
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event
-from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
+from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu, mu_of_pure
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.routes import renyi_of
 
 _ANY_EVENT = "SumOfEpsilons and RenyiSum take any event"
+# What float rounding may add to a budget that is spent to the last.
+ROUNDING = 1e-12
+# What a release costs at least: one that is so small that floats lose it is not free.
+LEAST = 5e-324
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Charge:
 
 
 Charges = tuple[Charge, ...]
+Totals = tuple[float, ...]
 
 
 class Filter(Protocol):
@@ -47,8 +54,58 @@ class Filter(Protocol):
         """Return why the last charge has no finite total, and what to do about it."""
 
 
+class Additive(ABC):
+    """A filter that is a few numbers of each event, added up, and what their totals promise.
+
+    So it needs no list of what was charged: a ledger keeps the totals alone.
+    """
+
+    #: Whether `fits` asks no more than that each total is within `most`.
+    is_linear: ClassVar[bool] = True
+
+    @abstractmethod
+    def cost(self, charge: Charge) -> Totals:
+        """Return what a charge adds to each total, infinite where it has no price."""
+
+    @abstractmethod
+    def epsilon(self, totals: Totals, delta: float) -> float:
+        """Return a sound epsilon at ``delta`` for what was charged, infinite if there is none."""
+
+    @abstractmethod
+    def most(self, budget: Budget) -> Totals:
+        """Return what each total may reach at most within a finite budget."""
+
+    @abstractmethod
+    def left(self, totals: Totals, budget: Budget) -> float:
+        """Return the epsilon of the largest release that would still be accepted."""
+
+    @abstractmethod
+    def why_infinite(self, charges: Charges, delta: float) -> str:
+        """Return why the last charge has no finite total, and what to do about it."""
+
+    def fits(self, totals: Totals, budget: Budget) -> bool:
+        """Return whether the totals are within the budget."""
+        most = self.most(budget)
+        return all(t <= m * (1 + ROUNDING) for t, m in zip(totals, most, strict=True))
+
+    def totals(self, charges: Charges) -> Totals:
+        """Return the sum of the costs of at least one charge."""
+        return tuple(map(sum, zip(*map(self.cost, charges), strict=True)))
+
+    def spent(self, charges: Charges, delta: float) -> float:
+        """Return a sound epsilon at ``delta`` for all charges, infinite if there is none."""
+        return self.epsilon(self.totals(charges), delta)
+
+    def remaining(self, charges: Charges, budget: Budget) -> float:
+        """Return the epsilon of the largest release that would still be accepted."""
+        if budget.is_infinite:
+            return math.inf
+        nothing = (0.0,) * len(self.most(budget))
+        return self.left(self.totals(charges) if charges else nothing, budget)
+
+
 @dataclass(frozen=True)
-class SumOfEpsilons:
+class SumOfEpsilons(Additive):
     """Epsilons add up and deltas add up: simple, for any events, best for a few.
 
     Examples
@@ -59,20 +116,27 @@ class SumOfEpsilons:
     0.6
     """
 
-    def spent(self, charges: Charges, delta: float) -> float:
-        """Return the sum, if the deltas allow it."""
-        if _sum_of_deltas(charges) > delta * (1 + 1e-12):
-            return math.inf
-        return sum(Guarantee(charge.event).epsilon(charge.delta) for charge in charges)
+    def cost(self, charge: Charge) -> Totals:
+        """Return the epsilon at the charge's delta, and that delta."""
+        return Guarantee(charge.event).epsilon(charge.delta), charge.delta
 
-    def remaining(self, charges: Charges, budget: Budget) -> float:
+    def epsilon(self, totals: Totals, delta: float) -> float:
+        """Return the sum, if the deltas allow it."""
+        epsilon, deltas = totals
+        return math.inf if deltas > delta * (1 + ROUNDING) else epsilon
+
+    def most(self, budget: Budget) -> Totals:
+        """Return the budget itself."""
+        return budget.epsilon, budget.delta
+
+    def left(self, totals: Totals, budget: Budget) -> float:
         """Return the difference, for a release at what is left of delta."""
-        return max(budget.epsilon - self.spent(charges, budget.delta), 0.0)
+        return max(budget.epsilon - self.epsilon(totals, budget.delta), 0.0)
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
         """Say that the deltas are used up, or that the event has no epsilon at its delta."""
-        before, asked = _sum_of_deltas(charges[:-1]), charges[-1].delta
-        if before + asked > delta * (1 + 1e-12):
+        before, asked = sum(charge.delta for charge in charges[:-1]), charges[-1].delta
+        if before + asked > delta * (1 + ROUNDING):
             return (
                 f"the deltas are used up: earlier releases took {before:g} of delta {delta:g}, and "
                 f"this one asks for {asked:g} more. Ask for a smaller delta, or for a pure release "
@@ -82,8 +146,8 @@ class SumOfEpsilons:
 
 
 @dataclass(frozen=True)
-class GaussianSum:
-    """Squared mu add up: exact for Gaussian mechanisms, and only for events that are such.
+class GaussianSum(Additive):
+    """Squared mu add up: exact for Gaussian mechanisms, and for pure ones at the mu they have.
 
     Examples
     --------
@@ -93,33 +157,38 @@ class GaussianSum:
     0.5945
     """
 
-    def spent(self, charges: Charges, delta: float) -> float:
+    def cost(self, charge: Charge) -> Totals:
+        """Return mu^2."""
+        return (sum(n * _squared_mu(leaf) for leaf, n in charge.event.leaves()),)
+
+    def epsilon(self, totals: Totals, delta: float) -> float:
         """Return the Gaussian epsilon of the summed mu^2."""
-        total = _summed_squared_mu(charges)
+        (total,) = totals
         return total if math.isinf(total) else gaussian_epsilon(math.sqrt(total), delta)
 
-    def remaining(self, charges: Charges, budget: Budget) -> float:
+    def most(self, budget: Budget) -> Totals:
+        """Return the mu^2 of the budget."""
+        return (0.0 if budget.is_pure else gaussian_mu(budget.epsilon, budget.delta) ** 2,)
+
+    def left(self, totals: Totals, budget: Budget) -> float:
         """Return the epsilon, at the budget's delta, of the mu that is left."""
         if budget.is_infinite:
             return math.inf
-        if budget.is_pure:
-            return 0.0
-        most = gaussian_mu(budget.epsilon, budget.delta)
-        left = most * most - _summed_squared_mu(charges)
+        left = self.most(budget)[0] - totals[0]
         return gaussian_epsilon(math.sqrt(left), budget.delta) if left > 0.0 else 0.0
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
-        """Say that the event is no Gaussian mechanism, or that there is no delta."""
+        """Say that the event has no mu, or that there is no delta."""
         if not delta:
             return "GaussianSum has no price at delta 0; make the accountant with a delta above 0"
         return (
-            "the event is no Gaussian mechanism, and GaussianSum has no price for others; "
-            f"{_ANY_EVENT}"
+            "the event is no Gaussian mechanism and not pure, and GaussianSum has no price for "
+            f"others; {_ANY_EVENT}"
         )
 
 
 @dataclass(frozen=True)
-class RenyiSum:
+class RenyiSum(Additive):
     """Renyi divergences add up at one order fixed in advance: any events, best for many.
 
     Examples
@@ -136,18 +205,55 @@ class RenyiSum:
         if not 1.0 < checks.real("order", self.order) < math.inf:
             raise ValueError(f"order must be above 1, got {self.order!r}; 8 to 32 suits epsilon 1.")
 
-    def spent(self, charges: Charges, delta: float) -> float:
-        """Return the conversion of the summed divergence at the order."""
-        if delta <= 0.0:
-            return math.inf
-        return max(self._divergence(charges) + self._conversion(delta), 0.0)
+    @classmethod
+    def best_for(cls, budget: Budget) -> RenyiSum:
+        """Return the rule at the order at which a budget holds most Gaussian releases.
 
-    def remaining(self, charges: Charges, budget: Budget) -> float:
-        """Return the epsilon, by the same conversion, of the divergence that is left."""
+        A release of mu costs a mu^2 / 2 at order a, so the mu^2 that fit are 2 most(a) / a. From 8
+        on the order is a whole number, at which sampled releases are cheaper to price.
+
+        Examples
+        --------
+        >>> from tacit.privacy import Budget, RenyiSum
+        >>> RenyiSum.best_for(Budget(1.0, 1e-6)).order
+        22.0
+        """
+        from scipy.optimize import minimize_scalar
+
+        def unused(log: float) -> float:
+            return -cls(1 + math.exp(log)).most(budget)[0] / (1 + math.exp(log))
+
+        # most(a) / a has one peak: it rises from minus infinity at 1 and falls as epsilon / a.
+        # Gaussians of that epsilon have their best order near 1 + 2 log(1/delta) / epsilon.
+        far = math.log(1 + 4 * math.log(1 / budget.delta) / budget.epsilon)
+        found = minimize_scalar(unused, bounds=(-5.0, far + 1.0), method="bounded")
+        order = 1 + math.exp(float(found.x))
+        return cls(float(round(order)) if order >= 8 else order)
+
+    def cost(self, charge: Charge) -> Totals:
+        """Return the divergence at the order."""
+        orders = np.array([self.order])
+        return (
+            sum(n * max(float(renyi_of(e, orders)[0]), LEAST) for e, n in charge.event.leaves()),
+        )
+
+    def epsilon(self, totals: Totals, delta: float) -> float:
+        """Return the conversion of the summed divergence at the order."""
+        return max(totals[0] + self._conversion(delta), 0.0) if delta > 0.0 else math.inf
+
+    def most(self, budget: Budget) -> Totals:
+        """Return the divergence whose conversion is the budget's epsilon."""
+        return (0.0 if budget.is_pure else budget.epsilon - self._conversion(budget.delta),)
+
+    def left(self, totals: Totals, budget: Budget) -> float:
+        """Return the epsilon, at the budget's delta, of the largest Gaussian release that fits."""
         if budget.is_infinite:
             return math.inf
-        # A release of divergence D fits while (sum + D) + conversion <= epsilon.
-        return 0.0 if budget.is_pure else max(budget.epsilon - self._divergence(charges), 0.0)
+        left = self.most(budget)[0] - totals[0]
+        if left <= 0.0:
+            return 0.0
+        # A Gaussian release of mu costs a mu^2 / 2.
+        return gaussian_epsilon(math.sqrt(2 * left / self.order), budget.delta)
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
         """Say that there is no delta, or that the event has no divergence at the order."""
@@ -158,29 +264,13 @@ class RenyiSum:
             "accountant with another order, or with SumOfEpsilons"
         )
 
-    def _divergence(self, charges: Charges) -> float:
-        orders = np.array([self.order])
-        return sum(n * float(renyi_of(leaf, orders)[0]) for leaf, n in _leaves(charges))
-
     def _conversion(self, delta: float) -> float:
         a = self.order
         return math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
 
 
-def _leaves(charges: Charges) -> list[tuple[Event, int]]:
-    return [leaf for charge in charges for leaf in charge.event.leaves()]
-
-
-def _sum_of_deltas(charges: Charges) -> float:
-    return sum(charge.delta for charge in charges)
-
-
-def _summed_squared_mu(charges: Charges) -> float:
-    total = 0.0
-    for leaf, n in _leaves(charges):
-        mu = leaf.gaussian_mu()
-        if mu is None:
-            return math.inf
-        # Rounded up where the square of a tiny mu would vanish.
-        total += n * max(mu * mu, 5e-324)
-    return total
+def _squared_mu(leaf: Event) -> float:
+    mu = leaf.gaussian_mu()
+    mu = mu_of_pure(leaf.pure_epsilon()) if mu is None else mu
+    # Rounded up where the square of a tiny mu would vanish.
+    return max(mu * mu, LEAST)

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from tacit.privacy.roots import decreasing_root
 
@@ -119,3 +119,22 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     z = math.sqrt(-2.0 * target) + 1.0
     guess = (z + epsilon / z) / max(epsilon, 1e-300)
     return 1.0 / decreasing_root(lambda z: log_gaussian_delta(1.0 / z, epsilon) - target, guess)
+
+
+def mu_of_pure(epsilon: float) -> float:
+    """Return the least mu whose Gaussian mechanism is at most as private as every pure epsilon.
+
+        mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)) <= sqrt(pi / 2) epsilon
+
+    (docs/proofs/ledger.md, section 2), rounded up.
+
+    Examples
+    --------
+    >>> from tacit.privacy.gaussian_profile import mu_of_pure
+    >>> round(mu_of_pure(1.0), 4)
+    1.232
+    """
+    if math.isinf(epsilon):
+        return math.inf
+    tail = -np.logaddexp(0.0, epsilon)  # log of 1 / (1 + e^epsilon)
+    return min(-2.0 * float(ndtri_exp(tail)) * (1 + 1e-9), math.sqrt(math.pi / 2) * epsilon)

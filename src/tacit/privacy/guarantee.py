@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.privacy.booking import Booking
 from tacit.privacy.events import Event, event_from_dict
+from tacit.privacy.loss_distribution import Leaves
 from tacit.privacy.relation import Relation
-from tacit.privacy.routes import Leaves, Route, routes_for
+from tacit.privacy.routes import Route, merged, routes_for
 
 Array = npt.NDArray[np.float64]
 
@@ -53,6 +54,8 @@ class Guarantee:
         What was vouched for and could not be checked, one sentence each.
     notes
         What else a reader must know to read the promise right, whole sentences.
+    booking
+        The entry of a ledger that paid for it, if one did.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Guarantee:
     target_delta: float | None = None
     assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    booking: Booking | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
@@ -89,11 +93,7 @@ class Guarantee:
 
     @cached_property
     def _leaves(self) -> Leaves:
-        # Equal leaves are merged, so that their distribution is built once and composed n times.
-        total: Counter[Event] = Counter()
-        for leaf, n in self.event.leaves():
-            total[leaf] += n
-        return tuple(total.items())
+        return merged(self.event.leaves())
 
     @cached_property
     def _routes(self) -> tuple[Route, ...]:
@@ -150,6 +150,7 @@ class Guarantee:
                 "target_delta": self.target_delta,
                 "assumptions": list(self.assumptions),
                 "notes": list(self.notes),
+                **({} if self.booking is None else {"booking": self.booking.to_dict()}),
                 "curve": [
                     {"delta": float(d), "epsilon": float(e) if math.isfinite(e) else None}
                     for d, e in zip(points.delta, points.epsilon, strict=True)
@@ -172,6 +173,7 @@ class Guarantee:
             record["target_delta"],
             tuple(record["assumptions"]),
             tuple(record.get("notes", ())),
+            Booking.from_dict(record["booking"]) if "booking" in record else None,
         )
 
 
@@ -217,4 +219,6 @@ def _statement(promise: Guarantee, delta: float) -> str:
     parts[1:1] = promise.notes
     if promise.assumptions:
         parts.append("Provided that: " + "; ".join(promise.assumptions) + ".")
+    if promise.booking is not None:
+        parts.append(f"Booked as {promise.booking}.")
     return " ".join(parts)

@@ -7,7 +7,8 @@ routes end the search: nothing sound can beat them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -18,13 +19,12 @@ import numpy.typing as npt
 from tacit.privacy.events.base import Event
 from tacit.privacy.gaussian_atoms import GaussianAtoms, gaussian_atoms
 from tacit.privacy.gaussian_profile import gaussian_epsilon, log_gaussian_delta
-from tacit.privacy.loss_distribution import composed, fits_a_grid, good_interval
+from tacit.privacy.loss_distribution import Leaves, composed, fits_a_grid, good_interval
 from tacit.privacy.roots import decreasing_root
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-Leaves = Sequence[tuple[Event, int]]
 Array = npt.NDArray[np.float64]
 
 # Every order that is ever best for epsilon from 0.01 to 50 and delta from 1e-12 to 1e-2.
@@ -32,6 +32,13 @@ INTEGER_ORDERS: Array = np.unique(
     np.concatenate([np.arange(2, 64), np.geomspace(64, 8192, 30)]).round()
 )
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(1e-3, 1, 60)[:-1], INTEGER_ORDERS]))
+
+# More cases than these are not looked at one by one; the greatest profile stands for all.
+_MOST_CASES = 64
+
+
+# More than the rounding of a few operations.
+_ROUNDED_DOWN = 1.0 - 2.0**-50
 
 
 class Route(Protocol):
@@ -211,6 +218,52 @@ class LossDistributionRoute:
         return min(max(delta, 0.0) + self.charge, 1.0)
 
 
+@dataclass(frozen=True)
+class WorstPartRoute:
+    """Neighbours differ in one of several disjoint parts: the worst case counts.
+
+    Each case is one part's releases together with those from all records, by its own best route
+    (docs/proofs/events.md, section 12).
+    """
+
+    parts: tuple[tuple[Route, ...], ...]
+    name = "worst of disjoint parts"
+
+    def epsilon(self, delta: float) -> float:
+        """Return the greatest of the parts' epsilons."""
+        return max(min(route.epsilon(delta) for route in routes) for routes in self.parts)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the greatest of the parts' deltas."""
+        return max(min(route.delta(epsilon) for route in routes) for routes in self.parts)
+
+
+@dataclass(frozen=True)
+class LeakyRoute:
+    """All else, by a route of its own, and leaks of p_i: delta(e) = p + (1 - p) d(e).
+
+    p = 1 - product of (1 - p_i)     (docs/proofs/events.md, section 13)
+    """
+
+    rest: Route
+    leak: float
+
+    @property
+    def name(self) -> str:
+        """What the route is called in statements."""
+        return f"{self.rest.name}, and what may leak"
+
+    def epsilon(self, delta: float) -> float:
+        """Return the epsilon of all else at what the leaks leave of delta."""
+        left = (delta - self.leak) / (1.0 - self.leak) * _ROUNDED_DOWN
+        return math.inf if left < 0.0 else self.rest.epsilon(left)
+
+    def delta(self, epsilon: float) -> float:
+        """Return p + (1 - p) d(e), rounded up."""
+        rest = self.rest.delta(epsilon)
+        return min((self.leak + (1.0 - self.leak) * rest) / _ROUNDED_DOWN, 1.0)
+
+
 def renyi_of(event: Event, orders: Array) -> Array:
     """Return an event's Renyi divergence at each order; one that is NaN bounds nothing."""
     curve = event.renyi(orders)
@@ -228,9 +281,16 @@ def routes_for(leaves: Leaves) -> tuple[Route, ...]:
     """Return the sound routes worth asking; one alone when it is exact."""
     if any(event.reasons_void() for event, _ in leaves):
         return (NoPromise(),)
+    rest = [(event, n) for event, n in leaves if event.leak() is None]
+    if len(rest) < len(leaves):
+        others_than_leaks = routes_for(rest) if rest else (PureRoute(0.0),)
+        return tuple(LeakyRoute(route, _leak_of(leaves)) for route in others_than_leaks)
     others = [(event, n) for event, n in leaves if event.gaussian_mu() is None]
     if not others:
         return (GaussianRoute(_gaussian_mu(leaves)),)
+    split = [event for event, n in leaves if n == 1 and event.parts()]
+    if split and math.prod(len(event.parts()) for event in split) <= _MOST_CASES:
+        return (_worst_part(split[0], leaves),)
     if len(leaves) == 1 and leaves[0][1] == 1 and _has_profile(leaves[0][0]):
         return (ProfileRoute(leaves[0][0]),)
     # Neither always wins: bounded range has a tighter Renyi curve than loss distribution.
@@ -248,9 +308,32 @@ def routes_for(leaves: Leaves) -> tuple[Route, ...]:
     return tuple(routes)
 
 
+def _worst_part(split: Event, leaves: Leaves) -> WorstPartRoute:
+    """Return one case for each part of ``split``: its releases, and all other leaves."""
+    others = [leaf for leaf in leaves if leaf[0] != split]
+    parts = dict.fromkeys(split.parts())
+    return WorstPartRoute(
+        tuple(routes_for(merged((*others, *part.leaves()))) for part in parts),
+    )
+
+
+def merged(leaves: Iterable[tuple[Event, int]]) -> Leaves:
+    """Return leaves with equal ones merged, so that each is looked at once."""
+    total: Counter[Event] = Counter()
+    for leaf, n in leaves:
+        total[leaf] += n
+    return tuple(total.items())
+
+
 def _gaussian_mu(leaves: Leaves) -> float:
     mus = [(event.gaussian_mu(), n) for event, n in leaves]
     return math.sqrt(sum(n * mu**2 for mu, n in mus if mu is not None))
+
+
+def _leak_of(leaves: Leaves) -> float:
+    """Return the probability that any of the leaks happens, rounded up."""
+    none = sum(n * math.log1p(-(event.leak() or 0.0)) for event, n in leaves)
+    return min(-math.expm1(none) / _ROUNDED_DOWN, 1.0 - 2.0**-53)
 
 
 def _tail_mu(event: Event) -> float:
@@ -279,5 +362,7 @@ def _has_profile(event: Event) -> bool:
 
 
 def _has_distribution(event: Event) -> bool:
+    if event.parts():
+        return all(_has_distribution(leaf) for part in event.parts() for leaf, _ in part.leaves())
     overridden = type(event).loss_distribution is not Event.loss_distribution
     return overridden or _has_profile(event)

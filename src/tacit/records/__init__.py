@@ -3,6 +3,7 @@
 from tacit.records.block import Block
 from tacit.records.bounds import INTERCEPT_SHARE, Bounds
 from tacit.records.chunked import ChunkedRecords
+from tacit.records.mapped import MappedRows, MappedTable, RowMap
 from tacit.records.memory import MemoryRecords
 from tacit.records.opening import open_records
 from tacit.records.rows_and_labels import (
@@ -21,8 +22,11 @@ __all__ = [
     "Block",
     "Bounds",
     "ChunkedRecords",
+    "MappedRows",
+    "MappedTable",
     "MemoryRecords",
     "RecordSource",
+    "RowMap",
     "Sample",
     "TableInMemory",
     "UnreadRecords",

@@ -32,6 +32,7 @@ class Block:
     intercept: float
     weights: Array | None = None
     people: npt.NDArray[np.int64] | None = None  # where each person's rows start, if sorted so
+    lengths: Array | None = None  # of each record in a descent's coordinates, where noted
 
     @property
     def n_rows(self) -> int:
@@ -95,6 +96,12 @@ class Block:
         corner = self.intercept**2 * coefficients.sum()
         return np.block([[inner, border[:, None]], [border[None, :], np.array([[corner]])]])
 
+    def squared_norms(self) -> Array:
+        """Return the squared length of every clipped row, without the intercept's coordinate."""
+        lengths = sparse_norms(self.rows) if _is_sparse(self.rows) else row_norms(self.rows)
+        result: Array = (self.factors * lengths) ** 2
+        return result
+
     def points(self) -> Array:
         """Return the records' vectors as a dense array (point losses need them).
 
@@ -125,18 +132,23 @@ def make_block(
     ``factors`` are those of `factors_of`; labels are clipped here, and those not finite count as
     0. So are weights, of which one that is no number counts as 0.
     """
-    if labels is not None:
-        labels = np.asarray(labels, dtype=float)
-        # What is not finite counts as 0: a NaN would be in every sum that its record is in.
-        labels = np.where(np.isfinite(labels), labels, 0.0)
-        if bounds.label_range is not None:
-            labels = np.clip(labels, *bounds.label_range)
     if not factors.all():
         rows = _without(rows, factors == 0.0)
-    return Block(rows, factors, labels, bounds.intercept, _shares(weights, bounds))
+    shares = shares_of(weights, bounds)
+    return Block(rows, factors, bounded_labels(labels, bounds), bounds.intercept, shares)
 
 
-def _shares(weights: Any | None, bounds: Bounds) -> Array | None:
+def bounded_labels(labels: Any | None, bounds: Bounds) -> Array | None:
+    """Return labels as numbers within their range; those not finite count as 0."""
+    if labels is None:
+        return None
+    numbers = np.asarray(labels, dtype=float)
+    # What is not finite counts as 0: a NaN would be in every sum that its record is in.
+    numbers = np.where(np.isfinite(numbers), numbers, 0.0)
+    return numbers if bounds.label_range is None else np.clip(numbers, *bounds.label_range)
+
+
+def shares_of(weights: Any | None, bounds: Bounds) -> Array | None:
     """Return weights as shares of the greatest: whatever they are, finite and in [0, 1]."""
     if weights is None or bounds.max_weight is None:
         return None

@@ -78,6 +78,13 @@ class Bounds:
         """The greatest norm of a row with its intercept coordinate."""
         return math.hypot(self.row_norm, self.intercept)
 
+    def length(self, scale: float) -> float:
+        """Return how long a row times ``scale`` with its intercept coordinate is, at most, by R."""
+        if scale == 1.0:
+            return 1.0
+        # rounded up
+        return math.hypot(scale * self.row_norm, self.intercept) / self.total_norm * (1 + 2.0**-50)
+
     @property
     def total_weight(self) -> int | None:
         """What the records weigh together, if that is public: n where each weighs 1."""

@@ -118,9 +118,11 @@ class ChunkedRecords:
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each record independently with probability ``rate``, by a word of its own."""
-        chosen = poisson_choice(rate, self.count(), words)
-        records = self._where(lambda start, n: np.flatnonzero(chosen[start : start + n]))
-        return Sample(records, rate)
+        return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
+
+    def chosen(self, kept: npt.NDArray[np.bool_]) -> ChunkedRecords:
+        """Return the records that are marked, one mark a record."""
+        return self._where(lambda start, n: np.flatnonzero(kept[start : start + n]))
 
     def _where(self, places: Callable[[int, int], npt.NDArray[np.intp]]) -> ChunkedRecords:
         """Return some of the records: of the n from ``start`` on, those at ``places(start, n)``."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.disk_arrays import empty_like_rows
 from tacit.records.block import Block, factors_of, make_block
 from tacit.records.bounds import Bounds
+from tacit.records.lattice_block import LatticeBlock, lattice_block
+from tacit.records.lattice_rows import in_steps
+from tacit.records.lattice_table import LatticeTable
+from tacit.records.mapped import MappedRows
 from tacit.records.sampling import Sample, Words, poisson_choice
 from tacit.records.sparse_rows import canonical
 from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
@@ -20,6 +27,8 @@ Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 _SHARED_BYTES = 64 << 20
+# Rows that are made of others and take no more than this are made once, and not in every pass.
+KEPT_BYTES = 256 << 20
 
 
 class MemoryRecords:
@@ -29,7 +38,7 @@ class MemoryRecords:
     ----------
     rows
         A float32 or float64 array, or a SciPy sparse array, of shape (n, n_features). Entries of
-        a sparse array at the same place are added up first.
+        a sparse array at the same place are added up first. `MappedRows` are made block by block.
     labels
         One number per row, or None.
     bounds
@@ -51,7 +60,8 @@ class MemoryRecords:
         self, rows: Any, labels: Any | None, bounds: Bounds, weights: Any | None = None
     ) -> None:
         is_sparse = hasattr(rows, "tocsr")
-        rows = rows if is_sparse else np.asarray(rows)
+        self._is_mapped = isinstance(rows, MappedRows) and rows.nbytes > KEPT_BYTES
+        rows = rows if is_sparse or self._is_mapped else np.asarray(rows)
         self._labels = None if labels is None else np.asarray(labels)
         self._weights = None if weights is None else np.asarray(weights)
         _refuse_other_than_numbers(rows, self._labels, self._weights)
@@ -59,8 +69,12 @@ class MemoryRecords:
         self.rows = canonical(rows) if is_sparse else rows
         self.bounds = bounds
         self._factors: Array | None = None
+        if self._is_mapped:  # a pass for them alone would make all rows: the first one notes them
+            self._factors = np.full(rows.shape[0], np.nan)
+        self._lengths: Array | None = None
         self._buffers: dict[int, Array] = {}
         self._workers: Workers | None = None
+        self._steps: LatticeTable | None = None
 
     @property
     def n_features(self) -> int:
@@ -75,7 +89,8 @@ class MemoryRecords:
         self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks of rows in one pass."""
-        self.clip_factors()  # shares work too, and a thread must not wait for its own pool
+        if self._factors is None:
+            self.clip_factors()  # shares work too, and a thread must not wait for its own pool
         step = self._block_rows(fine)
         starts = range(0, max(self.count(), 1), step)
 
@@ -99,6 +114,43 @@ class MemoryRecords:
         shares = [starts[a:b] for a, b in pairwise(edges)]
         return self._workers.map(function, shares)
 
+    def sum_in_steps(
+        self,
+        function: Callable[[LatticeBlock], tuple[Array, ...]],
+        *,
+        n_outputs: int = 1,
+        keep: bool = True,
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks in whole steps; to ``keep`` for the next time or not.
+
+        They take a quarter of the memory of rows in double precision. Rows that are made anew in
+        every pass are rounded anew, too.
+        """
+        if self._is_mapped or (self._steps is None and not keep):
+            return self.sum(lambda block: function(lattice_block(block, self.bounds)))
+        return self._table().sum(function, n_outputs=n_outputs)
+
+    def _table(self) -> LatticeTable:
+        """Return the rows in whole steps."""
+        if self._steps is None:
+            self.clip_factors()  # before work is shared, as in `sum`
+            norm = self.bounds.row_norm
+            if hasattr(self.rows, "tocsr"):
+                block = self._block(0, self.count())
+                whole = in_steps(block.rows, block.factors, norm)
+            else:
+                whole = empty_like_rows(self.rows, self.rows.shape, np.int16)
+                step = self._block_rows()
+
+                def fill(worker: int, starts: Sequence[int]) -> None:
+                    for at in starts:
+                        block = self._block(at, at + step, worker)
+                        in_steps(block.rows, block.factors, norm, out=whole[at : at + step])
+
+                self._shared(fill, range(0, self.count(), step))
+            self._steps = LatticeTable(whole, self._labels, self.bounds, self._weights)
+        return self._steps
+
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
@@ -111,22 +163,45 @@ class MemoryRecords:
 
         For a start near the answer; rows in memory are not copied.
         """
-        return self._some(slice(None, None, step))
+        return self.where(slice(None, None, step))
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each record independently with probability ``rate``.
 
         `tacit.records.sampling` says how; of the records that are in, rows are copied.
         """
-        chosen = np.flatnonzero(poisson_choice(rate, self.count(), words))
-        return Sample(self._some(chosen), rate)
+        return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
 
-    def _some(self, at: Any) -> MemoryRecords:
+    def chosen(self, kept: npt.NDArray[np.bool_]) -> MemoryRecords:
+        """Return the records that are marked, one mark a record."""
+        return self.where(np.flatnonzero(kept))
+
+    def where(self, at: Any) -> MemoryRecords:
         """Return the records at some places."""
         labels, weights = _at(self._labels, at), _at(self._weights, at)
         some = MemoryRecords(self.rows[at], labels, self.bounds, weights)
-        some._factors = self.clip_factors()[at]
+        if self._is_mapped == some._is_mapped:  # else they are found with the rows, made at once
+            some._factors = self._noted_factors()[at]
+        if self._steps is not None and not some._is_mapped:
+            some._steps = self._steps.some(at)
         return some
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave threads and their buffers behind, and what can be found again."""
+        return {**self.__dict__, "_workers": None, "_buffers": {}, "_steps": None}
+
+    def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
+        """Return the same records, whose blocks know a length of each record, found in one pass."""
+        known, step = np.empty(self.count()), self._block_rows()
+
+        def fill(worker: int, starts: Sequence[int]) -> None:
+            for at in starts:
+                known[at : at + step] = lengths(self._block(at, at + step, worker))
+
+        self._shared(fill, range(0, self.count(), step))
+        same = copy.copy(self)
+        same._lengths = known
+        return same
 
     def _block_rows(self, fine: bool = False) -> int:
         if fine:
@@ -138,37 +213,54 @@ class MemoryRecords:
 
         `tacit.row_clipping` states the rule and proves it.
         """
-        if self._factors is None:
-            factors = np.empty(self.count())  # in one pass, and kept for the fit
+        if self._factors is None or np.isnan(self._factors).any():
+            # in one pass, and kept for the fit
+            factors = empty_like_rows(self.rows, (self.count(),), np.float64)
             step = self._block_rows()
 
-            def fill(_: int, starts: Sequence[int]) -> None:
+            def fill(worker: int, starts: Sequence[int]) -> None:
                 for at in starts:
-                    factors[at : at + step] = factors_of(self.rows[at : at + step], self.bounds)
+                    rows = self._rows(slice(at, at + step), worker)
+                    factors[at : at + step] = factors_of(rows, self.bounds)
 
             self._shared(fill, range(0, self.count(), step))
             self._factors = factors
         return self._factors
 
-    def _in_double_precision(self, rows: Any, worker: int) -> Any:
+    def _noted_factors(self) -> Array:
+        """Return the same; of rows that are still to be made NaN, until their block was."""
+        return self.clip_factors() if self._factors is None else self._factors
+
+    def _rows(self, at: slice, worker: int) -> Any:
+        """Return some rows, in double precision if they are dense: made, converted or as they lie.
+
+        Sums in single precision would move further than the sensitivity allows.
+        """
+        rows = self.rows[at]
         if hasattr(rows, "tocsr"):
-            return rows.astype(np.float64)
+            return rows.astype(np.float64, copy=False)
+        if rows.dtype == np.float64 and not self._is_mapped:
+            return rows
         # One buffer a thread for all blocks: a fresh one each time costs more in page faults than
         # the arithmetic does. Nobody keeps a block's rows beyond its function call.
-        if worker not in self._buffers or len(self._buffers[worker]) < len(rows):
+        if worker not in self._buffers or len(self._buffers[worker]) < rows.shape[0]:
             self._buffers[worker] = np.empty(rows.shape)
-        converted = self._buffers[worker][: len(rows)]
-        np.copyto(converted, rows)
+        converted = self._buffers[worker][: rows.shape[0]]
+        if self._is_mapped:
+            rows.made(converted)
+        else:
+            np.copyto(converted, rows)
         return converted
 
     def _block(self, start: int, stop: int, worker: int = 0) -> Block:
-        rows = self.rows[start:stop]
-        if rows.dtype != np.float64:
-            # Sums in single precision would move further than the sensitivity allows.
-            rows = self._in_double_precision(rows, worker)
         at = slice(start, stop)
+        rows = self._rows(at, worker)
+        factors = self._noted_factors()[at]
+        if self._is_mapped and np.isnan(factors).any():
+            factors[:] = factors_of(rows, self.bounds)
         labels, weights = _at(self._labels, at), _at(self._weights, at)
-        return make_block(rows, labels, self.clip_factors()[at], self.bounds, weights)
+        block = make_block(rows, labels, factors, self.bounds, weights)
+        return block if self._lengths is None else replace(block, lengths=self._lengths[at])
 
 
 def _at(values: npt.NDArray[Any] | None, at: Any) -> npt.NDArray[Any] | None:

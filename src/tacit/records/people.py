@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
@@ -18,9 +18,24 @@ Places = npt.NDArray[np.int64]
 
 # Texts that say that nobody is named.
 _NOBODY = frozenset(
-    ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "<NA>"]
+    [
+        "",
+        "?",
+        "NA",
+        "N/A",
+        "n/a",
+        "NaN",
+        "nan",
+        "NULL",
+        "Null",
+        "null",
+        "None",
+        "none",
+        "<NA>",
+        "NaT",
+    ]
 )
-# From here on several whole numbers are one float.
+# From here on several whole numbers are one float; of shorter floats from less.
 _INEXACT = 2.0**53
 
 
@@ -95,7 +110,8 @@ def people_of(identifiers: Any) -> People:
     -----
     A whole number of size 2^53 or more that is stored as a number names nobody: libraries turn
     whole numbers to floats when another record's is missing, and floats of that size have lost
-    their last digits. Two people taken for one would be protected less, as would one taken for two.
+    their last digits (those of single precision from 2^24 on, of half precision from 2^11). Two
+    people taken for one would be protected less, as would one taken for two.
 
     Examples
     --------
@@ -106,7 +122,10 @@ def people_of(identifiers: Any) -> People:
     values = _one_each_record(identifiers)
     if isinstance(values, np.ndarray):  # numbers, of which each different one is read once
         different, place = np.unique(values, return_inverse=True)
-        texts, place = [_text_of(value) for value in different.tolist()], place.reshape(-1)
+        # Python's own numbers are quicker; shorter floats keep their type, which says how short.
+        plain = different.dtype.kind != "f" or different.dtype == np.float64
+        texts = [_text_of(value) for value in (different.tolist() if plain else different)]
+        place = place.reshape(-1)
     else:
         texts, place = [_text_of(value) for value in values], np.arange(len(values))
     number: dict[str, int] = {}
@@ -120,7 +139,9 @@ def people_of(identifiers: Any) -> People:
 def n_identifiers(identifiers: Any) -> int:
     """Return how many there are, without looking at one; refuse what is not one a record."""
     shape = getattr(identifiers, "shape", None)
-    listed = hasattr(identifiers, "__len__") and not isinstance(identifiers, str | bytes | Mapping)
+    listed = hasattr(identifiers, "__len__") and not isinstance(
+        identifiers, str | bytes | bytearray | Mapping | Set
+    )
     if not listed or (shape is not None and len(shape) != 1):
         raise TypeError(
             "unit must be one identifier for each record, in an array, a list or a column; to name "
@@ -136,6 +157,8 @@ def _one_each_record(identifiers: Any) -> npt.NDArray[Any] | list[Any]:
     masked = isinstance(identifiers, np.ma.MaskedArray)
     if isinstance(dtype, np.dtype) and dtype.kind in "iuf" and not masked:
         return np.asarray(identifiers)
+    if isinstance(dtype, np.dtype) and dtype.kind == "M" and not masked:
+        return list(np.datetime_as_string(np.asarray(identifiers)))
     for to_list in ("to_pylist", "to_list", "tolist"):
         if hasattr(identifiers, to_list):
             values: list[Any] = getattr(identifiers, to_list)()
@@ -145,6 +168,13 @@ def _one_each_record(identifiers: Any) -> npt.NDArray[Any] | list[Any]:
 
 def _text_of(value: Any) -> str | None:
     """Return what the identifiers of one person have in common; None where nobody is named."""
+    try:
+        return _text(value)
+    except (TypeError, ValueError, ArithmeticError, RecursionError):
+        return None  # an error would tell of a record
+
+
+def _text(value: Any) -> str | None:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
@@ -155,18 +185,23 @@ def _text_of(value: Any) -> str | None:
     if isinstance(value, Real | Decimal):
         return _number_text(value)
     if isinstance(value, tuple):
-        parts = [_text_of(part) for part in value]
+        parts = [_text(part) for part in value]
         # A length before each part, so that no two tuples have one text.
         return None if None in parts else "".join(f"({len(p or '')}){p}" for p in parts)
-    return str(value) if isinstance(value, UUID | date | time | np.datetime64) else None
+    if isinstance(value, UUID | date | time | np.datetime64):
+        text = str(value)
+        return None if text in _NOBODY else text  # pandas has a date that is none
+    return None
 
 
 def _number_text(value: Real | Decimal) -> str | None:
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
+    number = float(value)
+    exact = 2.0 ** (np.finfo(value).nmant + 1) if isinstance(value, np.floating) else _INEXACT
+    if not abs(number) < min(exact, _INEXACT):  # NaN is not, either
         return None
-    if not abs(number) < _INEXACT:  # NaN is not, either
+    if isinstance(value, Decimal) and number != value:
+        return f"{value:f}".rstrip("0")
+    if number != value:  # the digits that are lost may be another's
         return None
     return str(int(number)) if number.is_integer() else repr(number)
 

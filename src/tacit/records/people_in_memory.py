@@ -20,7 +20,7 @@ class PeopleInMemory(MemoryRecords):
 
     Parameters
     ----------
-    rows, labels, bounds
+    rows, labels, bounds, weights
         As in `MemoryRecords`.
     people
         Whose each row is; a row that is nobody's is left out.
@@ -42,7 +42,14 @@ class PeopleInMemory(MemoryRecords):
     (array([1., 3., 2.]), 2)
     """
 
-    def __init__(self, rows: Any, labels: Any | None, bounds: Bounds, people: People) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        labels: Any | None,
+        bounds: Bounds,
+        people: People,
+        weights: Any | None = None,
+    ) -> None:
         if len(people) != rows.shape[0]:
             raise ValueError(
                 "rows and identifiers are of different lengths; pass one identifier for each row."
@@ -50,8 +57,11 @@ class PeopleInMemory(MemoryRecords):
         order = people.order()
         if not np.array_equal(order, np.arange(len(people))):
             rows = rows.tocsr()[order] if hasattr(rows, "tocsr") else rows[order]
-            labels = None if labels is None else np.asarray(labels)[order]
-        super().__init__(rows, labels, bounds)
+            labels, weights = (
+                None if values is None else np.asarray(values)[order]
+                for values in (labels, weights)
+            )
+        super().__init__(rows, labels, bounds, weights)
         self._people = People(people.owner[order], people.words)
         self._sizes = people.sizes()
         self._starts = np.cumsum(self._sizes) - self._sizes
@@ -60,18 +70,22 @@ class PeopleInMemory(MemoryRecords):
         """Return the number of records, of each person at most `MOST_COUNTED`. Private."""
         return int(np.minimum(self._sizes, MOST_COUNTED).sum())
 
+    def everybody(self) -> PeopleInMemory:
+        """Return all records, whoever's they are."""
+        return self
+
     def one_each(self) -> MemoryRecords:
         """Return one record of each person, chosen by who they are."""
-        kept = self._people.one_each()
-        labels = None if self._labels is None else self._labels[kept]
-        return MemoryRecords(self.rows[kept], labels, self.bounds)
+        return self.where(self._people.one_each())
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each person, with all their records, independently with probability ``rate``."""
         kept = np.repeat(poisson_choice(rate, len(self._sizes), words), self._sizes)
-        labels = None if self._labels is None else self._labels[kept]
+        labels, weights = (
+            None if values is None else values[kept] for values in (self._labels, self._weights)
+        )
         people = self._people.where(kept)
-        return Sample(PeopleInMemory(self.rows[kept], labels, self.bounds, people), rate)
+        return Sample(PeopleInMemory(self.rows[kept], labels, self.bounds, people, weights), rate)
 
     def _block(self, start: int, stop: int, worker: int = 0) -> Block:
         first, last = np.searchsorted(self._starts, [start, stop])

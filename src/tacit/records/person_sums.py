@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from tacit.records.block import Block
+    from tacit.records.coordinates import Coordinates
 
 Array = npt.NDArray[np.float64]
 
@@ -18,14 +19,20 @@ Array = npt.NDArray[np.float64]
 MOST_COUNTED = 4
 
 
-def clipped_by_person(block: Block, coefficients: Array, clip: float) -> Array:
+def clipped_by_person(
+    block: Block, coefficients: Array, clip: float, coordinates: Coordinates | None = None
+) -> Array:
     """Return the sum over people of sum_i coefficient_i x_i, each of norm at most ``clip``.
 
-    In units of the clip, so that no square overflows; one column of ``coefficients`` an output.
+    The norm is that of ``coordinates``, if there are any; the sum is not in them. In units of the
+    clip, so that no square overflows; one column of ``coefficients`` an output.
     """
     scaled = (coefficients[:, None] if coefficients.ndim == 1 else coefficients) / clip
     parts = [_of_each_person(block, column) for column in scaled.T]
-    squares = sum(_squares(inner) + last**2 for inner, last in parts)
+    if coordinates is None:
+        squares = sum(_squares(inner) + last**2 for inner, last in parts)
+    else:
+        squares = sum(coordinates.squares(*part, block.intercept) for part in parts)
     factors = clip * _factors(np.sqrt(squares), _sizes(block))
     sums = [_in_all(inner, last, factors, block.intercept) for inner, last in parts]
     return sums[0] if coefficients.ndim == 1 else np.stack(sums, axis=1)
@@ -38,10 +45,40 @@ def clipped_vectors(block: Block, vectors: Array, clip: float) -> Array:
     return result
 
 
+def summed_by_person(block: Block, coefficients: Array) -> Array:
+    """Return sum_i coefficient_i x_i of each person, as if they had at most `MOST_COUNTED` records.
+
+    One row a person, or a matrix with one column an output; nothing of it depends on other people.
+    """
+    columns = coefficients[:, None] if coefficients.ndim == 1 else coefficients
+    sums = [_dense_sums(block, column) for column in columns.T]
+    shares = _shares(_sizes(block))
+    if coefficients.ndim == 1:
+        return sums[0] * shares[:, None]
+    return np.stack(sums, axis=2) * shares[:, None, None]
+
+
+def vectors_by_person(block: Block, vectors: Array) -> Array:
+    """Return the same of vectors, one a record."""
+    sums: Array = _selection(block, np.ones(block.n_rows)) @ vectors
+    return sums * _shares(_sizes(block))[:, None]
+
+
+def _dense_sums(block: Block, coefficients: Array) -> Array:
+    inner, last = _of_each_person(block, coefficients)
+    dense: Array = inner.toarray() if hasattr(inner, "tocsr") else inner
+    return np.hstack([dense, last[:, None]]) if block.intercept else dense
+
+
+def _shares(sizes: npt.NDArray[np.int64]) -> Array:
+    """Return min(MOST_COUNTED / k, 1) for each person's k records."""
+    shares: Array = np.minimum(1.0, MOST_COUNTED / np.maximum(sizes, 1))
+    return shares
+
+
 def _factors(norms: Array, sizes: npt.NDArray[np.int64]) -> Array:
     """Return min(MOST_COUNTED / k, 1 / norm, 1) for each person's k records."""
-    share = np.minimum(1.0, MOST_COUNTED / np.maximum(sizes, 1))
-    factors: Array = np.minimum(share, 1 / np.maximum(norms, 1e-300))
+    factors: Array = np.minimum(_shares(sizes), 1 / np.maximum(norms, 1e-300))
     return factors
 
 

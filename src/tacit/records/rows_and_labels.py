@@ -169,7 +169,7 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what NumPy has to say tells of one record
             numbers = np.asarray(labels, dtype=np.float64)
-    except (ValueError, TypeError, ArithmeticError):
+    except Exception:  # whatever an odd object says of itself
         raise ValueError(
             "y holds something else than numbers: could not convert it to float. Drop such "
             "records, or use a classifier."
@@ -303,7 +303,7 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
     from sklearn.utils import check_array
 
     if not hasattr(X, "tocsr") and not hasattr(X, "dtypes"):
-        X = _plain_array(X)
+        X = plain_array(X)
     elif hasattr(X, "tocsr") and X.dtype.kind in "biu":
         X = X.astype(np.float64)  # before entries at one place are added up, and wrap around
     try:
@@ -331,6 +331,14 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
                 "by categories that are public."
             ) from None
         raise
+    except Exception as error:
+        if isinstance(error, TypeError) and "argument must be" in str(error):
+            raise  # which names a type
+        # of an object that does not want to be a number: what it says may be what it is
+        raise ValueError(
+            "X holds something else than numbers: could not convert it to float. Drop or encode "
+            "such columns, by categories that are public."
+        ) from None
 
 
 def refuse_masked(values: Any, name: str) -> None:
@@ -342,7 +350,8 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def _plain_array(X: Any) -> npt.NDArray[Any]:
+def plain_array(X: Any) -> npt.NDArray[Any]:
+    """Return a table that is no frame as an array of two dimensions; its values are not checked."""
     refuse_masked(X, "X")
     array = _array_of(X)
     if array.ndim != 2:

@@ -108,6 +108,8 @@ class TableInMemory:
 class UnreadRecords:
     """A record source where a table is expected: it has columns, and no rows that could be read.
 
+    ``unit``, if it is known whose each record is, has an identifier for each in their order.
+
     Examples
     --------
     >>> import numpy as np
@@ -119,6 +121,16 @@ class UnreadRecords:
 
     records: RecordSource
     n_rows: None = None  # it would have to be counted, which is reading
+    unit: Any = None
+
+    @property
+    def has_people(self) -> bool:
+        """Whether it is known whose each record is."""
+        return self.unit is not None
+
+    def identifiers(self) -> Any:
+        """Return one identifier for each record."""
+        return self.unit
 
     @property
     def n_columns(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -37,7 +39,8 @@ def as_weights(weights: Any, n_rows: int) -> npt.NDArray[np.float64]:
         return np.array([_number(value) for value in numbers.tolist()], dtype=np.float64)
     if numbers.dtype.kind not in "biuf":
         raise ValueError("sample_weight holds something else than numbers; pass numbers.")
-    return numbers.astype(np.float64)
+    with np.errstate(over="ignore"):  # a warning would tell of a record
+        return numbers.astype(np.float64)
 
 
 def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
@@ -54,7 +57,8 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
         if hasattr(weights, "__array__"):
             shape = np.asarray(weights).shape  # says its shape in no other way
         else:
-            shape = (len(weights),) if hasattr(weights, "__len__") else ()
+            listed = hasattr(weights, "__len__") and not isinstance(weights, Mapping | Set)
+            shape = (len(weights),) if listed else ()
     if tuple(shape) != (n_rows,):
         raise ValueError(
             "sample_weight has no or several dimensions, or another length than X; pass one weight "
@@ -64,6 +68,6 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
 
 def _number(value: Any) -> float:
     try:
-        return float(value) if isinstance(value, Real) else 0.0
+        return float(value) if isinstance(value, Real | Decimal) else 0.0
     except (TypeError, ValueError, ArithmeticError):  # a whole number too large for a float
         return 0.0

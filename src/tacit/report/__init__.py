@@ -1,5 +1,6 @@
 """Reports: what was promised, assumed, planned and released, as one HTML file."""
 
+from tacit.report.audit_page import render_audit, write_audit
 from tacit.report.collecting import facts_of
 from tacit.report.facts import (
     AccuracyPicture,
@@ -10,6 +11,7 @@ from tacit.report.facts import (
     PublicFact,
     ReportFacts,
 )
+from tacit.report.ledger_page import render_ledger, write_ledger
 from tacit.report.writing import render, write_report
 
 __all__ = [
@@ -22,5 +24,9 @@ __all__ = [
     "ReportFacts",
     "facts_of",
     "render",
+    "render_audit",
+    "render_ledger",
+    "write_audit",
+    "write_ledger",
     "write_report",
 ]

@@ -14,7 +14,7 @@ from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
 from tacit.linear_model import Summary
 from tacit.models import MARGIN, spec_of
-from tacit.pipeline import taken_apart
+from tacit.pipeline.apart import feature_names_of, taken_apart
 from tacit.privacy import Guarantee
 from tacit.report.facts import (
     AccuracyPicture,
@@ -86,7 +86,8 @@ def facts_of(
         )
     plan = getattr(estimator, "plan_", None)
     plan = plan if isinstance(plan, Plan) else None
-    names = _feature_names(estimator, schema)
+    names = _feature_names(model, estimator)
+    as_declared = schema is not None and len(getattr(model, "steps_", ())) <= 2
     return ReportFacts(
         title=title or _title(estimator, schema),
         privacy=promise,
@@ -94,7 +95,7 @@ def facts_of(
         public=tuple(_public(estimator, promise)),
         mechanisms=tuple(_mechanisms(estimator, plan, expected_records)),
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
-        coefficients=_coefficients(estimator, plan, names, from_schema=schema is not None),
+        coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
         summary=_summary(estimator, names),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
@@ -119,12 +120,13 @@ def _mechanisms(estimator: Any, plan: Plan | None, expected: int | None) -> list
     return [] if plan is None else mechanisms_for(estimator, plan, expected)
 
 
-def _feature_names(estimator: Any, schema: Any) -> list[str]:
-    if schema is not None:
-        return list(schema.feature_names)
-    names = getattr(estimator, "feature_names_in_", None)
+def _feature_names(model: Any, estimator: Any) -> list[str]:
+    spec = spec_of(estimator)
+    if spec is not None and spec.terms is not None:
+        return list(spec.terms(estimator))
+    names = feature_names_of(model)
     if names is not None:
-        return [str(name) for name in names]
+        return list(names)
     return [f"feature {place + 1}" for place in range(int(estimator.n_features_in_))]
 
 
@@ -186,7 +188,7 @@ def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Arra
 def _meaning(estimator: Any, from_schema: bool) -> str:
     spec = spec_of(estimator)
     what = (spec.link if spec else MARGIN).meaning(getattr(estimator, "classes_", None))
-    if from_schema:
+    if from_schema and (spec is None or spec.terms is None):
         what += (
             " Features are those of the schema: a number runs from -1/2 at its lower bound to 1/2 "
             "at its upper bound, no is -1/2 and yes 1/2, and a category's value or an interval is "

@@ -71,6 +71,7 @@ WIDE = Frame(680.0, 340.0)
 NARROW = Frame(340.0, 300.0, right=18.0, gap=12.0)
 _DIGIT = 8.0  # pixels that a digit of a label takes
 _LETTER = 7.6  # pixels that a letter of a bold label takes, generously
+_TALL = 16.0  # pixels that a line of text takes
 
 
 def drawn(chart: LineChart) -> Markup:
@@ -166,7 +167,8 @@ def _level(chart: LineChart, frame: Frame, level: Level) -> Markup:
     return tag(
         "g",
         tag("line", x1=_n(x1), x2=_n(x2), y1=_n(y), y2=_n(y)),
-        _text(level.name, x2 - 2, y - 5, "end"),
+        # Below a level at the top, where there is no room above it.
+        _text(level.name, x2 - 2, y - 5 if y > _TALL else y + _TALL, "end"),
         class_="level",
     )
 

@@ -69,6 +69,21 @@ def rounded_up(value: float, digits: int = 4) -> str:
     return f"{math.ceil(round(value / unit, 6)) * unit:.{digits}f}"
 
 
+def rounded_down(value: float, digits: int = 4) -> str:
+    """Return what is left with this many decimals, never more than it is.
+
+    Examples
+    --------
+    >>> from tacit.report.numbers import rounded_down
+    >>> rounded_down(0.99999), rounded_down(0.9999)
+    ('0.9999', '0.9999')
+    """
+    if not math.isfinite(value):
+        return short(value)
+    unit = 10.0**-digits
+    return f"{math.floor(round(value / unit, 6)) * unit:.{digits}f}"
+
+
 def aligned(values: list[float]) -> list[str]:
     """Return numbers of one column with the same number of decimals.
 

@@ -44,6 +44,9 @@ section.first { margin-top: 1.5rem; padding-top: 0; border-top: 0; }
 .figures dt { order: 2; color: var(--soft); font-size: .875rem; line-height: 1.4; }
 .figures dd { order: 1; margin: 0 0 .2rem; font-size: 1.7rem; font-weight: 600; line-height: 1.2;
   color: var(--accent); white-space: nowrap; }
+.meter { height: 1.1rem; margin: 1.5rem 0 .5rem; background: var(--faint);
+  border: 1px solid var(--rule); print-color-adjust: exact; }
+.meter span { display: block; height: 100%; background: var(--accent); }
 .alarm { margin: 0 0 1.5rem; padding: 1.1rem 1.25rem; background: var(--alarm-ground);
   border: 2px solid var(--alarm); color: var(--ink); }
 .alarm h3, .alarm.loud strong { color: var(--alarm); }

@@ -6,12 +6,14 @@ import os
 from typing import Any
 
 from tacit import __version__
+from tacit.metrics import Evaluation
 from tacit.report.collecting import facts_of
 from tacit.report.facts import AccuracyPicture, ReportFacts
 from tacit.report.markup import Markup, join, tag
 from tacit.report.page import page
 from tacit.report.sections.accuracy import accuracy_section, scores_section
 from tacit.report.sections.coefficients import coefficients_section
+from tacit.report.sections.evaluation import evaluation_section
 from tacit.report.sections.guarantee import guarantee_section
 from tacit.report.sections.inference import inference_section
 from tacit.report.sections.plan import plan_section
@@ -75,6 +77,27 @@ def render_comparison(
     kind = _dated("a comparison on public data", made_on)
     main = scores_section(picture, remark, first=True)
     return _page(title, kind, main, f"Written by tacit {__version__}. ", scored=True)
+
+
+def render_evaluation(title: str, evaluation: Evaluation, *, made_on: str = "") -> str:
+    """Return a private evaluation as a page, headed by its guarantee.
+
+    Examples
+    --------
+    >>> from tacit.metrics import Estimate, Evaluation
+    >>> from tacit.privacy import Gaussian, Guarantee
+    >>> from tacit.report.writing import render_evaluation
+    >>> promise = Guarantee(Gaussian(4.2), 1e-6)
+    >>> accuracy = Estimate(0.8, 0.79, 0.81)
+    >>> found = Evaluation(promise, {"accuracy": accuracy}, Estimate(9, 8, 10), 1.0)
+    >>> text = render_evaluation("Income", found)
+    >>> text.index("differentially private") < text.index("0.79 to 0.81")
+    True
+    """
+    facts = ReportFacts(title, evaluation.privacy_)
+    main = join(guarantee_section(facts), evaluation_section(evaluation))
+    kind, void = _dated("a private evaluation", made_on), bool(evaluation.privacy_.voided_by)
+    return _page(title, kind, main, f"Written by tacit {__version__}. ", scored=False, void=void)
 
 
 def _dated(kind: str, made_on: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tacit.linear_model import Summary
-from tacit.pipeline import taken_apart
+from tacit.pipeline.apart import feature_names_of, taken_apart
 from tacit.preprocessing import Schema
 from tacit.privacy import Guarantee
 from tacit.saving.errors import NotAModel
@@ -67,7 +67,7 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the weights, ready for JSON."""
-        plan = getattr(self.model, "plan_", None)
+        plan = getattr(self.estimator, "plan_", None)
         schema, summary = self.schema, self._summary()
         return {
             "kind": self.kind,
@@ -97,9 +97,8 @@ class Certificate:
         return f"{title}{'' if target is None else f' of {target.name!r}'} from a table"
 
     def _feature_names(self) -> Any:
-        if self.schema is not None:
-            return np.array(self.schema.feature_names)
-        return getattr(self.estimator, "feature_names_in_", None)
+        names = feature_names_of(self.model)
+        return None if names is None else np.array(names)
 
     def __str__(self) -> str:
         facts = self.to_dict()
@@ -120,6 +119,9 @@ class Certificate:
             lines += ["plan:", *(f"  {line}" for line in facts["plan"])]
         if facts["summary"]:
             lines += ["summary:", *(f"  {line}" for line in str(self._summary()).splitlines())]
+        booking = self.privacy.booking
+        if booking is not None:
+            lines += [f"ledger: {booking.ledger}, entry {booking.entry}, head {booking.head}"]
         return "\n".join([*lines, f"SHA-256 of the file: {self.sha256}"])
 
 

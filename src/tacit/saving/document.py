@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
+from tacit.engine import Plan as PlanOfSteps
 from tacit.erm import Plan
 from tacit.models import SOMETIMES, ModelSpec
-from tacit.pipeline import Pipeline, taken_apart
+from tacit.pipeline import Pipeline, PrivatePipeline, taken_apart
+from tacit.pipeline.private import with_encoder
 from tacit.privacy import Guarantee, Relation
 from tacit.public_facts import budget_of, with_people
 from tacit.saving.errors import CannotSave, NotAModel
@@ -20,10 +22,21 @@ from tacit.saving.guarantee_file import (
     CERTIFICATE,
     check_promise,
     from_certificate,
+    is_part_of,
     to_certificate,
 )
-from tacit.saving.released import NOT_STORED, STORED, check_released, kind_of
+from tacit.saving.pipeline_file import PIPELINE, pipeline_of, pipeline_record
+from tacit.saving.released import (
+    KINDS,
+    NOT_STORED,
+    STORED,
+    check_released,
+    kind_of,
+    spec_of_kind,
+)
 from tacit.saving.stored_schema import model_of_tables, schema_record
+from tacit.saving.student_file import KEYS as _STUDENT
+from tacit.saving.student_file import STUDENT, is_student, student_of, student_record
 from tacit.saving.text import from_json, to_json
 from tacit.saving.values import Reader, Writer
 from tacit.table_model import TableModel
@@ -32,7 +45,10 @@ DOCUMENT = "model.json"
 FORMAT = "tacit-model"
 VERSION = 1
 
-_KEYS = {"format", "version", "tacit", "kind", "parameters", "released", "plan", "schema"}
+_ESTIMATOR = {"kind", "parameters", "released", "plan"}
+_KEYS = {"format", "version", "tacit", "schema", *_ESTIMATOR}
+_STUDENT_KEYS = {"format", "version", "tacit", "schema", "kind", *_STUDENT}
+_PIPELINE_KEYS = {"format", "version", "tacit", "kind", "parameters", "steps", "feature_names_met"}
 
 
 @dataclass(frozen=True)
@@ -45,9 +61,24 @@ class Stored:
 
 def members_of(model: Any) -> dict[str, bytes]:
     """Return the members of a fitted model: what was released, and what is public."""
-    schema = None
-    if type(model) in (TableModel, Pipeline, sklearn_pipeline.Pipeline):
-        schema, model = _apart(model)
+    writer, schema = Writer(), None
+    head: dict[str, Any] = {"format": FORMAT, "version": VERSION, "tacit": __version__}
+    if type(model) is TableModel and type(model.estimator) is PrivatePipeline:
+        model = with_encoder(model)
+    if type(model) is PrivatePipeline:
+        check_is_fitted(model)
+        record = {**head, "kind": PIPELINE, **pipeline_record(model, writer, _estimator_record)}
+    else:
+        if type(model) in (TableModel, Pipeline, sklearn_pipeline.Pipeline):
+            schema, model = _apart(model)
+        of_model = student_record if is_student(model) else _estimator_record
+        record = {**head, **of_model(model, writer), "schema": schema}
+    certificate = to_certificate(model.privacy_)
+    return {DOCUMENT: to_json(record), CERTIFICATE: certificate, **writer.members}
+
+
+def _estimator_record(model: Any, writer: Writer, place: str = "") -> dict[str, Any]:
+    """Return what a file says of a fitted estimator, at a place in the document."""
     word = kind_of(model)
     if word is None:
         names = sorted(spec.model.__name__ for spec in STORED.values())
@@ -56,22 +87,16 @@ def members_of(model: Any) -> dict[str, bytes]:
             "or a TableModel or Pipeline of one, which encodes a table by its schema."
         )
     check_is_fitted(model, "privacy_")
-    spec, writer = STORED[word], Writer()
+    spec, at = spec_of_kind(word), f"{place}." if place else ""
     public = {k: v for k, v in model.get_params(deep=False).items() if k not in NOT_STORED}
     # A list of what may leave, not of what may not: whatever else the object carries stays behind.
     released = {name: getattr(model, name) for name in spec.released if hasattr(model, name)}
-    record = {
-        "format": FORMAT,
-        "version": VERSION,
-        "tacit": __version__,
+    return {
         "kind": word,
-        "parameters": writer.write_map(public, "parameters"),
-        "released": writer.write_map(released, "released"),
-        "plan": writer.write(getattr(model, "plan_", None), "plan"),
-        "schema": schema,
+        "parameters": writer.write_map(public, f"{at}parameters"),
+        "released": writer.write_map(released, f"{at}released"),
+        "plan": writer.write(getattr(model, "plan_", None), f"{at}plan"),
     }
-    certificate = to_certificate(model.privacy_)
-    return {DOCUMENT: to_json(record), CERTIFICATE: certificate, **writer.members}
 
 
 def _apart(model: Any) -> tuple[dict[str, Any], Any]:
@@ -86,19 +111,36 @@ def _apart(model: Any) -> tuple[dict[str, Any], Any]:
 
 def stored_in(members: Mapping[str, bytes]) -> Stored:
     """Return the model of a file's members."""
-    record = _record_of(members)
-    spec = STORED[record["kind"]]
-    reader = Reader(members)
-    parameters = reader.read_map(record["parameters"], "parameters")
-    released = reader.read_map(record["released"], "released")
-    plan = reader.read(record["plan"], "plan")
+    record, reader = _record_of(members), Reader(members)
+    promise = from_certificate(members[CERTIFICATE])
+    if record["kind"] == PIPELINE:
+        model: Any = pipeline_of(record, reader, promise, _estimator_of)
+    elif record["kind"] == STUDENT:
+        model = student_of(record, reader, promise)
+    else:
+        model = _estimator_of(record, reader, promise)
     if list(members) != [DOCUMENT, CERTIFICATE, *reader.used]:
         raise NotAModel("it has a member that the model does not use, or members out of order.")
-    model = _unfitted(spec, parameters)
-    _restore(model, spec, released, from_certificate(members[CERTIFICATE]), plan)
-    if record["schema"] is not None:
+    if record.get("schema") is not None:
         model = model_of_tables(record["schema"], model)
     return Stored(model, record)
+
+
+def _estimator_of(
+    record: Mapping[str, Any], reader: Reader, promise: Guarantee, place: str = ""
+) -> Any:
+    """Return the fitted estimator that stands at a place in the document."""
+    if not set(record) >= _ESTIMATOR:
+        raise NotAModel(f"{place or DOCUMENT} does not have the entries of an estimator.")
+    spec, at = spec_of_kind(record["kind"]), f"{place}." if place else ""
+    parameters = reader.read_map(record["parameters"], f"{at}parameters")
+    released = reader.read_map(record["released"], f"{at}released")
+    plan = reader.read(record["plan"], f"{at}plan")
+    model = _unfitted(spec, parameters)
+    if place:  # its share of delta is its own
+        promise = replace(promise, target_delta=getattr(model, "delta", None))
+    _restore(model, spec, released, promise, plan)
+    return model
 
 
 def _record_of(members: Mapping[str, bytes]) -> dict[str, Any]:
@@ -114,9 +156,12 @@ def _record_of(members: Mapping[str, bytes]) -> dict[str, Any]:
             f"{record.get('tacit')!r}; this is tacit {__version__}, which reads version {VERSION}."
             " Install a tacit that reads it."
         )
-    if set(record) != _KEYS or not isinstance(record["tacit"], str):
+    keys = {PIPELINE: _PIPELINE_KEYS, STUDENT: _STUDENT_KEYS}
+    kind = record.get("kind")
+    expected = keys.get(kind, _KEYS) if isinstance(kind, str) else _KEYS
+    if set(record) != expected or type(record["tacit"]) is not str:
         raise NotAModel(f"{DOCUMENT} does not have the entries of version {VERSION}.")
-    if not isinstance(record["kind"], str) or record["kind"] not in STORED:
+    if not isinstance(record["kind"], str) or record["kind"] not in {*KINDS, *keys}:
         raise NotAModel(
             f"it is a model of kind {record['kind']!r}, which this tacit ({__version__}) does not "
             f"know; it was written by tacit {record['tacit']!r}. Install that one."
@@ -156,11 +201,20 @@ def _check_budget(model: Any, plan: Any, spec: ModelSpec) -> None:
     promise = model.privacy_
     if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
         budget = with_people(budget, has_people=True)  # the fit was told whose each record is
-    if promise.relation is not budget.relation or promise.target_delta != budget.delta:
+    kinds = Plan if spec.check is None else PlanOfSteps
+    if plan is not None and (not spec.has_plan or not isinstance(plan, kinds)):
+        raise NotAModel("it has a plan that its kind of model does not have.")
+    # A search promises more than the try that it keeps, at a delta of its own.
+    own = (
+        plan is None
+        or promise.event == plan.event
+        or bool(promise.voided_by)
+        or not is_part_of(plan.event, promise.event)
+    )
+    if promise.relation is not budget.relation or (own and promise.target_delta != budget.delta):
         raise NotAModel("its guarantee is for another budget than its parameters.")
     if plan is None:
         return
-    if not spec.has_plan or not isinstance(plan, Plan):
-        raise NotAModel("it has a plan that its kind of model does not have.")
-    if plan.budget != budget or plan.problem.n_features != model.n_features_in_:
+    other = isinstance(plan, Plan) and plan.problem.n_features != spec.n_terms(model)
+    if plan.budget != budget or other:
         raise NotAModel("its plan is for another budget or table than its parameters.")

@@ -14,10 +14,24 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from tacit.erm import Balanced, Box, L1Ball, L2Ball, Objective, Plan, Problem, Simplex, WholeSpace
+from tacit.engine import Plan as PlanOfSteps
+from tacit.erm import (
+    Balanced,
+    Box,
+    L1Ball,
+    L2Ball,
+    NoisePace,
+    Objective,
+    Plan,
+    Problem,
+    SecondMoment,
+    Simplex,
+    WholeSpace,
+)
 from tacit.erm.inference import PlanWithErrors
 from tacit.erm.losses import LOSSES
 from tacit.erm.planner import KINDS
+from tacit.features import Domain, GaussianKernel, LaplacianKernel, MaternKernel
 from tacit.privacy import Budget
 from tacit.records import Bounds
 from tacit.saving.errors import NotAModel
@@ -27,14 +41,21 @@ PARTS: Mapping[str, type[Any]] = {
     **LOSSES,
     "balanced": Balanced,
     "box": Box,
+    "domain": Domain,
     "l1_ball": L1Ball,
     "l2_ball": L2Ball,
+    "gaussian_kernel": GaussianKernel,
+    "laplacian_kernel": LaplacianKernel,
+    "matern_kernel": MaternKernel,
+    "noise_pace": NoisePace,
+    "second_moment": SecondMoment,
     "simplex": Simplex,
     "whole_space": WholeSpace,
     "bounds": Bounds,
     "budget": Budget,
     "objective": Objective,
     "plan": Plan,
+    "plan_of_steps": PlanOfSteps,
     "plan_with_errors": PlanWithErrors,
     "problem": Problem,
 }

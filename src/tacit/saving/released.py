@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tacit.models import ERRORS, MODELS, NAMES, ModelSpec, Predicts
+from tacit.models import (
+    ELSEWHERE,
+    ERRORS,
+    MODELS,
+    NAMES,
+    ModelSpec,
+    Predicts,
+    spec_elsewhere,
+    spec_of,
+)
 from tacit.saving.errors import NotAModel
 
 # Never stored: a shared budget belongs to a process, and a seed would undo the noise.
@@ -17,14 +26,31 @@ NOT_STORED = ("accountant", "random_state")
 STORED: Mapping[str, ModelSpec] = {spec.kind: spec for spec in MODELS if spec.kind is not None}
 
 
+# Every word for a class of model; some classes are imported where they are met.
+KINDS = frozenset((*STORED, *ELSEWHERE))
+
+
+def spec_of_kind(kind: str) -> ModelSpec:
+    """Return what is declared of one of `KINDS`."""
+    spec = STORED.get(kind) or spec_elsewhere(kind)
+    assert spec is not None, "one of KINDS"
+    return spec
+
+
 def kind_of(model: Any) -> str | None:
     """Return the word of a model's class, or None if such models are not saved."""
-    return next((word for word, spec in STORED.items() if spec.model is type(model)), None)
+    spec = spec_of(model)
+    return spec.kind if spec is not None and spec.model is type(model) else None
 
 
 def check_released(model: Any, spec: ModelSpec) -> None:
     """Refuse released attributes that no fit of such a model leaves."""
-    _check_features(model)
+    check_features(model)
+    if spec.check is not None:
+        if spec.predicts is Predicts.CLASSES:
+            check_classes(model)
+        spec.check(model)
+        return
     if spec.predicts is Predicts.LOCATION:
         _check_numbers(model, "location_", (model.n_features_in_,))
         _check_errors(model)
@@ -32,19 +58,31 @@ def check_released(model: Any, spec: ModelSpec) -> None:
     if spec.predicts is Predicts.CLASSES:
         _check_classifier(model, spec)
     else:
-        _check_numbers(model, "coef_", (model.n_features_in_,))
+        _check_numbers(model, "coef_", (_n_terms(model, spec),))
         _check_number(model, "intercept_", -math.inf)
     _check_number(model, "row_norm_", 0.0)
+    if "seed_" in spec.released:
+        _check_number(model, "bandwidth_", 0.0)
+        _check_number(model, "seed_", -1)
+        if type(model.seed_) is not int:
+            raise NotAModel("seed_ is not a whole number.")
     _check_errors(model)
 
 
 def _check_classifier(model: Any, spec: ModelSpec) -> None:
-    n = _check_classes(model)
+    n = check_classes(model)
     if spec.two_classes and n != 2:
         raise NotAModel("classes_ are not two, which is what this kind of model has.")
     rows = 1 if n == 2 else n
-    _check_numbers(model, "coef_", (rows, model.n_features_in_))
+    _check_numbers(model, "coef_", (rows, _n_terms(model, spec)))
     _check_numbers(model, "intercept_", (rows,))
+
+
+def _n_terms(model: Any, spec: ModelSpec) -> int:
+    try:
+        return spec.n_terms(model)
+    except (TypeError, ValueError) as why:
+        raise NotAModel(f"its parameters do not say what its coefficients are of: {why}") from why
 
 
 def _check_numbers(model: Any, name: str, shape: tuple[int, ...]) -> None:
@@ -75,7 +113,7 @@ def _check_number(model: Any, name: str, least: float) -> None:
         raise NotAModel(f"{name} is not a finite number above {least:g}.")
 
 
-def _check_features(model: Any) -> None:
+def check_features(model: Any) -> None:
     """Refuse a number of features and names that do not fit together."""
     n, names = model.n_features_in_, getattr(model, NAMES, None)
     if type(n) is not int or n < 1:
@@ -87,7 +125,8 @@ def _check_features(model: Any) -> None:
         raise NotAModel(f"feature_names_in_ is not a list of {n} words.")
 
 
-def _check_classes(model: Any) -> int:
+def check_classes(model: Any) -> int:
+    """Return how many classes there are; refuse what is no list of them."""
     classes = model.classes_
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.size < 2:
         raise NotAModel("classes_ is not a list of at least 2 classes.")

@@ -33,22 +33,32 @@ def schema_record(encoder: SchemaEncoder, model: Any) -> dict[str, Any]:
 
 def model_of_tables(record: Any, estimator: Any) -> TableModel | Pipeline:
     """Return the model of raw tables that a fitted estimator and a stored schema make."""
-    if not isinstance(record, dict) or set(record) - {_STEPS} != _KEYS:
+    if not isinstance(record, dict):
+        raise NotAModel("its schema does not have the entries it should have.")
+    encoder = encoder_of({key: value for key, value in record.items() if key != _STEPS})
+    _check_same_facts(encoder.schema, estimator, needs_target=_STEPS not in record)
+    if _STEPS in record:
+        names = _step_names(record[_STEPS])
+        return Pipeline(list(zip(names, (encoder.fit(), estimator), strict=True)))
+    allowed = encoder.allow_unconfirmed
+    model = TableModel(
+        encoder.schema, clone(estimator), dtype=encoder.dtype, allow_unconfirmed=allowed
+    )
+    model.estimator_ = estimator
+    return model
+
+
+def encoder_of(record: Any) -> SchemaEncoder:
+    """Return the encoder that a stored schema describes."""
+    if not isinstance(record, dict) or set(record) != _KEYS:
         raise NotAModel("its schema does not have the entries it should have.")
     dtype, allowed = record["dtype"], record["allow_unconfirmed"]
     if not isinstance(dtype, str) or dtype not in _DTYPES or type(allowed) is not bool:
         raise NotAModel("its schema has features of a type that models do not have.")
-    schema, kind = _schema(record["facts"]), _DTYPES[dtype]
+    schema = _schema(record["facts"])
     if schema.unconfirmed and not allowed:
         raise NotAModel("its schema has lines that nobody confirmed, which a fit refuses.")
-    _check_same_facts(schema, estimator, needs_target=_STEPS not in record)
-    if _STEPS in record:
-        encoder = SchemaEncoder(schema, kind, allow_unconfirmed=allowed).fit()
-        names = _step_names(record[_STEPS])
-        return Pipeline(list(zip(names, (encoder, estimator), strict=True)))
-    model = TableModel(schema, clone(estimator), dtype=kind, allow_unconfirmed=allowed)
-    model.estimator_ = estimator
-    return model
+    return SchemaEncoder(schema, _DTYPES[dtype], allow_unconfirmed=allowed)
 
 
 def _step_names(names: Any) -> list[str]:

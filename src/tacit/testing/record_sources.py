@@ -27,7 +27,9 @@ _SECRET = "7777777"
 _SECRET_COUNT = 4177
 
 
-def check_record_source(make_source: Make, *, takes_sparse: bool = True) -> None:
+def check_record_source(
+    make_source: Make, *, takes_sparse: bool = True, keyed_samples: bool = False
+) -> None:
     """Raise AssertionError unless what ``make_source`` makes is a sound source of sums.
 
     Guarantee: 1. The number of records and of columns and the bounds are those of what went in.
@@ -48,6 +50,8 @@ def check_record_source(make_source: Make, *, takes_sparse: bool = True) -> None
         float64 array whose numbers single precision holds too, in one hostile case one of objects.
     takes_sparse
         Whether it also takes SciPy sparse arrays.
+    keyed_samples
+        Whether samples go by a key of two words, and not by a word of the caller's for each record.
 
     Notes
     -----
@@ -67,7 +71,7 @@ def check_record_source(make_source: Make, *, takes_sparse: bool = True) -> None
         _check_sparse(make_source)
     _check_float_error(make_source)
     _check_every(make_source)
-    _check_sampling(make_source)
+    _check_sampling(make_source, keyed_samples)
     _check_neighbours(make_source)
     _check_silence(make_source)
 
@@ -257,7 +261,7 @@ class _Words:
         return words
 
 
-def _check_sampling(make_source: Make) -> None:
+def _check_sampling(make_source: Make, keyed: bool) -> None:
     n, bounds = 300, Bounds(row_norm=2.0, intercept=0.5)
     rows, names = _rows(n), np.arange(300.0)
     records = make_source(rows, names, bounds)
@@ -276,8 +280,11 @@ def _check_sampling(make_source: Make) -> None:
         assert which.size == sample.records.count() == len(set(which)), "a sample miscounts"
     assert np.array_equal(which, _seen(sample.records)[1]), "a sample changes when read again"
     drawn = words.drawn - before
-    assert drawn == n, f"{drawn} words are drawn for a sample of {n} records, one for each"
-    _check_own_words(records, n)
+    if keyed:
+        assert drawn == 2, f"{drawn} words are drawn for the key of a sample, which has two"
+    else:
+        assert drawn == n, f"{drawn} words are drawn for a sample of {n} records, one for each"
+        _check_own_words(records, n)
     for rate in (0.2, 0.5, 0.9):
         _check_rate(records, n, rate, words)
 

@@ -115,6 +115,7 @@ def test_update_is_pure(kind):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_compiled_step_is_the_python_step(kind):
     rng = np.random.default_rng(9)

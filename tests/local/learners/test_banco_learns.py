@@ -44,6 +44,7 @@ def test_the_variance_of_sphere_noise():
     assert sample == pytest.approx((1.0 - 0.16) ** -1.5, rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_corrected_variance_learns_faster():
     corrected = errors(PosterBanco(EXACT)).mean()
     announced = errors(PosterBanco(ANNOUNCED)).mean()

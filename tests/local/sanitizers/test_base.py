@@ -26,6 +26,7 @@ class Silent:
         raise AssertionError("drawn before the arguments were checked")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sanitizer", sanitizers(5, epsilon=2.0, norm=1.5), ids=_ids)
 def test_a_million_reports_are_unbiased(sanitizer):
     truth = gradient(5, 1.2)

@@ -78,6 +78,8 @@ def test_the_norm_of_features_is_at_most_the_largest(column, values):
     rows = column.encode(array)
     assert rows.shape == (len(values), len(column.names()))
     assert np.all(np.abs(rows) <= column.largest)
+    low, high = np.array(column.ranges()).reshape(-1, 2).T
+    assert np.all((low <= rows) & (rows <= high))
     assert np.all((rows**2).sum(axis=1) <= column.largest**2)
 
 

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from tacit.privacy import Event, Relation
 from tacit.records import Block, Bounds
+from tacit.records.coordinates import Coordinates
+from tacit.records.lattice_block import LatticeBlock
 
 Array = npt.NDArray[np.float64]
 
@@ -108,6 +110,10 @@ class AnyLoss(ABC):
         """Return the loss with its slope bounded ``factor`` times as far out, if it says so."""
         return self
 
+    def sharpened(self, bounds: Bounds) -> AnyLoss:
+        """Return the loss to minimise where bending it to the end of its slope costs nothing."""
+        return self
+
     def guess(self, bounds: Bounds) -> float | None:
         """Return the average loss of a model that knows nothing."""
         return None
@@ -120,7 +126,7 @@ class AnyLoss(ABC):
         """Return labels moved to where the declared constants hold; most losses take any."""
         return label
 
-    def labels(self, block: Block) -> Array:
+    def labels(self, block: Block | LatticeBlock) -> Array:
         """Return a block's usable labels."""
         if block.labels is None:
             raise ValueError(
@@ -140,6 +146,23 @@ class AnyLoss(ABC):
         Where the block knows its people, also what each one's add up to (`person_sums`).
         """
 
+    def gradient_clipped_in(
+        self, coordinates: Coordinates, block: Block, weights: Array, bounds: Bounds, clip: float
+    ) -> Array:
+        """Return the same, each clipped in other coordinates of rows."""
+        raise TypeError("gradients have other coordinates only for losses on scores.")
+
+    def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
+        """Return every record's slope, clipped to ``limit``."""
+        raise TypeError("there are slopes only for losses of scores.")
+
+    @abstractmethod
+    def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return every record's gradient, or what each person's add up to, one a row.
+
+        Records' are clipped; of each row nothing depends on other records, or people, to the bit.
+        """
+
     @abstractmethod
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
         """Return the sums of the records' losses and gradients, in one pass."""
@@ -147,6 +170,10 @@ class AnyLoss(ABC):
     def turning(self, block: Block, weights: Array, limit: float) -> Array:
         """Return every record's second derivative, 0 where its slope is clipped to ``limit``."""
         raise TypeError("standard errors exist only for losses on one score.")
+
+    def bending(self, block: Block | LatticeBlock, weights: Array) -> Array:
+        """Return the trace of every record's Hessian in its scores."""
+        raise TypeError("there are second derivatives in scores only for losses of them.")
 
     def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
         """Return the square of every record's slope, clipped to ``limit``."""

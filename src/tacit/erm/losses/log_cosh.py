@@ -10,7 +10,9 @@ import numpy as np
 
 from tacit.erm.losses.base import Array, Sizes
 from tacit.erm.losses.scores import Loss
+from tacit.erm.losses.squared import HuberLoss
 from tacit.privacy import Event, LogCoshObjective, Relation
+from tacit.records import Bounds
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,13 @@ class LogCoshLoss(Loss):
     def widened(self, factor: float) -> Self:
         """Return the loss with its knot so much further out, if it may be moved."""
         return replace(self, knot=self.knot * factor) if self.widens else self
+
+    def sharpened(self, bounds: Bounds) -> Loss:
+        """Return Huber's, if the knot may be moved: the square up to the same slope.
+
+        No label is further than its range from a score within it, and there the knot stops.
+        """
+        return HuberLoss(min(self.knot, 2 * bounds.label_bound)) if self.widens else self
 
     def perturbed_event(
         self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation

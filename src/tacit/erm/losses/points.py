@@ -10,7 +10,8 @@ import numpy as np
 
 from tacit.erm.losses.base import AnyLoss, Array
 from tacit.records import Block, Bounds
-from tacit.records.person_sums import clipped_vectors
+from tacit.records.person_sums import clipped_vectors, vectors_by_person
+from tacit.row_clipping import clipped_rows
 
 _TOUCHING = 1e-150
 
@@ -58,6 +59,11 @@ class PointLoss(AnyLoss):
             return clipped_vectors(block, gradients * factors[:, None], clip)
         result: Array = gradients.T @ factors
         return result
+
+    def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return the gradients, clipped, and added up for each person if there are people."""
+        gradients = clipped_rows(self.gradients(weights, block.points()), clip)
+        return gradients if block.people is None else vectors_by_person(block, gradients)
 
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
         """Return both sums."""

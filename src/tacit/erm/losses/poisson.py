@@ -11,6 +11,9 @@ from tacit.erm.losses.base import Array
 from tacit.erm.losses.scores import Loss
 from tacit.records import Bounds
 
+# A score whose exponential is finite still; no label is as large.
+_LARGEST = 690.0
+
 
 @dataclass(frozen=True)
 class PoissonLoss(Loss):
@@ -64,8 +67,8 @@ class PoissonLoss(Loss):
 
     @property
     def usual_curvature(self) -> float:
-        """C: a rate is seldom above a count's greatest residual."""
-        return self.slope_bound
+        """2 C: a rate is seldom above twice a count's greatest residual."""
+        return min(2 * self.slope_bound, self.smoothness)
 
     def score_unit(self, bounds: Bounds) -> float:
         """Return a unit of the log rate."""
@@ -86,7 +89,7 @@ class PoissonLoss(Loss):
         """Return the score clipped to where the slope is within bounds."""
         with np.errstate(divide="ignore"):
             low = np.log(np.maximum(label - self.slope_bound, 0.0))
-        high = np.log(np.minimum(label + self.slope_bound, 1e300))
+        high = np.log(np.minimum(label + self.slope_bound, math.exp(_LARGEST)))
         return np.clip(score, low, high)
 
     def usable_labels(self, label: Array) -> Array:
@@ -101,8 +104,8 @@ class PoissonLoss(Loss):
 
     def d1(self, score: Array, label: Array) -> Array:
         """Return the clipped slope."""
-        slope = np.exp(self._inside(score, label)) - label
-        return np.clip(slope, -self.slope_bound, self.slope_bound)  # exp(log(y + C)) rounds
+        slope = np.exp(np.minimum(score, _LARGEST)) - label
+        return np.clip(slope, -self.slope_bound, self.slope_bound)
 
     def d2(self, score: Array, label: Array) -> Array:
         """Return exp(z) inside, 0 outside."""

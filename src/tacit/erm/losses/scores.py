@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
 from tacit.erm.losses.base import AnyLoss, Array, Sizes
 from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
 from tacit.records import Block, Bounds
-from tacit.records.person_sums import clipped_by_person
+from tacit.records.coordinates import Coordinates
+from tacit.records.lattice_block import LatticeBlock
+from tacit.records.person_sums import clipped_by_person, summed_by_person
 
 _SHARP = 2.0**13
 
@@ -91,6 +94,37 @@ class Loss(AnyLoss):
             return clipped_by_person(block, block.weighed(slopes), clip)
         return block.weighted_sum(slopes)
 
+    def gradient_clipped_in(
+        self, coordinates: Coordinates, block: Block, weights: Array, bounds: Bounds, clip: float
+    ) -> Array:
+        """Return the sum of the records' gradients, each clipped in other coordinates.
+
+        There a record's gradient is d1 A x, of norm |d1| ||A x||, so that a slope is held to
+        clip / ||A x||, whatever the loss declares; of a person's records the sum is held instead.
+        What is returned is still to be turned, once for all blocks.
+        """
+        sharp = self.is_sharp(bounds, clip / bounds.total_norm)
+        scores = (block.steady_scores if sharp else block.scores)(weights)
+        slopes = self.d1(scores, self.labels(block))
+        if block.people is not None:
+            return clipped_by_person(block, slopes, clip, coordinates)
+        limits = clip / np.maximum(coordinates.lengths(block), 1e-100)
+        return block.weighted_sum(clip_slopes(slopes, limits))
+
+    def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
+        """Return d1, clipped; scores are a record's own to the bit."""
+        slopes = self.d1(block.steady_scores(weights), self.labels(block))
+        if isinstance(block, LatticeBlock) and block.weights is None:
+            return slopes  # which `RowLattice` clips to the same limit
+        return clip_slopes(slopes, limit)
+
+    def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return d1 x, added up for each person; without people, each record is one's."""
+        slopes = self.slopes(block, weights, clip / bounds.total_norm)
+        if block.people is None:
+            block = replace(block, people=np.arange(block.n_rows))
+        return summed_by_person(block, block.weighed(slopes))
+
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
         """Return both sums from the same scores."""
         labels, scores = self.labels(block), block.scores(weights)
@@ -107,6 +141,11 @@ class Loss(AnyLoss):
         if limit < self.lipschitz:
             d2 = np.where(np.abs(self.d1(scores, labels)) < limit, d2, 0.0)
         return d2
+
+    def bending(self, block: Block | LatticeBlock, weights: Array) -> Array:
+        """Return d2, or the sum of it over several scores; scores are a record's own to the bit."""
+        d2 = self.d2(block.steady_scores(weights), self.labels(block))
+        return d2 if d2.ndim == 1 else np.asarray(d2.sum(axis=1))
 
     def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
         """Return d1^2."""
@@ -125,12 +164,15 @@ class Loss(AnyLoss):
         return block.weighted_sum(self.bend(block.scores(weights), self.labels(block), along))
 
 
-def clip_slopes(d1: Array, limit: float) -> Array:
-    """Scale every record's slope (a number, or a row of them) to size at most ``limit``."""
-    if math.isinf(limit):
+def clip_slopes(d1: Array, limit: float | Array) -> Array:
+    """Scale every record's slope (a number, or a row of them) to size at most ``limit``.
+
+    One limit for all records, or one for each.
+    """
+    if isinstance(limit, float) and math.isinf(limit):
         return d1
     if d1.ndim == 1:
         return np.clip(d1, -limit, limit)
-    sizes = np.linalg.norm(d1, axis=1, keepdims=True)
-    result: Array = d1 * np.minimum(1.0, limit / np.maximum(sizes, 1e-300))
+    sizes = np.maximum(np.linalg.norm(d1, axis=1), 1e-200)
+    result: Array = d1 * np.minimum(1.0, limit / sizes)[:, None]
     return result

@@ -56,7 +56,8 @@ class ArrowValues:
         import pyarrow as pa
 
         array = self._readable()
-        if _is_number(array.type):
+        # Whole numbers that are equal are one word; floats have two zeros, and are read one by one.
+        if _is_number(array.type) and not pa.types.is_integer(array.type):
             return ArrayValues(np.array(array.to_pylist(), dtype=object)).codes(place)
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return self._by_word(encoded, lambda word: code_of(word, place), MISSING, np.int64)

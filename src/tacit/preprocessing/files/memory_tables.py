@@ -65,7 +65,7 @@ def chunks(table: Any, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         for batch in batches:
             yield batch.num_rows, columns_of_batch(batch)
         return
-    columns = {name: _values(name, table[name]) for name in names}
+    columns = {name: values_of(name, table[name]) for name in names}
     n_rows = n_rows_of(table)
     if any(len(column) != n_rows for column in columns.values()):
         raise TableError("the columns of the table have different lengths; make them the same.")
@@ -113,7 +113,7 @@ def refuse_absent(present: Sequence[Any], names: Sequence[str], why: str = DECLA
             raise TableError(f"the table has {how} named {name!r}, {why}, letter by letter.")
 
 
-def _values(name: str, column: Any) -> Values:
+def values_of(name: str, column: Any) -> Values:
     """Return a column's values by a road that its type alone decides, never one of its values."""
     library = type(column).__module__.partition(".")[0]
     if library == "pyarrow":

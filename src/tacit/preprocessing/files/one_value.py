@@ -55,6 +55,33 @@ def text_of(value: Any) -> str | None:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
+def word_of(value: Any) -> str | None:
+    """Return a value as a word that a schema could declare; None for what is no word, or missing.
+
+    What `code_of` finds among declared words is what this returns, save for words that are
+    declared and usually mean a missing value.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing.files.one_value import word_of
+    >>> [word_of(value) for value in (" Oslo", b"Oslo", 3.0, "?", None, 2**60)]
+    ['Oslo', 'Oslo', '3', None, None, None]
+    """
+    if not isinstance(value, str | bytes) and abs(number_of(value)) >= _INEXACT:
+        return None
+    text = text_of(value)
+    return text if text is not None and text not in MISSING_WORDS and is_text(text) else None
+
+
+def is_text(value: str) -> bool:
+    """Return whether text can be written to a file."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def code_of(value: Any, place: Mapping[str, int]) -> int:
     """Return a value's place among declared words, or UNKNOWN, or MISSING.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +17,14 @@ from tacit.preprocessing.errors import TableError, check_path, shown_path
 from tacit.preprocessing.files.arrow_files import ArrowFile, ParquetFile
 from tacit.preprocessing.files.csv_file import CsvFile
 from tacit.preprocessing.files.memory_tables import DECLARED, refuse_absent
+from tacit.preprocessing.files.several import (
+    LocalCopy,
+    Paths,
+    SeveralFiles,
+    find_files,
+    is_address,
+    shown_paths,
+)
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
@@ -36,13 +45,34 @@ class TableFile(Protocol):
         """Yield the named columns as pyarrow RecordBatches."""
 
 
-def open_table(path: str | os.PathLike[str], *, delimiter: str | None = None) -> TableFile:
-    """Return the table in a file, of which nothing but the header has been read.
+@dataclass(frozen=True)
+class HeldTable:
+    """A table in a local copy, which is there as long as the table is."""
+
+    table: TableFile
+    copy: LocalCopy
+
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        return self.table.names()
+
+    def count(self) -> int:
+        """Return a number of records that is at least the true one."""
+        return self.table.count()
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns as pyarrow RecordBatches."""
+        yield from self.table.batches(names)
+
+
+def open_table(path: Paths, *, delimiter: str | None = None) -> TableFile:
+    """Return the table in a file or in several, of which nothing but the header has been read.
 
     Parameters
     ----------
     path
-        A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``.
+        A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``; a
+        pattern such as ``part-*.parquet``, an address that fsspec knows, or a list of these.
     delimiter
         What separates the fields of a CSV; by default a comma, and a tab in ``.tsv``.
 
@@ -59,22 +89,41 @@ def open_table(path: str | os.PathLike[str], *, delimiter: str | None = None) ->
             "reading files needs pyarrow, which is not installed; pip install pyarrow (it belongs "
             "to the extra cli)."
         ) from None
+    files = find_files(path)
+    if len(files) == 1:
+        return _open_one(files[0], delimiter)
+
+    def one(file: str) -> TableFile:
+        return _open_one(file, delimiter)
+
+    return SeveralFiles(tuple(files), shown_paths(path), one)
+
+
+def _open_one(path: str, delimiter: str | None) -> TableFile:
     shown = shown_path(path)
+    if is_address(path):
+        copy = LocalCopy(path)
+        return HeldTable(_open_as(Path(path), copy.path, shown, delimiter), copy)
     check_path(path, shown)
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return _open_as(Path(path), Path(path), shown, delimiter)
+
+
+def _open_as(named: Path, path: Path, shown: str, delimiter: str | None) -> TableFile:
+    """Return the table in a file of the format that a name tells."""
+    suffixes = [suffix.lower() for suffix in named.suffixes]
     zipped = suffixes[-1:] == [".gz"]
     suffix = (suffixes[:-1] if zipped else suffixes)[-1:] or [""]
     if suffix[0] in _DELIMITERS:
         usual = _DELIMITERS[suffix[0]]
         if delimiter is None:
-            return CsvFile(Path(path), shown, usual, zipped, assumed=True)
-        return CsvFile(Path(path), shown, delimiter, zipped)
+            return CsvFile(path, shown, usual, zipped, assumed=True)
+        return CsvFile(path, shown, delimiter, zipped)
     if delimiter is not None:
         raise TableError(f"{shown}: delimiter is for .csv and .tsv files; leave it out.")
     if suffix[0] in _PARQUET and not zipped:
-        return ParquetFile(Path(path), shown)
+        return ParquetFile(path, shown)
     if suffix[0] in _ARROW and not zipped:
-        return ArrowFile(Path(path), shown)
+        return ArrowFile(path, shown)
     raise TableError(
         f"{shown}: the name does not tell the format; tables are read from .csv, .csv.gz, .tsv, "
         ".parquet, .arrow and .feather files."
@@ -132,10 +181,10 @@ def read_table(
 
 
 def refuse_absent_in(
-    path: str | os.PathLike[str], present: Sequence[str], names: Sequence[str], why: str = DECLARED
+    path: Paths, present: Sequence[str], names: Sequence[str], why: str = DECLARED
 ) -> None:
     """Refuse a file that does not have each named column once, ``why`` it is to have it."""
     try:
         refuse_absent(present, names, why)
     except TableError as error:
-        raise TableError(f"{shown_path(path)}: {error}") from None
+        raise TableError(f"{shown_paths(path)}: {error}") from None

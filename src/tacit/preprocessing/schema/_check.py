@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tacit.preprocessing.errors import SchemaError
-from tacit.preprocessing.files.one_value import text_of
+from tacit.preprocessing.files.one_value import is_text, text_of
 from tacit.preprocessing.schema.missing import Fill, Indicator, Missing, Neutral
 
 # Ranges wider than this would overflow when they are measured.
@@ -50,15 +50,6 @@ def nearest(name: str, names: Sequence[str]) -> str:
     else:
         listed, what = names[:_MOST_NAMES], "declare it, or choose another, such as"
     return f"{what} {', '.join(map(shown, listed))}" if listed else "declare it"
-
-
-def is_text(value: str) -> bool:
-    """Return whether text can be written to a file."""
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def finite(where: str, key: str, value: object) -> float:

@@ -40,6 +40,9 @@ class Column(Protocol):
     def names(self) -> list[str]:
         """Return the names of its features."""
 
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return the least and the greatest value of each feature."""
+
     def write(self, values: Values, out: Out) -> None:
         """Fill ``out``, one row a value and zero so far, with the features."""
 
@@ -65,6 +68,10 @@ class Encodes:
         """Return the names of its features, that of a missing value last."""
         marked = [f"{self.name} is missing"] if isinstance(self.missing, Indicator) else []
         return [*self._names(), *marked]
+
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return the range of each feature: set or not."""
+        return [(0.0, 1.0)] * len(self.names())
 
     def write(self, values: Values, out: Out) -> None:
         """Fill ``out``, one row a value and zero so far, with the features."""
@@ -98,6 +105,10 @@ class OnOneScale(Encodes):
         """One half, at either end; one where a missing value has a feature of its own."""
         return 1.0 if isinstance(self.missing, Indicator) else 0.5
 
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return the range of each feature."""
+        return [(-0.5, 0.5), *super().ranges()[1:]]
+
 
 def write_ones(out: Out, codes: npt.NDArray[np.int64]) -> None:
     """Set the feature each code names; negative codes set none."""
@@ -129,6 +140,10 @@ class Ignored:
 
     def names(self) -> list[str]:
         """Return no names."""
+        return []
+
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return no ranges."""
         return []
 
     def write(self, values: Values, out: Out) -> None:

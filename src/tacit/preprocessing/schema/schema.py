@@ -14,6 +14,7 @@ from tacit.preprocessing.errors import SchemaError
 from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.columns import Column, Ignored
 from tacit.preprocessing.schema.number_columns import Number
+from tacit.preprocessing.schema.open_columns import OpenCategory, OpenNumber
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
 from tacit.preprocessing.schema.unit import Unit
 from tacit.preprocessing.schema.word_columns import Boolean, Category
@@ -104,6 +105,41 @@ class Schema:
         return next((column.name for column in self.columns if isinstance(column, Unit)), None)
 
     @property
+    def open_numbers(self) -> tuple[str, ...]:
+        """The names of the features whose bounds are to be learned."""
+        return tuple(c.names()[0] for c in self.columns if isinstance(c, OpenNumber))
+
+    @property
+    def open_words(self) -> dict[str, int]:
+        """The columns whose words are to be learned, and how many of them at most."""
+        return {c.name: c.max_values for c in self.columns if isinstance(c, OpenCategory)}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pipeline has something to learn before the table can be encoded."""
+        return bool(self.open_words or self.open_numbers)
+
+    def refuse_open(self) -> None:
+        """Raise if something is left open, which only a `PrivatePipeline` learns."""
+        names = [*self.open_words, *self.open_numbers]
+        if names:
+            raise SchemaError(
+                f"the schema leaves {', '.join(map(repr, names))} open, to be learned under "
+                "the budget; fit a PrivatePipeline that begins with a SchemaEncoder of it, as "
+                "tacit fit does."
+            )
+
+    def with_words(self, learned: Mapping[str, Sequence[str]]) -> Schema:
+        """Return the schema with the words of open categories, which a fit has released."""
+        columns = tuple(
+            replace(column, learned=tuple(learned[column.name]))
+            if isinstance(column, OpenCategory)
+            else column
+            for column in self.columns
+        )
+        return replace(self, columns=columns)
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """The names of the features, in the order of the columns."""
         return tuple(name for column in self.columns for name in column.names())
@@ -139,6 +175,7 @@ class Schema:
             ),
             assumptions=self.assumptions,
             of_people=self.unit is not None,
+            ranges=tuple(pair for column in self.columns for pair in column.ranges()),
         )
 
     def with_target(self, name: str) -> Schema:

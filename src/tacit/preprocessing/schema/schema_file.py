@@ -14,6 +14,7 @@ from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.columns import Column, Ignored
 from tacit.preprocessing.schema.missing import Fill, Indicator, Missing, Neutral
 from tacit.preprocessing.schema.number_columns import Intervals, Number
+from tacit.preprocessing.schema.open_columns import OpenCategory, OpenNumber
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
 from tacit.preprocessing.schema.toml_text import key_text, value_text
@@ -30,6 +31,8 @@ _KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
     "intervals": (Intervals, ("cuts",), ("missing",)),
     "category": (Category, ("values",), ("missing",)),
     "boolean": (Boolean, (), ("true", "false", "missing")),
+    "open_number": (OpenNumber, ("lower", "upper"), ("log", "missing")),
+    "open_category": (OpenCategory, ("max_values",), ("learned", "missing")),
     "ignored": (Ignored, (), ()),
     "unit": (Unit, (), ()),
 }
@@ -38,6 +41,7 @@ _REMEDIES = {
     "upper": "write the greatest value that should count, known without looking at the data",
     "cuts": "write the points at which intervals start, such as cuts = [20, 40, 60]",
     "values": 'list the values it may have, such as values = ["no", "yes"]',
+    "max_values": "write how many of its words to learn at most, such as max_values = 20",
     "kind": f"write one of {', '.join(_KINDS)} or target",
     "name": "write the column's name as in the table's header",
 }
@@ -280,14 +284,21 @@ def _facts(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+_IN_ORDER = (
+    *("lower", "upper", "log", "cuts", "values", "max_values", "learned"),
+    *("true", "false", "classes"),
+)
+_DEFAULTS = (("log", False), ("learned", None), ("true", TRUE_WORDS), ("false", FALSE_WORDS))
+
+
 def _line(line: Column | Target) -> dict[str, Any]:
     """Return the keys of a column, without those that have their default."""
     facts: dict[str, Any] = {"kind": line.kind}
-    for key in ("lower", "upper", "log", "cuts", "values", "true", "false", "classes"):
+    for key in _IN_ORDER:
         if not hasattr(line, key):
             continue
         value = getattr(line, key)
-        if (key, value) in (("log", False), ("true", TRUE_WORDS), ("false", FALSE_WORDS)):
+        if (key, value) in _DEFAULTS:
             continue
         facts[key] = list(map(_plain, value)) if isinstance(value, tuple) else _plain(value)
     if isinstance(line, ClassTarget) and line.words is not None:

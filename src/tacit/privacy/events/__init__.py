@@ -3,7 +3,9 @@
 from tacit.privacy.events.base import Event, event_from_dict
 from tacit.privacy.events.composed import Composed, NonPrivate, Repeated, common_relation
 from tacit.privacy.events.gaussian import Gaussian, SampledGaussian
+from tacit.privacy.events.leak import RareLeak
 from tacit.privacy.events.log_cosh import LogCoshObjective
+from tacit.privacy.events.majority import NoisyMajority
 from tacit.privacy.events.objective import (
     LinearModelObjective,
     LogisticObjective,
@@ -11,9 +13,14 @@ from tacit.privacy.events.objective import (
     PureObjective,
     SoftmaxObjective,
 )
+from tacit.privacy.events.one_of import OneOf
+from tacit.privacy.events.parallel import Parallel
 from tacit.privacy.events.pure import ExponentialMechanism, PureEpsilon, ZeroConcentrated
+from tacit.privacy.events.selection import BestOf
+from tacit.privacy.events.smooth import SmoothGaussian
 
 __all__ = [
+    "BestOf",
     "Composed",
     "Event",
     "ExponentialMechanism",
@@ -22,11 +29,16 @@ __all__ = [
     "LogCoshObjective",
     "LogisticObjective",
     "MonotoneObjective",
+    "NoisyMajority",
     "NonPrivate",
+    "OneOf",
+    "Parallel",
     "PureEpsilon",
     "PureObjective",
+    "RareLeak",
     "Repeated",
     "SampledGaussian",
+    "SmoothGaussian",
     "SoftmaxObjective",
     "ZeroConcentrated",
     "common_relation",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.relation import Relation
+from tacit.privacy.tries import TriesLaw, law_from_dict
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -29,6 +30,8 @@ class Event(ABC):
 
     ``gaussian_mu``
         exact: the release is at worst a Gaussian mechanism with this mu.
+    ``leak``
+        exact: anything may be revealed with this probability, and nothing otherwise.
     ``profile``
         exact or an upper bound: delta as a function of epsilon, in both directions, convex in
         exp(epsilon), so that it is the profile of a dominating pair and composes
@@ -58,6 +61,10 @@ class Event(ABC):
         """Return mu if the release is exactly a Gaussian mechanism, else None."""
         return None
 
+    def leak(self) -> float | None:
+        """Return p if anything may be revealed with probability p and nothing else is, or None."""
+        return None
+
     def profile(self, epsilon: Array) -> Array | None:
         """Return delta at each epsilon (of either sign), or None if no profile is known."""
         return None
@@ -81,6 +88,10 @@ class Event(ABC):
     def leaves(self) -> Iterator[tuple[Event, int]]:
         """Yield the elementary events this one is made of, each with its count."""
         yield self, 1
+
+    def parts(self) -> tuple[Event, ...]:
+        """Return the events of disjoint parts, or of choices, of which the worst is the cost."""
+        return ()
 
     def reasons_void(self) -> tuple[str, ...]:
         """Return what makes a guarantee from this event void; empty if nothing does."""
@@ -114,7 +125,7 @@ def event_from_dict(record: Mapping[str, Any]) -> Event:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Event):
+    if isinstance(value, Event | TriesLaw):
         return value.to_dict()
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
@@ -125,7 +136,7 @@ def _plain(value: Any) -> Any:
 
 def _rich(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
-        return event_from_dict(value)
+        return law_from_dict(value) if name == "law" else event_from_dict(value)
     if isinstance(value, list):
         return tuple(_rich(name, item) for item in value)
     return Relation(value) if name == "relation" else value

@@ -73,6 +73,10 @@ class Composed(Event):
             yield from event.leaves()
 
 
+# Up to there a float holds every count, and costs are counts times floats.
+_MOST_TIMES = 2**53
+
+
 @dataclass(frozen=True)
 class Repeated(Event):
     """The same event ``count`` times.
@@ -96,7 +100,10 @@ class Repeated(Event):
         if relation is not None and relation is not event.relation:
             raise ValueError(f"relation {relation} contradicts the event's own {event.relation}.")
         object.__setattr__(self, "event", event)
-        object.__setattr__(self, "count", checks.count("count", count))
+        times = checks.count("count", count) * max(n for _, n in event.leaves())
+        if times > _MOST_TIMES:
+            raise ValueError(f"count makes it more than {_MOST_TIMES} releases of one kind.")
+        object.__setattr__(self, "count", int(count))
         object.__setattr__(self, "relation", event.relation)
 
     renyi = _not_a_leaf

@@ -14,6 +14,8 @@ from tacit.preprocessing import (
     Intervals,
     Number,
     NumberTarget,
+    OpenCategory,
+    OpenNumber,
     Schema,
     Unit,
 )
@@ -25,6 +27,8 @@ from tacit.report.page import section
 
 _MOST_WORDS = 60
 _NEUTRAL = {
+    "open_number": "become the middle of what is learned",
+    "open_category": "become zeros",
     "number": "become the middle of the scale",
     "intervals": "are in no interval",
     "category": "are none of the values",
@@ -106,11 +110,14 @@ def _line(line: Any, unconfirmed: bool) -> Row:
 def _declared(line: Any) -> Child:
     if isinstance(line, Number):
         log = ", logarithmic" if line.log else ""
+        log += "; narrower bounds are learned" if isinstance(line, OpenNumber) else ""
         return f"{short(line.lower, 8)} to {short(line.upper, 8)}{log}"
     if isinstance(line, NumberTarget):
         return f"{short(line.lower, 8)} to {short(line.upper, 8)}"
     if isinstance(line, Intervals):
         return "cut at " + ", ".join(short(cut, 8) for cut in line.cuts)
+    if isinstance(line, OpenCategory):
+        return join(f"at most {line.max_values} words, learned: ", _words(line.learned or ()))
     if isinstance(line, Category):
         return _words(line.values)
     if isinstance(line, ClassTarget):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -9,14 +10,14 @@ from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import Plan
-from tacit.preprocessing import SchemaEncoder
+from tacit.features import FeatureMap
+from tacit.preprocessing import Schema, SchemaEncoder
 from tacit.privacy import Guarantee
 from tacit.public_facts import informed
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts
-from tacit.table_model import TableModel
 
 
-class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
+class Pipeline(sklearn_pipeline.Pipeline):
     """scikit-learn's Pipeline of a `SchemaEncoder`, other public transformers, and an estimator.
 
     The row norm, the classes or the range of the labels, and what the guarantee must say of them,
@@ -83,7 +84,12 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
         unit
             Whose each record is, one identifier a record, if no column of the schema says so.
         """
-        self._before_estimator()[0].fit()
+        encoder, *rest = self._before_estimator()
+        facts = encoder.fit().facts_out()
+        for step in rest:
+            if isinstance(step, FeatureMap):
+                step.fit(facts)  # of which the rows of a prediction will know nothing
+            facts = facts.through(step)
         self.steps[-1][1].fit(self._unread(X, y, unit), None)
         return self
 
@@ -93,6 +99,14 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
         rows, labels = self._unread(X, y, with_people=False).read()
         score: float = self.steps[-1][1].score(rows, labels)
         return score
+
+    def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
+        """Return a table as the last step meets it, not read yet, and that step.
+
+        Parameters as in `fit`; `tacit.metrics.evaluate` asks for it.
+        """
+        check_is_fitted(self)
+        return self._unread(X, y, unit), self.steps[-1][1]
 
     @property
     def privacy_(self) -> Guarantee:
@@ -117,17 +131,27 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
 
     def _before_estimator(self) -> list[Any]:
         """Return the steps before the estimator, the first for the labels that it needs."""
-        encoder, *rest = _public_steps(self)
-        if not hasattr(self.steps[-1][1], "predict") and encoder.schema.target is not None:
-            encoder = SchemaEncoder(
-                replace(encoder.schema, target=None),
-                encoder.dtype,
-                allow_unconfirmed=encoder.allow_unconfirmed,
-            )
-        return [encoder, *rest]
+        encoder, *rest = public_steps(self)
+        return [labels_as_needed(encoder, self.steps[-1][1]), *rest]
 
 
-def _public_steps(model: Any) -> list[Any]:
+def labels_as_needed(encoder: SchemaEncoder, estimator: Any) -> SchemaEncoder:
+    """Return an encoder without a target where the estimator, a location, learns from none."""
+    if hasattr(estimator, "predict") or encoder.schema.target is None:
+        return encoder
+    return _with_schema(encoder, replace(encoder.schema, target=None))
+
+
+def with_words(encoder: SchemaEncoder, learned: Mapping[str, Sequence[str]]) -> SchemaEncoder:
+    """Return an encoder that knows the words of its open categories."""
+    return _with_schema(encoder, encoder.schema.with_words(learned))
+
+
+def _with_schema(encoder: SchemaEncoder, schema: Schema) -> SchemaEncoder:
+    return SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=encoder.allow_unconfirmed)
+
+
+def public_steps(model: Any) -> list[Any]:
     """Return the steps of a Pipeline before the last, all of which must go by public facts."""
     steps = model.steps[:-1]
     for name, step in steps:
@@ -142,55 +166,5 @@ def _public_steps(model: Any) -> list[Any]:
             "a Pipeline begins with a SchemaEncoder, which says what is public of its tables; put "
             "one before the estimator, or use the estimator alone."
         )
+    steps[0][1].schema.refuse_open()
     return [step for _, step in steps]
-
-
-def taken_apart(model: Any) -> tuple[SchemaEncoder | None, Any]:
-    """Return what encodes a fitted model's tables, if anything, and its estimator.
-
-    The estimator has the parameters that its fit went by, whoever declared them.
-
-    Parameters
-    ----------
-    model
-        A fitted `TableModel`, Pipeline or estimator.
-
-    Raises
-    ------
-    TypeError
-        If a Pipeline has a step besides a `SchemaEncoder` and an estimator, or a schema with
-        guessed lines of which its guarantee does not speak.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tacit.location import Mean
-    >>> from tacit.pipeline import taken_apart
-    >>> taken_apart(Mean().fit(np.ones((9, 2))))
-    (None, Mean())
-    """
-    if isinstance(model, TableModel):
-        check_is_fitted(model)
-        encoder = SchemaEncoder(
-            model.schema, model.dtype, allow_unconfirmed=model.allow_unconfirmed
-        )
-        return encoder, informed(model.estimator_, model.schema.facts)
-    if not isinstance(model, sklearn_pipeline.Pipeline):
-        return None, model
-    encoder, *rest = _public_steps(model)
-    if rest:
-        raise TypeError(
-            f"only a SchemaEncoder and an estimator are saved and reported, and there is a step "
-            f"{model.steps[1][0]!r} between them; save or report the estimator alone."
-        )
-    check_is_fitted(model)
-    estimator = model.steps[-1][1]
-    said = getattr(getattr(estimator, "privacy_", None), "assumptions", ())
-    if not set(encoder.schema.assumptions) <= set(said):
-        raise TypeError(
-            "the guarantee does not say which lines of the schema were guessed from the data: "
-            "scikit-learn's Pipeline does not hand that on; fit a tacit.Pipeline."
-        )
-    if isinstance(model, Pipeline):
-        estimator = informed(estimator, model.facts())
-    return encoder, estimator

@@ -1,0 +1,128 @@
+"""Audits of tacit's own linear classifiers, by the strongest way that applies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import checks
+from tacit.audit.finding import Audit
+from tacit.audit.foreign import LEVEL, audit_fits
+from tacit.audit.inversion import Inversion, can_invert
+from tacit.erm import Plan
+from tacit.erm.objective import records_gradient
+from tacit.linear_model import LinearSVC, LogisticRegression
+from tacit.noise import ReplayMismatch
+from tacit.records import MemoryRecords
+from tacit.testing import replay
+
+Array = npt.NDArray[np.float64]
+
+_COLUMNS = 6
+
+
+def audit(
+    estimator: LogisticRegression | LinearSVC,
+    *,
+    fits: int = 4000,
+    copies: int = 2000,
+    level: float = LEVEL,
+) -> Audit:
+    """Return lower bounds on the epsilon of a classifier, beside what it claims.
+
+    Two worlds are made within its own bounds: many copies of one record, and one more that
+    contradicts them, of which the loss has the steepest slope there is. Its plan is made once and
+    carried out many times, with fresh noise. Where the result is one minimiser of a tilted
+    objective (objective perturbation with a given ``regularization``), the noise is recovered from
+    it, which tells the most; else the released weights themselves are looked at.
+
+    Parameters
+    ----------
+    estimator
+        With two declared classes; it is not fitted.
+    fits
+        How many in all, half of them with the record.
+    copies
+        How many records it contradicts.
+    level
+        The probability with which a bound may be too high.
+
+    Examples
+    --------
+    >>> from tacit.audit import audit
+    >>> from tacit.linear_model import LogisticRegression
+    >>> model = LogisticRegression(
+    ...     8.0, 1e-5, row_norm=1.0, classes=[0, 1], regularization=1.0, fit_intercept=False
+    ... )
+    >>> found = audit(model, fits=400)
+    >>> 3.0 < found.strongest.epsilon < 12.0
+    True
+    """
+    plan = _plan(estimator)
+    rows = np.zeros((checks.count("copies", copies) + 1, _COLUMNS))
+    rows[:, 0] = plan.problem.objective.bounds.row_norm
+    labels = np.full(len(rows), -1.0)
+    labels[-1] = 1.0
+    bounds = plan.problem.objective.bounds
+    known, more = (MemoryRecords(rows[:n], labels[:n], bounds) for n in (copies, copies + 1))
+    canary = MemoryRecords(rows[-1:], labels[-1:], bounds)
+    score = None
+    if can_invert(plan):
+        nowhere = np.zeros(plan.problem.shape)
+        along = records_gradient(plan.problem.objective, canary, nowhere)
+        score = Inversion(plan, known, along)
+    found = audit_fits(
+        lambda records, _: plan.solve(records, None).value,
+        known,
+        more,
+        plan.budget,
+        score=score,
+        beside=None if score is None else score.aside,
+        fits=fits,
+        level=level,
+        subject=f"{type(estimator).__name__} by {plan.name.replace('_', ' ')}",
+    )
+    notes = [_replayed(plan, known, more)]
+    notes.append(
+        "The noise was not recovered: that takes objective perturbation with a delta and a given "
+        "regularization."
+        if score is None
+        else _law(found.without)
+    )
+    return replace(found, notes=tuple(notes))
+
+
+def _plan(estimator: LogisticRegression | LinearSVC) -> Plan:
+    plan = estimator.plan(_COLUMNS)
+    if len(plan.problem.shape) != 1:
+        raise ValueError(
+            "audit takes classifiers of two classes, and this one has more; audit_fits takes any "
+            "code, with two data sets of your own."
+        )
+    return plan
+
+
+def _replayed(plan: Plan, known: MemoryRecords, more: MemoryRecords) -> str:
+    """Return what the same noise shows on both data sets."""
+    try:
+        releases = replay(lambda records: plan.solve(records, None), known, more)
+    except ReplayMismatch as why:
+        return f"CONTRADICTED by replay: {why}"
+    more_than_one = "s" * (releases > 1)
+    return (
+        f"Replayed with the same noise: {releases} release{more_than_one}, no further apart than "
+        "declared."
+    )
+
+
+def _law(scores: Array) -> str:
+    """Return how well the recovered noise goes with the law it is said to have."""
+    from scipy.stats import kstest
+
+    p = float(kstest(scores, "norm").pvalue)
+    return (
+        f"The recovered noise beside the planned Gaussian: standard deviation "
+        f"{float(scores.std()):.3f} of 1, Kolmogorov-Smirnov p = {p:.2g}."
+    )

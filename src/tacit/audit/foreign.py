@@ -1,0 +1,200 @@
+"""Audits of anybody's code: whatever takes data and randomness and returns numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import checks
+from tacit.audit.finding import Audit, Finding
+from tacit.audit.one_run import epsilon_of_guesses, gaussian_epsilon_of_guesses
+from tacit.audit.two_worlds import findings_of
+from tacit.privacy import Budget
+
+Array = npt.NDArray[np.float64]
+Data = TypeVar("Data")
+Fit = Callable[[Data, np.random.Generator], Any]
+Rows = tuple[Array, Array]
+
+LEVEL = 0.05
+
+
+def audit_fits(
+    fit: Fit[Data],
+    without: Data,
+    with_it: Data,
+    claim: Budget,
+    *,
+    score: Callable[[Array], float] | None = None,
+    beside: Callable[[Array], Array] | None = None,
+    fits: int = 4000,
+    level: float = LEVEL,
+    subject: str = "",
+    seed: int | None = None,
+) -> Audit:
+    """Fit two neighbouring data sets many times and say what that tells of epsilon.
+
+    Parameters
+    ----------
+    fit
+        Takes data and a generator, returns what is released: a vector. Its own randomness is fine.
+    without, with_it
+        Two data sets that are neighbours under the claim's relation: the worst that you can think
+        of, such as many copies of a record, and one more that contradicts them.
+    claim
+        What is claimed of ``fit``.
+    score
+        Turns a released vector into a number that is greater where the record was there. By
+        default the projection on the difference of the means of some fits of each, which are then
+        not used again.
+    beside
+        Turns a released vector into noise that the record does not move, if there is any: numbers
+        of mean 0 with the spread of the scores, by which that is better known.
+    fits
+        How many in all, half of them with the record.
+    level
+        The probability with which a bound may be too high.
+    subject
+        What is audited, in words.
+    seed
+        For the generator that ``fit`` gets; fresh entropy by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.audit import audit_fits
+    >>> from tacit.privacy import Budget
+    >>> def laplace(ages, rng):  # a sum of ages up to 1, with a quarter of the noise it claims
+    ...     return sum(ages) + rng.laplace(scale=0.25)
+    >>> found = audit_fits(laplace, [], [1.0], Budget(1.0), fits=10_000)
+    >>> [finding.epsilon > 1.0 for finding in found.above_claim]
+    [True]
+    """
+    half = checks.count("fits", fits, least=40) // 2
+    _check_level(level)
+    rng = np.random.default_rng(seed)
+    released = {
+        there: np.stack([_vector(fit(data, rng)) for _ in range(half)])
+        for there, data in ((False, without), (True, with_it))
+    }
+    if score is None:
+        without_it, with_one = _projected(released[False], released[True])
+    else:
+        without_it, with_one = (
+            np.array([float(score(vector)) for vector in released[there]])
+            for there in (False, True)
+        )
+    named = subject or getattr(fit, "__name__", type(fit).__name__)
+    others = None
+    if beside is not None:
+        others = np.concatenate([beside(v) for there in released.values() for v in there])
+    found = findings_of(without_it, with_one, claim, level, others)
+    return Audit(named, claim, level, found, without_it, with_one)
+
+
+def audit_one_run(
+    fit: Fit[Rows],
+    base: Rows,
+    canaries: Rows,
+    claim: Budget,
+    *,
+    score: Callable[[Array, Array, Array], Array],
+    guesses: int,
+    level: float = LEVEL,
+    subject: str = "",
+    seed: int | None = None,
+) -> Audit:
+    """Fit once, with each canary in the data by the toss of a coin, and guess which were there.
+
+    Parameters
+    ----------
+    fit
+        Takes (rows, labels) and a generator, returns what is released.
+    base
+        Rows and labels that are always there.
+    canaries
+        Rows and labels that are there with probability 1/2 each; best orthogonal to one another.
+    claim
+        What is claimed of ``fit``, under ADD_REMOVE.
+    score
+        Takes what was released and the canaries' rows and labels, and returns for each of them a
+        number that is greater where it was there.
+    guesses
+        At how many canaries to guess, half of them the greatest scores; fixed beforehand.
+    level
+        The probability with which a bound may be too high.
+    subject
+        What is audited, in words.
+    seed
+        For the coins and the generator that ``fit`` gets; fresh entropy by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.audit import audit_one_run
+    >>> from tacit.privacy import Budget
+    >>> def total(data, rng):  # a sum of rows of norm 1, with Gaussian noise
+    ...     return data[0].sum(axis=0) + 0.1 * rng.standard_normal(100)
+    >>> nothing = np.zeros((0, 100)), np.zeros(0)
+    >>> canaries = np.eye(100), np.ones(100)
+    >>> found = audit_one_run(
+    ...     total, nothing, canaries, Budget(1.0, 1e-6),
+    ...     score=lambda released, rows, labels: rows @ released, guesses=50,
+    ... )
+    >>> found.strongest.epsilon > 1.0
+    True
+    """
+    m = len(canaries[0])
+    checks.count("guesses", guesses, least=2, most=m)
+    _check_level(level)
+    rng = np.random.default_rng(seed)
+    there = rng.random(m) < 0.5
+    data = tuple(np.concatenate([b, c[there]]) for b, c in zip(base, canaries, strict=True))
+    scores = score(_vector(fit((data[0], data[1]), rng)), *canaries)
+    order = np.argsort(scores)
+    least, most = order[: guesses // 2], order[m - (guesses - guesses // 2) :]
+    right = int(np.sum(~there[least]) + np.sum(there[most]))
+    counts = (m, guesses, right, claim.delta, level)
+    found = [
+        Finding("by guesses of one run", epsilon_of_guesses(*counts), "nothing of the mechanism")
+    ]
+    if not claim.is_pure:
+        found.append(
+            Finding(
+                "by guesses of one run, on a Gaussian curve",
+                gaussian_epsilon_of_guesses(*counts),
+                "that the trade-off curve of the mechanism is a Gaussian one",
+            )
+        )
+    note = f"{right} of {guesses} guesses at {m} canaries were right."
+    named = subject or getattr(fit, "__name__", type(fit).__name__)
+    return Audit(named, claim, level, tuple(found), notes=(note,))
+
+
+def _vector(released: Any) -> Array:
+    vector = np.atleast_1d(np.asarray(released, dtype=np.float64)).ravel()
+    if not np.isfinite(vector).all():
+        raise ValueError("fit returned a number that is not finite; audit what it means instead.")
+    return vector
+
+
+def _projected(without: Array, with_it: Array) -> tuple[Array, Array]:
+    """Return scores along the difference of means of a tenth of the fits, of the others."""
+    at = max(len(without) // 10, 1)
+    spread = np.concatenate([without[:at], with_it[:at]]).std(axis=0)
+    # In units of each coordinate's spread; what does not move tells nothing.
+    direction = np.divide(
+        with_it[:at].mean(axis=0) - without[:at].mean(axis=0),
+        np.square(spread),
+        out=np.zeros(without.shape[1]),
+        where=spread > 0,
+    )
+    return without[at:] @ direction, with_it[at:] @ direction
+
+
+def _check_level(level: float) -> None:
+    if not 0.0 < checks.real("level", level) < 0.5:
+        raise ValueError(f"level must be between 0 and 0.5, got {level!r}; 0.05 is usual.")

@@ -1,0 +1,100 @@
+"""Two neighbouring data sets, many fits of each, and a score that tells them apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.audit.finding import Finding
+from tacit.audit.limits import at_most, epsilon_of_errors, mu_of_errors, mu_of_means
+from tacit.privacy import Budget
+from tacit.privacy.gaussian_profile import gaussian_epsilon
+
+Array = npt.NDArray[np.float64]
+
+# The share of the scores by which a threshold is chosen; the rest are judged by it.
+_CHOOSING = 0.2
+_CANDIDATES = 199
+
+
+def findings_of(
+    without: Array, with_it: Array, claim: Budget, level: float, beside: Array | None = None
+) -> tuple[Finding, ...]:
+    """Return every lower bound that scores of the two worlds allow, each at ``level``.
+
+    ``beside`` are numbers that the record does not move, of the spread that scores have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.audit.two_worlds import findings_of
+    >>> from tacit.privacy import Budget
+    >>> scores = np.linspace(-2.0, 2.0, 1001)
+    >>> [round(f.epsilon, 1) for f in findings_of(scores, scores, Budget(1.0, 1e-6), 0.05)]
+    [0.0, 0.0, 0.0]
+    """
+
+    def plain(false_alarms: float, misses: float) -> float:
+        return epsilon_of_errors(false_alarms, misses, claim.delta)
+
+    free = Finding(
+        "by the errors of a guesser",
+        _judged(without, with_it, level, plain),
+        "nothing of the mechanism",
+    )
+    if claim.is_pure:
+        return (free,)
+
+    def on_curve(false_alarms: float, misses: float) -> float:
+        return _epsilon(mu_of_errors(false_alarms, misses), claim.delta)
+
+    curve = Finding(
+        "by the errors of a guesser, on a Gaussian curve",
+        _judged(without, with_it, level, on_curve),
+        "that the trade-off curve of the mechanism is a Gaussian one",
+    )
+    means = Finding(
+        "by the difference of means",
+        _epsilon(mu_of_means(without, with_it, level, beside), claim.delta),
+        "that scores are Gaussian with the same spread in both worlds"
+        + ("" if beside is None else " and in all directions"),
+    )
+    return free, curve, means
+
+
+def _epsilon(mu: float, delta: float) -> float:
+    return gaussian_epsilon(mu, delta) if mu > 0.0 else 0.0
+
+
+def _judged(
+    without: Array, with_it: Array, level: float, bound: Callable[[float, float], float]
+) -> float:
+    """Return the bound of a guesser whose threshold was chosen by other fits than it is judged by.
+
+    Each of the two error rates is below its limit except with probability ``level`` / 2.
+    """
+    chosen, judged = zip(_split(without), _split(with_it), strict=True)
+
+    def errors(threshold: float, scores: tuple[Array, Array]) -> tuple[int, int]:
+        return int(np.sum(scores[0] > threshold)), int(np.sum(scores[1] <= threshold))
+
+    def found(counts: tuple[int, int], of: tuple[int, int]) -> float:
+        return bound(*(at_most(e, n, level / 2) for e, n in zip(counts, of, strict=True)))
+
+    tried, n = (len(chosen[0]), len(chosen[1])), (len(judged[0]), len(judged[1]))
+
+    def promise(threshold: float) -> float:
+        # By limits, not rates: what few fits in a tail seem to show is mostly luck.
+        return found(errors(threshold, chosen), tried)
+
+    shares = np.linspace(0.0, 1.0, _CANDIDATES)
+    threshold = max(map(float, np.quantile(np.concatenate(chosen), shares)), key=promise)
+    return max(found(errors(threshold, judged), n), 0.0)
+
+
+def _split(scores: Array) -> tuple[Array, Array]:
+    at = math.ceil(_CHOOSING * len(scores))
+    return scores[:at], scores[at:]

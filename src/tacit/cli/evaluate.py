@@ -1,0 +1,172 @@
+"""``tacit evaluate``: how well a saved model does on a sensitive table, privately."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import options as opt
+from tacit.cli import output
+from tacit.cli.budget import warn_if_weak
+from tacit.cli.errors import Refused, before_records
+from tacit.cli.files import check_report, write_evaluation
+
+if TYPE_CHECKING:
+    from tacit.metrics import Evaluation
+    from tacit.preprocessing import SchemaEncoder
+
+_NO_PRIVACY = "NO PRIVACY: epsilon is infinite, so what is printed is not protected."
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that tacit fit saved.")],
+    data: opt.Data,
+    epsilon: opt.Epsilon,
+    delta: opt.Delta = 1e-6,
+    unit: opt.UnitColumn = None,
+    relation: opt.RelationName = "add_remove",
+    bins: Annotated[
+        int | None,
+        typer.Option("--bins", help="How many bins of scores; by default as noise allows."),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows",
+            help="About how many records there are, if that is public; too few are then refused "
+            "before anything is spent.",
+        ),
+    ] = None,
+    report: opt.Report = None,
+    ledger: opt.LedgerOption = None,
+    analyst: opt.Analyst = None,
+    partition: opt.Partition = None,
+    label: opt.Label = None,
+    purpose: opt.Purpose = None,
+    seen: opt.Certificates = None,
+    delimiter: opt.Delimiter = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Say how well a model does on a sensitive table.
+
+    One noisy histogram of its scores by class gives accuracy, confusion matrix, AUC, Brier score,
+    log loss and the curves of the report; for numbers there are MSE, MAE and R2. Each has an
+    interval, which holds what the same records would have said without noise in 95 % of all cases.
+    The table should not be the one that the model was trained on: a model does well on that, and
+    what both cost adds up. What would be noise is refused, and how many records would do is said.
+
+    \b
+    Examples:
+      tacit evaluate model.tacit other_people.csv --epsilon 0.1
+      tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
+    """  # noqa: D301
+    from tacit.cli.ledger_opening import paying
+    from tacit.metrics import evaluate as evaluated
+    from tacit.metrics.edges import bin_edges
+    from tacit.public_facts import budget_of, with_people
+
+    with before_records():
+        check_report(report, force, model, data)
+        encoder, estimator = _model_of_tables(model, unit)
+        with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
+        bin_edges(2 if bins is None else bins)
+        accountant = paying(
+            ledger, seen, analyst=analyst, partition=partition, label=label, purpose=purpose
+        )
+    warn_if_weak(epsilon, delta, rows)
+    if math.isinf(epsilon):
+        output.note(_NO_PRIVACY)
+    with output.progress("reading the table", "asking the model") as step:
+        table = encoder.unread_file(data, delimiter=delimiter, progress=step)
+        found = evaluated(
+            estimator,
+            table,
+            epsilon=epsilon,
+            delta=delta,
+            relation=relation,
+            bins=bins,
+            n_records=rows,
+            accountant=accountant,
+        )
+    if report is not None:
+        write_evaluation(report, f"Evaluation of {model.name}", found)
+    if as_json:
+        output.document({"report": None if report is None else str(report), **record_of(found)})
+    else:
+        _show(found, report)
+
+
+def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
+    """Return what encodes the tables of a saved model, and its estimator."""
+    from tacit.pipeline.apart import asked_of_rows
+    from tacit.preprocessing import SchemaEncoder
+    from tacit.saving import load
+
+    encoder, estimator = asked_of_rows(load(path))
+    if encoder is None or not hasattr(estimator, "predict"):
+        raise Refused(
+            f"{path.name} is no model of raw tables that predicts something, so there is nothing "
+            "to evaluate; make one with tacit fit."
+        )
+    if unit is not None:
+        schema = encoder.schema.with_unit(unit)
+        if schema.feature_names != encoder.schema.feature_names:
+            raise Refused(
+                f"--unit {unit!r} is a column that {path.name} predicts from; name the column that "
+                "says whose a record is."
+            )
+        allowed = encoder.allow_unconfirmed
+        encoder = SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=allowed)
+    return encoder, estimator
+
+
+def _show(found: Evaluation, report: Path | None) -> None:
+    promise = found.privacy_
+    output.boxed("Guarantee", promise.statement(), "red" if promise.voided_by else "green")
+    show_metrics(found)
+    if report is not None:
+        output.note(f"wrote {report}")
+
+
+def show_metrics(found: Evaluation) -> None:
+    """Print what an evaluation found, and what it refuses to say."""
+    shown = {**found.metrics, "records": found.n_records}
+    rows = [[name, *(f"{n:.4g}" for n in (e.value, e.low, e.high))] for name, e in shown.items()]
+    output.table("Evaluation", ("metric", "value", "low", "high"), rows)
+    if found.confusion is not None:
+        header = ("records of", *(f"taken for {name}" for name in found.confusion.classes))
+        lines = [
+            [str(label), *(f"{cell.value:.0f}" for cell in row)]
+            for label, row in zip(found.confusion.classes, found.confusion.cells, strict=True)
+        ]
+        output.table("Confusion matrix", header, lines)
+    for name, why in found.refused.items():
+        output.note(f"{name} is refused: {why}")
+
+
+def record_of(found: Evaluation) -> dict[str, Any]:
+    """Return what an evaluation found, ready for JSON."""
+    numbers = {
+        name: {"value": e.value, "low": e.low, "high": e.high}
+        for name, e in {**found.metrics, "records": found.n_records}.items()
+    }
+    confusion = None
+    if found.confusion is not None:
+        counts = found.confusion.counts.tolist()
+        confusion = {"classes": list(found.confusion.classes), "counts": counts}
+    curves = {
+        name: {part: getattr(curve, part).tolist() for part in ("x", "y", "low", "high")}
+        for name, curve in found.curves.items()
+    }
+    return {
+        "metrics": numbers,
+        "refused": dict(found.refused),
+        "confusion": confusion,
+        "curves": curves,
+        "noise_std": found.noise_std,
+        "statement": found.privacy_.statement(),
+    }

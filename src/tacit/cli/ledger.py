@@ -1,0 +1,361 @@
+"""``tacit ledger``: one budget for all that is ever released of a data set."""
+
+from __future__ import annotations
+
+import json
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import options as opt
+from tacit.cli import output
+from tacit.cli.errors import Refused, before_records
+from tacit.cli.files import check_new, check_report
+from tacit.cli.ledger_opening import bookings, paying
+
+if TYPE_CHECKING:
+    from tacit.ledger import Ledger, Standing
+    from tacit.privacy import Event, Relation
+
+ledger = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+Analysts = Annotated[
+    list[str] | None,
+    typer.Option("--analyst", help="An analyst's share, as NAME=EPSILON; fixed for life."),
+]
+Partitions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition",
+        help="A part of the data that is disjoint from all others, such as a window of time.",
+    ),
+]
+
+
+@ledger.callback()
+def _group(context: typer.Context) -> None:
+    """Keep one budget for all that is ever released of a data set."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@ledger.command()
+def create(
+    address: opt.LedgerAddress,
+    epsilon: opt.Epsilon,
+    delta: opt.Delta = 1e-6,
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            "--rule",
+            help="How charges add up: renyi (any release; the default), gaussian (a tenth more of "
+            "Gaussian and pure releases, no others), sum (the default if delta is 0) or odometer.",
+        ),
+    ] = None,
+    relation: opt.RelationName = "add_remove",
+    analyst: Analysts = None,
+    partition: Partitions = None,
+    label: opt.Label = None,
+    purpose: opt.Purpose = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Make a ledger with a budget, which is fixed for life.
+
+    \b
+    Examples:
+      tacit ledger create survey.ledger --epsilon 3 --delta 1e-6 --label "Survey of 2026"
+      tacit ledger create survey.ledger --epsilon 3 --analyst ann=1 --analyst bo=2
+    """  # noqa: D301
+    from tacit.ledger import Ledger
+    from tacit.privacy import Budget
+
+    with before_records():
+        shares = _shares(analyst)
+        budget = Budget(epsilon, delta, _relation(relation))
+        made = Ledger.create(address, budget, rule, label=label or "", purpose=purpose or "")
+        _declared(made, shares, partition)
+    _show(made, as_json)
+
+
+@ledger.command()
+def declare(
+    address: opt.LedgerAddress,
+    analyst: Analysts = None,
+    partition: Partitions = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Give analysts a share of the budget, or declare parts of the data that are disjoint.
+
+    \b
+    Examples:
+      tacit ledger declare survey.ledger --partition 2027
+      tacit ledger declare survey.ledger --analyst ann=0.5
+    """  # noqa: D301
+    from tacit.ledger import Ledger
+
+    with before_records():
+        opened = Ledger.open(address)
+        _declared(opened, _shares(analyst), partition)
+    _show(opened, as_json)
+
+
+@ledger.command()
+def show(
+    address: opt.LedgerAddress,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write a page with the history, one file.")
+    ] = None,
+    certificate: opt.Certificates = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show what is spent and what is left, and what that would still buy.
+
+    \b
+    Examples:
+      tacit ledger show survey.ledger
+      tacit ledger show survey.ledger --html ledger.html
+    """  # noqa: D301
+    from tacit.ledger import Ledger
+
+    with before_records():
+        check_report(html, force)
+        opened = Ledger.open(address, seen=bookings(certificate))
+    if html is not None:
+        from tacit.report import write_ledger
+
+        write_ledger(html, opened)
+    _show(opened, as_json)
+    if html is not None and not as_json:
+        output.note(f"wrote {html}")
+
+
+@ledger.command()
+def charge(
+    address: opt.LedgerAddress,
+    pure: Annotated[
+        float | None, typer.Option("--pure", help="Charge a pure release of this epsilon.")
+    ] = None,
+    gaussian: Annotated[
+        float | None,
+        typer.Option("--gaussian", help="Charge a Gaussian release: noise over sensitivity."),
+    ] = None,
+    zcdp: Annotated[
+        float | None, typer.Option("--zcdp", help="Charge a release that is rho-zCDP.")
+    ] = None,
+    times: Annotated[int, typer.Option("--times", help="How many such releases.")] = 1,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", help="A name for this one release: asked again, it is paid once."),
+    ] = None,
+    analyst: opt.Analyst = None,
+    partition: opt.Partition = None,
+    label: opt.Label = None,
+    purpose: opt.Purpose = None,
+    certificate: opt.Certificates = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Charge a release that is made elsewhere, before it is made.
+
+    \b
+    Examples:
+      tacit ledger charge survey.ledger --pure 0.1 --purpose "a count, by hand"
+      tacit ledger charge survey.ledger --gaussian 20 --times 3 --key march-report
+    """  # noqa: D301
+    with before_records():
+        opened = paying(
+            address,
+            certificate,
+            analyst=analyst,
+            partition=partition,
+            label=label,
+            purpose=purpose,
+        )
+        assert opened is not None
+        event = _event(opened, pure, gaussian, zcdp, times)
+        paid = opened.charge(event, key=key)
+    if as_json:
+        output.document({"spent": float(paid), **paid.booking.to_dict()})
+        return
+    output.facts(
+        {
+            "booked": f"entry {paid.booking.entry} of ledger {paid.booking.ledger}",
+            "head": paid.booking.head,
+            "spent": f"epsilon {_up(paid)} of {opened.budget.epsilon:g}",
+        }
+    )
+
+
+@ledger.command()
+def verify(
+    address: opt.LedgerAddress,
+    certificate: opt.Certificates = None,
+    prices: Annotated[
+        bool, typer.Option("--prices", help="Also compute anew what each release costs.")
+    ] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Follow every entry from the first to the last, and name the first that is wrong.
+
+    A cut end and an older copy follow as well as the whole does: only who knows a newer entry can
+    tell. Pass the newest models that were booked in the ledger.
+
+    \b
+    Examples:
+      tacit ledger verify survey.ledger
+      tacit ledger verify survey.ledger --certificate model.tacit
+    """  # noqa: D301
+    from tacit.ledger import Ledger
+
+    with before_records():
+        found = Ledger.open(address).verify(seen=bookings(certificate), prices=prices)
+    if as_json:
+        output.document(
+            {"entries": found.entries, "spent": found.spent, "head": found.head.to_dict()}
+        )
+        return
+    output.facts(
+        {
+            "in order": f"{found.entries} entries, from the first to the last",
+            "ledger": found.head.ledger,
+            "head": f"entry {found.head.entry}, {found.head.head}",
+            "spent": f"epsilon {_up(found.spent)}",
+        }
+    )
+
+
+@ledger.command()
+def export(
+    address: opt.LedgerAddress,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to write; by default to the screen.")
+    ] = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Print every entry, oldest first: one JSON document a line, or with --json one in all.
+
+    \b
+    Examples:
+      tacit ledger export survey.ledger --out survey.jsonl
+      tacit ledger export survey.ledger | jq -r .purpose
+    """  # noqa: D301
+    from tacit.ledger import Ledger
+    from tacit.saving.files import write_whole
+
+    check_new(out, force)
+    entries = Ledger.open(address).export()
+    if as_json and out is None:
+        output.document({"entries": list(entries)})
+        return
+    lines = (json.dumps(entry, sort_keys=True) for entry in entries)
+    if out is not None:
+        write_whole(out, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+        output.note(f"wrote {out}")
+        return
+    for line in lines:
+        output.say(line)
+
+
+def _relation(word: str) -> Relation:
+    from tacit.privacy import Relation
+
+    words = {relation.value: relation for relation in Relation}
+    if word not in words:
+        raise Refused(f"--relation {word!r} is unknown; choose from {', '.join(words)}.")
+    return words[word]
+
+
+def _shares(analysts: list[str] | None) -> dict[str, float]:
+    shares = {}
+    for word in analysts or ():
+        name, _, epsilon = word.rpartition("=")
+        try:
+            shares[name] = float(epsilon)
+        except ValueError:
+            raise Refused(f"--analyst {word!r} is not NAME=EPSILON, such as ann=0.5.") from None
+    return shares
+
+
+def _declared(opened: Ledger, shares: dict[str, float], partitions: list[str] | None) -> None:
+    for name, epsilon in shares.items():
+        opened.add_analyst(name, epsilon)
+    for name in partitions or ():
+        opened.add_partition(name)
+
+
+def _event(
+    opened: Ledger, pure: float | None, gaussian: float | None, zcdp: float | None, times: int
+) -> Event:
+    from tacit.privacy import Gaussian, PureEpsilon, Repeated, ZeroConcentrated
+
+    relation = opened.budget.relation
+    kinds: list[tuple[Any, float | None]] = [
+        (PureEpsilon, pure),
+        (Gaussian, gaussian),
+        (ZeroConcentrated, zcdp),
+    ]
+    asked = [kind(value, relation=relation) for kind, value in kinds if value is not None]
+    if len(asked) != 1:
+        raise Refused("say what is released, once: --pure, --gaussian or --zcdp.")
+    (event,) = asked
+    return event if times == 1 else Repeated(event, times)
+
+
+def _show(opened: Ledger, as_json: bool) -> None:
+    from tacit.ledger import standing
+
+    now = standing(opened)
+    if as_json:
+        output.document(_record(opened, now))
+        return
+    budget = now.terms.budget
+    output.facts(
+        {
+            "ledger": f"{opened.address} ({now.head.ledger})",
+            "budget": f"{budget}, by {type(now.terms.rule).__name__}",
+            "spent": f"{output.bar(now.share)} {100 * now.share:.1f} %",
+            "epsilon": f"{_up(now.spent)} spent; a release of {_down(now.left)} would be accepted",
+            "head": f"entry {now.head.entry}, {now.head.head}",
+        }
+    )
+    output.table(
+        "What would still be accepted",
+        ("releases of epsilon", "how many"),
+        [(f"{epsilon:g}", f"{n:,}") for epsilon, n in now.buys],
+    )
+    for kind, accounts in (("analyst", now.analysts), ("partition", now.partitions)):
+        rows = [(a.name, _up(a.spent), _down(a.left)) for a in accounts]
+        if rows:
+            output.table(f"By {kind}", (kind, "spent", "left"), rows, long_names=True)
+
+
+def _up(epsilon: float) -> str:
+    """Return what is spent, with four digits, never less than it is."""
+    return f"{_digits(epsilon, ROUND_CEILING):g}"
+
+
+def _down(epsilon: float) -> str:
+    """Return what is left, with four digits, never more than it is."""
+    return f"{_digits(epsilon, ROUND_FLOOR):g}"
+
+
+def _digits(value: float, rounding: str) -> float:
+    # To twelve digits first, since 0.1 + 0.2 is 0.3 to everybody who reads it.
+    return float(Context(prec=4, rounding=rounding).create_decimal(f"{value:.12g}"))
+
+
+def _record(opened: Ledger, now: Standing) -> dict[str, Any]:
+    accounts = {"analysts": now.analysts, "partitions": now.partitions}
+    return {
+        "address": opened.address,
+        **now.terms.to_dict(),
+        "spent": now.spent,
+        "left": now.left,
+        "share": now.share,
+        "head": now.head.to_dict(),
+        "buys": [{"epsilon": epsilon, "releases": n} for epsilon, n in now.buys],
+        **{kind: [vars(account) for account in found] for kind, found in accounts.items()},
+    }

@@ -1,0 +1,245 @@
+"""``tacit pate``: teachers on a table vote on public rows, and a student is saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli import options as opt
+from tacit.cli import output
+from tacit.cli.budget import warn_if_weak
+from tacit.cli.errors import Refused, before_records
+from tacit.cli.files import check_new, check_report
+
+_TEACHERS = "forest, boosting, logistic, tree or bayes"
+_STUDENTS = "semi_supervised, forest, logistic or tree"
+
+
+def pate(
+    data: opt.Data,
+    public: Annotated[
+        Path,
+        typer.Option(
+            "--public",
+            help="Rows that need no protection, of the same columns; with the target, if it is "
+            "public, to judge the student by.",
+        ),
+    ],
+    schema: opt.SchemaFile,
+    epsilon: opt.Epsilon,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the student.")],
+    delta: opt.Delta = 1e-6,
+    target: opt.TargetColumn = None,
+    unit: opt.UnitColumn = None,
+    teachers: Annotated[int, typer.Option("--teachers", help="How many teachers.")] = 250,
+    queries: Annotated[int, typer.Option("--queries", help="How many rows are labelled.")] = 200,
+    teacher: Annotated[str, typer.Option("--teacher", help=f"{_TEACHERS}.")] = "forest",
+    student: Annotated[str, typer.Option("--student", help=f"{_STUDENTS}.")] = "semi_supervised",
+    sanitised: Annotated[
+        bool,
+        typer.Option("--sanitised", help="Also tell what the votes say of their cost, with noise."),
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", help="Teachers that learn at once.")] = 1,
+    report: opt.Report = None,
+    ledger: opt.LedgerOption = None,
+    analyst: opt.Analyst = None,
+    partition: opt.Partition = None,
+    label: opt.Label = None,
+    purpose: opt.Purpose = None,
+    seen: opt.Certificates = None,
+    delimiter: opt.Delimiter = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Let teachers vote on public rows, and train a student that may be published.
+
+    The table is split among teachers of any kind. They vote on public rows, noise is added to the
+    votes, and a student learns from the winners. It never saw a record of the table. Nothing is
+    printed of votes.
+
+    \b
+    Examples:
+      tacit pate people.csv --public pool.csv --schema schema.toml --epsilon 1 --out student.tacit
+      tacit pate stays.csv --public pool.csv --schema schema.toml --unit patient --epsilon 1 \\
+          --teachers 250 --queries 500 --teacher boosting --student forest \\
+          --out student.tacit --report report.html
+    """  # noqa: D301
+    from tacit.cli.ledger_opening import paying
+    from tacit.pate.queries import check_pool
+    from tacit.preprocessing import SchemaEncoder
+    from tacit.saving import inspect, save
+    from tacit.table_model import TableModel
+
+    with before_records():
+        check_new(out, force, data, schema, public, report)
+        check_report(report, force, data, schema, public, out)
+        declared = _schema(schema, target, unit)
+        pool, truth = _pool(public, declared, delimiter)
+        paid = paying(
+            ledger, seen, analyst=analyst, partition=partition, label=label, purpose=purpose
+        )
+        model = _model(epsilon, delta, teachers, queries, teacher, student, sanitised, jobs, paid)
+        model.set_params(classes=list(declared.target.labels))
+        check_pool(pool, queries, len(declared.feature_names))
+        plan = model.plan()
+        if not as_json:
+            output.note(str(plan))
+    warn_if_weak(epsilon, delta, declared.n_records)
+    with output.progress("reading the table", "training teachers") as step:
+        table = SchemaEncoder(declared).unread_file(data, delimiter=delimiter, progress=step)
+        model.fit(table, None, X_public=pool)
+    whole = TableModel(declared, model)
+    whole.estimator_ = model
+    save(whole, out)
+    scores = _scores(model, pool, truth)
+    if report is not None:
+        _write_report(report, declared.target.name, model, scores)
+    _show(inspect(out), model, scores, out, report, as_json)
+
+
+def _schema(path: Path, target: str | None, unit: str | None) -> Any:
+    from tacit.cli.fit import read_schema
+    from tacit.preprocessing import ClassTarget
+
+    declared = read_schema(path, target, unit)
+    declared.refuse_open()
+    if declared.unconfirmed:
+        names = ", ".join(map(repr, declared.unconfirmed))
+        raise Refused(f"{path.name}: nobody has confirmed {names}; see tacit schema confirm.")
+    if not isinstance(declared.target, ClassTarget):
+        raise Refused("teachers vote for classes; the schema's target must have classes.")
+    return declared
+
+
+def _pool(path: Path, declared: Any, delimiter: str | None) -> tuple[Any, Any]:
+    """Return the rows of the public file, and their labels if it has any; all of it is public."""
+    from tacit.preprocessing import SchemaEncoder, TableError
+    from tacit.preprocessing.files.reading import read_table
+
+    mine = [column for column in declared.columns if column.name != declared.unit]
+    without = replace(declared, columns=tuple(mine))
+    try:
+        return SchemaEncoder(without).unread_file(path, delimiter=delimiter).read()
+    except TableError:
+        blind = SchemaEncoder(replace(without, target=None))
+        names = [column.name for column in without.encoded]
+        return blind.transform(read_table(path, names, delimiter=delimiter)), None
+
+
+def _model(
+    epsilon: float,
+    delta: float,
+    n_teachers: int,
+    n_queries: int,
+    teacher: str,
+    student: str,
+    sanitised: bool,
+    jobs: int,
+    accountant: Any,
+) -> Any:
+    from tacit.pate import PATEClassifier
+
+    return PATEClassifier(
+        _named("--teacher", teacher, _teachers()),
+        n_teachers,
+        _named("--student", student, _students()),
+        n_queries,
+        epsilon,
+        delta,
+        accounting="sanitised" if sanitised else "worst_case",
+        accountant=accountant,
+        n_jobs=jobs,
+    )
+
+
+def _named(option: str, word: str, known: dict[str, Any]) -> Any:
+    if word not in known:
+        raise Refused(f"{option} must be one of {', '.join(sorted(known))}, got {word!r}.")
+    return known[word]
+
+
+def _teachers() -> dict[str, Any]:
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.tree import DecisionTreeClassifier
+
+    return {
+        "forest": RandomForestClassifier(50),
+        "boosting": GradientBoostingClassifier(n_estimators=50, max_depth=2),
+        "logistic": LogisticRegression(max_iter=300),
+        "tree": DecisionTreeClassifier(max_depth=6),
+        "bayes": GaussianNB(),
+    }
+
+
+def _students() -> dict[str, Any]:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.tree import DecisionTreeClassifier
+
+    from tacit.pate import SemiSupervised
+
+    return {
+        "semi_supervised": SemiSupervised(),
+        "forest": RandomForestClassifier(300, min_samples_leaf=3, random_state=0),
+        "logistic": LogisticRegression(max_iter=1000),
+        "tree": DecisionTreeClassifier(max_depth=6, random_state=0),
+    }
+
+
+def _scores(model: Any, pool: Any, truth: Any) -> Any:
+    """Return how answers and student compare with public labels, if there are any."""
+    import numpy as np
+
+    from tacit.report.student_page import PublicScores
+
+    if truth is None:
+        return None
+    answered = model.answers_ >= 0
+    asked = model.queries_[answered]
+    right = float(np.mean(model.classes_[model.answers_[answered]] == truth[asked]))
+    other = np.setdiff1d(np.arange(len(truth)), model.queries_)
+    if not other.size:
+        return None
+    student = float(np.mean(model.predict(pool[other]) == truth[other]))
+    return PublicScores(right, student, int(other.size))
+
+
+def _write_report(path: Path, name: str, model: Any, scores: Any) -> None:
+    import datetime
+
+    from tacit.report.student_page import render_student
+    from tacit.saving.files import write_whole
+
+    today = datetime.date.today().isoformat()
+    text = render_student(f"Student of {name}", model, scores, made_on=today)
+    write_whole(path, text.encode("utf-8"))
+
+
+def _show(
+    certificate: Any, model: Any, scores: Any, out: Path, report: Path | None, as_json: bool
+) -> None:
+    told = getattr(model, "sanitised_", None)
+    if as_json:
+        public = None if scores is None else vars(scores)
+        files = {"out": str(out), "report": None if report is None else str(report)}
+        told_too = None if told is None else vars(told)
+        found = {**files, "public_scores": public, "sanitised": told_too}
+        output.document({**certificate.to_dict(), **found, "plan": dict(model.plan_.settings)})
+        return
+    privacy = certificate.privacy
+    style = "red" if privacy.voided_by else "yellow" if privacy.assumptions else "green"
+    output.boxed("Guarantee", certificate.statement, style)
+    shown = {"student": str(out), "sha256": certificate.sha256}
+    if scores is not None:
+        shown["answers that are right"] = f"{scores.answers:.1%}, by public labels"
+        shown["student"] = f"{out}, right on {scores.student:.1%} of other public rows"
+    if told is not None:
+        shown["the votes say"] = str(told)
+    if report is not None:
+        shown["report"] = str(report)
+    output.facts(shown)

@@ -1,0 +1,57 @@
+"""Networks trained with a differential-privacy guarantee; needs torch."""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as _why:
+    raise ImportError(
+        "tacit.deep needs torch, which is not installed; install it with pip install "
+        "'tacit[deep]' (docs/networks.md says how to get the smaller build without CUDA)."
+    ) from _why
+
+from tacit.deep.callbacks import Callback, Moment, Progress, PublicEvaluation
+from tacit.deep.checkpoint import CheckpointError
+from tacit.deep.clip_state import AdaptiveClip
+from tacit.deep.clipping import (
+    AutomaticClip,
+    CannotClip,
+    Clip,
+    FlatClip,
+    PerLayerClip,
+    without_batch_norm,
+)
+from tacit.deep.correlated import BandedNoise, CorrelatedNoise, TreeNoise
+from tacit.deep.costs import EpochCost
+from tacit.deep.descent import constant, decayed_late
+from tacit.deep.neural_classifier import NeuralClassifier
+from tacit.deep.neural_regressor import NeuralRegressor
+from tacit.deep.ordered_trainer import OrderedTrainer
+from tacit.deep.pca_layer import PCALayer
+from tacit.deep.records import PublicData
+from tacit.deep.trainer import PrivateTrainer
+
+__all__ = [
+    "AdaptiveClip",
+    "AutomaticClip",
+    "BandedNoise",
+    "Callback",
+    "CannotClip",
+    "CheckpointError",
+    "Clip",
+    "CorrelatedNoise",
+    "EpochCost",
+    "FlatClip",
+    "Moment",
+    "NeuralClassifier",
+    "NeuralRegressor",
+    "OrderedTrainer",
+    "PCALayer",
+    "PerLayerClip",
+    "PrivateTrainer",
+    "Progress",
+    "PublicData",
+    "PublicEvaluation",
+    "TreeNoise",
+    "constant",
+    "decayed_late",
+    "without_batch_norm",
+]

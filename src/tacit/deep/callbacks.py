@@ -1,0 +1,155 @@
+"""What may be watched while a network trains: steps, epsilon, and data that are public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from tacit.deep.records import PublicData, records_of
+from tacit.engine import Plan
+from tacit.privacy import Guarantee, Repeated, SampledGaussian
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A step that was made. The weights are released; nothing here is of a single record."""
+
+    step: int
+    plan: Plan
+    model: nn.Module
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps are planned."""
+        return int(self.plan.settings["n_steps"])
+
+    @property
+    def ends_epoch(self) -> bool:
+        """Whether an epoch, or the training, ends here."""
+        each = int(self.plan.settings["steps_per_epoch"])
+        return self.step % each == 0 or self.step == self.n_steps
+
+    def epsilon(self) -> float:
+        """Return what the steps so far have cost at the plan's delta; all are charged already."""
+        event = self.plan.event
+        if isinstance(event, Repeated) and isinstance(event.event, SampledGaussian):
+            event = Repeated(event.event, self.step)  # noise that is shared costs the whole at once
+        return Guarantee(event).epsilon(self.plan.budget.delta)
+
+
+# Returns True to stop; what was charged stays charged.
+Callback = Callable[[Moment], bool | None]
+
+
+@dataclass
+class Progress:
+    """A live line: steps, and epsilon after every epoch.
+
+    Examples
+    --------
+    >>> from tacit.deep import Progress
+    >>> Progress().epsilon is None
+    True
+    """
+
+    epsilon: float | None = None
+    _line: Any = field(default=None, repr=False)
+    _task: Any = field(default=None, repr=False)
+
+    def __call__(self, moment: Moment) -> None:
+        """Show one more step."""
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Line
+
+        if self._line is None:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            self._line = Line(*columns, TimeRemainingColumn())
+            self._task = self._line.add_task("training", total=moment.n_steps)
+            self._line.start()
+        if moment.ends_epoch:
+            self.epsilon = moment.epsilon()
+            words = f"epsilon {self.epsilon:.3f} of {moment.plan.budget.epsilon:g}"
+            self._line.update(self._task, description=words)
+        self._line.update(self._task, completed=moment.step)
+        if moment.step == moment.n_steps:
+            self._line.stop()
+
+
+@dataclass
+class PublicEvaluation:
+    """A score on public data after every epoch.
+
+    Parameters
+    ----------
+    data
+        Records that are said to be public; an evaluation on private ones would be a release.
+    metric
+        From a model's outputs and targets to a number; the share of right classes by default.
+
+    Attributes
+    ----------
+    scores : list of (step, score)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.deep import PublicData, PublicEvaluation
+    >>> PublicEvaluation(PublicData(np.zeros((4, 2)), np.zeros(4))).scores
+    []
+    """
+
+    data: PublicData
+    metric: Callable[[torch.Tensor, torch.Tensor], float] | None = None
+    scores: list[tuple[int, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_public(self.data)
+
+    def __call__(self, moment: Moment) -> None:
+        """Note a score where an epoch ends."""
+        if moment.ends_epoch:
+            self.scores.append((moment.step, evaluate(moment.model, self.data, self.metric)))
+
+
+def check_public(data: Any) -> None:
+    """Refuse to evaluate on what nobody has said to be public."""
+    if not isinstance(data, PublicData):
+        raise TypeError(
+            "an evaluation on private records is a release that nothing pays for; say that they "
+            "are public with PublicData(X, y), or evaluate the estimator with tacit.metrics, "
+            "which charges for it."
+        )
+
+
+def right_share(outputs: torch.Tensor, targets: torch.Tensor) -> float:
+    """Return the share of records whose greatest output is their class."""
+    return float((outputs.argmax(1) == targets).float().mean())
+
+
+def evaluate(
+    model: nn.Module,
+    data: PublicData,
+    metric: Callable[[torch.Tensor, torch.Tensor], float] | None = None,
+    batch_size: int = 1024,
+) -> float:
+    """Return a score of a model on public data, its mode left as it was."""
+    import numpy as np
+
+    check_public(data)
+    records, was = records_of(data.X, data.y), model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            parts = [
+                (model(x), y)
+                for start in range(0, len(records), batch_size)
+                for x, y in [records.take(np.arange(start, min(start + batch_size, len(records))))]
+            ]
+    finally:
+        model.train(was)
+    outputs, targets = (torch.cat(some) for some in zip(*parts, strict=True))
+    return float((metric or right_share)(outputs, targets))

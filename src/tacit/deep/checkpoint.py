@@ -1,0 +1,124 @@
+"""A training that survives its process: what was paid for, which steps were begun, the weights.
+
+Two files: ``name`` holds the weights after some step, ``name.steps`` the plan that was charged and
+one byte for every step, written before the step looks at a record. A step that was begun is spent,
+whether or not its weights were kept: it is never made again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tacit.engine import Plan
+from tacit.privacy import Booking, event_from_dict
+from tacit.saving.files import write_whole
+
+_STEP = b"."
+_FORMAT = "tacit-training"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is of another training, in use, or damaged."""
+
+
+class Checkpoint:
+    """The files of one training, held by one process at a time.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from tacit.deep.checkpoint import Checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Checkpoint(pathlib.Path(folder) / "run").exists
+    False
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._steps_path = self.path.with_name(self.path.name + ".steps")
+        self._handle: int | None = None
+        self.booking: Booking | None = None
+        self.n_begun = 0
+
+    @property
+    def exists(self) -> bool:
+        """Whether a training was paid for and begun here."""
+        return self._steps_path.exists()
+
+    def start(self, plan: Plan, booking: Booking | None) -> None:
+        """Note that a plan has been charged; after the charge, before a record is read."""
+        head = {
+            "format": _FORMAT,
+            "event": plan.event.to_dict(),
+            "settings": dict(plan.settings),
+            "booking": None if booking is None else booking.to_dict(),
+        }
+        write_whole(self._steps_path, json.dumps(head).encode() + b"\n")
+        self._open()
+        self.booking, self.n_begun = booking, 0
+
+    def resume(self, plan: Plan) -> dict[str, Any] | None:
+        """Return the weights kept last, if any, of a training that must be of this plan."""
+        self._open()
+        head, _, steps = self._steps_path.read_bytes().partition(b"\n")
+        try:
+            found = json.loads(head)
+            event, settings = event_from_dict(found["event"]), found["settings"]
+            booking = found["booking"] and Booking.from_dict(found["booking"])
+            whole = found["format"] == _FORMAT and not steps.strip(_STEP)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            whole = False
+        if not whole:
+            raise CheckpointError(f"{self._steps_path} is damaged; which steps were made is lost.")
+        if event != plan.event or settings != dict(plan.settings):
+            raise CheckpointError(
+                f"{self.path} is of another plan; train with the settings and the budget it was "
+                "begun with, or name another file, which is charged anew."
+            )
+        self.booking, self.n_begun = booking or None, len(steps)
+        return self._weights()
+
+    def _weights(self) -> dict[str, Any] | None:
+        if not self.path.exists():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(self.path, weights_only=True)
+        except Exception as why:
+            raise CheckpointError(f"{self.path} could not be read: {why}") from why
+        return state
+
+    def begin_step(self) -> None:
+        """Note that a step begins; it is spent from here on."""
+        assert self._handle is not None
+        os.write(self._handle, _STEP)
+        os.fsync(self._handle)
+        self.n_begun += 1
+
+    def keep(self, state: dict[str, Any]) -> None:
+        """Write the weights whole: a crash leaves the old ones."""
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        write_whole(self.path, buffer.getvalue())
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _open(self) -> None:
+        self._handle = os.open(self._steps_path, os.O_WRONLY | os.O_APPEND)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise CheckpointError(
+                f"{self.path} is in use by another process; two of them would make each step twice."
+            ) from None

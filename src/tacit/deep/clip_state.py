@@ -1,0 +1,158 @@
+"""What is released of a step: the clipped sum, and, where the clip adapts, how many were short."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tacit import checks
+from tacit.deep.clipping import Clip, FlatClip, Sums
+from tacit.noise import Bounded, Norm
+from tacit.privacy import Relation
+
+Array = npt.NDArray[np.float64]
+
+# What float32 sums may be off by, as a share of the clip (docs/proofs/networks.md, section 2).
+FLOAT_SLACK = 2.0**-10
+
+
+class ClipState(Protocol):
+    """The clip in force, and what is released with it."""
+
+    @property
+    def clip(self) -> Clip:
+        """The rule for the next batch."""
+
+    def bounded(self, sums: Sums, relation: Relation) -> Bounded:
+        """Return the vector that is released of a batch."""
+
+    def gradient(self, released: Array) -> Array:
+        """Return the noisy sum in what was released, and learn from the rest of it."""
+
+
+@dataclass(frozen=True)
+class FixedState:
+    """A clip that stays: the sum is all that is released."""
+
+    clip: Clip
+
+    def bounded(self, sums: Sums, relation: Relation) -> Bounded:
+        """Return the sum, which one record moves by the norm."""
+        return Bounded(sums.value.numpy(), self.clip.norm * (1 + FLOAT_SLACK), Norm.L2, relation)
+
+    def gradient(self, released: Array) -> Array:
+        """Return the noisy sum."""
+        return released
+
+
+@dataclass(frozen=True)
+class AdaptiveClip:
+    """A clip that follows a quantile of the gradients' lengths (Andrew et al. 2021).
+
+    Whether each gradient of a batch was short is counted, with noise, and the clip moves:
+
+        clip <- clip exp(-rate (short / batch_size - quantile))
+
+    The count is released together with the sum, and what both cost is what the plan says: the noise
+    of the sum is greater by a little instead (docs/proofs/networks.md, section 4).
+
+    Parameters
+    ----------
+    norm
+        The clip to start from.
+    quantile
+        The share of gradients to leave as they are.
+    rate
+        How fast the clip moves.
+    count_noise
+        The standard deviation of the noise on the count, as a share of the batch size.
+
+    Examples
+    --------
+    >>> from tacit.deep import AdaptiveClip
+    >>> AdaptiveClip(norm=1.0).quantile
+    0.5
+    """
+
+    norm: float = 1.0
+    quantile: float = 0.5
+    rate: float = 0.2
+    count_noise: float = 0.05
+
+    def __post_init__(self) -> None:
+        checks.positive("norm", self.norm, remedy="pass a first guess.")
+        checks.positive("rate", self.rate, remedy="0.2 is usual.")
+        checks.positive("count_noise", self.count_noise, remedy="0.05 is usual.")
+        if not 0.0 < self.quantile < 1.0:
+            raise ValueError(f"quantile must be in (0, 1), got {self.quantile!r}.")
+
+    def factors(self, norms: torch.Tensor) -> torch.Tensor:
+        """Return those of the clip to start from."""
+        return FlatClip(self.norm).factors(norms)
+
+    def noise_of_sum(self, noise_multiplier: float, batch_size: float) -> float:
+        """Return the noise multiplier of the sum alone, beside its count.
+
+        z_sum = (z^-2 - (2 s)^-2)^(-1/2) with s the noise on the count, whose sensitivity is 1/2.
+        """
+        z, s = noise_multiplier, self.count_noise * batch_size
+        if 2 * s <= z:
+            raise ValueError(
+                f"count_noise={self.count_noise:g} is too small for noise_multiplier={z:.4g} and "
+                f"batches of {batch_size:g}: counting alone would cost more than the step; raise "
+                f"it above {z / (2 * batch_size):.2g}, or take larger batches."
+            )
+        return float((z**-2 - (2 * s) ** -2) ** -0.5)
+
+
+class AdaptiveState:
+    """The clip of an `AdaptiveClip` as it moves."""
+
+    def __init__(
+        self,
+        clip: AdaptiveClip,
+        noise_multiplier: float,
+        batch_size: float,
+        norm: float | None = None,
+    ) -> None:
+        self._settings, self._batch_size = clip, batch_size
+        self.norm = clip.norm if norm is None else norm
+        # With weight a on the count, one noise for all numbers is z_sum C on the sum and s on it.
+        self._share = clip.noise_of_sum(noise_multiplier, batch_size) / (
+            clip.count_noise * batch_size
+        )
+
+    @property
+    def clip(self) -> FlatClip:
+        """The clip in force."""
+        return FlatClip(self.norm)
+
+    def bounded(self, sums: Sums, relation: Relation) -> Bounded:
+        """Return the sum and the weighted count of short gradients, less half of all.
+
+        ||(sum, a count)||^2 moves by at most C^2 + (a / 2)^2
+        """
+        lengths = torch.linalg.vector_norm(sums.norms, dim=0)
+        weight = self.norm * self._share
+        count = weight * float((lengths <= self.norm).double().sub(0.5).sum())
+        sensitivity = math.hypot(self.norm * (1 + FLOAT_SLACK), weight / 2)
+        return Bounded(np.append(sums.value.numpy(), count), sensitivity, Norm.L2, relation)
+
+    def gradient(self, released: Array) -> Array:
+        """Return the noisy sum, and move the clip by the noisy count."""
+        short = released[-1] / (self.norm * self._share) / self._batch_size + 0.5
+        change = self._settings.rate * (min(max(short, 0.0), 1.0) - self._settings.quantile)
+        self.norm *= math.exp(-change)
+        return released[:-1]
+
+
+def state_of(clip: Clip, noise_multiplier: float, batch_size: float) -> FixedState | AdaptiveState:
+    """Return the state that training starts from."""
+    if isinstance(clip, AdaptiveClip):
+        return AdaptiveState(clip, noise_multiplier, batch_size)
+    return FixedState(clip)

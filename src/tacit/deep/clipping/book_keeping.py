@@ -1,0 +1,230 @@
+"""Sums of clipped gradients for the price of an ordinary step, by book-keeping.
+
+One forward pass, one backward pass to what the layers returned, the length of every record's
+gradient from the two, and one weighted product a layer (docs/proofs/networks.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tacit.deep.clipping.any_layer import Dimensions, any_layer
+from tacit.deep.clipping.clip import Clip
+from tacit.deep.clipping.gradients import Gradients, Written
+from tacit.deep.clipping.parts import CannotClip, Layer, layers_of, parts_of
+from tacit.deep.clipping.rules import Call
+from tacit.deep.clipping.tensors import floats_of, tensors_of
+from tacit.deep.clipping.watching import Use, watching
+
+Loss = Callable[[Any, Tensor], Tensor]
+_IN_ROWS: tuple[Dimensions, Dimensions] = ((0,), (0,))
+# What is raised by a record that a model or a loss cannot take, such as a class beyond the last.
+REFUSALS = (IndexError, RuntimeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A sum of clipped gradients over some records, and how long each one was."""
+
+    value: Tensor  # one number for each trained parameter, float64
+    norms: Tensor  # of each part and record that counted
+
+
+def added(parts: list[Sums]) -> Sums:
+    """Return the sum of several, without a copy for each."""
+    first, *others = parts
+    for other in others:
+        first.value.add_(other.value)
+    return Sums(first.value, torch.cat([part.norms for part in parts], 1))
+
+
+class BookKeeper:
+    """Computes sums of clipped gradients of one model.
+
+    Parameters
+    ----------
+    model
+        The network. Records are its inputs' first dimension.
+    loss
+        Returns one loss a record, from outputs and targets.
+    dimensions
+        Where records are in what each use of a layer without a rule is given and returns, as
+        `tacit.deep.clipping.probe` finds; without, in the first dimension of every tensor.
+    micro_batch
+        How many records are worked on at once where nobody says.
+
+    Notes
+    -----
+    **Guarantee**. The sum is of one vector a record, a function of that record and the weights
+    alone and no longer than ``clip.norm``; a record whose gradient is not finite adds zeros, and so
+    does one that the model or the loss refuses.
+
+    **Assumes** that the model treats records apart, which `probe` tries, and that float32 sums are
+    within 2^-10 of ``clip.norm`` of the truth.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        dimensions: tuple[tuple[Dimensions, Dimensions], ...] | None = None,
+        micro_batch: int = 256,
+    ) -> None:
+        self.micro_batch = micro_batch
+        self.model, self.loss = model, loss
+        self._layers = layers_of(model)
+        self._parts = parts_of(self._layers)
+        self._dimensions = dimensions
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        sizes = [p.numel() for p in self.parameters]
+        starts = [0, *accumulate(sizes)]
+        self._places = {
+            id(p): slice(a, b)
+            for p, a, b in zip(self.parameters, starts[:-1], starts[1:], strict=True)
+        }
+        self.n_parameters = starts[-1]
+        # Where every micro-batch is summed, and what each part's parameters are there.
+        self._buffer = torch.zeros(self.n_parameters)
+        self._views = [self._views_of(layers) for layers in self._parts]
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts are clipped apart, where they are."""
+        return len(self._parts)
+
+    def empty(self) -> Sums:
+        """Return the sum over no record."""
+        zeros = torch.zeros(self.n_parameters, dtype=torch.float64)
+        return Sums(zeros, torch.zeros(self.n_parts, 0))
+
+    def sums(self, x: Tensor, y: Tensor, clip: Clip, micro_batch: int | None = None) -> Sums:
+        """Return the sum of clipped gradients, a micro-batch at a time."""
+        some = micro_batch or self.micro_batch
+        parts = [slice(start, start + some) for start in range(0, len(x), some)]
+        return added([self._tried(x[part], y[part], clip) for part in parts] or [self.empty()])
+
+    def _tried(self, x: Tensor, y: Tensor, clip: Clip) -> Sums:
+        """Return the sum over the records that model and loss take."""
+        try:
+            return self.strict_sums(x, y, clip)
+        except CannotClip:
+            raise
+        except REFUSALS:
+            if len(x) == 1:
+                return self.empty()
+        half = len(x) // 2
+        return added(
+            [self._tried(x[part], y[part], clip) for part in (slice(half), slice(half, None))]
+        )
+
+    def strict_sums(self, x: Tensor, y: Tensor, clip: Clip) -> Sums:
+        """Return the sum in one go, raising what a record makes the model or the loss raise."""
+        if len(x) == 0:
+            return self.empty()
+        gradients = self.gradients(x, y)
+        with torch.no_grad():
+            return self._weighted(x, y, gradients, clip)
+
+    def _weighted(self, x: Tensor, y: Tensor, gradients: list[Gradients], clip: Clip) -> Sums:
+        norms = torch.stack([part.squares() for part in gradients]).sqrt()
+        if not torch.isfinite(norms).all():
+            finite = torch.isfinite(norms).all(0)
+            return self.strict_sums(x[finite], y[finite], clip)
+        factors = clip.factors(norms)
+        self._buffer.zero_()
+        for part, factor, into in zip(gradients, factors, self._views, strict=True):
+            part.add_weighted(factor, into)
+        return Sums(self._buffer.double(), norms)
+
+    def _views_of(self, layers: list[Layer]) -> dict[str, Tensor]:
+        """Return, by name, where the gradient of each parameter of a part goes."""
+        return {
+            _name(layers, layer, name): self._buffer[self._places[id(p)]].view_as(p)
+            for layer in layers
+            for name, p in layer.trained
+        }
+
+    def gradients(self, x: Tensor, y: Tensor) -> list[Gradients]:
+        """Return the gradients of all records, part by part."""
+        with watching(self.model, self._layers) as watch:
+            losses = losses_of(self.loss, self.model(x), y)
+            edges = [edge for use in watch.uses for edge in use.edges]
+            found = torch.autograd.grad(losses.sum(), edges, allow_unused=True)
+        with torch.no_grad():
+            return self._gathered(watch.uses, list(found), len(x))
+
+    def _gathered(self, uses: list[Use], found: list[Tensor | None], n: int) -> list[Gradients]:
+        if self._dimensions is not None and len(uses) != len(self._dimensions):
+            raise CannotClip(
+                "which layers the model uses, or how often, depends on the records; let it use the "
+                "same ones for every batch."
+            )
+        calls: dict[int, list[Call]] = {id(layer): [] for layer in self._layers}
+        numbers: dict[int, list[int]] = {id(layer): [] for layer in self._layers}
+        for number, use in enumerate(uses):
+            use.check_untouched()
+            back = []
+            for output in floats_of(use.outputs):
+                gradient = found.pop(0)
+                back.append(torch.zeros_like(output) if gradient is None else gradient)
+            calls[id(use.layer)].append(Call(use.args, use.kwargs, use.outputs, back))
+            numbers[id(use.layer)].append(number)
+        return [self._of_part(layers, calls, numbers, n) for layers in self._parts]
+
+    def _of_part(
+        self,
+        layers: list[Layer],
+        calls: dict[int, list[Call]],
+        numbers: dict[int, list[int]],
+        n: int,
+    ) -> Gradients:
+        where = {
+            id(layer): [
+                self._where(call, number)
+                for call, number in zip(calls[id(layer)], numbers[id(layer)], strict=True)
+            ]
+            for layer in layers
+        }
+        first = layers[0]
+        if len(layers) == 1 and first.rule is not None and set(where[id(first)]) == {_IN_ROWS}:
+            return first.rule(first.module, calls[id(first)], first.names)
+        each: dict[int, Tensor] = {}
+        for layer in layers:
+            own = calls[id(layer)]
+            written = any_layer(layer.module, own, layer.names, where[id(layer)]).each
+            for name, parameter in layer.trained:
+                gradient = written.get(name, parameter.new_zeros(n, *parameter.shape))
+                held = each.get(id(parameter))
+                each[id(parameter)] = gradient if held is None else held + gradient
+        named = (
+            (_name(layers, layer, name), id(p)) for layer in layers for name, p in layer.trained
+        )
+        return Written({name: each.pop(key) for name, key in named if key in each})
+
+    def _where(self, call: Call, number: int) -> tuple[Dimensions, Dimensions]:
+        if self._dimensions is not None:
+            return self._dimensions[number]
+        given = tuple(0 for _ in tensors_of((call.args, call.kwargs)))
+        return given, tuple(0 for _ in call.gradients)
+
+
+def losses_of(loss: Loss, outputs: Any, y: Tensor) -> Tensor:
+    """Return one loss a record: the mean over whatever else the loss returns for it."""
+    losses = loss(outputs, y)
+    if losses.ndim == 0 or len(losses) != len(y):
+        raise CannotClip(
+            "the loss must return one number for each record, and it returned one for all of them "
+            "or another number of them; pass one with reduction='none'."
+        )
+    return losses if losses.ndim == 1 else losses.flatten(1).mean(1)
+
+
+def _name(layers: list[Layer], layer: Layer, name: str) -> str:
+    """Return what a parameter is called among those of its part."""
+    return name if len(layers) == 1 else f"{layer.name}.{name}"

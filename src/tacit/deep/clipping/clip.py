@@ -1,0 +1,100 @@
+"""How much of each record's gradient counts: ways to bound what one record adds to a sum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+
+from tacit import checks
+
+_REMEDY = "pass the greatest length of one record's gradient; the noise is proportional to it."
+
+
+@runtime_checkable
+class Clip(Protocol):
+    """A rule that turns the lengths of a record's gradients into factors."""
+
+    @property
+    def norm(self) -> float:
+        """How far one record can move the sum of what the rule leaves."""
+
+    def factors(self, norms: torch.Tensor) -> torch.Tensor:
+        """Return a factor for each part of a model and each record, from lengths alike."""
+
+
+@dataclass(frozen=True)
+class FlatClip:
+    """A gradient longer than ``norm`` is scaled down to it, all layers together.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tacit.deep import FlatClip
+    >>> FlatClip(1.0).factors(torch.tensor([[3.0, 0.3], [4.0, 0.4]]))
+    tensor([[0.2000, 1.0000],
+            [0.2000, 1.0000]])
+    """
+
+    norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.positive("norm", self.norm, remedy=_REMEDY)
+
+    def factors(self, norms: torch.Tensor) -> torch.Tensor:
+        """Return min(1, norm / length)."""
+        length = torch.linalg.vector_norm(norms, dim=0)
+        return (self.norm / length.clamp(min=self.norm)).expand_as(norms)
+
+
+@dataclass(frozen=True)
+class PerLayerClip:
+    """Each of k parts of a model is scaled down to norm / sqrt(k), so that all are within norm.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tacit.deep import PerLayerClip
+    >>> PerLayerClip(5.0).factors(torch.tensor([[3.0], [10.0], [0.1], [0.2]]))[:, 0]
+    tensor([0.8333, 0.2500, 1.0000, 1.0000])
+    """
+
+    norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.positive("norm", self.norm, remedy=_REMEDY)
+
+    def factors(self, norms: torch.Tensor) -> torch.Tensor:
+        """Return min(1, norm / sqrt(k) / length) for each part by itself."""
+        share = self.norm / math.sqrt(norms.shape[0])
+        return share / norms.clamp(min=share)
+
+
+@dataclass(frozen=True)
+class AutomaticClip:
+    """Every gradient is brought to nearly the same length: norm g / (||g|| + stability).
+
+    There is no threshold to choose (Bu, Wang, Zha and Karypis 2023): ``norm`` only goes with the
+    learning rate.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tacit.deep import AutomaticClip
+    >>> AutomaticClip().factors(torch.tensor([[0.99, 9.99]]))
+    tensor([[1.0000, 0.1000]])
+    """
+
+    norm: float = 1.0
+    stability: float = 0.01
+
+    def __post_init__(self) -> None:
+        checks.positive("norm", self.norm, remedy=_REMEDY)
+        checks.positive("stability", self.stability, remedy="a hundredth is usual.")
+
+    def factors(self, norms: torch.Tensor) -> torch.Tensor:
+        """Return norm / (length + stability), below norm / length."""
+        length = torch.linalg.vector_norm(norms, dim=0)
+        return (self.norm / (length + self.stability)).expand_as(norms)

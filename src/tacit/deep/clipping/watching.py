@@ -1,0 +1,103 @@
+"""What every layer was given and returned in one forward pass, seen through hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from tacit.deep.clipping.parts import CannotClip, Layer
+from tacit.deep.clipping.tensors import replaced, tensors_of
+
+
+@dataclass
+class Use:
+    """One use of a layer, as it was seen."""
+
+    layer: Layer
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: Any
+    edges: list[GradientEdge]  # of the outputs that are floats
+    versions: list[int]
+
+    def check_untouched(self) -> None:
+        """Refuse inputs that were changed in place after the layer had met them."""
+        given = tensors_of((self.args, self.kwargs))
+        if [tensor._version for tensor in given] != self.versions:
+            raise CannotClip(
+                f"what layer {self.layer.name!r} was given is changed in place later on, so that "
+                "its gradient is lost; write x = x + y instead of x += y, and inplace=False."
+            )
+
+
+@dataclass
+class Watch:
+    """The uses of all layers in one forward pass."""
+
+    uses: list[Use] = field(default_factory=list)
+    copies: bool = False  # whether something may be changed in place
+
+    def see(self, layer: Layer, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> Any:
+        """Note one use, and return its outputs so that gradients stop there and are kept."""
+        if isinstance(outputs, Tensor) and outputs.is_floating_point() and not self.copies:
+            outputs = self._starting(outputs)
+            self._note(layer, args, kwargs, outputs, [get_gradient_edge(outputs)])
+            return outputs
+        made = tensors_of(outputs)
+        if len(made) > 1:
+            # One output may be made of another; views keep what comes back to each apart.
+            made = [tensor.view_as(tensor) for tensor in made]
+        seen = [self._starting(tensor) for tensor in made]
+        edges = [get_gradient_edge(tensor) for tensor in seen if tensor.is_floating_point()]
+        outputs = replaced(outputs, seen)
+        self._note(layer, args, kwargs, outputs, edges)
+        if not self.copies:
+            return outputs
+        return replaced(outputs, [tensor.clone() for tensor in seen])
+
+    def _note(
+        self,
+        layer: Layer,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        outputs: Any,
+        edges: list[GradientEdge],
+    ) -> None:
+        versions = [tensor._version for tensor in tensors_of((args, kwargs))]
+        self.uses.append(Use(layer, args, kwargs, outputs, edges, versions))
+
+    def _starting(self, tensor: Tensor) -> Tensor:
+        if tensor.requires_grad or not tensor.is_floating_point():
+            return tensor
+        return tensor.detach().requires_grad_()
+
+
+@contextmanager
+def watching(model: nn.Module, layers: Sequence[Layer]) -> Iterator[Watch]:
+    """Watch the layers of a model; its parameters are frozen meanwhile."""
+    in_place = any(getattr(module, "inplace", False) for module in model.modules())
+    watch = Watch(copies=in_place)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    handles = [
+        layer.module.register_forward_hook(
+            lambda _, args, kwargs, outputs, layer=layer: watch.see(layer, args, kwargs, outputs),
+            with_kwargs=True,
+        )
+        for layer in layers
+    ]
+    try:
+        for parameter in trained:
+            parameter.requires_grad_(False)
+        with torch.enable_grad():
+            yield watch
+    finally:
+        for handle in handles:
+            handle.remove()
+        for parameter in trained:
+            parameter.requires_grad_(True)

@@ -1,0 +1,112 @@
+"""What becomes of a noisy gradient: a step of the optimiser, a smaller rate, an average."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from tacit import checks
+
+Array = npt.NDArray[np.float64]
+# From the share of the steps that are done, the factor of the learning rate.
+Schedule = Callable[[float], float]
+
+
+def decayed_late(progress: float) -> float:
+    """Return 1 for most steps, then a straight line to 0 over the last 30 % of them.
+
+    Examples
+    --------
+    >>> from tacit.deep import decayed_late
+    >>> [round(decayed_late(p), 2) for p in (0.0, 0.7, 0.85)]
+    [1.0, 1.0, 0.5]
+    """
+    return min(1.0, (1.0 - progress) / 0.3)
+
+
+def constant(progress: float) -> float:  # noqa: ARG001
+    """Return 1: the learning rate stays."""
+    return 1.0
+
+
+class Descent:
+    """The weights of a model on their way; nothing here sees a record."""
+
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        optimizer: torch.optim.Optimizer,
+        n_steps: int,
+        schedule: Schedule,
+        average_last: float,
+    ) -> None:
+        if not 0.0 <= checks.real("average_last", average_last) <= 1.0:
+            raise ValueError(f"average_last must be in [0, 1], got {average_last!r}.")
+        self._parameters, self._optimizer = list(parameters), optimizer
+        self._n_steps, self._schedule = n_steps, schedule
+        self._first_averaged = n_steps - round(average_last * n_steps)
+        self._rates = [group["lr"] for group in optimizer.param_groups]
+        self._sums = [torch.zeros_like(p) for p in parameters]
+        self.n_averaged = 0
+        self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        known = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
+        if {id(p) for p in self._parameters} - known:
+            raise ValueError(
+                "the optimizer does not know every trained parameter of the model; make it with "
+                "model.parameters(), or freeze the others with requires_grad_(False)."
+            )
+
+    def step(self, gradient: Array, number: int) -> None:
+        """Go one step along a noisy gradient."""
+        flat = torch.from_numpy(np.ascontiguousarray(gradient)).float()
+        start = 0
+        for parameter in self._parameters:
+            parameter.grad = flat[start : start + parameter.numel()].view_as(parameter)
+            start += parameter.numel()
+        factor = self._schedule(number / self._n_steps)
+        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * factor
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        if number >= self._first_averaged:
+            for total, parameter in zip(self._sums, self._parameters, strict=True):
+                total.add_(parameter.detach())
+            self.n_averaged += 1
+
+    def finish(self) -> None:
+        """Put the average in the model's place, if there is one, and the rates back."""
+        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate
+        if self.n_averaged:
+            with torch.no_grad():
+                for total, parameter in zip(self._sums, self._parameters, strict=True):
+                    parameter.copy_(total / self.n_averaged)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps: released weights and what follows from them."""
+        return {
+            "parameters": [p.detach().clone() for p in self._parameters],
+            "optimizer": self._optimizer.state_dict(),
+            "sums": [total.clone() for total in self._sums],
+            "n_averaged": self.n_averaged,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        with torch.no_grad():
+            _copy(state["parameters"], self._parameters)
+            _copy(state["sums"], self._sums)
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.n_averaged = int(state["n_averaged"])
+
+
+def _copy(saved: Sequence[Tensor], into: Sequence[Tensor]) -> None:
+    for value, place in zip(saved, into, strict=True):
+        place.copy_(value)

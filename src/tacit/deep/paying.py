@@ -1,0 +1,51 @@
+"""An accountant that remembers where its last charge was booked."""
+
+from __future__ import annotations
+
+from tacit.privacy import AnyAccountant, Booked, Booking, Budget, Event
+from tacit.privacy.filters import Filter
+
+
+class Paying:
+    """The same accountant; ``booking`` says where the charge is written, if anywhere."""
+
+    def __init__(self, accountant: AnyAccountant) -> None:
+        self._accountant = accountant
+        self.booking: Booking | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent in all."""
+        return self._accountant.budget
+
+    @property
+    def rule(self) -> Filter:
+        """How charges add up."""
+        return self._accountant.rule
+
+    def charge(self, event: Event, delta: float | None = None) -> float:
+        """Book an event, and remember where."""
+        paid = self._accountant.charge(event, delta)
+        self.booking = paid.booking if isinstance(paid, Booked) else None
+        return paid
+
+    def check(self, event: Event, delta: float | None = None) -> None:
+        """Raise if charging an event would overspend."""
+        self._accountant.check(event, delta)
+
+    def spent(self) -> float:
+        """Return the epsilon spent so far."""
+        return self._accountant.spent()
+
+    def remaining(self) -> float:
+        """Return the epsilon of the largest release that would still be accepted."""
+        return self._accountant.remaining()
+
+
+def has_booked(accountant: AnyAccountant | None, booking: Booking | None) -> bool:
+    """Return whether a charge is in this very ledger already.
+
+    An accountant in memory has forgotten what an earlier process charged, and is charged again.
+    """
+    head = getattr(accountant, "head", None)
+    return booking is not None and head is not None and head.ledger == booking.ledger

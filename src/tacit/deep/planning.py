@@ -1,0 +1,207 @@
+"""The plan of a training: noise for the steps that are planned, or steps for the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tacit import checks
+from tacit.deep.clipping import Clip
+from tacit.deep.costs import EpochCost, cost_after
+from tacit.engine import Plan
+from tacit.privacy import (
+    Budget,
+    Guarantee,
+    NonPrivate,
+    Repeated,
+    SampledGaussian,
+)
+from tacit.privacy.calibration import least_noise
+from tacit.privacy.routes import RenyiRoute
+
+_MOST_STEPS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How batches are drawn: each record with probability batch_size / n_records at every step.
+
+    Parameters
+    ----------
+    n_records
+        An approximate number of records, public.
+    batch_size
+        How many records a batch has on average.
+
+    Examples
+    --------
+    >>> from tacit.deep.planning import Sampling
+    >>> Sampling(60_000, 600).rate
+    0.01
+    """
+
+    n_records: int
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        checks.count("n_records", self.n_records, remedy="pass an approximate public number.")
+        checks.count("batch_size", self.batch_size)
+
+    @property
+    def rate(self) -> float:
+        """The probability with which a record is in a batch."""
+        return min(1.0, self.batch_size / self.n_records)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many steps see as many records as there are, on average."""
+        return max(1, round(1 / self.rate))
+
+
+def plan_training(
+    sampling: Sampling,
+    budget: Budget,
+    clip: Clip,
+    *,
+    n_steps: int | None = None,
+    noise_multiplier: float | None = None,
+) -> Plan:
+    """Return the plan of a training within a budget, from public facts alone.
+
+    With ``n_steps`` the noise is calibrated to them. With ``noise_multiplier`` as many steps are
+    planned as the budget pays for, at most ``n_steps`` if both are given.
+
+    Examples
+    --------
+    >>> from tacit.deep import FlatClip
+    >>> from tacit.deep.planning import Sampling, plan_training
+    >>> from tacit.privacy import Budget
+    >>> sampling, budget = Sampling(60_000, 600), Budget(0.947, 1e-5)
+    >>> plan = plan_training(sampling, budget, FlatClip(1.0), noise_multiplier=4.0)
+    >>> int(plan.settings["n_steps"])
+    10001
+    """
+    if n_steps is None and noise_multiplier is None:
+        raise ValueError(
+            "say how long to train: n_steps, for which noise is calibrated, or noise_multiplier, "
+            "with which training goes on until the budget is spent."
+        )
+    if n_steps is not None:
+        checks.count("n_steps", n_steps)
+    _check(budget)
+    if budget.is_infinite:
+        return _without_noise(sampling, budget, clip, n_steps)
+    if noise_multiplier is None:
+        assert n_steps is not None
+        planned: int = n_steps
+        z = least_noise(lambda z: Repeated(_step(z, sampling, budget), planned), budget)
+        reason = f"noise calibrated to {n_steps} steps"
+    else:
+        z = checks.positive(
+            "noise_multiplier", noise_multiplier, remedy="leave it out to train a number of steps."
+        )
+        n_steps = _paid_for(_step(z, sampling, budget), budget, n_steps)
+        reason = "as many steps as the budget pays for, or as were asked for"
+    event = Repeated(_step(z, sampling, budget), n_steps)
+    return _plan(event, sampling, budget, clip, reason, n_steps, z)
+
+
+def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[EpochCost]:
+    """Return what a training has cost after every epoch, or after some of them.
+
+    Examples
+    --------
+    >>> from tacit.deep import FlatClip
+    >>> from tacit.deep.planning import Sampling, epsilon_by_epoch, plan_training
+    >>> from tacit.privacy import Budget
+    >>> plan = plan_training(Sampling(60_000, 600), Budget(2, 1e-5), FlatClip(), n_steps=300)
+    >>> [cost.n_steps for cost in epsilon_by_epoch(plan)]
+    [100, 200, 300]
+    """
+    if not isinstance(plan.event, Repeated) or not isinstance(plan.event.event, SampledGaussian):
+        raise ValueError(
+            "the plan has no steps on samples: there is nothing that adds up by epoch."
+        )
+    n_steps, step = plan.event.count, plan.event.event
+    each = int(plan.settings["steps_per_epoch"])
+    last = math.ceil(n_steps / each)
+    wanted = range(1, last + 1) if epochs is None else epochs
+    return [cost_after(step, min(e * each, n_steps), plan.budget.delta, e) for e in wanted]
+
+
+def _check(budget: Budget) -> None:
+    if budget.is_pure and not budget.is_infinite:
+        raise ValueError("training adds Gaussian noise, which needs delta > 0; set delta.")
+    if not budget.relation.adds_or_removes or budget.relation.by_person:
+        raise ValueError(
+            "batches are drawn anew at every step, which is proved for relation 'add_remove' only; "
+            "use it, or OrderedTrainer for 'replace'."
+        )
+
+
+def _step(z: float, sampling: Sampling, budget: Budget) -> SampledGaussian:
+    return SampledGaussian(z, sampling.rate, budget.relation)
+
+
+def _paid_for(step: SampledGaussian, budget: Budget, wanted: int | None) -> int:
+    """Return how many steps are wanted, or the greatest number of them within a budget."""
+
+    def fits(n: int) -> bool:
+        return Guarantee(Repeated(step, n)).epsilon(budget.delta) <= budget.epsilon
+
+    renyi = RenyiRoute(((step, 1),))
+
+    def surely_fits(n: int) -> bool:
+        return replace(renyi, leaves=((step, n),)).epsilon(budget.delta) <= budget.epsilon
+
+    if wanted is not None and fits(wanted):
+        return wanted
+    if not fits(1):
+        raise ValueError(
+            f"one step with noise_multiplier={step.noise_multiplier:g} costs more than the budget "
+            f"({budget}); raise noise_multiplier or the budget."
+        )
+    # The Renyi bound is quick and close: what it allows is where to look with the exact one.
+    start = _greatest(surely_fits, 1, _MOST_STEPS)
+    return _greatest(fits, start, _MOST_STEPS)
+
+
+def _greatest(fits: Callable[[int], bool], low: int, most: int) -> int:
+    """Return the greatest number that fits, from one that does."""
+    step = max(1, low // 4)
+    high = low + step
+    while high < most and fits(high):
+        low, step = high, 2 * step
+        high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _plan(
+    event: Repeated | NonPrivate,
+    sampling: Sampling,
+    budget: Budget,
+    clip: Clip,
+    reason: str,
+    n_steps: int,
+    z: float,
+) -> Plan:
+    settings = {
+        "n_steps": n_steps,
+        "sampling_rate": sampling.rate,
+        "batch_size": sampling.batch_size,
+        "steps_per_epoch": sampling.steps_per_epoch,
+        "clip": clip.norm,
+        "noise_multiplier": z,
+    }
+    return Plan("noisy_network", event, budget, reason, settings)
+
+
+def _without_noise(sampling: Sampling, budget: Budget, clip: Clip, n_steps: int | None) -> Plan:
+    if n_steps is None:
+        raise ValueError("epsilon is infinite: no number of steps spends it; pass n_steps.")
+    event = NonPrivate("the budget is infinite", relation=budget.relation)
+    return _plan(event, sampling, budget, clip, "no noise: the budget is infinite", n_steps, 0.0)

@@ -1,0 +1,164 @@
+"""Records of any kind, handed out as tensors a few at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from tacit.deep.clipping import Like
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PublicData:
+    """Records that need no protection, for evaluations: whoever makes one says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.deep import PublicData
+    >>> len(PublicData(np.zeros((4, 2)), np.zeros(4)).y)
+    4
+    """
+
+    X: Any
+    y: Any
+
+
+@dataclass(frozen=True)
+class TensorRecords:
+    """Arrays, tensors or memory maps of records and their targets, read when they are asked for."""
+
+    x: Any
+    y: Any
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise ValueError("X and y are of different lengths; pass one target for each record.")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def likes(self) -> tuple[Like, Like]:
+        """Return the shape and type of a record and of a target."""
+        return _like(self.x), _like(self.y)
+
+    def opened(self) -> TensorRecords:
+        """Return the records: they are there."""
+        return self
+
+    def take(self, indices: Indices) -> tuple[Tensor, Tensor]:
+        """Return some records and their targets."""
+        return _taken(self.x, indices), _taken(self.y, indices)
+
+
+@dataclass(frozen=True)
+class DatasetRecords:
+    """A map-style dataset: ``len(dataset)`` records, ``dataset[i]`` a record and its target.
+
+    An item that raises, or is not of the shape of the first one, counts as absent: an error would
+    tell that it is there.
+    """
+
+    dataset: Any
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def likes(self) -> tuple[Like, Like]:
+        """Return the shape and type of the first record and target, which are public."""
+        x, y = (torch.as_tensor(part) for part in self.dataset[0])
+        return Like(tuple(x.shape), _float32(x).dtype), Like(tuple(y.shape), _float32(y).dtype)
+
+    def opened(self) -> DatasetRecords:
+        """Return the records: they are read one by one."""
+        return self
+
+    def take(self, indices: Indices) -> tuple[Tensor, Tensor]:
+        """Return some records and their targets, those that can be read."""
+        likes = self.likes()
+        pairs = [pair for i in indices if (pair := self._item(int(i), likes)) is not None]
+        if not pairs:
+            return tuple(torch.zeros(0, *like.shape, dtype=like.dtype) for like in likes)
+        return torch.stack([x for x, _ in pairs]), torch.stack([y for _, y in pairs])
+
+    def _item(self, i: int, likes: tuple[Like, Like]) -> tuple[Tensor, Tensor] | None:
+        try:
+            x, y = (_float32(torch.as_tensor(part)) for part in self.dataset[i])
+        except Exception:
+            return None
+        found = (Like(tuple(x.shape), x.dtype), Like(tuple(y.shape), y.dtype))
+        return (x, y) if found == likes else None
+
+
+Records = TensorRecords | DatasetRecords
+
+
+class Unread(Protocol):
+    """Records of which only what is public has been looked at."""
+
+    def likes(self) -> tuple[Like, Like]:
+        """Return the shape and type of a record and of a target."""
+
+    def opened(self) -> Records:
+        """Return the records, when they are paid for."""
+
+
+def records_of(X: Any, y: Any = None) -> Records:
+    """Return records that are not read yet.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.deep.records import records_of
+    >>> len(records_of(np.zeros((5, 2)), np.zeros(5)))
+    5
+    """
+    if y is not None:
+        return TensorRecords(_indexable("X", X), _indexable("y", y))
+    if hasattr(X, "__getitem__") and hasattr(X, "__len__") and not hasattr(X, "shape"):
+        return DatasetRecords(X)
+    raise TypeError(
+        "fit takes X and y, arrays or tensors with one row a record, or a map-style Dataset alone "
+        f"(with __len__ and __getitem__); got {type(X).__name__} without y."
+    )
+
+
+def _indexable(name: str, values: Any) -> Any:
+    if isinstance(values, Tensor):
+        return values.detach().cpu()
+    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    if array.dtype.kind not in "biuf" or array.ndim == 0:
+        raise TypeError(
+            f"{name} must hold numbers, one row a record, got an array of type {array.dtype} and "
+            f"{array.ndim} dimensions; encode words and dates first (tacit.preprocessing)."
+        )
+    return array
+
+
+def _like(values: Any) -> Like:
+    if isinstance(values, Tensor):
+        return Like(tuple(values.shape[1:]), _float32(values[:0]).dtype)
+    empty = torch.as_tensor(np.zeros(0, values.dtype.newbyteorder("=")))
+    return Like(tuple(values.shape[1:]), _float32(empty).dtype)
+
+
+def _taken(values: Any, indices: Indices) -> Tensor:
+    if isinstance(values, Tensor):
+        return _float32(values[torch.from_numpy(indices)])
+    return _float32(
+        torch.from_numpy(
+            np.ascontiguousarray(values[indices]).astype(values.dtype.newbyteorder("="), copy=False)
+        )
+    )
+
+
+def _float32(values: Tensor) -> Tensor:
+    """Return floats as float32 and whole numbers as int64."""
+    return values.float() if values.is_floating_point() else values.long()

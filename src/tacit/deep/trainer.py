@@ -1,0 +1,364 @@
+"""Any torch module, trained with noise: sampling, clipping, noise and accounting in one place."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from tacit import checks
+from tacit.deep.callbacks import Callback, Moment, evaluate
+from tacit.deep.checkpoint import Checkpoint
+from tacit.deep.clip_state import AdaptiveState, ClipState, state_of
+from tacit.deep.clipping import BookKeeper, Clip, FlatClip, Sums, added, book_keeper
+from tacit.deep.costs import EpochCost
+from tacit.deep.descent import Descent, Schedule, constant
+from tacit.deep.paying import Paying, has_booked
+from tacit.deep.planning import Sampling, epsilon_by_epoch, plan_training
+from tacit.deep.records import PublicData, Records, Unread, records_of
+from tacit.engine import Plan, Released, release
+from tacit.erm.noisy_sgd import on_a_sample
+from tacit.erm.plan import receipt
+from tacit.noise import Ahead, Release, Source, decide, draw_ahead, gaussian, secure_source
+from tacit.privacy import AnyAccountant, Budget, Event, NonPrivate, Relation, SampledGaussian
+from tacit.privacy.events import Repeated
+from tacit.records.sampling import poisson_choice
+
+Array = npt.NDArray[np.float64]
+Loss = Callable[[Any, torch.Tensor], torch.Tensor]
+
+
+class PrivateTrainer:
+    """Trains a model on records so that the weights tell little of any one of them.
+
+    It draws the batches (each record with the same probability, anew at every step), clips every
+    record's gradient, adds noise to their sum and accounts for it, so that none of these can be
+    forgotten. All planned steps are charged before the first record is read.
+
+    Parameters
+    ----------
+    model
+        Any module that treats the records of a batch apart; its parameters are trained in place.
+    loss
+        From outputs and targets to one loss a record: a torch loss with ``reduction="none"``.
+    optimizer
+        A torch optimiser of the model's parameters.
+    budget
+        What may be spent; relation ADD_REMOVE.
+    n_records
+        An approximate number of records, public: sums are divided by what it lets expect.
+    batch_size
+        How many records a batch has on average.
+    n_steps, epochs
+        How long to train; the noise is calibrated to it.
+    noise_multiplier
+        The noise of a step, in units of the clip: trains until the budget is spent, or for as long
+        as is said, whichever is shorter.
+    clip
+        `FlatClip`, `PerLayerClip`, `AutomaticClip` or `AdaptiveClip`.
+    schedule
+        From the share of steps that are done to a factor of the learning rate.
+    average_last
+        The share of steps, at the end, over which weights are averaged.
+    micro_batch
+        How many records are worked on at once, by default as many as keep memory small; nothing
+        else changes with it.
+    callbacks
+        Called after every step with a `Moment`; one that returns True stops the training.
+    checkpoint
+        A file to resume from: a process that was killed goes on with the steps that are left.
+    checkpoint_every
+        After how many steps weights are kept.
+    accountant
+        A budget shared with other releases, charged once.
+    source
+        Randomness; a seeded one voids the guarantee.
+
+    Attributes
+    ----------
+    privacy_ : Guarantee
+        What it promises.
+    plan_ : Plan
+        What was run.
+
+    Notes
+    -----
+    **Guarantee**
+
+    1. The noise, the sampling rate and the number of steps are compared with what was charged;
+       where they differ nothing is handed out.
+    2. An empty batch releases noise like any other; sums are divided by public numbers only.
+    3. A record that is not finite, or that the model or the loss refuses, adds zeros.
+    4. A step that was begun before a crash is never made again.
+
+    **Assumes** what `tacit.deep.clipping.BookKeeper` assumes, that the model keeps no records by
+    itself, and that checkpoints are not copied to be resumed twice.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from torch import nn
+    >>> from tacit import Budget
+    >>> from tacit.deep import PrivateTrainer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((4000, 3)).astype("float32")
+    >>> y = (X[:, 0] > 0).astype("int64")
+    >>> model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    >>> trainer = PrivateTrainer(
+    ...     model,
+    ...     nn.CrossEntropyLoss(reduction="none"),
+    ...     torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9),
+    ...     Budget(3.0, 1e-5),
+    ...     n_records=4000,
+    ...     batch_size=400,
+    ...     n_steps=60,
+    ... ).fit(X, y)
+    >>> trainer.privacy_.epsilon(1e-5) <= 3.0
+    True
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        optimizer: torch.optim.Optimizer,
+        budget: Budget,
+        *,
+        n_records: int,
+        batch_size: int = 1024,
+        n_steps: int | None = None,
+        epochs: float | None = None,
+        noise_multiplier: float | None = None,
+        clip: Clip | None = None,
+        schedule: Schedule = constant,
+        average_last: float = 0.0,
+        micro_batch: int | None = None,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 50,
+        accountant: AnyAccountant | None = None,
+        source: Source | None = None,
+    ) -> None:
+        check_kinds(model, optimizer, budget)
+        self.model, self.loss, self.optimizer, self.budget = model, loss, optimizer, budget
+        self.sampling = Sampling(n_records, batch_size)
+        if n_steps is not None and epochs is not None:
+            raise ValueError("pass n_steps or epochs, not both: one follows from the other.")
+        if epochs is not None:
+            n_steps = max(1, math.ceil(checks.positive("epochs", epochs) / self.sampling.rate))
+        self.n_steps, self.noise_multiplier = n_steps, noise_multiplier
+        self.clip: Clip = FlatClip() if clip is None else clip
+        self.schedule, self.average_last = schedule, average_last
+        self.micro_batch = None if micro_batch is None else checks.count("micro_batch", micro_batch)
+        self.callbacks = tuple(callbacks)
+        self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+        self.checkpoint_every = checks.count("checkpoint_every", checkpoint_every)
+        self.accountant, self.source = accountant, source
+        if checkpoint is not None and source is not None and not source.is_secure:
+            raise ValueError(
+                "a seeded source starts anew after a crash and would repeat its noise; leave "
+                "source out, or checkpoint."
+            )
+
+    def plan(self) -> Plan:
+        """Return what a fit would run and what it would cost, without data."""
+        return plan_training(
+            self.sampling,
+            self.budget,
+            self.clip,
+            n_steps=self.n_steps,
+            noise_multiplier=self.noise_multiplier,
+        )
+
+    def epsilon_by_epoch(self, epochs: Sequence[int] | None = None) -> list[EpochCost]:
+        """Return what the planned training costs up to the end of every epoch, or of some."""
+        return epsilon_by_epoch(self.plan(), epochs)
+
+    def evaluate(
+        self,
+        data: PublicData,
+        metric: Callable[[torch.Tensor, torch.Tensor], float] | None = None,
+    ) -> float:
+        """Return a score on public data: the share of right classes, or a metric."""
+        return evaluate(self.model, data, metric)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train on records ``X`` with targets ``y``, or on a map-style dataset of both.
+
+        Arrays, tensors and memory maps are read a batch at a time, after the charge.
+        """
+        return self.fit_unread(records_of(X, y))
+
+    def fit_unread(self, records: Unread, assumptions: Sequence[str] = ()) -> Self:
+        """Train on records that are opened after the charge.
+
+        ``assumptions`` is what was vouched for, for the guarantee to repeat.
+        """
+        keeper = book_keeper(self.model, self.loss, *records.likes())
+        plan = self.plan()
+        n_steps = int(plan.settings["n_steps"])
+        descent = Descent(
+            keeper.parameters, self.optimizer, n_steps, self.schedule, self.average_last
+        )
+        run = _Run(self, plan, keeper, descent, records)
+        self.privacy_, self.plan_ = run.released(assumptions).privacy, plan
+        return self
+
+
+class _Run:
+    """One training on its way from the charge to the receipt."""
+
+    def __init__(
+        self,
+        trainer: PrivateTrainer,
+        plan: Plan,
+        keeper: BookKeeper,
+        descent: Descent,
+        records: Unread,
+    ) -> None:
+        self._trainer, self._plan, self._keeper = trainer, plan, keeper
+        self._descent, self._unread = descent, records
+        self._sampling, self._z = trainer.sampling, plan.settings["noise_multiplier"]
+        self._expected = self._sampling.rate * self._sampling.n_records
+        self._state: ClipState = state_of(trainer.clip, self._z or 1.0, self._expected)
+        self._source = secure_source() if trainer.source is None else trainer.source
+        self._n_steps = int(plan.settings["n_steps"])
+
+    def released(self, assumptions: Sequence[str]) -> Released[None]:
+        """Charge, train and compare; a training that was paid for by another process goes on."""
+        trainer, checkpoint = self._trainer, self._trainer.checkpoint
+        paying = None if trainer.accountant is None else Paying(trainer.accountant)
+        try:
+            if checkpoint is None or not checkpoint.exists:
+                return self._charged(paying, lambda: self._start(paying), assumptions)
+            kept = checkpoint.resume(self._plan)
+            booked = has_booked(trainer.accountant, checkpoint.booking)
+            payer = None if booked else paying
+            done = self._charged(payer, lambda: self._restore(kept), assumptions)
+            if not booked:
+                return done
+            return replace(done, privacy=replace(done.privacy, booking=checkpoint.booking))
+        finally:
+            if checkpoint is not None:
+                checkpoint.close()
+
+    def _charged(
+        self, paying: Paying | None, prepare: Callable[[], None], assumptions: Sequence[str]
+    ) -> Released[None]:
+        def work() -> Release[None]:
+            prepare()
+            return Release(None, self._trained())
+
+        source = self._trainer.source
+        return release(self._plan, work, accountant=paying, source=source, assumptions=assumptions)
+
+    def _start(self, paying: Paying | None) -> None:
+        if self._trainer.checkpoint is not None:
+            self._trainer.checkpoint.start(self._plan, paying.booking if paying else None)
+
+    def _restore(self, kept: dict[str, Any] | None) -> None:
+        if kept is None:
+            return
+        self._descent.restore(kept["descent"])
+        if isinstance(self._state, AdaptiveState):
+            self._state.norm = float(kept["norm"])
+
+    def _trained(self) -> Event:
+        """Make the steps that are left, and return what all of them cost."""
+        checkpoint, model = self._trainer.checkpoint, self._trainer.model
+        was, first = model.training, checkpoint.n_begun if checkpoint else 0
+        events: list[Event] = []
+        self._records: Records = self._unread.opened()
+        decide("number of steps", self._n_steps)
+        model.train()
+        with ThreadPoolExecutor(1, "tacit-noise") as pool:
+            ahead = self._drawn(pool)
+            for number in range(first, self._n_steps):
+                if checkpoint is not None:
+                    checkpoint.begin_step()
+                noise, ahead = ahead, self._drawn(pool) if number + 1 < self._n_steps else None
+                events.append(self._step(number, noise))
+                self._keep(number + 1)
+                if self._is_stopped(number + 1):
+                    break
+        self._descent.finish()
+        model.train(was)
+        return self._receipt(events)
+
+    def _drawn(self, pool: ThreadPoolExecutor) -> Future[Ahead] | None:
+        """Return noise that is drawn while a batch runs; none where it must be repeatable."""
+        if not self._source.is_secure or not self._z:
+            return None
+        extra = isinstance(self._state, AdaptiveState)
+        return pool.submit(draw_ahead, self._keeper.n_parameters + extra)
+
+    def _step(self, number: int, noise: Future[Ahead] | None) -> Event:
+        rate, state = self._sampling.rate, self._state
+        chosen = np.flatnonzero(poisson_choice(rate, len(self._records), self._source.words))
+        bounded = state.bounded(self._summed(chosen), self._trainer.budget.relation)
+        if not self._z:
+            gradient, event = state.gradient(np.asarray(bounded.value)), self._plan.event
+        else:
+            ahead = None if noise is None else noise.result()
+            source = None if ahead else self._source
+            released = gaussian(bounded, self._z, source, ahead=ahead)
+            gradient = state.gradient(np.asarray(released.value))
+            event = on_a_sample(released.event, _at(rate))
+        self._descent.step(gradient / self._expected, number)
+        return event
+
+    def _summed(self, chosen: npt.NDArray[np.int64]) -> Sums:
+        """Return the sum over some records, read a micro-batch at a time."""
+        some, clip = self._trainer.micro_batch or self._keeper.micro_batch, self._state.clip
+        parts = []
+        for start in range(0, len(chosen), some):
+            x, y = self._records.take(chosen[start : start + some])
+            parts.append(self._keeper.sums(x, y, clip, some))
+            parts = [added(parts)]
+        return parts[0] if parts else self._keeper.empty()
+
+    def _keep(self, done: int) -> None:
+        checkpoint = self._trainer.checkpoint
+        if checkpoint is None or (done % self._trainer.checkpoint_every and done < self._n_steps):
+            return
+        checkpoint.keep({"descent": self._descent.state(), "norm": self._state.clip.norm})
+
+    def _is_stopped(self, done: int) -> bool:
+        moment = Moment(done, self._plan, self._trainer.model)
+        answers = [callback(moment) for callback in self._trainer.callbacks]
+        return any(answer is True for answer in answers)
+
+    def _receipt(self, made: list[Event]) -> Event:
+        """Return what was paid for, if what was made is a part of it.
+
+        Steps of an earlier process and steps that a callback left out are paid for as well.
+        """
+        planned = self._plan.event
+        if isinstance(planned, NonPrivate):
+            return planned
+        assert isinstance(planned, Repeated)
+        others = [planned.event] * (self._n_steps - len(made))
+        return receipt([*made, *others], planned)
+
+
+def _at(rate: float) -> Callable[[float, Relation], SampledGaussian]:
+    return lambda noise_multiplier, relation: SampledGaussian(noise_multiplier, rate, relation)
+
+
+def check_kinds(model: Any, optimizer: Any, budget: Any) -> None:
+    """Refuse what is not a module, an optimiser and a budget."""
+    for name, value, kind in (
+        ("model", model, nn.Module),
+        ("optimizer", optimizer, torch.optim.Optimizer),
+        ("budget", budget, Budget),
+    ):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}.")

@@ -1,0 +1,88 @@
+"""Sums of rows, each times a bounded number, on a public lattice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.records import Bounds
+from tacit.records.lattice_block import COEFFICIENT_BITS, LatticeBlock
+from tacit.records.lattice_rows import ROW_BITS, power_above, row_step
+from tacit.row_clipping import clipped_rows
+
+Array = npt.NDArray[np.float64]
+
+# Of a coordinate of a row times a number.
+TERM_BITS = ROW_BITS + COEFFICIENT_BITS
+
+
+@dataclass(frozen=True)
+class RowLattice:
+    """Rows x with their intercept, and numbers a (or rows of them) of norm at most ``limit``.
+
+    Guarantee (docs/proofs/exact_sums.md, section 2): what a record adds is no longer than
+    ``limit`` R, R the norm of a row with its intercept, in real numbers.
+
+    Examples
+    --------
+    >>> from tacit.erm.exact_rows import RowLattice
+    >>> from tacit.records import Bounds
+    >>> RowLattice(Bounds(row_norm=1.0), 1.0).units((3,)) * 2.0**33
+    array([1., 1., 1.])
+    """
+
+    bounds: Bounds
+    limit: float
+
+    @property
+    def step(self) -> float:
+        """Of the numbers: a power of two, 2^-18 of the limit or a little more."""
+        return math.ldexp(1.0, power_above(self.limit) - COEFFICIENT_BITS)
+
+    def units(self, shape: tuple[int, ...]) -> Array:
+        """Return what one whole number stands for, on each coordinate of a sum."""
+        units = np.full(shape, row_step(self.bounds.row_norm))
+        if self.bounds.intercept:
+            units[-1] = row_step(self.bounds.intercept)
+        return units * self.step
+
+    def whole_sum(self, block: LatticeBlock, numbers: Array) -> Array:
+        """Return sum_i a_i x_i over a block, in whole numbers."""
+        whole = self.whole(numbers)
+        inner = block.whole_sum(whole)
+        if not self.bounds.intercept:
+            return inner
+        last = constant_steps(self.bounds) * whole.sum(axis=0, keepdims=True)
+        return np.concatenate([inner, last])
+
+    def whole(self, numbers: Array) -> Array:
+        """Return numbers in whole steps, none (or no row of them) longer than the limit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tacit.erm.exact_rows import RowLattice
+        >>> from tacit.records import Bounds
+        >>> RowLattice(Bounds(), 0.75).whole(np.array([0.25, -9.0])) / 2.0**18
+        array([ 0.25, -0.75])
+        """
+        if numbers.ndim == 1:
+            most = math.floor(self.limit / self.step)
+            steps = numbers * (1 / self.step)  # a power of two
+            return np.clip(np.rint(steps, out=steps), -most, most, out=steps)
+        # Towards zero, no row gets longer.
+        whole: Array = np.trunc(clipped_rows(numbers, self.limit) / self.step)
+        return whole
+
+
+def constant_steps(bounds: Bounds) -> int:
+    """Return the intercept's coordinate in steps of its own, rounded down.
+
+    It is off by at most 2^-14 of itself, in sums alone: where the sum is 0 does not move.
+    """
+    if not bounds.intercept:
+        return 0
+    return math.floor(bounds.intercept / row_step(bounds.intercept))

@@ -1,0 +1,207 @@
+"""A share of the budget for the second moment of the rows, by which a descent turns its steps.
+
+Of the rows' second moment M, released with symmetric noise of norm about l = lam0 / 2,
+
+    A = sqrt(P),   P = V diag(lam0 / (max(lam - l, 0) + lam0)) V',   M + noise = V lam V'
+
+In the coordinates A x all directions above the noise are about equally curved, so that steps are
+long, and rows are short: their mean square is trace(P M) / n, which is d lam0 / n at most. Records'
+gradients are clipped there, to that length, and noise is added there. Undone, it is noise that is
+large where the records say much and small where they say little. The released model does not
+change its meaning: scores are <w, x> with w = A v (docs/proofs/noisy_gradient.md, section 7).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.plan import CannotSolve, Problem
+from tacit.erm.second_moment import noisy_second_moment, second_moment_reach
+from tacit.erm.sets import WholeSpace
+from tacit.noise import Source
+from tacit.privacy import Budget, Event
+from tacit.privacy.calibration import gaussian_multiplier
+from tacit.records import RecordSource
+from tacit.records.coordinates import Coordinates
+from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.person_sums import MOST_COUNTED
+
+Array = npt.NDArray[np.float64]
+
+# The matrix takes 8 d^2 bytes, its eigenvectors 20 d^3 operations.
+_MOST_COLUMNS = 4096
+_UNIT = 2.0**-53
+# How far rounding in a product with A may move a sum, of two neighbours together, in clips.
+_ROUNDING = 2.5e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Turned:
+    """The coordinates that a second moment asks for.
+
+    Parameters
+    ----------
+    coordinates
+        A.
+    row_norm
+        The root mean square of the records' length there, to which gradients are clipped.
+    moment
+        What the second moment there does not exceed in any direction: lam0.
+    shrinks
+        The least eigenvalue of A: no vector is longer than its length there divided by it.
+    event
+        What asking cost.
+    """
+
+    coordinates: Coordinates
+    row_norm: float
+    moment: float
+    shrinks: float
+    event: Event
+
+    def check_rounding(self, records: RecordSource) -> None:
+        """Refuse records so many that rounding in A g, g their sum, could show."""
+        widest = float(np.abs(self.coordinates.matrix).sum(axis=1).max())
+        if _rounding(len(self.coordinates.matrix), records.count(), widest / self.shrinks):
+            raise ValueError(
+                "there are too many records for a product in double precision to keep its "
+                "sensitivity; leave the preconditioner out, or fit on a sample."
+            )
+
+    def problem(self, problem: Problem) -> Problem:
+        """Return the problem in these coordinates, where the intercept is none of its own."""
+        bounds = problem.objective.bounds
+        there = replace(bounds, row_norm=self.row_norm, intercept=0.0)
+        width = problem.n_features + (1 if bounds.intercept else 0)
+        objective = replace(problem.objective, bounds=there)
+        return replace(problem, objective=objective, n_features=width)
+
+    @cached_property
+    def _constant(self) -> Array:
+        """The direction of a model that is a constant: A^-1 e, the intercept last."""
+        last = np.zeros(len(self.coordinates.matrix))
+        last[-1] = 1.0
+        along = np.linalg.solve(self.coordinates.matrix, last)
+        return np.asarray(along / np.linalg.norm(along), dtype=np.float64)
+
+    def without_constant(self, v: Array, intercept: float) -> Array:
+        """Return v without the part of it that is a constant model."""
+        if not intercept:
+            return v
+        rest: Array = v - np.multiply.outer(self._constant, self._constant @ v)
+        return rest
+
+
+def _rounding(width: int, n_records: float, stretch: float) -> bool:
+    """Return whether d u (||A|| / a) n, a the least that A does, is too much (proof, section 7)."""
+    return 2 * width * _UNIT * stretch * n_records > _ROUNDING
+
+
+@dataclass(frozen=True)
+class SecondMoment:
+    """A preconditioner for `NoisyGradient`: the rows' second moment, asked for privately.
+
+    For tables whose columns are nearly dependent or of very different size. Asked for where the
+    noise of the answer is below the moment of an even table, 2 sqrt(2 d) z d <= n, z its
+    multiplier: public facts and the noisy count decide. Else the share is left to the steps.
+
+    Parameters
+    ----------
+    share
+        Of the budget (of mu^2).
+    always
+        Whether to ask however few records there are: for rows that are known to be far from even.
+
+    Examples
+    --------
+    >>> from tacit.erm import NoisyGradient, Objective, Problem, SecondMoment
+    >>> from tacit.erm.losses import LogisticLoss
+    >>> from tacit.privacy import Budget
+    >>> from tacit.records import Bounds
+    >>> problem = Problem(Objective(LogisticLoss(), Bounds(n_records=30_000)), n_features=20)
+    >>> NoisyGradient(preconditioner=SecondMoment()).plan(problem, Budget(1.0, 1e-5)).event
+    Gaussian(noise_multiplier=3.73..., relation=<Relation.ADD_REMOVE: 'add_remove'>)
+    >>> SecondMoment().pays(problem, Budget(1.0, 1e-5), 1_000)
+    False
+    """
+
+    share: float = 0.09
+    always: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share < 1.0:
+            raise ValueError(
+                f"share must be between 0 and 1, got {self.share!r}; it is the part of the budget "
+                "for the second moment, 0.09 say."
+            )
+
+    def noise_multiplier(self, budget: Budget) -> float:
+        """Return that of the second moment: mu_moment^2 = share mu^2."""
+        return gaussian_multiplier(budget) / math.sqrt(self.share)
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem in whose coordinates steps cannot be turned."""
+        objective = problem.objective
+        if not objective.is_linear_model:
+            raise CannotSolve("a preconditioner turns the rows of a linear model; leave it out.")
+        if not isinstance(objective.feasible, WholeSpace):
+            raise CannotSolve(
+                "a projection onto a constraint is not one in turned coordinates; leave the "
+                "preconditioner or the constraint out."
+            )
+        if problem.even_ridge:
+            raise CannotSolve(
+                "standard errors are derived for steps that are not turned; leave the "
+                "preconditioner out, or set inference=0."
+            )
+        if problem.n_features > _MOST_COLUMNS:
+            raise CannotSolve(
+                f"a second moment of {problem.n_features:,} columns takes too long, at most "
+                f"{_MOST_COLUMNS:,} do; leave the preconditioner out, or project the rows."
+            )
+
+    def pays(self, problem: Problem, budget: Budget, n_records: float) -> bool:
+        """Return whether so many records say more than the noise of their second moment."""
+        n = n_records / (MOST_COUNTED if budget.relation.by_person else 1)
+        width = problem.n_features + (1 if problem.objective.bounds.intercept else 0)
+        lam0, most = self._least(problem, budget, width), n * problem.objective.row_norm**2
+        if _rounding(width, n_records, math.sqrt(width * (most / lam0 + 2))):
+            return False
+        return self.always or lam0 * width <= most  # an even table has moments n R^2 / d
+
+    def _least(self, problem: Problem, budget: Budget, width: int) -> float:
+        """Return lam0 = 2 s sqrt(2 d), twice the norm of the noise."""
+        reach = second_moment_reach(problem.objective.bounds, budget.relation)
+        return 2 * self.noise_multiplier(budget) * reach * math.sqrt(2 * width)
+
+    def ask(
+        self,
+        problem: Problem,
+        records: RecordSource,
+        budget: Budget,
+        n_records: float,
+        source: Source,
+    ) -> Turned:
+        """Release the second moment and return what follows from it."""
+        if isinstance(records, PeopleInMemory):
+            records = records.one_each()
+        asked = noisy_second_moment(records, self.noise_multiplier(budget), budget.relation, source)
+        found, vectors = np.linalg.eigh(asked.value)
+        lam0 = self._least(problem, budget, len(found))
+        # what may be noise alone is left as it is
+        turned = lam0 / (np.maximum(found - lam0 / 2, 0.0) + lam0)
+        # trace(P M) / n: at least that of one direction, at most that of the longest row
+        mean = max(float(turned @ found), lam0) / n_records
+        matrix = (vectors * np.sqrt(turned)) @ vectors.T
+        return Turned(
+            Coordinates((matrix + matrix.T) / 2),
+            math.sqrt(min(mean, problem.objective.row_norm**2)),
+            lam0,
+            math.sqrt(float(turned.min())),
+            asked.event,
+        )

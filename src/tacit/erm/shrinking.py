@@ -1,0 +1,105 @@
+"""What is surely noise in released weights is taken off them.
+
+Around the weights w0 that the records ask for, released ones have a known law, w = P(H) (H w0 + e)
+(`laws`), with noise e and the private Hessian H. Of p slopes the noise has on average at least the
+squared length that it would have if all directions were equally curved,
+
+    E||P e||^2 >= p V(h),   h = trace(H) / p
+
+with V(h) the variance of a weight at curvature h, convex and falling (Jensen). The trace is asked
+for with a hundredth of the budget. All but this share of the slopes is taken off:
+
+    (1 - (p + sqrt(2 p)) V / ||w||^2) / (h P(h)),   between 0 and 1
+
+The first factor is that of James and Stein (1961), by which the error falls whatever w0 is for any
+multiple of V below 2 (p - 2). Noise of p weights is p V long, give or take sqrt(2 p) V, so that a
+model that learned nothing becomes the constant that its intercept is. The second takes back what
+the ridge took off already, h P(h) being the share of the truth in the weights; none are made
+longer. Where n or epsilon is large V vanishes and nothing is taken off.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.counting import COUNT_MULTIPLE, Question
+from tacit.erm.exact_moments import exact_totals
+from tacit.erm.laws import Law
+from tacit.erm.plan import Problem
+from tacit.erm.sets import WholeSpace
+from tacit.noise import Bounded, Norm, Source
+from tacit.privacy import Event, Relation
+from tacit.records import RecordSource
+from tacit.records.lattice_block import LatticeBlock
+
+Array = npt.NDArray[np.float64]
+
+# The trace is released like a count, with a tenth of the mu.
+TRACE_MULTIPLE = COUNT_MULTIPLE
+# Stein's paradox begins with three weights.
+_LEAST_SLOPES = 3
+# Which class is the likelier does not depend on how long weights are, so that half of them stays:
+# noise that cost `MAY_COST` before costs a quarter of it then, less than 2 %.
+_LEAST_OF_CLASSES = 0.5
+
+
+class Shrunk(NamedTuple):
+    """Weights, and what asking for the curvature cost."""
+
+    weights: Array
+    event: Event
+
+
+def can_shrink(problem: Problem) -> bool:
+    """Return whether weights are to be shrunk: the ridge is open and nobody asked for a law."""
+    objective = problem.objective
+    slopes = problem.n_features * objective.n_outputs
+    return (
+        objective.is_linear_model
+        and objective.regularization is None
+        and math.isfinite(objective.hessian_trace)
+        and isinstance(objective.feasible, WholeSpace)
+        and not problem.even_ridge
+        and slopes >= _LEAST_SLOPES
+    )
+
+
+def shrunk(
+    weights: Array,
+    law: Law,
+    records: RecordSource,
+    question: Question,
+    source: Source,
+) -> Shrunk:
+    """Return released weights without what is surely noise; the intercept is left alone."""
+    objective = law.objective
+    trace = question.ask(_trace(weights, law, records, question.relation), source)
+    end = -1 if objective.bounds.intercept else None
+    slopes = weights[:end]
+    # at least its own noise, below which it says nothing
+    most = question.noise_std * objective.loss.hessian_trace * objective.bounds.row_norm**2
+    curvature = max(float(np.asarray(trace.value)), most) / slopes.size
+    p, length = slopes.size, float(np.sum(slopes**2))
+    noise = min(p + math.sqrt(2 * p), 2 * (p - 2)) * law.variance(curvature)
+    truth = law.share(np.array([curvature]))[0]
+    result = weights.copy()
+    kept = (1.0 - noise / length) / truth if noise < length else 0.0
+    least = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_OF_CLASSES
+    result[:end] *= min(max(kept, least), 1.0)
+    return Shrunk(result, trace.event)
+
+
+def _trace(weights: Array, law: Law, records: RecordSource, relation: Relation) -> Bounded:
+    """Return the trace of H along the rows, to which a record adds from 0 to T r^2."""
+    objective = law.objective
+    loss = objective.loss
+
+    def of(block: LatticeBlock) -> Array:
+        return block.weighed(loss.bending(block, weights)) * block.squared_norms()
+
+    most = loss.hessian_trace * objective.bounds.row_norm**2
+    return Bounded(float(exact_totals(records, of, most)), most, Norm.L2, relation)

@@ -1,0 +1,129 @@
+"""Polynomials of the columns, weighted so that the norm of a row is known exactly."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import checks
+from tacit.features.domain import Domain
+from tacit.features.feature_map import FeatureMap
+
+Array = npt.NDArray[np.float64]
+Term = tuple[int, ...]
+
+_MOST_TERMS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Monomials:
+    """Products of up to ``degree`` numbers of a row within a domain.
+
+    A row depends on the row it is made of alone: every product is of two numbers at a time.
+    """
+
+    domain: Domain
+    degree: int
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """Return the columns that each feature is a product of, in order of degree."""
+        columns = range(self.domain.n_columns)
+        degrees = range(1, self.degree + 1)
+        return tuple(t for k in degrees for t in combinations_with_replacement(columns, k))
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers a row has that it makes."""
+        return len(self.terms)
+
+    def __call__(self, rows: Any, out: Array) -> None:
+        """Write what it makes of finite rows."""
+        held = self.domain.held(rows)
+        place = {term: i for i, term in enumerate(self.terms)}
+        for term, i in place.items():
+            column = held[:, term[-1]]
+            if len(term) == 1:
+                out[:, i] = column
+            else:
+                out[:, i] = out[:, place[term[:-1]]] * column
+        out *= [_weight(term) for term in self.terms]
+
+
+def _weight(term: Term) -> float:
+    """Return the root of the number of orders in which a product can be written."""
+    orders = math.factorial(len(term))
+    for times in Counter(term).values():
+        orders //= math.factorial(times)
+    return math.sqrt(orders)
+
+
+class PolynomialFeatures(FeatureMap):
+    """All products of up to ``degree`` columns, without the constant.
+
+    A product is weighted by the root of the number of orders in which it can be written, as in the
+    polynomial kernel: sqrt(2) for x_1 x_2, and 1 for powers of one column.
+
+    Parameters
+    ----------
+    degree : int, default=2
+        The highest degree.
+    row_norm : float or None
+        The greatest norm of the rows to come, to which they are scaled down; None counts as 1 where
+        no ranges are declared.
+    ranges : (float, float), sequence of such pairs, or None
+        The least and greatest value of each column, to which they are clipped.
+
+    Notes
+    -----
+    **Guarantee**. Rows are of norm at most sqrt(r^2 + r^4 + ... + r^(2 degree)), where r is the
+    greatest norm of a row that may come, and a row of norm r has exactly that. Proof: with those
+    weights the products of degree k have as sum of squares (sum_j x_j^2)^k, by the multinomial
+    theorem.
+
+    Examples
+    --------
+    >>> from tacit.features import PolynomialFeatures
+    >>> features = PolynomialFeatures(degree=3, ranges=(-2, 2)).fit([[1.0]])
+    >>> features.transform([[0.5], [-9.0]])
+    array([[ 0.5  ,  0.25 ,  0.125],
+           [-2.   ,  4.   , -8.   ]])
+    >>> features.get_feature_names_out().tolist(), round(features.facts_out().row_norm ** 2, 9)
+    (['x0', 'x0^2', 'x0^3'], 84.0)
+    """
+
+    def __init__(
+        self, degree: int = 2, *, row_norm: float | None = None, ranges: Any = None
+    ) -> None:
+        self.degree = degree
+        self.row_norm = row_norm
+        self.ranges = ranges
+
+    def row_map(self, domain: Domain) -> Monomials:
+        """Return what makes a row of one in the domain."""
+        degree = checks.count("degree", self.degree)
+        n_terms = math.comb(domain.n_columns + degree, degree)
+        if n_terms > _MOST_TERMS:
+            raise ValueError(
+                f"{domain.n_columns} columns have {n_terms} products of degree {degree} or less; "
+                "pass a lower degree, or RandomFourierFeatures."
+            )
+        return Monomials(domain, degree)
+
+    def output(self, domain: Domain) -> Domain:
+        """Return where the rows it makes are."""
+        terms = self.row_map(domain).terms
+        norm = math.hypot(*(domain.longest**k for k in range(1, self.degree + 1)))
+        return Domain(tuple(_name(term, domain.names) for term in terms), norm)
+
+
+def _name(term: Term, names: tuple[str, ...]) -> str:
+    powers = ((names[j], times) for j, times in Counter(term).items())
+    return " ".join(name if times == 1 else f"{name}^{times}" for name, times in powers)

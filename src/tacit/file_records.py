@@ -1,0 +1,226 @@
+"""Records in files, any number of them: encoded once into a nameless file, and read from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.disk_arrays import disk_array
+from tacit.preprocessing import ClassTarget, Schema, SchemaError
+from tacit.preprocessing.encoding import write_rows
+from tacit.preprocessing.errors import TableError
+from tacit.preprocessing.files.memory_tables import columns_of_batch
+from tacit.preprocessing.files.reading import open_table, refuse_absent_in
+from tacit.preprocessing.files.several import Paths, find_files, fingerprint
+from tacit.records import Block, Bounds, MemoryRecords, Sample
+from tacit.records.lattice_block import LatticeBlock
+from tacit.records.sampling import Words
+
+Array = npt.NDArray[np.float64]
+
+
+class ParquetRecords:
+    r"""Parquet, Feather, Arrow or CSV files as records, for tables larger than memory.
+
+    Parameters
+    ----------
+    files
+        A name, a pattern such as ``part-*.parquet``, an address that fsspec knows, or a list.
+    schema
+        What is public about the table, with a target and without a unit.
+    bounds
+        Those of the objective: ``estimator.plan(n_features).problem.objective.bounds``.
+    dtype
+        The type of the encoded features: float32, or float64.
+    origin
+        What labels that are numbers are measured from: the middle of their range for a model with
+        an intercept. By default what the bounds say (`origin_of`).
+    delimiter, progress
+        As in `tacit.preprocessing.encode_file`.
+
+    Notes
+    -----
+    **Guarantee**
+
+    1. Nothing is read before a sum is asked for. Then every file is decoded and encoded once, into
+       a file without a name, mode 0600; later passes map that. It is gone with this object or with
+       the process, killed or not.
+    2. A record decides its own row, and whether it counts: one without a declared label does not;
+       what is no number is what the schema says of it. Sums are those of `MemoryRecords` of the
+       same rows, bit for bit.
+    3. Memory: some megabytes for each thread, and the page cache, which the system takes back.
+    4. Files that change between the first pass's start and its end are refused, and so is a file
+       that is named twice.
+
+    Labels are -1 and 1 for two classes in their sorted order, 0, 1, 2, ... for more.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from tacit.file_records import ParquetRecords
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.preprocessing import ClassTarget, Number, Schema
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for part in range(3):
+    ...     lines = "".join(f"{age},{'yes' if age > 50 else 'no'}\n" for age in range(5, 95))
+    ...     _ = (folder / f"part-{part}.csv").write_text("age,ill\n" + 20 * lines)
+    >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
+    >>> model = LogisticRegression(epsilon=2.0, delta=1e-6, row_norm=1.0, classes=["no", "yes"])
+    >>> bounds = model.plan(n_features=1).problem.objective.bounds
+    >>> records = ParquetRecords(f"{folder}/part-*.csv", schema, bounds)
+    >>> _ = model.fit(records, None)
+    >>> model.predict([[0.9]])
+    array(['yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        files: Paths,
+        schema: Schema,
+        bounds: Bounds,
+        *,
+        dtype: npt.DTypeLike = np.float32,
+        origin: float | None = None,
+        delimiter: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        check_schema(schema)
+        self._table = open_table(files, delimiter=delimiter)
+        refuse_absent_in(files, self._table.names(), wanted_columns(schema))
+        self._files, self._schema, self.bounds = find_files(files), schema, bounds
+        self._dtype, self._progress = np.dtype(dtype), progress
+        self._origin = origin_of(schema, bounds) if origin is None else origin
+        self._records: MemoryRecords | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How many columns a row has."""
+        return len(self._schema.feature_names)
+
+    def count(self) -> int:
+        """Return the number of records; the first time by reading them. Private."""
+        return self._read().count()
+
+    def sum(
+        self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks of rows in one pass."""
+        return self._read().sum(function, fine=fine)
+
+    def sum_in_steps(
+        self,
+        function: Callable[[LatticeBlock], tuple[Array, ...]],
+        *,
+        n_outputs: int = 1,
+        keep: bool = True,
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks in whole steps, kept in another nameless file."""
+        return self._read().sum_in_steps(function, n_outputs=n_outputs, keep=keep)
+
+    def sum_error(self, *, fine: bool = False) -> float:
+        """Return e such that a sum of n terms of size at most 1 is off by at most e."""
+        return self._read().sum_error(fine=fine)
+
+    def every(self, step: int) -> MemoryRecords:
+        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
+        return self._read().every(step)
+
+    def poisson_sample(self, rate: float, words: Words) -> Sample:
+        """Return each record independently with probability ``rate``, by a word of its own."""
+        return self._read().poisson_sample(rate, words)
+
+    def _read(self) -> MemoryRecords:
+        if self._records is None:
+            before = fingerprint(self._files)
+            capacity = self._table.count()
+            rows = disk_array((capacity, self.n_features), self._dtype)
+            labels = disk_array((capacity,), label_type(self._schema))
+            n = self._fill(rows, labels)
+            if fingerprint(self._files) != before:
+                raise TableError("a file changed while it was read; read them at rest.")
+            self._records = MemoryRecords(rows[:n], labels[:n], self.bounds)
+        return self._records
+
+    def _fill(self, rows: npt.NDArray[Any], labels: npt.NDArray[Any]) -> int:
+        """Encode all files, and return how many records count."""
+        start = n_read = 0
+        for batch in self._table.batches(wanted_columns(self._schema)):
+            n_read += batch.num_rows
+            if n_read > len(rows):
+                raise TableError("a file changed while it was read; read them at rest.")
+            some, names = encode_batch(batch, self._schema, self._dtype, self._origin)
+            rows[start : start + len(some)], labels[start : start + len(some)] = some, names
+            start += len(some)
+            if self._progress is not None:
+                self._progress(n_read / max(len(rows), 1))
+        if self._progress is not None:
+            self._progress(1.0)
+        return start
+
+
+def check_schema(schema: Schema) -> None:
+    """Refuse a schema without a target, or with people: their rows may lie in several blocks."""
+    if schema.target is None or not schema.encoded:
+        raise SchemaError("the schema has no target, or nothing to learn from; declare both.")
+    if schema.unit is not None:
+        raise SchemaError(
+            f"the schema says that column {schema.unit!r} tells whose each record is, and a "
+            "person's records may lie in several blocks; fit with TableModel.fit_file, which "
+            "groups them in memory, or keep one record of each person and ignore the column."
+        )
+
+
+def origin_of(schema: Schema, bounds: Bounds) -> float:
+    """Return what numbers are measured from: where the declared range was moved to tells it.
+
+    Examples
+    --------
+    >>> from tacit.file_records import origin_of
+    >>> from tacit.preprocessing import Number, NumberTarget, Schema
+    >>> from tacit.records import Bounds
+    >>> schema = Schema((Number("age", 0, 100),), NumberTarget("hours", 0, 80))
+    >>> origin_of(schema, Bounds(label_range=(-40.0, 40.0)))
+    40.0
+    """
+    if isinstance(schema.target, ClassTarget) or bounds.label_range is None:
+        return 0.0
+    assert schema.target is not None
+    return float(schema.target.lower - bounds.label_range[0])
+
+
+def wanted_columns(schema: Schema) -> list[str]:
+    """Return the columns that are read."""
+    assert schema.target is not None
+    return [*(column.name for column in schema.encoded), schema.target.name]
+
+
+def label_type(schema: Schema) -> npt.DTypeLike:
+    """Return the type that holds coded labels: whole numbers for classes."""
+    if not isinstance(schema.target, ClassTarget):
+        return np.float64
+    return np.int8 if len(schema.target.labels) <= 100 else np.int32
+
+
+def encode_batch(
+    batch: Any, schema: Schema, dtype: npt.DTypeLike, origin: float = 0.0
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the rows and coded labels of the records of a batch that have a label."""
+    assert schema.target is not None
+    chunk = columns_of_batch(batch)
+    labels, kept = schema.target.encode(chunk[schema.target.name])
+    rows = np.zeros((batch.num_rows, len(schema.feature_names)), dtype=dtype)
+    write_rows(chunk, schema.encoded, rows)
+    return (rows if kept.all() else rows[kept]), coded(labels, schema, origin)
+
+
+def coded(labels: npt.NDArray[Any], schema: Schema, origin: float) -> npt.NDArray[Any]:
+    """Return labels as numbers: classes by their sorted order, others measured from an origin."""
+    if not isinstance(schema.target, ClassTarget):
+        return labels.astype(np.float64) - origin
+    classes = np.sort(schema.target.labels)
+    codes = np.searchsorted(classes, labels)
+    return 2 * codes - 1 if len(classes) == 2 else codes

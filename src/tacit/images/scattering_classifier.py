@@ -1,0 +1,199 @@
+"""A private linear classifier of scattered images."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.erm import NoisePace, NoisyGradient, Plan, SecondMoment
+from tacit.features import CosineWaves, FeatureMap, GroupNormalization, Scattering
+from tacit.features.domain import Domain, declared_domain
+from tacit.features.images import Chain, image_shape_of
+from tacit.features.scattering import ALIKE, grid_of
+from tacit.linear_model import LogisticRegression
+from tacit.linear_model._mapped import ask_linear, publish_fit, refuse_sources
+from tacit.linear_model._tables import note_columns
+from tacit.privacy import AnyAccountant, Relation
+from tacit.records import MappedTable
+
+# Of every row that the map makes.
+_NORM = 1.0
+# Chosen on 10,000 of the training images of MNIST, and kept for all images.
+RECIPE = NoisyGradient(
+    n_steps=250,
+    clip=0.01,
+    preconditioner=SecondMoment(0.09, always=True),
+    pace=NoisePace(10.0, 0.9),
+)
+_N_WAVES = 4
+# Of neighbouring paths; those of mirrored images are groups that a mirror does not tear apart.
+_N_GROUPS = 27
+
+
+class ScatteringClassifier(ClassifierMixin, BaseEstimator):
+    """A linear classifier of scattered images, with a differential-privacy guarantee.
+
+    Images are scattered (`Scattering`), their groups made alike (`GroupNormalization`), and slow
+    waves over each image are kept (`CosineWaves`): public maps that learn nothing. On these rows
+    of norm 1 logistic regression descends in the coordinates of their second moment, for which 9 %
+    of the budget are kept: gradients are clipped far below their size, 250 steps are as long as
+    their noise allows, and the last quarter is averaged.
+
+    Parameters
+    ----------
+    epsilon, delta, relation, classes, n_records, accountant, random_state
+        As in `LogisticRegression`; a delta above 0 is needed.
+    image_shape : (int, int) or (int, int, int), default=(28, 28)
+        Height, width and channels of an image; a row is one, its channels side by side.
+    pixel_range : (float, float), default=(0.0, 1.0)
+        The least and greatest value of a pixel; others are clipped.
+    mirrored : bool, default=False
+        Whether an image means the same as its mirror image, left for right, as photographs do and
+        digits do not: features of both are averaged, and half as many are left.
+    verbose : int, default=0
+        Print the share of the features that is made, the plan and the guarantee to standard error.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_, privacy_, plan_
+        As in `LogisticRegression`, of the features, whose rows are of norm 1.
+    row_norm_
+        The norm of the features, 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.images import ScatteringClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.uniform(0, 0.2, (1000, 8, 8))
+    >>> lines = rng.uniform(size=1000) < 0.5
+    >>> images[lines, ::2] += 0.7  # stripes along, or across
+    >>> images[~lines, :, ::2] += 0.7
+    >>> rows = images.reshape(1000, 64)
+    >>> model = ScatteringClassifier(8.0, 1e-5, image_shape=(8, 8)).fit(rows, lines)
+    >>> model.score(rows, lines) > 0.9
+    True
+    >>> bool(model.privacy_.epsilon(1e-5) <= 8.0)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        image_shape: tuple[int, ...] = (28, 28),
+        pixel_range: tuple[float, float] = (0.0, 1.0),
+        mirrored: bool = False,
+        relation: Relation | str = "add_remove",
+        classes: Sequence[Any] | str | None = None,
+        n_records: int | str | None = None,
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.image_shape = image_shape
+        self.pixel_range = pixel_range
+        self.mirrored = mirrored
+        self.relation = relation
+        self.classes = classes
+        self.n_records = n_records
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _linear(self) -> LogisticRegression:
+        own = self.get_params(deep=False)
+        shared = {name: own[name] for name in LogisticRegression().get_params() if name in own}
+        return LogisticRegression(**{**shared, "row_norm": _NORM, "mechanism": RECIPE})
+
+    def _row_map(self, n_columns: int) -> Chain:
+        return chained(self._maps(), declared_domain([""] * n_columns, None, self.pixel_range))
+
+    def _maps(self) -> tuple[FeatureMap, ...]:
+        shape = image_shape_of(self.image_shape)
+        grid = grid_of(*shape[:2])
+        return (
+            Scattering(shape, centred=True),
+            GroupNormalization(
+                tuple(math.prod(grid) * n for n in ALIKE) if self.mirrored else _N_GROUPS
+            ),
+            CosineWaves(grid, _N_WAVES, mirrored=self.mirrored),
+        )
+
+    def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
+        """Return what a fit would run, what it would cost and what to expect, without data.
+
+        Parameters
+        ----------
+        n_features
+            Numbers of an image, if that is to be compared with its shape.
+        n_records
+            Images there are, if known; sharpens the predicted risk and changes nothing else.
+        """
+        size = math.prod(image_shape_of(self.image_shape))
+        function = self._row_map(size if n_features is None else n_features)
+        return self._linear().plan(function.n_columns, n_records)
+
+    def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
+        """Fit to images ``X`` (one a row) with labels ``y``, read when the plan is charged.
+
+        ``unit`` as in the linear estimators.
+        """
+        refuse_sources(self, X, "Scattering")
+        linear = self._linear()
+        table, names = note_columns(self, X, y, unit=unit)
+        function = self._row_map(table.n_columns)
+        linear.fit(MappedTable(table, function, names, self._progress), y)
+        self.row_norm_ = _NORM
+        publish_fit(self, linear)
+        return self
+
+    def _progress(self, share: float) -> None:
+        """Tell what share of the features is made: no number of records."""
+        if self.verbose:
+            sys.stderr.write(f"\rfeatures: {100 * share:.0f} %" + ("\n" if share == 1.0 else ""))
+
+    def _ask(self, method: str, X: Any) -> npt.NDArray[Any]:
+        check_is_fitted(self)
+        function = self._row_map(self.n_features_in_)
+        return ask_linear(self, self._linear(), function, _NORM, method, X)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the predicted class of every image."""
+        return self._ask("predict", X)
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the score of every image: one number, or one per class."""
+        return self._ask("decision_function", X)
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the probability of every class for every image."""
+        return self._ask("predict_proba", X)
+
+    def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the logarithms of `predict_proba`."""
+        return self._ask("predict_log_proba", X)
+
+
+def chained(maps: Sequence[FeatureMap], domain: Domain) -> Chain:
+    """Return several maps as one, each of the rows that the one before makes."""
+    functions = []
+    for each in maps:
+        functions.append(each.row_map(domain))
+        domain = each.output(domain)
+    return Chain(tuple(functions))
+
+
+def term_names(model: ScatteringClassifier) -> tuple[str, ...]:
+    """Return what the coefficients of a fitted model are of."""
+    return tuple(f"wave_{i}" for i in range(model._row_map(model.n_features_in_).n_columns))

@@ -1,0 +1,73 @@
+"""One line of the books, sealed by the hash of the line before it.
+
+    hash_n = SHA-256(hash_(n-1), newline, body_n)        hash_(-1) = 64 zeros
+
+so the hash of the last line, the head, stands for all of them in their order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.ledger.errors import LedgerDamaged
+
+GENESIS = "0" * 64
+Content = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry as it is stored: number, text and hash; ``key`` is a copy, for finding it.
+
+    Examples
+    --------
+    >>> from tacit.ledger.entry import GENESIS, sealed
+    >>> first = sealed({"number": 0, "kind": "created"}, GENESIS)
+    >>> first.body
+    '{"kind":"created","number":0}'
+    """
+
+    number: int
+    body: str
+    hash: str
+    key: str | None = None
+
+    @property
+    def content(self) -> Content:
+        """What the text says."""
+        found: Content = json.loads(self.body)
+        return found
+
+    def check(self, previous: str) -> None:
+        """Refuse an entry that does not follow the hash before it."""
+        if self.hash != digest(f"{previous}\n{self.body}"):
+            raise LedgerDamaged(
+                f"entry {self.number} was changed, or the one before it: its hash does not follow "
+                f"from them. {REMEDY}"
+            )
+
+
+REMEDY = (
+    "Nothing was booked. Keep the ledger as it is for whoever looks into it, and restore the "
+    "newest copy that 'tacit ledger verify' accepts with the newest certificate."
+)
+
+
+def canonical(record: Content | list[Any]) -> str:
+    """Return the one text of a record: keys in order, ASCII, no space, no NaN."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def sealed(content: Content, previous: str) -> Entry:
+    """Return the entry of a content that follows the hash ``previous``."""
+    body = canonical(content)
+    return Entry(content["number"], body, digest(f"{previous}\n{body}"), content.get("key"))

@@ -1,0 +1,344 @@
+"""A ledger in a PostgreSQL database, for many machines, by psycopg (docs/decisions/0026)."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from tacit.ledger.entry import REMEDY, Entry
+from tacit.ledger.errors import Interrupted, LedgerDamaged, LedgerError
+from tacit.ledger.store import PATIENCE, Head
+from tacit.privacy.processes import generation
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.pq.abc import PGresult
+
+Row = tuple[str, ...]
+
+_TABLES = (
+    "CREATE SCHEMA {0}",
+    "CREATE TABLE {0}.entries (number BIGINT PRIMARY KEY, key TEXT UNIQUE, body TEXT NOT NULL, "
+    "hash TEXT NOT NULL)",
+    "CREATE TABLE {0}.head (one INT PRIMARY KEY CHECK (one = 1), number BIGINT NOT NULL, "
+    "hash TEXT NOT NULL, state TEXT NOT NULL)",
+)
+_REFUSE = " BEGIN RAISE EXCEPTION 'a ledger is only added to'; END "
+_TRIGGERS = (
+    f"CREATE FUNCTION {{0}}.refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSE}$$",
+    "CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON {0}.entries "
+    "FOR EACH STATEMENT EXECUTE FUNCTION {0}.refuse()",
+    "CREATE TRIGGER head_stays BEFORE DELETE OR TRUNCATE ON {0}.head "
+    "FOR EACH STATEMENT EXECUTE FUNCTION {0}.refuse()",
+    "CREATE TRIGGER head_advances BEFORE UPDATE ON {0}.head FOR EACH ROW "
+    "WHEN (NEW.number <> OLD.number + 1) EXECUTE FUNCTION {0}.refuse()",
+)
+_NAMES = ["entries_stay", "head_advances", "head_stays"]
+_SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+_ROWS = "SELECT number, body, hash, key FROM {0}.entries "
+_INSERT = "INSERT INTO {0}.entries (number, key, body, hash) VALUES (%s, %s, %s, %s)"
+_HEAD = "SELECT number, hash, state FROM {0}.head"
+# Once it has the lock, each statement of a writer sees what is committed by then; a reader sees one
+# instant and waits for nobody.
+_WRITE, _READ = ("READ COMMITTED", " FOR UPDATE"), ("REPEATABLE READ READ ONLY", "")
+_SETTINGS = (
+    # On disk before a commit returns, whatever the database's default is.
+    "SET synchronous_commit = on",
+    "SET client_encoding = 'UTF8'",
+    "SET default_transaction_isolation = 'read committed'",
+    # Nobody's functions and operators but the server's own.
+    "SET search_path = pg_catalog",
+    f"SET lock_timeout = '{PATIENCE:g}s'",
+    # A client that hangs does not hold the ledger for ever.
+    f"SET idle_in_transaction_session_timeout = '{PATIENCE:g}s'",
+)
+
+
+class PostgresStore:
+    """Entries in a schema of a PostgreSQL database.
+
+    A charge locks the row of the head (SELECT ... FOR UPDATE), which lets in one at a time and
+    shows what the last one wrote. Connections are kept for the next charge, never over a fork.
+
+    Parameters
+    ----------
+    address
+        ``postgresql://user@host:port/database?ledger=name``, with any of libpq's parameters but a
+        password, which libpq takes from its password file, PGPASSWORD or a service file. The
+        ledger's name is that of its schema, "tacit" by default.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._conninfo, self._name = _parsed(address)
+        # Those of the process this one was forked from: kept, since to close them would end them.
+        self._inherited: list[Connection[Any]] = []
+        self._start()
+
+    def _start(self) -> None:
+        """Start without connections, in a new process too."""
+        self._idle: list[Connection[Any]] = []
+        self._lock = threading.Lock()
+        self._generation = generation()
+        weakref.finalize(self, _close, self._idle, self._generation)
+
+    @property
+    def address(self) -> str:
+        """The address, without any password."""
+        joint = "&" if "?" in self._conninfo else "?"
+        return f"{self._conninfo}{joint}{urlencode({'ledger': self._name})}"
+
+    def create(self, entry: Entry, state: str) -> None:
+        """Make the schema, which must not be there yet."""
+        import psycopg
+
+        with self._connected() as connection:
+            try:
+                connection.execute("BEGIN")
+                for statement in _TABLES:
+                    connection.execute(self._sql(statement))
+                row = (entry.number, entry.key, entry.body, entry.hash)
+                connection.execute(self._sql(_INSERT), row)
+                head = "INSERT INTO {0}.head (number, hash, state, one) VALUES (%s, %s, %s, 1)"
+                connection.execute(self._sql(head), (entry.number, entry.hash, state))
+                for statement in _TRIGGERS:
+                    connection.execute(self._sql(statement))
+                connection.execute("COMMIT")
+            except (psycopg.errors.DuplicateSchema, psycopg.errors.UniqueViolation):
+                raise LedgerError(
+                    f"the database has a schema {self._name!r} already; name another ledger."
+                ) from None
+            except psycopg.Error as why:
+                raise LedgerError(f"the ledger cannot be made: {_said(why)}") from None
+
+    @contextlib.contextmanager
+    def writing(self, since: int, key: str | None) -> Iterator[_Page]:
+        """Return a transaction that nobody else writes in; on disk when its block ends."""
+        with self._connected() as connection, self._explained():
+            page = _Page(connection, self)
+            page.begin(since, key, _WRITE)
+            yield page
+            page.commit()
+
+    def reading(self, since: int, key: str | None = None) -> _Page:
+        """Return the head, the entry ``since`` and the last two."""
+        with self._connected() as connection, self._explained():
+            page = _Page(connection, self)
+            page.begin(since, key, _READ)
+            connection.execute("COMMIT")
+            return page
+
+    def entries(self, start: int, stop: int) -> Iterator[Entry]:
+        """Yield entries, some thousand at a time."""
+        for first in range(start, stop, 5000):
+            with self._connected() as connection, self._explained():
+                where = "WHERE number >= %s AND number < %s ORDER BY number"
+                span = (first, min(first + 5000, stop))
+                rows = connection.execute(self._sql(_ROWS + where), span).fetchall()
+            yield from (Entry(*row) for row in rows)
+
+    def check(self) -> None:
+        """Look whether the triggers that keep the rows are there and at work."""
+        asked = (
+            "SELECT t.tgname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid "
+            "WHERE n.nspname = %s AND NOT t.tgisinternal AND t.tgenabled = 'O' ORDER BY t.tgname"
+        )
+        with self._connected() as connection, self._explained():
+            there = connection.execute(asked, (self._name,)).fetchall()
+        if there != [(name, _REFUSE) for name in _NAMES]:
+            raise LedgerDamaged(
+                "a trigger that keeps rows from being changed is missing or not at work, so rows "
+                f"may have been changed. {REMEDY}"
+            )
+
+    def _sql(self, statement: str) -> bytes:
+        # The name was found to be an identifier of ASCII letters.
+        return statement.format(f'"{self._name}"').encode("ascii")
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Connection[Any]]:
+        connection = self._taken()
+        try:
+            yield connection
+        except BaseException:
+            # In whatever state it is: the server rolls back what was not committed.
+            connection.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+
+    def _taken(self) -> Connection[Any]:
+        if self._generation != generation():
+            # The lock too is inherited, perhaps locked by a thread that is not here.
+            self._inherited += self._idle
+            self._start()
+        with self._lock:
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.closed:
+                    return connection
+        return self._connect()
+
+    def _connect(self) -> Connection[Any]:
+        try:
+            import psycopg
+        except ModuleNotFoundError:
+            raise LedgerError(
+                "a ledger in PostgreSQL needs psycopg; pip install 'tacit[postgres]'."
+            ) from None
+        try:
+            # Cursors of the client send several statements at once: a charge is two messages.
+            connection = psycopg.connect(
+                self._conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor
+            )
+            for statement in _SETTINGS:
+                connection.execute(statement)
+            (fsync,) = connection.execute("SHOW fsync").fetchone() or ("",)
+        except psycopg.Error as why:
+            raise Interrupted(
+                f"the database of the ledger cannot be reached: {_said(why)}"
+            ) from None
+        if fsync != "on":
+            connection.close()
+            raise LedgerError(
+                "the database runs with fsync off: what it acknowledges may be lost. Turn it on."
+            )
+        return connection
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            raise LedgerError(
+                f"there is no ledger {self._name!r} in the database; make one with Ledger.create, "
+                "or check the name after ?ledger=."
+            ) from None
+        except psycopg.errors.LockNotAvailable:
+            raise LedgerError(
+                f"the ledger was busy for {PATIENCE:g} seconds. Nothing was booked; try again."
+            ) from None
+        except psycopg.OperationalError as why:
+            # The server stopped, or the network: it may have committed.
+            raise Interrupted(f"the ledger's database was lost: {_said(why)}") from None
+        except psycopg.Error as why:
+            raise LedgerError(f"the database refused: {_said(why)} Nothing was booked.") from None
+
+
+class _Page:
+    """What a transaction with PostgreSQL sees; each half of it is one trip to the server."""
+
+    head: Head
+    entries: Sequence[Entry] = ()
+    found: Entry | None = None
+
+    def __init__(self, connection: Connection[Any], store: PostgresStore) -> None:
+        self._connection = connection
+        self._sql = store._sql
+        self._written: tuple[Entry, str] | None = None
+
+    def begin(self, since: int, key: str | None, mode: tuple[str, str]) -> None:
+        """Start the transaction and read."""
+        isolation, lock = mode
+        # What never changes is read before the lock: every look within it is a wait for others.
+        statement = (
+            f"BEGIN ISOLATION LEVEL {isolation}; {_ROWS}WHERE number = %s; {_HEAD}{lock}; "
+            f"{_ROWS}ORDER BY number DESC LIMIT 2"
+        )
+        values: tuple[int | str, ...] = (since,)
+        if key is not None:
+            statement, values = f"{statement}; {_ROWS}WHERE key = %s", (since, key)
+        _, rows, head, last, *found = _asked(self._connection, self._sql(statement), values)
+        if not head:
+            raise LedgerDamaged(f"the head of the ledger is missing. {REMEDY}")
+        number, ash, state = head[0]
+        self.head = Head(int(number), ash, state)
+        # The one that was asked for may be one of the last.
+        seen = [row for row in rows if row[0] not in {other[0] for other in last}]
+        self.entries = [_entry(row) for row in (*seen, *reversed(last))]
+        self.found = _entry(found[0][0]) if found and found[0] else None
+
+    def append(self, entry: Entry, state: str) -> None:
+        """Keep what is to be written, which goes out with the commit."""
+        self._written = entry, state
+
+    def commit(self) -> None:
+        """Write and commit."""
+        if self._written is None:
+            self._connection.execute("COMMIT")
+            return
+        entry, state = self._written
+        statement = f"{_INSERT}; UPDATE {{0}}.head SET number = %s, hash = %s, state = %s; COMMIT"
+        values = (entry.number, entry.key, entry.body, entry.hash, entry.number, entry.hash, state)
+        _asked(self._connection, self._sql(statement), values)
+
+
+def _asked(
+    connection: Connection[Any], statement: bytes, values: Sequence[int | str | None]
+) -> list[list[Row]]:
+    """Send several statements at once and return the rows of each.
+
+    By libpq itself: a cursor of psycopg would take longer over it than the server does, while
+    others wait for the lock.
+    """
+    from psycopg import errors, generators, pq
+
+    quote = pq.Escaping(connection.pgconn).escape_literal
+    texts = (str(v).encode() if isinstance(v, int) else v and quote(v.encode()) for v in values)
+    # No statement has another per cent sign, and bytes are not looked at for one again.
+    connection.pgconn.send_query(statement % tuple(text or b"NULL" for text in texts))
+    answers = connection.wait(generators.execute(connection.pgconn))
+    for answer in answers:
+        if answer.status == pq.ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(answer)
+    return [[_row(answer, place) for place in range(answer.ntuples)] for answer in answers]
+
+
+def _row(answer: PGresult, place: int) -> Row:
+    values = (answer.get_value(place, column) or b"" for column in range(answer.nfields))
+    return tuple(value.decode("utf-8", "replace") for value in values)
+
+
+def _entry(row: Row) -> Entry:
+    number, body, ash, key = row
+    return Entry(int(number), body, ash, key or None)
+
+
+def _parsed(address: str) -> tuple[str, str]:
+    """Return libpq's part of an address, and the ledger's name."""
+    try:
+        parts = urlsplit(address)
+        query = parse_qsl(parts.query, keep_blank_values=True)
+        secret = parts.password is not None or any(name.lower() in _SECRET for name, _ in query)
+    except ValueError:
+        raise ValueError("the ledger's address is no valid postgresql:// address.") from None
+    if secret:
+        # Not repeated here: an error is logged.
+        raise ValueError(
+            "the ledger's address holds a password, and addresses are pickled and printed; leave "
+            "it out, and put it into the password file of PostgreSQL (~/.pgpass) or PGPASSWORD."
+        )
+    name = dict(query).get("ledger", "tacit")
+    if not name.isidentifier() or not name.isascii() or len(name) > 63:
+        raise ValueError("a ledger's name is letters, digits and underscores, 63 at most.")
+    rest = urlencode([pair for pair in query if pair[0] != "ledger"])
+    return urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")), name
+
+
+def _close(connections: list[Connection[Any]], made_in: int) -> None:
+    """Close what nobody uses any more, in the process that made it."""
+    if made_in == generation():
+        for connection in connections:
+            connection.close()
+
+
+def _said(why: Exception) -> str:
+    """Return the first line of what the server said."""
+    lines = str(why).strip().splitlines()
+    return f"{lines[0].rstrip('.')}." if lines else f"{type(why).__name__}."

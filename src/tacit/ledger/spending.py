@@ -1,0 +1,56 @@
+"""Whether a charge is within the budget, and why not."""
+
+from __future__ import annotations
+
+from tacit.ledger.bound import Bound
+from tacit.ledger.entry import Content
+from tacit.ledger.state import State
+from tacit.ledger.terms import Terms
+from tacit.privacy import BudgetExceeded
+from tacit.privacy.accountant import refusal
+from tacit.privacy.filters import Charge
+
+
+def afford(terms: Terms, bound: Bound, charge: Charge, content: Content, before: State) -> State:
+    """Return the state after a charge; raise if it is over the budget, or over a share of it."""
+    check_names(bound, before)
+    after = before.after(content)
+    for exposure in after.exposures(bound.partition):
+        if not terms.fits(exposure):
+            raise BudgetExceeded(_refusal(terms, charge, terms.spent(exposure)))
+    if bound.analyst is None:
+        return after
+    share = after.analysts[bound.analyst]
+    if not terms.fits(share.spent, share.epsilon):
+        raise BudgetExceeded(
+            f"it would bring what {bound.analyst!r} spent to epsilon "
+            f"{terms.spent(share.spent):.6g}, over their {share.epsilon:g} of the budget "
+            f"({terms.budget}). Nothing was released."
+        )
+    return after
+
+
+def check_names(bound: Bound, state: State) -> None:
+    """Raise if a charge names what the ledger does not know, or no analyst where it must."""
+    analyst, partition = bound.analyst, bound.partition
+    if partition is not None and partition not in state.partitions:
+        raise ValueError(f"the ledger has no partition {partition!r}; declare it first.")
+    if analyst is None and state.analysts:
+        raise ValueError(
+            "the budget is divided among analysts, and the charge names none of them; pass "
+            f"ledger.bound(analyst=...), one of {', '.join(map(repr, state.analysts))}."
+        )
+    if analyst is not None and analyst not in state.analysts:
+        raise ValueError(f"the ledger has no analyst {analyst!r}; give them a share first.")
+
+
+def _refusal(terms: Terms, charge: Charge, total: float) -> str:
+    # A budget of deltas that is used up makes the total infinite, an event without price too.
+    alone = terms.rule.spent((charge,), terms.budget.delta)
+    why = (
+        terms.rule.why_infinite((charge,), terms.budget.delta)
+        if alone == float("inf")
+        else f"the deltas are used up: not enough of delta {terms.budget.delta:g} is left for "
+        f"{charge.delta:g}; ask for a smaller delta, or for a pure release"
+    )
+    return refusal(charge, total, terms.budget, terms.rule, why)

@@ -1,0 +1,123 @@
+"""How a ledger stands, for people: what is spent, what is left, and what that would buy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tacit.ledger.entry import Content
+from tacit.ledger.ledger import Ledger
+from tacit.ledger.parts import WHOLE, Parts, added
+from tacit.ledger.state import State
+from tacit.ledger.terms import Terms
+from tacit.privacy import Booking, Gaussian, Odometer, PureEpsilon, SumOfEpsilons
+from tacit.privacy.filters import Charge
+from tacit.privacy.gaussian_profile import gaussian_mu
+
+# Releases that a budget is asked about: these shares of its epsilon each.
+_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_MOST = 10**6
+
+
+@dataclass(frozen=True)
+class Account:
+    """What one analyst or one partition has spent, and what is left for it."""
+
+    name: str
+    spent: float
+    left: float
+    cap: float | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a ledger stands at its head."""
+
+    terms: Terms
+    head: Booking
+    spent: float
+    left: float
+    share: float
+    buys: tuple[tuple[float, int], ...]
+    analysts: tuple[Account, ...]
+    partitions: tuple[Account, ...]
+
+
+def standing(ledger: Ledger) -> Standing:
+    """Return how a ledger stands.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.ledger import Ledger, standing
+    >>> from tacit.privacy import Budget, PureEpsilon
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(pathlib.Path(folder) / "a.ledger", Budget(1.0))
+    ...     paid = ledger.charge(PureEpsilon(0.75))
+    ...     standing(ledger).buys
+    ((0.01, 25), (0.02, 12), (0.05, 5), (0.1, 2), (0.2, 1), (0.5, 0), (1.0, 0))
+    """
+    state, terms = ledger.state(), ledger.terms
+    analysts = (
+        Account(name, terms.spent(share.spent), state.left(terms, None, name), share.epsilon)
+        for name, share in state.analysts.items()
+    )
+    partitions = (
+        Account(name, max(map(terms.spent, state.exposures(name))), state.left(terms, name, None))
+        for name in state.partitions
+    )
+    return Standing(
+        terms,
+        ledger.head,
+        state.spent(terms),
+        state.left(terms, None, None),
+        share_spent(state, terms),
+        tuple((e, _number(state, terms, e)) for e in (s * terms.budget.epsilon for s in _SHARES)),
+        tuple(analysts),
+        tuple(partitions),
+    )
+
+
+def share_spent(state: State, terms: Terms) -> float:
+    """Return how much of the budget is gone, from 0 to 1, in what the rule counts."""
+    if isinstance(terms.rule, Odometer):
+        return state.spent(terms) / terms.budget.epsilon
+    return max(max(parts) for parts in state.exposures()) / WHOLE
+
+
+def history(entries: Iterable[Content]) -> Iterator[tuple[Content, State]]:
+    """Yield each entry with the state after it."""
+    state = State()
+    for content in entries:
+        state = state.after(content)
+        yield content, state
+
+
+def _number(state: State, terms: Terms, epsilon: float) -> int:
+    """Return how many releases of an epsilon still fit on the whole of the data."""
+    cost = terms.price(_release(terms, epsilon))
+    worst = max(state.exposures(), key=terms.spent)
+
+    def fits(n: int) -> bool:
+        return terms.fits(added(worst, _times(cost, n)))
+
+    low, high = 0, _MOST + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _times(cost: Parts, n: int) -> Parts:
+    return tuple(n * part for part in cost)
+
+
+def _release(terms: Terms, epsilon: float) -> Charge:
+    """Return a release that is planned for an epsilon: Gaussian, or pure for a pure budget."""
+    budget = terms.budget
+    if budget.is_pure:
+        return Charge(PureEpsilon(epsilon, relation=budget.relation), 0.0)
+    delta = budget.delta / 10 if isinstance(terms.rule, SumOfEpsilons) else budget.delta
+    # Of the sum's deltas each release takes a tenth, as `charge` does unless it is told.
+    event = Gaussian(1 / gaussian_mu(epsilon, delta), relation=budget.relation)
+    return Charge(event, delta)

@@ -1,0 +1,140 @@
+"""What was spent so far, by whom and on which part of the data, as it follows from the entries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from tacit.ledger.entry import Content, canonical, digest
+from tacit.ledger.parts import Parts, added
+from tacit.ledger.terms import Terms
+
+
+@dataclass(frozen=True)
+class Share:
+    """An analyst's part of the budget: at most ``epsilon``, of which ``spent`` is gone."""
+
+    epsilon: float
+    spent: Parts
+
+
+@dataclass(frozen=True)
+class State:
+    """Running totals: of the whole data set, of each partition and of each analyst.
+
+    A record is in one partition at most, so it is exposed to what was charged on the whole and on
+    that partition, and to nothing else (docs/proofs/ledger.md, section 6).
+    """
+
+    whole: Parts = ()
+    partitions: Mapping[str, Parts] = field(default_factory=dict)
+    analysts: Mapping[str, Share] = field(default_factory=dict)
+
+    def exposures(self, partition: str | None = None) -> Iterable[Parts]:
+        """Yield what the records of a partition were exposed to, or those of every one."""
+        if partition is not None:
+            yield added(self.whole, self.partitions[partition])
+            return
+        for parts in self.partitions.values() or ((0,) * len(self.whole),):
+            yield added(self.whole, parts)
+
+    def after(self, content: Content) -> State:
+        """Return the state after an entry."""
+        kind, nothing = content["kind"], (0,) * len(self.whole)
+        if kind == "charge":
+            return self._charged(content)
+        if kind == "created":
+            if self.whole:
+                raise ValueError("a ledger is made once")
+            return State((0,) * len(content["most"]))
+        name = content["name"]
+        # Whatever is declared anew would start from nothing again.
+        if name in (self.analysts if kind == "analyst" else self.partitions):
+            raise ValueError(f"{kind} {name!r} is there already")
+        if kind == "analyst":
+            share = Share(content["epsilon"], nothing)
+            return replace(self, analysts={**self.analysts, name: share})
+        if kind == "partition":
+            return replace(self, partitions={**self.partitions, name: nothing})
+        raise ValueError(f"{kind!r} is no kind of entry")
+
+    def _charged(self, content: Content) -> State:
+        cost, found = tuple(content["cost"]), self
+        if not all(type(part) is int and part >= 0 for part in cost):
+            raise ValueError("a cost is whole numbers, none below 0")
+        partition, analyst = content["partition"], content["analyst"]
+        if partition is None:
+            found = replace(found, whole=added(self.whole, cost))
+        else:
+            parts = {**self.partitions, partition: added(self.partitions[partition], cost)}
+            found = replace(found, partitions=parts)
+        if analyst is not None:
+            share = self.analysts[analyst]
+            share = replace(share, spent=added(share.spent, cost))
+            found = replace(found, analysts={**self.analysts, analyst: share})
+        return found
+
+    def has_grown_from(self, earlier: State) -> bool:
+        """Return whether no total is less than it was, and every share is as it was given."""
+        then, now = (
+            {("",): s.whole}
+            | {("part", name): parts for name, parts in s.partitions.items()}
+            | {("share", name, a.epsilon): a.spent for name, a in s.analysts.items()}
+            for s in (earlier, self)
+        )
+        return then.keys() <= now.keys() and all(
+            old <= new for name in then for old, new in zip(then[name], now[name], strict=True)
+        )
+
+    def spent(self, terms: Terms) -> float:
+        """Return the epsilon that the most exposed record has spent."""
+        return max(map(terms.spent, self.exposures()))
+
+    def left(self, terms: Terms, partition: str | None, analyst: str | None) -> float:
+        """Return the epsilon of the largest release that would still be accepted."""
+        left = min(map(terms.left, self.exposures(partition)))
+        if analyst is None:
+            return left
+        share = self.analysts[analyst]
+        return min(left, terms.left(share.spent, share.epsilon))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary."""
+        return {
+            "whole": list(self.whole),
+            "partitions": {name: list(parts) for name, parts in self.partitions.items()},
+            "analysts": {
+                name: {"epsilon": share.epsilon, "spent": list(share.spent)}
+                for name, share in self.analysts.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> State:
+        """Return what `to_dict` was made from."""
+        return cls(
+            tuple(record["whole"]),
+            {name: tuple(parts) for name, parts in record["partitions"].items()},
+            {
+                name: Share(share["epsilon"], tuple(share["spent"]))
+                for name, share in record["analysts"].items()
+            },
+        )
+
+    @cached_property
+    def text(self) -> str:
+        """The state as it is stored beside the entries."""
+        return canonical(self.to_dict())
+
+    @property
+    def digest(self) -> str:
+        """The hash by which each entry vouches for the state after it."""
+        return digest(self.text)
+
+    @classmethod
+    def from_text(cls, text: str) -> State:
+        """Return what `text` was made from."""
+        return cls.from_dict(json.loads(text))

@@ -1,0 +1,147 @@
+"""What is agreed when a ledger is made and never changes: its number, its budget and its rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tacit.ledger.errors import LedgerError
+from tacit.ledger.parts import LIMIT, Parts, parts_of, totals_of
+from tacit.privacy import (
+    Additive,
+    Budget,
+    GaussianSum,
+    Odometer,
+    Relation,
+    RenyiSum,
+    SumOfEpsilons,
+)
+from tacit.privacy.filters import Charge, Totals
+from tacit.privacy.odometer import ORDERS
+
+# Of what entries say, and how; written into the first of them.
+VERSION = 1
+# The words never change their meaning: ledgers outlive code.
+RULES: Mapping[str, type[Additive]] = {
+    "sum": SumOfEpsilons,
+    "gaussian": GaussianSum,
+    "renyi": RenyiSum,
+    "odometer": Odometer,
+}
+
+
+def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
+    """Return a rule that a ledger of this budget can keep to.
+
+    Parameters
+    ----------
+    rule
+        ``"sum"``, ``"gaussian"``, ``"renyi"`` (at the order that is best for the budget),
+        ``"odometer"`` or one of those rules itself. By default renyi, and sum for a pure budget.
+
+    Examples
+    --------
+    >>> from tacit.ledger.terms import rule_for
+    >>> from tacit.privacy import Budget
+    >>> rule_for(None, Budget(1.0, 1e-6))
+    RenyiSum(order=22.0)
+    """
+    if budget.is_infinite:
+        raise ValueError(
+            "a ledger keeps a finite budget, and epsilon is infinite; try things out with "
+            "Accountant(Budget(math.inf))."
+        )
+    if rule is None:
+        rule = "sum" if budget.is_pure else "renyi"
+    if isinstance(rule, str):
+        if rule not in RULES:
+            raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}.")
+        by_order = rule == "renyi" and not budget.is_pure
+        rule = RenyiSum.best_for(budget) if by_order else RULES[rule]()
+    if type(rule) not in RULES.values():
+        raise TypeError(
+            f"rule must be one that any tacit can read again ({', '.join(RULES)}), got {rule!r}."
+        )
+    if budget.is_pure and not isinstance(rule, SumOfEpsilons):
+        raise ValueError(
+            f"{type(rule).__name__} has no price at delta 0; pass a delta, or rule='sum'."
+        )
+    if not min(rule.most(budget)) >= 0.0 or rule.most(budget)[0] <= 0.0:
+        raise ValueError(f"{rule} accepts nothing at all within {budget}; leave the order out.")
+    return rule
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A ledger's number, budget and rule, and the costs they make of events."""
+
+    ledger: str
+    budget: Budget
+    rule: Additive
+
+    @cached_property
+    def most(self) -> Totals:
+        """What each total may reach, which is 10^18 parts."""
+        return self.rule.most(self.budget)
+
+    def price(self, charge: Charge) -> Parts:
+        """Return what a charge costs, in parts."""
+        return parts_of(self.rule.cost(charge), self.most)
+
+    def fits(self, parts: Parts, epsilon: float | None = None) -> bool:
+        """Return whether a total is within the budget, or within a smaller epsilon of it."""
+        if epsilon is None and self.rule.is_linear:
+            return max(parts) <= LIMIT
+        return self.rule.fits(totals_of(parts, self.most), self._within(epsilon))
+
+    def spent(self, parts: Parts) -> float:
+        """Return the epsilon of a total."""
+        return self.rule.epsilon(totals_of(parts, self.most), self.budget.delta) * any(parts)
+
+    def left(self, parts: Parts, epsilon: float | None = None) -> float:
+        """Return the epsilon of the largest release that a total leaves room for."""
+        if not self.fits(parts, epsilon):
+            return 0.0
+        return self.rule.left(totals_of(parts, self.most), self._within(epsilon))
+
+    def _within(self, epsilon: float | None) -> Budget:
+        return self.budget if epsilon is None else replace(self.budget, epsilon=epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary, the first entry of a ledger."""
+        word = next(word for word, rule in RULES.items() if rule is type(self.rule))
+        rule: dict[str, Any] = {"name": word}
+        if isinstance(self.rule, RenyiSum):
+            rule["order"] = self.rule.order
+        if isinstance(self.rule, Odometer):
+            rule["orders"] = list(ORDERS)
+        budget = {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "relation": self.budget.relation.value,
+        }
+        return {"ledger": self.ledger, "budget": budget, "rule": rule, "most": list(self.most)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Terms:
+        """Return what `to_dict` was made from; its parts mean what they meant then."""
+        if record.get("version", VERSION) != VERSION:
+            raise LedgerError("the ledger was made by a newer tacit; use that one.")
+        rule, budget = record["rule"], record["budget"]
+        if rule["name"] not in RULES or rule.get("orders", list(ORDERS)) != list(ORDERS):
+            raise LedgerError(
+                f"this tacit does not know the ledger's rule ({rule['name']}) as it was when the "
+                "ledger was made; use a newer tacit."
+            )
+        kind = RULES[rule["name"]]
+        made = RenyiSum(rule["order"]) if kind is RenyiSum else kind()
+        relation = Relation(budget["relation"])
+        terms = cls(record["ledger"], Budget(budget["epsilon"], budget["delta"], relation), made)
+        if not all(map(math.isclose, terms.most, record["most"])):
+            raise LedgerError("this tacit measures the ledger's budget otherwise; use the older.")
+        # Solved for by floats, whose last digits may change; the ledger's own are the unit.
+        terms.__dict__["most"] = tuple(record["most"])
+        return terms

@@ -1,0 +1,286 @@
+"""A fitted model, records it was not made of, and a budget: one private evaluation."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import is_classifier, is_regressor
+
+from tacit.engine import release
+from tacit.metrics.cells import NumberSums, SeveralClassCells, TwoClassCells
+from tacit.metrics.evaluation import Evaluation
+from tacit.metrics.numbers import number_evaluation
+from tacit.metrics.planning import EvaluationPlan, evaluation_plan
+from tacit.metrics.reading import answers_of, labels_of, taken
+from tacit.metrics.several_classes import several_class_evaluation
+from tacit.metrics.two_classes import two_class_evaluation
+from tacit.noise import Release, Source
+from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
+from tacit.public_facts import budget_of, source_of, warn_if_weak, with_people
+from tacit.records.people import People, n_identifiers, people_of
+from tacit.records.unread import has_people, read_people
+from tacit.table_facts import EncodedTable
+
+Array = npt.NDArray[np.float64]
+
+MODEL_IS_PUBLIC = (
+    "the model that was evaluated is public, or protected by a guarantee of its own: this one is "
+    "about the records it was evaluated on"
+)
+
+
+@runtime_checkable
+class AsksEncoded(Protocol):
+    """A model of raw tables: it says what its last estimator is asked about."""
+
+    def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
+        """Return the table as its estimator meets it, unread, and that estimator."""
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    relation: Relation | str = "add_remove",
+    unit: Any = None,
+    classes: Any = None,
+    label_range: tuple[float, float] | None = None,
+    bins: Any = None,
+    n_records: int | None = None,
+    accountant: AnyAccountant | None = None,
+    random_state: int | None = None,
+) -> Evaluation:
+    """Release how well a model does on records, within a budget.
+
+    One noisy histogram of scores by class, or for numbers five noisy sums; all else follows from it
+    and costs nothing more.
+
+    Parameters
+    ----------
+    model
+        A fitted classifier or regressor: of tacit, a `TableModel`, a Pipeline, or any of
+        scikit-learn's. Its answer to a record must not depend on other records. It is not protected
+        by this evaluation.
+    X, y
+        The records, as the model takes them, and their labels. A `TableModel` finds its target in
+        the table.
+    epsilon, delta, relation, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`. An epsilon of infinity adds no noise.
+    unit
+        Whose each record is; one record of each person then counts.
+    classes
+        The classes, by default the model's; no others are possible.
+    label_range
+        The least and greatest label of a regressor, by default the model's.
+    bins
+        How many bins of scores, or their edges from 0 to 1 with 0.5 among them; by default as many
+        as the noise allows.
+    n_records
+        About how many records there are, if that is public: it decides the bins, and an evaluation
+        that would be noise is refused before anything is spent.
+
+    Raises
+    ------
+    TooFewRecords
+        If the answer would be noise; it says how many records would do.
+
+    Notes
+    -----
+    **Guarantee**. A record that the model fails on, without a label, or with one that is not among
+    the classes, does not count: no record raises an error, or changes how another one counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from tacit.metrics import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (30_000, 2))
+    >>> y = X[:, 0] + rng.normal(0, 0.5, 30_000) > 0
+    >>> model = LogisticRegression().fit(X[:100], y[:100])  # records that are published
+    >>> found = evaluate(model, X, y, epsilon=1.0, delta=1e-6)
+    >>> found["auc"].low <= found["auc"].value <= found["auc"].high
+    True
+    >>> found.privacy_.within(1.0, 1e-6)
+    True
+    """
+    table, estimator = _opened(model, X, y, unit)
+    budget = with_people(budget_of(epsilon, delta, relation), table.has_people)
+    warn_if_weak(budget, n_records)
+    plan = plan_for(
+        estimator,
+        budget,
+        classes=classes,
+        label_range=label_range or table.label_range,
+        bins=bins,
+        n_records=n_records,
+    )
+    source = source_of(random_state)
+
+    def work() -> Release[Array]:
+        rows, labels, people = table.read()
+        return counted_on(plan, estimator, rows, labels, people, source)
+
+    released = release(
+        plan,
+        work,
+        accountant=accountant,
+        source=source,
+        assumptions=(*table.assumptions, MODEL_IS_PUBLIC),
+    )
+    return evaluation_of(plan, released.value, released.privacy)
+
+
+def plan_for(
+    estimator: Any,
+    budget: Budget,
+    *,
+    classes: Any = None,
+    label_range: tuple[float, float] | None = None,
+    bins: Any = None,
+    n_records: int | None = None,
+) -> EvaluationPlan:
+    """Return the plan of an evaluation of a fitted estimator, which is public.
+
+    See `tacit.metrics.evaluation_plan`, which does without the estimator.
+    """
+    if is_classifier(estimator):
+        plan = evaluation_plan(
+            budget,
+            classes=estimator.classes_ if classes is None else classes,
+            bins=bins,
+            n_records=n_records,
+            probabilities=hasattr(estimator, "predict_proba"),
+        )
+        _check_order(plan, estimator)
+        return plan
+    if not is_regressor(estimator):
+        raise TypeError(
+            f"model must be a classifier or a regressor, got {type(estimator).__name__}; other "
+            "models predict nothing that could be right or wrong."
+        )
+    known = getattr(estimator, "label_range", None)
+    found = label_range or (None if isinstance(known, str) else known)
+    return evaluation_plan(budget, label_range=found, n_records=n_records)
+
+
+def counted_on(
+    plan: EvaluationPlan,
+    estimator: Any,
+    rows: Any,
+    labels: Any,
+    people: People | None = None,
+    source: Source | None = None,
+) -> Release[Array]:
+    """Return the noisy sums of a plan over records; call it when the plan has been charged.
+
+    Parameters
+    ----------
+    plan
+        What `plan_for` or `evaluation_plan` made.
+    estimator
+        What is asked.
+    rows, labels
+        The records.
+    people
+        Whose each is, under ADD_REMOVE_PERSON: one record of each counts.
+    source
+        The randomness; a secure one by default.
+    """
+    _check_order(plan, estimator)
+    found = labels_of(labels)
+    if rows.shape[0] != len(found):
+        raise ValueError("X and y are of different lengths; pass one label for each row.")
+    if plan.budget.relation.by_person:
+        if people is None:
+            raise ValueError("the plan protects people, but nothing says whose each record is.")
+        kept = people.one_each()
+        rows, found = taken(rows, kept), found[kept]
+    return plan.counted(answers_of(estimator, rows), found, source)
+
+
+def _check_order(plan: EvaluationPlan, estimator: Any) -> None:
+    """Refuse a model whose answers are not in the order in which they would be counted."""
+    if not isinstance(plan.cells, TwoClassCells | SeveralClassCells):
+        return
+    ours, theirs = list(plan.cells.classes), list(estimator.classes_)
+    if ours != theirs:
+        raise ValueError(
+            f"classes must be those of the model, {theirs!r}, sorted, and not {ours!r}; pass "
+            "neither more nor fewer, and a model whose classes_ are sorted."
+        )
+
+
+def evaluation_of(plan: EvaluationPlan, sums: Array, privacy: Guarantee) -> Evaluation:
+    """Return all that follows from the noisy sums of a plan."""
+    cells = plan.cells
+    if isinstance(cells, TwoClassCells):
+        return two_class_evaluation(plan, cells, sums, privacy)
+    if isinstance(cells, SeveralClassCells):
+        return several_class_evaluation(plan, cells, sums, privacy)
+    assert isinstance(cells, NumberSums)
+    return number_evaluation(plan, cells, sums, privacy)
+
+
+class _Raw:
+    """Records as they came, for a model that takes them so."""
+
+    assumptions: tuple[str, ...] = ()
+    label_range: tuple[float, float] | None = None
+
+    def __init__(self, X: Any, y: Any, unit: Any) -> None:
+        if y is None:
+            raise ValueError("an evaluation needs the labels of the records; pass y.")
+        # Of objects: one word among numbers would turn them all into words.
+        self._rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+        self._labels, self._unit = y, unit
+        if unit is not None and n_identifiers(unit) != self._rows.shape[0]:
+            raise ValueError("X and unit are of different lengths; pass one identifier a row.")
+
+    @property
+    def n_columns(self) -> int | None:
+        shape = self._rows.shape
+        return int(shape[1]) if len(shape) == 2 else None
+
+    @property
+    def has_people(self) -> bool:
+        return self._unit is not None
+
+    def read(self) -> tuple[Any, Any, People | None]:
+        people = None if self._unit is None else people_of(self._unit)
+        return self._rows, self._labels, people
+
+
+class _Encoded:
+    """Records as an estimator of tacit meets them."""
+
+    def __init__(self, table: EncodedTable) -> None:
+        self._table = table
+        self.has_people, self.assumptions = has_people(table), table.facts.assumptions
+        self.label_range = table.facts.label_range
+
+    def read(self) -> tuple[Any, Any, People | None]:
+        rows, labels = self._table.read()
+        people = read_people(self._table) if has_people(self._table) else None
+        return rows, labels, people
+
+
+def _opened(model: Any, X: Any, y: Any, unit: Any) -> tuple[_Raw | _Encoded, Any]:
+    """Return the records, unread, and what is asked about them."""
+    if isinstance(X, EncodedTable):
+        if y is not None or unit is not None:
+            raise ValueError("an encoded table brings its labels and people; pass neither.")
+        return _Encoded(X), model
+    if isinstance(model, AsksEncoded):
+        table, estimator = model.encoded(X, y, unit)
+        return _Encoded(table), estimator
+    raw = _Raw(X, y, unit)
+    wanted = getattr(model, "n_features_in_", raw.n_columns)
+    if raw.n_columns != wanted:  # or the model would fail on every record, after the charge
+        raise ValueError(f"X has {raw.n_columns} columns, and the model was fitted to {wanted}.")
+    return raw, model

@@ -1,0 +1,124 @@
+"""What an evaluation says, and what it refuses to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.metrics.intervals import Estimate
+from tacit.privacy import Guarantee
+
+Array = npt.NDArray[np.float64]
+
+
+class TooFewRecords(ValueError):
+    """What was asked for would be noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Points of a curve, and the interval in which each ``y`` would be without noise."""
+
+    name: str
+    x_name: str
+    y_name: str
+    x: Array
+    y: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionMatrix:
+    """How many records of each class (rows) were taken for which class (columns)."""
+
+    classes: tuple[Any, ...]
+    cells: tuple[tuple[Estimate, ...], ...]
+
+    @property
+    def counts(self) -> Array:
+        """The counts alone."""
+        return np.array([[cell.value for cell in row] for row in self.cells])
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Makes several curves; not a function, so that an evaluation can be pickled."""
+
+    each: Mapping[str, Callable[[], Curve]]
+
+    def __call__(self) -> Mapping[str, Curve]:
+        """Return the curves by name."""
+        return {name: draw() for name, draw in self.each.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How well a model does on records that are not shown.
+
+    Intervals are about noise: in 95 % of evaluations they hold the value that the same records
+    would have given without noise. How other records would do is another question.
+
+    Parameters
+    ----------
+    privacy_
+        What it promises about the records it was made from.
+    metrics
+        By name: accuracy, auc, brier, log_loss; mse, rmse, mae, r2.
+    refused
+        What would be noise, and how many records would do.
+    confusion
+        The confusion matrix, of a classifier.
+    draw
+        Makes the ``curves``, by name: roc, precision_recall, calibration.
+    n_records
+        How many records, or people, counted.
+    noise_std
+        The standard deviation of the noise on a count, or on a sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.metrics import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (30_000, 2))
+    >>> y = X[:, 0] + rng.normal(0, 0.5, 30_000) > 0
+    >>> model = LogisticRegression(1.0, row_norm=1.5).fit(X[:20_000], y[:20_000])
+    >>> found = evaluate(model, X[20_000:], y[20_000:], epsilon=1.0, delta=1e-6)
+    >>> bool(0.7 < found["accuracy"].value < 0.9)
+    True
+    """
+
+    privacy_: Guarantee
+    metrics: Mapping[str, Estimate]
+    n_records: Estimate
+    noise_std: float
+    refused: Mapping[str, str] = field(default_factory=dict)
+    confusion: ConfusionMatrix | None = None
+    draw: Callable[[], Mapping[str, Curve]] = dict
+
+    @cached_property
+    def curves(self) -> Mapping[str, Curve]:
+        """Curves by name, drawn when they are asked for."""
+        return self.draw()
+
+    def __getitem__(self, name: str) -> Estimate:
+        """Return a metric; refuse one that would be noise."""
+        if name in self.refused:
+            raise TooFewRecords(self.refused[name])
+        if name not in self.metrics:
+            known = ", ".join([*self.metrics, *self.refused])
+            raise KeyError(f"there is no metric {name!r}; there are {known}.")
+        return self.metrics[name]
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {value}" for name, value in self.metrics.items()]
+        lines += [f"{name}: refused. {why}" for name, why in self.refused.items()]
+        lines.append(f"records: {self.n_records}")
+        return "\n".join([*lines, str(self.privacy_)])

@@ -1,0 +1,33 @@
+"""Teachers on disjoint parts of the records, noisy votes, a student that may be published."""
+
+from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
+from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
+from tacit.pate.analysis import Analysis, analysis
+from tacit.pate.classifier import PATEClassifier
+from tacit.pate.plan import PATEPlan
+from tacit.pate.published import PublishedStudent, published
+from tacit.pate.queries import AllQueries, ChosenQueries, KMeansQueries, RandomQueries
+from tacit.pate.regressor import PATERegressor
+from tacit.pate.student import SemiSupervised
+
+__all__ = [
+    "AllQueries",
+    "Analysis",
+    "ChosenQueries",
+    "Confident",
+    "GNMax",
+    "KMeansQueries",
+    "LNMax",
+    "Majority",
+    "PATEClassifier",
+    "PATEPlan",
+    "PATERegressor",
+    "PublishedStudent",
+    "RandomQueries",
+    "Sanitised",
+    "SanitisedCost",
+    "SemiSupervised",
+    "WorstCase",
+    "analysis",
+    "published",
+]

@@ -1,0 +1,158 @@
+"""What the votes say of their own cost, sanitised: a noisy figure with a margin, never a charge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from tacit import checks
+from tacit.noise import Release, Source
+from tacit.noise.smooth import smooth_gaussian
+from tacit.pate.accounting.smooth import Table, smooth_sensitivity
+from tacit.privacy import Budget, Relation, SmoothGaussian
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The cost whatever the votes: what is charged, and all that is said.
+
+    Examples
+    --------
+    >>> from tacit.pate import WorstCase
+    >>> WorstCase()
+    WorstCase()
+    """
+
+
+@dataclass(frozen=True)
+class Sanitised:
+    """A figure beside the charge: what the votes cost by Theorem 6, or exactly for two classes.
+
+    Parameters
+    ----------
+    order
+        The Renyi order at which it is told.
+    smoothness
+        How fast its sensitivity may change between neighbours, in logarithms.
+    noise_multiplier
+        The noise on it, in smooth sensitivities.
+    failure
+        With which probability it may be too low.
+
+    Left out, the first three follow from the budget. All are fixed before any vote is counted.
+
+    Notes
+    -----
+    **Guarantee**. The figure is released with a `SmoothGaussian`, whose cost is charged with the
+    votes' worst case: no charge is ever lower for it. It is an estimate, and too low with
+    probability ``failure``; it is no bound.
+
+    Examples
+    --------
+    >>> from tacit.pate import Sanitised
+    >>> from tacit.privacy import Budget
+    >>> Sanitised(failure=0.01).fixed_for(Budget(1.0, 1e-5)).order
+    24.0
+    """
+
+    order: float | None = None
+    smoothness: float | None = None
+    noise_multiplier: float | None = None
+    failure: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("order", "smoothness", "noise_multiplier"):
+            if getattr(self, name) is not None:
+                checks.positive(name, getattr(self, name), least=1.0 if name == "order" else 0.0)
+        if not 0.0 < checks.real("failure", self.failure) < 0.5:
+            raise ValueError(
+                f"failure must be between 0 and 0.5, got {self.failure!r}: it is the probability "
+                "with which the figure may be too low; 0.05 is one in twenty."
+            )
+
+    def fixed_for(self, budget: Budget) -> Sanitised:
+        """Return the same with every number decided, from the budget alone.
+
+        Half of epsilon goes to the conversion at the order, log(1/delta) / (a - 1); the
+        noise takes a twentieth of it, a / (2 z^2); smoothness is a third of what the order allows.
+        """
+        order = self.order
+        if order is None:
+            order = 1.0 + round(math.log(1.0 / budget.delta) / (0.5 * budget.epsilon))
+            order = max(order, 2.0)
+        smoothness = self.smoothness or math.log1p(1 / (order - 1)) / 6
+        multiplier = self.noise_multiplier or math.sqrt(order / (0.1 * budget.epsilon))
+        return Sanitised(order, smoothness, multiplier, self.failure)
+
+    def event(self, relation: Relation) -> SmoothGaussian:
+        """Return what telling the figure costs, once all numbers are fixed."""
+        if self.smoothness is None or self.noise_multiplier is None:
+            raise ValueError("the numbers are not fixed; call fixed_for(budget) first.")
+        margin = -float(ndtri(self.failure))
+        return SmoothGaussian(self.noise_multiplier, self.smoothness, margin, relation)
+
+
+@dataclass(frozen=True)
+class SanitisedCost:
+    """What the votes say of their cost: an epsilon that is too low with probability ``failure``.
+
+    ``epsilon`` is None where the conditions of its proof (C5, C6) do not hold: then the worst case
+    is all there is. Never charge it: it is a noisy estimate.
+    """
+
+    epsilon: float | None
+    delta: float
+    order: float
+    failure: float
+
+    def __str__(self) -> str:
+        if self.epsilon is None:
+            return "the conditions of the data-dependent bound do not hold: see the worst case"
+        return (
+            f"epsilon {self.epsilon:.3g} at delta {self.delta:g}: what the votes say, sanitised; "
+            f"an estimate, too low with probability {self.failure:g}, and never what is charged"
+        )
+
+
+def tell_cost(
+    table: Table,
+    votes: npt.ArrayLike,
+    sanitised: Sanitised,
+    delta: float,
+    relation: Relation,
+    source: Source | None = None,
+) -> Release[SanitisedCost]:
+    """Release the cost of votes at the table's order, with noise and a margin.
+
+    Where the table's conditions do not hold, noise is drawn all the same, and no epsilon is told.
+    Whether they hold depends on public numbers alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.pate import Sanitised
+    >>> from tacit.pate.accounting import TwoClasses, tell_cost
+    >>> from tacit.privacy import Budget, Relation
+    >>> how = Sanitised().fixed_for(Budget(2.0, 1e-5))
+    >>> votes = np.tile([[245, 5]], (100, 1))
+    >>> table = TwoClasses(40.0, 250, how.order)
+    >>> tell_cost(table, votes, how, 1e-5, Relation.ADD_REMOVE).value.epsilon < 2.0
+    True
+    """
+    counts = np.asarray(votes)
+    holds = table.conditions_hold()
+    places: Any = table.places(counts)
+    cost = float(np.sum(table.cost(places))) if holds else 0.0
+    event = sanitised.event(relation)
+    size = smooth_sensitivity(table, counts, event.smoothness) if holds else 0.0
+    noisy = smooth_gaussian(cost, size, len(counts) * table.worst, event, source)
+    a = table.order
+    told = max(noisy.value, 0.0) + float(event.renyi(np.array([a]))[0])
+    epsilon = told + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+    result = SanitisedCost(max(epsilon, 0.0) if holds else None, delta, a, sanitised.failure)
+    return Release(result, noisy.event)

@@ -1,0 +1,130 @@
+"""Answers only where teachers agree: a noisy threshold first, then the noisy winner."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr
+
+from tacit import checks
+from tacit.noise import Release, Source, gaussian_above, gaussian_winners
+from tacit.pate.aggregators.base import UNANSWERED, Answers, Array, decided
+from tacit.privacy import Budget, Composed, Event, Gaussian, Relation, Repeated
+from tacit.privacy.gaussian_profile import gaussian_mu
+
+_ROOT_TWO = math.sqrt(2.0)
+
+
+@dataclass(frozen=True)
+class Confident:
+    """Answers the first ``n_answers`` queries on which the greatest count passes a threshold.
+
+    Parameters
+    ----------
+    n_answers
+        How many queries are answered at most; charged for beforehand, whatever happens.
+    threshold
+        The share of teachers who must agree, before noise.
+    threshold_share
+        The share of mu^2 that goes to thresholds.
+    threshold_noise_std, noise_std
+        The noise on the greatest count and on every count; left out, they follow from the budget.
+
+    Notes
+    -----
+    **Guarantee** (docs/proofs/pate.md, section 2).
+
+        mu^2 = n_queries / threshold_noise_std^2 + 2 n_answers / noise_std^2
+
+    An abstention costs what an answer's threshold costs. It stops at ``n_answers``, and never for a
+    cost that depends on the votes.
+
+    Examples
+    --------
+    >>> from tacit.pate import Confident
+    >>> from tacit.privacy import Budget, Guarantee, Relation
+    >>> plan = Confident(n_answers=100).planned(Budget(1.0, 1e-5), n_queries=1000)
+    >>> round(Guarantee(plan.event(1000, Relation.ADD_REMOVE)).epsilon(1e-5), 6)
+    1.0
+    """
+
+    n_answers: int = 100
+    threshold: float = 0.6
+    threshold_share: float = 0.3
+    threshold_noise_std: float | None = None
+    noise_std: float | None = None
+
+    name = "confident"
+    reason = "the noisy winner where the greatest count passes a noisy threshold"
+
+    def __post_init__(self) -> None:
+        checks.count("n_answers", self.n_answers)
+        for name in ("threshold", "threshold_share"):
+            if not 0.0 < checks.real(name, getattr(self, name)) < 1.0:
+                raise ValueError(f"{name} must be a share between 0 and 1.")
+        for name in ("threshold_noise_std", "noise_std"):
+            if getattr(self, name) is not None:
+                checks.positive(name, getattr(self, name))
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """Return both noises, the threshold and the number of answers."""
+        return {
+            "noise_std": decided(self.noise_std, "noise_std"),
+            "threshold_noise_std": decided(self.threshold_noise_std, "threshold_noise_std"),
+            "threshold": self.threshold,
+            "n_answers": float(self.n_answers),
+        }
+
+    def planned(self, budget: Budget, n_queries: int) -> Confident:
+        """Return the same with both noises decided."""
+        given = (self.threshold_noise_std, self.noise_std)
+        if None not in given:
+            return self
+        if given != (None, None):
+            raise ValueError("pass both threshold_noise_std and noise_std, or neither.")
+        if budget.is_pure:
+            raise ValueError("Confident needs a delta above 0; pass one, such as delta=1e-6.")
+        squared = (gaussian_mu(budget.epsilon, budget.delta) * (1 - 1e-12)) ** 2
+        n_answers = min(self.n_answers, n_queries)
+        return replace(
+            self,
+            n_answers=n_answers,
+            threshold_noise_std=math.sqrt(n_queries / (self.threshold_share * squared)),
+            noise_std=math.sqrt(2.0 * n_answers / ((1.0 - self.threshold_share) * squared)),
+        )
+
+    def event(self, n_queries: int, relation: Relation) -> Event:
+        """Return a threshold for every query and a winner for every answer."""
+        first = decided(self.threshold_noise_std, "threshold_noise_std")
+        then = decided(self.noise_std, "noise_std") / _ROOT_TWO
+        return Composed(
+            (
+                Repeated(Gaussian(first, relation), n_queries),
+                Repeated(Gaussian(then, relation), self.n_answers),
+            )
+        )
+
+    def answers(self, votes: Array, relation: Relation, source: Source | None) -> Release[Answers]:
+        """Return the noisy winner of the first queries that pass, and that the others did not."""
+        least = self.threshold * float(votes[0].sum())
+        first = decided(self.threshold_noise_std, "threshold_noise_std")
+        passed = gaussian_above(votes.max(axis=1), least, first, relation, source)
+        asked = np.flatnonzero(passed.value)[: self.n_answers]
+        result = np.full(len(votes), UNANSWERED, dtype=np.int64)
+        then = decided(self.noise_std, "noise_std")
+        # One row where nothing passed, so that what is charged is what is released.
+        rows = votes[asked] if asked.size else np.zeros((1, votes.shape[1]))
+        won = gaussian_winners(rows, then, relation, source, n_charged=self.n_answers)
+        result[asked] = won.value[: asked.size]
+        return Release(result, Composed((passed.event, won.event)))
+
+    def right(self, consensus: float, n_teachers: int) -> float:
+        """Return the chance to pass the threshold, times that of the right winner."""
+        lead = (2.0 * consensus - 1.0) * n_teachers
+        first = decided(self.threshold_noise_std, "threshold_noise_std")
+        passed = float(ndtr((consensus - self.threshold) * n_teachers / first))
+        std = decided(self.noise_std, "noise_std")
+        return passed * float(ndtr(lead / (_ROOT_TWO * std)))

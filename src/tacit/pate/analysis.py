@@ -1,0 +1,154 @@
+"""What an ensemble of teachers would do, on data that are public: the figures of a talk on PATE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.noise import secure_source
+from tacit.pate.accounting import votes_renyi
+from tacit.pate.aggregators import GNMax, LNMax, Majority
+from tacit.pate.aggregators.base import Aggregator
+from tacit.pate.classifier import PATEClassifier, default_teacher
+from tacit.pate.teachers import votes_of
+from tacit.privacy import Guarantee, Relation
+from tacit.privacy.routes import ORDERS
+from tacit.public_facts import classes_of, codes_of
+from tacit.records import as_labels, as_rows
+from tacit.records.parts import new_key, places_of_parts
+
+Array = npt.NDArray[np.float64]
+
+_STDS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
+_BINS = np.linspace(0.0, 1.0, 21)
+NOT_PRIVATE = "computed from votes without noise: for public data only, and nothing to publish"
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What votes look like and what they would cost. Not private: for public data.
+
+    Attributes
+    ----------
+    consensus
+        How many queries have so large a share of teachers behind the winner, in twenty bins.
+    right
+        For each noise_std the share of queries that would be answered rightly, where the right
+        labels are known, else as most teachers say.
+    epsilon
+        For each number of queries (rows) the epsilon by worst case, by the votes, and of Laplace
+        noise of the same standard deviation, at the first noise_std.
+    """
+
+    n_queries: tuple[int, ...]
+    noise_stds: tuple[float, ...]
+    consensus: npt.NDArray[np.int64]
+    right: Array
+    epsilon: Array
+    delta: float
+
+    def __str__(self) -> str:
+        lines = [NOT_PRIVATE, "", "queries  worst case  by the votes  Laplace"]
+        for n, (worst, votes, laplace) in zip(self.n_queries, self.epsilon.tolist(), strict=True):
+            lines.append(f"{n:7d}  {worst:10.3f}  {votes:12.3f}  {laplace:7.3f}")
+        lines += ["", "noise_std  right"]
+        lines += [f"{std:9g}  {r:.3f}" for std, r in zip(self.noise_stds, self.right, strict=True)]
+        lines += ["", "consensus  queries"]
+        shares = zip(_BINS[:-1].tolist(), self.consensus.tolist(), strict=True)
+        lines += [f"{low:9.2f}  {count}" for low, count in shares if count]
+        return "\n".join(lines)
+
+
+def analysis(
+    model: PATEClassifier,
+    X: Any,
+    y: Any,
+    X_public: Any,
+    y_public: Any = None,
+    *,
+    noise_stds: Sequence[float] = _STDS,
+) -> Analysis:
+    """Return what the teachers of a model would do, from records that are public.
+
+    Nothing is charged and nothing is protected: votes are looked at without noise. Use it on
+    published data that resemble yours, to choose how many teachers and queries to pay for.
+
+    Parameters
+    ----------
+    model
+        A `PATEClassifier`; its teacher, n_teachers, classes, delta and n_jobs count.
+    X, y
+        Public records with their labels.
+    X_public, y_public
+        Rows to be asked about, all of them, and their labels, if known.
+    noise_stds
+        Noises to try; `Analysis.epsilon` is for the fourth, or the last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from tacit.pate import PATEClassifier, analysis
+    >>> rng = np.random.default_rng(0)
+    >>> X, pool = rng.standard_normal((4000, 2)), rng.standard_normal((100, 2))
+    >>> model = PATEClassifier(GaussianNB(), 40, classes=[False, True], delta=1e-5)
+    >>> found = analysis(model, X, X[:, 0] > 0, pool, pool[:, 0] > 0)
+    >>> bool(found.right[0] > 0.9 > found.right[-1])
+    True
+    """
+    teacher = default_teacher() if model.teacher is None else model.teacher
+    classes = classes_of(model.classes, y).value
+    (rows, _), (queries, _) = as_rows(X), as_rows(X_public)
+    codes, known = codes_of(as_labels(y), classes)
+    key = new_key(secure_source())
+    parts = places_of_parts(model.n_teachers, key, Relation.ADD_REMOVE, rows, as_labels(y))
+    parts = [part[known[part]] for part in parts]
+    votes = votes_of(teacher, parts, rows, codes, classes, queries, key, n_jobs=model.n_jobs)
+    truth = votes.argmax(axis=1)
+    if y_public is not None:
+        truth, _ = codes_of(as_labels(y_public), classes)
+    stds = tuple(float(std) for std in noise_stds)
+    return _analysed(votes, truth, stds, model.delta)
+
+
+def _analysed(
+    votes: Array, truth: npt.NDArray[np.int64], stds: tuple[float, ...], delta: float
+) -> Analysis:
+    share = votes.max(axis=1) / votes.sum(axis=1)
+    two = votes.shape[1] == 2
+    right = [_right(Majority(std) if two else GNMax(std), votes, truth) for std in stds]
+    std = stds[min(3, len(stds) - 1)]
+    numbers = tuple(sorted({max(len(votes) // k, 1) for k in (1, 2, 4, 8)}))
+    exact: Aggregator = Majority(std) if two else GNMax(std)
+    # Laplace noise of the same standard deviation: sqrt(2) / gamma
+    laplace = LNMax(float(np.sqrt(2.0) / std))
+    epsilon = [
+        [
+            _worst(exact, n, delta),
+            _by_votes(votes[:n], std, delta),
+            _worst(laplace, n, delta),
+        ]
+        for n in numbers
+    ]
+    counts = np.histogram(share, _BINS)[0]
+    return Analysis(numbers, stds, counts, np.array(right), np.array(epsilon), delta)
+
+
+def _right(aggregator: Aggregator, votes: Array, truth: npt.NDArray[np.int64]) -> float:
+    said = [aggregator.answers(votes, Relation.ADD_REMOVE, None).value for _ in range(9)]
+    return float(np.mean([one == truth for one in said]))
+
+
+def _worst(aggregator: Aggregator, n_queries: int, delta: float) -> float:
+    return Guarantee(aggregator.event(n_queries, Relation.ADD_REMOVE)).epsilon(delta)
+
+
+def _by_votes(votes: Array, noise_std: float, delta: float) -> float:
+    """Return the epsilon by Theorem 6, at the best order; it is private itself."""
+    total = votes_renyi(votes, noise_std, ORDERS)
+    epsilon = total + np.log1p(-1 / ORDERS) - np.log(delta * ORDERS) / (ORDERS - 1)
+    return max(float(np.min(epsilon)), 0.0)

@@ -1,0 +1,274 @@
+"""A classifier by the votes of teachers who each saw a part of the records."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import engine
+from tacit.noise import Release, Source
+from tacit.noise.release import priced
+from tacit.pate._estimator import (
+    PUBLIC_POOL,
+    Asked,
+    asked_of,
+    check_teacher,
+    key_of,
+    progress_of,
+    rows_to_ask,
+    split,
+)
+from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase, tell_cost
+from tacit.pate.aggregators import UNANSWERED, Answers, Confident, GNMax, LNMax, Majority
+from tacit.pate.aggregators.base import noiseless
+from tacit.pate.plan import PATEPlan, make_plan
+from tacit.pate.student import SemiSupervised, learned
+from tacit.pate.teachers import votes_of
+from tacit.privacy import AnyAccountant, Composed, Relation
+from tacit.public_facts import assumptions_of, budget_of, classes_of, codes_of, informed, source_of
+
+_ACCOUNTING: dict[str, WorstCase | Sanitised] = {
+    "worst_case": WorstCase(),
+    "sanitised": Sanitised(),
+}
+_Told = tuple[Answers, SanitisedCost | None]
+
+
+class PATEClassifier(ClassifierMixin, BaseEstimator):
+    """Private aggregation of teacher ensembles: any classifier, noisy votes, a public student.
+
+    The records are split among ``n_teachers`` copies of ``teacher``. They vote on ``n_queries``
+    public rows; noise is added to the counts, and only the winners leave. A ``student`` learns from
+    the public rows and these answers, and may be published.
+
+    Parameters
+    ----------
+    teacher
+        Any classifier of scikit-learn, or one like it; by default a random forest.
+    n_teachers
+        How many parts the records are split into. More make the same noise smaller beside the
+        votes, and every teacher weaker.
+    student
+        Any classifier; by default `SemiSupervised`, which learns from all public rows.
+    n_queries
+        How many public rows are labelled.
+    epsilon, delta, relation
+        The budget. With ``unit`` in `fit` a person with all their records is protected, at no
+        further noise.
+    classes
+        The labels there can be, which are public; "infer" reads them off the data.
+    aggregator
+        `GNMax`, `Majority` (two classes), `Confident` or `LNMax`; by default `GNMax`, or `Majority`
+        where that needs less noise.
+    accounting
+        "worst_case", or "sanitised" for a figure beside it (`Sanitised`).
+    queries
+        Which public rows: "kmeans", "random", "all", places in the pool, or a `KMeansQueries`.
+    accountant
+        A budget shared with other releases: an `Accountant` or a `Ledger`.
+    n_jobs
+        How many teachers learn at once.
+    random_state
+        A seed, for tests only: the result is then not private, and says so.
+    verbose
+        Whether to say on stderr how many teachers are done.
+
+    Attributes
+    ----------
+    student_
+        The fitted student.
+    classes_, n_features_in_
+        The classes, and how many columns there are.
+    queries_, answers_
+        The places of the rows that were asked about, and the answers; -1 where none was given.
+    privacy_, plan_
+        The guarantee, and the plan it was made by.
+    sanitised_
+        What the votes say of their cost, if that was asked for.
+
+    Notes
+    -----
+    **Guarantee** (docs/proofs/pate.md). Whatever the teachers are and do, a record changes the vote
+    of one of them; everything that leaves is a function of noisy votes and public rows. The plan
+    is charged before the first teacher learns.
+
+    **Assumes** that the public rows are public, and that teachers draw random numbers as
+    `tacit.pate.teachers.votes_of` says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from tacit.pate import PATEClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, pool = rng.standard_normal((20_000, 2)), rng.standard_normal((500, 2))
+    >>> model = PATEClassifier(LogisticRegression(), n_teachers=200, n_queries=50, epsilon=2.0)
+    >>> model = model.fit(X, X[:, 0] > 0, X_public=pool)
+    >>> float(np.mean(model.predict(pool) == (pool[:, 0] > 0))) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        n_teachers: int = 250,
+        student: Any = None,
+        n_queries: int = 200,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        classes: Any = None,
+        aggregator: GNMax | LNMax | Confident | Majority | None = None,
+        accounting: str | WorstCase | Sanitised = "worst_case",
+        queries: Any = "kmeans",
+        relation: Relation | str = Relation.ADD_REMOVE,
+        accountant: AnyAccountant | None = None,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.teacher = teacher
+        self.n_teachers = n_teachers
+        self.student = student
+        self.n_queries = n_queries
+        self.epsilon = epsilon
+        self.delta = delta
+        self.classes = classes
+        self.aggregator = aggregator
+        self.accounting = accounting
+        self.queries = queries
+        self.relation = relation
+        self.accountant = accountant
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def plan(self, n_classes: int | None = None) -> PATEPlan:
+        """Return what would be asked and what it would cost; no record is needed.
+
+        ``n_classes`` may be left out where ``classes`` is declared.
+        """
+        if n_classes is None:
+            n_classes = classes_of(self.classes, None).value.size
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        return self._plan(budget, n_classes)
+
+    def _plan(self, budget: Any, n_classes: int) -> PATEPlan:
+        how = self.accounting
+        if isinstance(how, str):
+            if how not in _ACCOUNTING:
+                raise ValueError(f"accounting must be one of {sorted(_ACCOUNTING)}, got {how!r}.")
+            how = _ACCOUNTING[how]
+        return make_plan(budget, self.n_teachers, self.n_queries, n_classes, self.aggregator, how)
+
+    def fit(self, X: Any, y: Any, X_public: Any = None, unit: Any = None) -> Self:
+        """Learn from records ``X`` with labels ``y``, and public rows ``X_public``.
+
+        ``unit`` says whose each record is, one identifier a row: a person with all their
+        records is then one teacher's, and is what is protected.
+        """
+        teacher = default_teacher() if self.teacher is None else self.teacher
+        check_teacher(teacher)
+        classes = classes_of(informed(self, X).classes, y)
+        asked = asked_of(self, X, y, X_public, unit)
+        plan = self._plan(asked.budget, classes.value.size)
+        source = source_of(self.random_state)
+        released = engine.release(
+            plan,
+            lambda: self._ask(teacher, asked, plan, classes.value, source),
+            accountant=self.accountant,
+            source=source,
+            assumptions=(*assumptions_of(classes, asked.facts), PUBLIC_POOL),
+        )
+        self.privacy_, self.plan_, self.classes_ = released.privacy, plan, classes.value
+        self.queries_, (self.answers_, told) = asked.places, released.value
+        if told is not None:
+            self.sanitised_ = told
+        self._teach(asked)
+        if self.verbose:
+            sys.stderr.write(f"{plan}\n{self.privacy_.statement()}\n")
+        return self
+
+    def _ask(
+        self,
+        teacher: Any,
+        asked: Asked,
+        plan: PATEPlan,
+        classes: npt.NDArray[Any],
+        source: Source | None,
+    ) -> Release[_Told]:
+        """Open the records, let teachers vote, and return what may leave."""
+        rows, labels = asked.table.read()
+        codes, known = codes_of(labels, classes)
+        key = key_of(source)
+        parts = split(asked, plan.n_teachers, rows, labels, key, known)
+        votes = votes_of(
+            teacher,
+            parts,
+            rows,
+            codes,
+            classes,
+            asked.queries,
+            key,
+            n_jobs=self.n_jobs,
+            progress=progress_of(self),
+        )
+        return told_of(votes, plan, source)
+
+    def _teach(self, asked: Asked) -> None:
+        answered = self.answers_ != UNANSWERED
+        if not answered.any():
+            raise ValueError(
+                "no query was answered: no count passed the threshold. Lower Confident's "
+                "threshold, or use GNMax; what was asked stays charged."
+            )
+        student = SemiSupervised() if self.student is None else self.student
+        labels = self.classes_[self.answers_[answered]]
+        self.student_ = learned(student, asked.pool, self.queries_[answered], labels)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the student's class for every row."""
+        check_is_fitted(self)
+        said: npt.NDArray[Any] = self.student_.predict(rows_to_ask(self, X))
+        return said
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the student's probability of every class for every row, if it has any."""
+        check_is_fitted(self)
+        said = self.student_.predict_proba(rows_to_ask(self, X))
+        each = np.zeros((len(said), len(self.classes_)))
+        each[:, np.searchsorted(self.classes_, self.student_.classes_)] = said
+        return each
+
+
+def told_of(
+    votes: npt.NDArray[np.float64], plan: PATEPlan, source: Source | None
+) -> Release[_Told]:
+    """Return the answers to all queries, and the sanitised figure if the plan has one."""
+    if plan.budget.is_infinite:
+        return Release((noiseless(votes), None), plan.event)
+    relation = plan.budget.relation
+    answers = plan.aggregator.answers(votes, relation, source)
+    table = plan.table()
+    if table is None or not isinstance(plan.accounting, Sanitised):
+        return Release((answers.value, None), _whole(plan, answers.event, source))
+    told = tell_cost(table, votes, plan.accounting, plan.budget.delta, relation, source)
+    both = Composed((answers.event, told.event))
+    return Release((answers.value, told.value), _whole(plan, both, source))
+
+
+def _whole(plan: PATEPlan, released: Any, source: Source | None) -> Any:
+    """Return the event of all pieces together; of seeded ones, that none is private."""
+    return released if source is None or source.is_secure else priced(plan.event, source)
+
+
+def default_teacher() -> Any:
+    """Return the teacher where none is named: a forest of fifty trees."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(50)

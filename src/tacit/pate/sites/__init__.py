@@ -1,0 +1,16 @@
+"""Records that several sites hold: teachers where the records are, votes that are added up."""
+
+from tacit.pate.sites.collector import VoteCollector
+from tacit.pate.sites.messages import SiteVotes, VotesRejected
+from tacit.pate.sites.round import Round, SiteEntry, digest_of
+from tacit.pate.sites.site import TeacherSite
+
+__all__ = [
+    "Round",
+    "SiteEntry",
+    "SiteVotes",
+    "TeacherSite",
+    "VoteCollector",
+    "VotesRejected",
+    "digest_of",
+]

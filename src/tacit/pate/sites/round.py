@@ -1,0 +1,193 @@
+"""What all sites and the collector agree on before anybody votes: one round, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit import checks
+from tacit.noise import lattice_spacing
+from tacit.noise.bounded import round_up
+from tacit.privacy import Event, Gaussian, Relation
+
+FORMAT, VERSION = "tacit-round", 1
+DIGEST_BYTES = 32
+# From here on the lattice would be coarser than one vote, and votes would be rounded.
+_MOST_SHARE = 2.0**10
+_MOST_BYTES = 10**6
+# What the sum of lattices lacks of one Gaussian is far below this (docs/proofs/pate.md, 6).
+_A_HAIR = 1.0 + 1e-12
+
+
+@dataclass(frozen=True)
+class SiteEntry:
+    """A site as all others know it: its name, its teachers, and its key where masks are used.
+
+    Examples
+    --------
+    >>> from tacit.pate.sites import SiteEntry
+    >>> SiteEntry("north", 80).public_key
+    ''
+    """
+
+    name: str
+    n_teachers: int
+    public_key: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= 100:
+            raise ValueError("a site's name must have 1 to 100 letters.")
+        checks.count("n_teachers", self.n_teachers, most=10**6)
+        if not isinstance(self.public_key, str) or len(self.public_key) not in (0, 64):
+            raise ValueError("public_key must be 64 hexadecimal digits, or empty.")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of voting: whoever has another digest takes part in another round.
+
+    Parameters
+    ----------
+    name
+        What the round is called; a site answers a name once.
+    sites
+        All sites, in an order that everybody shares.
+    n_classes
+        How many classes there are.
+    queries
+        The SHA-256 of the rows that are asked about (`digest_of`), in hexadecimal.
+    n_queries
+        How many they are.
+    noise_std
+        The noise that the sum of all votes must have.
+    n_missing
+        How many sites may drop out, or tell each other what they know; the others' noise is enough.
+    masked
+        Whether sites mask their votes, so that the collector sees the sum alone.
+    relation
+        Under which records of a site are neighbours.
+
+    Notes
+    -----
+    **Guarantee** (docs/proofs/pate.md, section 6). With at least k - n_missing honest sites the sum
+    has Gaussian noise of at least ``noise_std`` on every count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.pate.sites import Round, SiteEntry, digest_of
+    >>> rows = np.zeros((5, 2))
+    >>> sites = tuple(SiteEntry(name, 50) for name in ("north", "south", "west"))
+    >>> agreed = Round("may", sites, 3, digest_of(rows), 5, noise_std=20.0, n_missing=1)
+    >>> round(agreed.share_std, 3), Round.from_bytes(agreed.to_bytes()) == agreed
+    (14.142, True)
+    """
+
+    name: str
+    sites: tuple[SiteEntry, ...]
+    n_classes: int
+    queries: str
+    n_queries: int
+    noise_std: float
+    n_missing: int = 0
+    masked: bool = False
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        k = len(self.sites)
+        names = [site.name for site in self.sites]
+        if len(set(names)) != k or not k:
+            raise ValueError("a round needs at least one site, each of another name.")
+        checks.count("n_classes", self.n_classes, least=2, most=65_535)
+        checks.count("n_queries", self.n_queries, most=2**24)
+        checks.count("n_missing", self.n_missing, least=0, most=k - 1)
+        checks.positive("noise_std", self.noise_std)
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= 100:
+            raise ValueError("a round's name must have 1 to 100 letters.")
+        if len(self.queries) != 2 * DIGEST_BYTES:
+            raise ValueError("queries must be the SHA-256 of the rows: digest_of(rows).")
+        if not self.share_std < _MOST_SHARE:
+            raise ValueError(
+                f"each site would add noise of {self.share_std:g} to a count; from {_MOST_SHARE:g} "
+                "on votes would be rounded. Ask fewer queries, or raise epsilon."
+            )
+        if self.masked and not all(site.public_key for site in self.sites):
+            raise ValueError("masked votes need the public key of every site.")
+
+    @property
+    def share_std(self) -> float:
+        """The noise that each site adds: noise_std / sqrt(k - n_missing), and a hair more."""
+        return _A_HAIR * self.noise_std / math.sqrt(len(self.sites) - self.n_missing)
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one teacher moves all counts: sqrt(2 n_queries), rounded up."""
+        return round_up(math.sqrt(2.0 * self.n_queries))
+
+    @property
+    def share_multiplier(self) -> float:
+        """The noise of one site over the sensitivity, rounded up."""
+        return round_up(self.share_std / self.sensitivity)
+
+    @property
+    def spacing(self) -> float:
+        """The lattice of every site's noise; it divides one vote."""
+        return lattice_spacing(round_up(self.share_multiplier * self.sensitivity))
+
+    @property
+    def sum_event(self) -> Event:
+        """What the sum of all votes costs, as long as no more than n_missing sites are missing."""
+        return Gaussian(self.noise_std / math.sqrt(2.0 * self.n_queries), self.relation)
+
+    @property
+    def share_event(self) -> Event:
+        """What the votes of one site cost whom they are shown to: it has its own noise alone."""
+        return Gaussian(self.share_multiplier, self.relation)
+
+    def to_bytes(self) -> bytes:
+        """Return the round as JSON, the same for the same round."""
+        fields = {**asdict(self), "relation": self.relation.value}
+        record = {"format": FORMAT, "version": VERSION, **fields}
+        return json.dumps(record, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Round:
+        """Return the round that somebody sent, or raise ValueError."""
+        try:
+            if len(data) > _MOST_BYTES:
+                raise ValueError("too long")
+            record: dict[str, Any] = json.loads(data)
+            head = record.pop("format"), record.pop("version")
+            if head != (FORMAT, VERSION):
+                raise ValueError(f"version {head!r}")
+            sites = tuple(SiteEntry(**site) for site in record.pop("sites"))
+            made = cls(sites=sites, relation=Relation(record.pop("relation")), **record)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as why:
+            raise ValueError(f"this is no round that tacit knows: {str(why)[:200]}") from None
+        if made.to_bytes() != data:
+            raise ValueError("the round is not written as tacit writes it.")
+        return made
+
+    @property
+    def digest(self) -> bytes:
+        """32 bytes that stand for all of it."""
+        return hashlib.sha256(self.to_bytes()).digest()
+
+
+def digest_of(rows: Any) -> str:
+    """Return the SHA-256 of public rows, as float64 in their order.
+
+    Examples
+    --------
+    >>> from tacit.pate.sites import digest_of
+    >>> digest_of([[1, 2]]) == digest_of([[1.0, 2.0]])
+    True
+    """
+    array = np.ascontiguousarray(rows, dtype="<f8")
+    shape = ",".join(map(str, array.shape)).encode("ascii")
+    return hashlib.sha256(shape + b":" + array.tobytes()).hexdigest()

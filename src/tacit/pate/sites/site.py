@@ -1,0 +1,228 @@
+"""A site: teachers where the records are, and votes that leave with a share of the noise."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import engine
+from tacit.noise import Bounded, Norm, Release, Source, gaussian
+from tacit.noise.release import priced
+from tacit.pate._estimator import check_teacher, key_of
+from tacit.pate.sites.masks import KEY_BYTES, mask_of, new_private_key, public_key_of
+from tacit.pate.sites.messages import SiteVotes, VotesRejected
+from tacit.pate.sites.round import Round, SiteEntry, digest_of
+from tacit.pate.teachers import votes_of
+from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
+from tacit.public_facts import classes_of, codes_of, source_of
+from tacit.records import TableInMemory
+from tacit.records.parts import places_of_parts
+from tacit.records.unread import has_people, read_people
+
+Words = npt.NDArray[np.uint64]
+
+
+class TeacherSite:
+    """One place that holds a part of the records; its teachers never leave it.
+
+    Parameters
+    ----------
+    name
+        What the round calls it.
+    teacher
+        Any classifier.
+    n_teachers
+        How many parts its records are split into, as the rounds say.
+    folder
+        Where it keeps its key and what it has answered, readable to itself alone. A round is
+        answered once: asked again, also after a crash, it returns the same bytes.
+    classes
+        The classes, which are public.
+    delta
+        At which the accountant counts a round.
+    accountant
+        The site's own budget, charged before a teacher learns; it may refuse.
+    n_jobs, random_state
+        As in `PATEClassifier`.
+
+    Notes
+    -----
+    **Guarantee** (docs/proofs/pate.md, section 6)
+
+    1. What leaves has noise of ``share_std`` on every count. Where it is not masked, that is all
+       that protects it from the collector, and it is charged so; where it is masked, what is
+       charged is the sum with all noise, of at least ``noise_std``.
+    2. For one name of a round no two different messages ever leave.
+    3. A teacher that fails votes for a constant; nothing else is told.
+
+    **Assumes**: masked, that no more than ``n_missing`` other sites work together with the
+    collector, and that the keys in the round are the sites' own; that the folder is private.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from tacit.pate.sites import Round, TeacherSite, VoteCollector, digest_of
+    >>> rng = np.random.default_rng(0)
+    >>> X, queries = rng.standard_normal((3000, 2)), np.array([[-2.0, 0.0], [2.0, 0.0]])
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> site = TeacherSite("north", GaussianNB(), 60, folder.name, classes=[False, True])
+    >>> agreed = Round("may", (site.entry(),), 2, digest_of(queries), 2, noise_std=3.0)
+    >>> collector = VoteCollector(agreed)
+    >>> collector.add(site.answer(agreed, X, X[:, 0] > 0, queries))
+    True
+    >>> collector.answers().tolist()
+    [0, 1]
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        name: str,
+        teacher: Any,
+        n_teachers: int,
+        folder: str | os.PathLike[str],
+        *,
+        classes: Any,
+        delta: float = 1e-6,
+        accountant: AnyAccountant | None = None,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        check_teacher(teacher)
+        self.name, self.teacher, self.n_teachers = name, teacher, n_teachers
+        self.folder = Path(folder)
+        self.classes = classes_of(classes, None).value
+        self.delta, self.accountant = delta, accountant
+        self.n_jobs, self.random_state = n_jobs, random_state
+        SiteEntry(name, n_teachers)  # refuses what no round could hold
+
+    def entry(self, *, masked: bool = False) -> SiteEntry:
+        """Return the site as a round lists it, with its public key if votes will be masked."""
+        key = public_key_of(self._private_key()) if masked else ""
+        return SiteEntry(self.name, self.n_teachers, key)
+
+    def answer(self, agreed: Round, X: Any, y: Any, queries: Any, unit: Any = None) -> bytes:
+        """Return the site's message for a round: made once, and the same whenever asked again.
+
+        Parameters
+        ----------
+        agreed
+            The round.
+        X, y, unit
+            The records, as in `PATEClassifier.fit`.
+        queries
+            The public rows, of which the round has the digest.
+        """
+        place = self._place(agreed, queries)
+        kept = self.folder / f"round-{hashlib.sha256(agreed.name.encode()).hexdigest()[:32]}.votes"
+        if not kept.exists():
+            table = TableInMemory(X, y, unit)
+            made = self._made(agreed, place, table, np.asarray(queries, dtype=np.float64))
+            _keep(kept, made.to_bytes())
+        data = kept.read_bytes()
+        if SiteVotes.from_bytes(data).round_digest != agreed.digest:
+            raise VotesRejected(
+                f"{self.name} has answered another round of the name {agreed.name!r}; a second "
+                "answer would be a second release. Give the new round a name of its own."
+            )
+        return data
+
+    def _place(self, agreed: Round, queries: Any) -> int:
+        """Return the site's place in a round, or refuse a round that is not as it should be."""
+        names = [site.name for site in agreed.sites]
+        if self.name not in names:
+            raise VotesRejected(f"the round {agreed.name!r} does not have a site {self.name!r}.")
+        place = names.index(self.name)
+        if agreed.sites[place] != self.entry(masked=bool(agreed.sites[place].public_key)):
+            raise VotesRejected("the round lists this site with other teachers or another key.")
+        if digest_of(queries) != agreed.queries:
+            raise VotesRejected("these are not the queries that the round is about.")
+        if len(self.classes) != agreed.n_classes:
+            raise VotesRejected("the round has another number of classes than this site.")
+        return place
+
+    def _made(self, agreed: Round, place: int, table: TableInMemory, queries: Any) -> SiteVotes:
+        """Charge the round, let teachers vote, and return the noisy votes."""
+        if table.has_people != agreed.relation.by_person:
+            raise VotesRejected(
+                "the round protects people and this site has no unit, or the other way round."
+            )
+        source = source_of(self.random_state)
+        event = agreed.sum_event if agreed.masked else agreed.share_event
+        epsilon = Guarantee(event).epsilon(self.delta)
+        plan = engine.Plan(
+            "site_votes",
+            event,
+            Budget(epsilon, self.delta, agreed.relation),
+            "votes with a share of the noise",
+        )
+
+        def work() -> Release[Words]:
+            counts = self._counts(agreed.relation, table, queries, source)
+            return self._noisy(agreed, place, counts, source)
+
+        released = engine.release(plan, work, accountant=self.accountant, source=source)
+        return SiteVotes(agreed.digest, place, self.n_teachers, released.value)
+
+    def _counts(
+        self, relation: Relation, table: TableInMemory, queries: Any, source: Source | None
+    ) -> npt.NDArray[np.float64]:
+        rows, labels = table.read()
+        if labels is None:
+            raise ValueError("y is missing: teachers learn from labels.")
+        codes, known = codes_of(labels, self.classes)
+        people = read_people(table) if has_people(table) else None
+        key = key_of(source)
+        parts = places_of_parts(self.n_teachers, key, relation, rows, labels, people=people)
+        own = [part[known[part]] for part in parts]
+        return votes_of(
+            self.teacher, own, rows, codes, self.classes, queries, key, n_jobs=self.n_jobs
+        )
+
+    def _noisy(
+        self, agreed: Round, place: int, counts: npt.NDArray[np.float64], source: Source | None
+    ) -> Release[Words]:
+        """Return counts plus the site's noise, in steps of the lattice, masked if so agreed."""
+        bounded = Bounded(counts, agreed.sensitivity, Norm.L2, agreed.relation)
+        noisy = gaussian(bounded, agreed.share_multiplier, source)
+        # exact: both are powers of two times whole numbers below 2^53
+        steps = np.rint(np.asarray(noisy.value) / agreed.spacing).astype(np.int64).view(np.uint64)
+        if not agreed.masked:
+            return Release(steps, noisy.event)
+        event = agreed.sum_event
+        masked = steps + mask_of(agreed, place, self._private_key())
+        return Release(masked, event if source is None else priced(event, source))
+
+    def _private_key(self) -> bytes:
+        path = self.folder / "site.key"
+        if not path.exists():
+            _keep(path, new_private_key())
+        key = path.read_bytes()
+        if len(key) != KEY_BYTES:
+            raise ValueError("the site's key file is damaged; make a new one, and new rounds.")
+        return key
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write a file whole, once: if somebody was first, theirs stays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(part, path)  # unlike a rename, it never replaces
+    finally:
+        part.unlink()

@@ -1,0 +1,164 @@
+"""Teachers: each learns from one part of the records, answers all queries, and is forgotten."""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Places = npt.NDArray[np.int64]
+Votes = npt.NDArray[np.uint16]
+Said = Callable[[int, int], None]
+
+# What a teacher says who has no records, fails, or says nothing that is a class.
+CONSTANT = 0
+
+
+def votes_of(
+    teacher: Any,
+    parts: Sequence[Places],
+    rows: Any,
+    codes: Places,
+    classes: npt.NDArray[Any],
+    queries: Any,
+    key: bytes,
+    *,
+    n_jobs: int | None = None,
+    progress: Said | None = None,
+) -> npt.NDArray[np.float64]:
+    """Return for each query how many teachers vote for each class.
+
+    Parameters
+    ----------
+    teacher
+        A classifier that is copied, unfitted, for every part.
+    parts
+        The places of each teacher's records.
+    rows, codes
+        The records: their rows, and for each the number of its class.
+    classes
+        The classes.
+    queries
+        Rows that are public.
+    key
+        From which each teacher's random numbers are drawn.
+    n_jobs
+        How many teachers learn at once, in processes of their own.
+    progress
+        Called with how many teachers are done, and how many there are.
+
+    Notes
+    -----
+    **Guarantee**. A teacher's votes are a function of its own part, the key and public facts,
+    whatever happens: an exception, a warning or an answer that is no class is a vote for the first
+    class. So a record changes the votes of one teacher.
+
+    **Assumes** that a teacher draws random numbers from its ``random_state`` or from NumPy's global
+    generator alone, or from the system; and that it does not end the process it runs in.
+    """
+    votes = np.zeros((queries.shape[0], len(classes)))
+    index = np.arange(len(votes))
+    for one in each_vote(teacher, parts, rows, codes, classes, queries, key, n_jobs, progress):
+        votes[index, one] += 1.0
+    return votes
+
+
+def each_vote(
+    teacher: Any,
+    parts: Sequence[Places],
+    rows: Any,
+    codes: Places,
+    classes: npt.NDArray[Any],
+    queries: Any,
+    key: bytes,
+    n_jobs: int | None = None,
+    progress: Said | None = None,
+) -> Iterator[Votes]:
+    """Yield the votes of one teacher after another; none is kept."""
+    jobs = (
+        (vote, (teacher, rows[part], codes[part], classes, queries, seed_of(key, i)))
+        for i, part in enumerate(parts)
+    )
+    for done, one in enumerate(answers_of(jobs, n_jobs), start=1):
+        if progress is not None:
+            progress(done, len(parts))
+        yield one
+
+
+def answers_of(
+    jobs: Iterator[tuple[Callable[..., Any], tuple[Any, ...]]], n_jobs: int | None
+) -> Iterator[Any]:
+    """Yield what each job returns, in order, a few at a time."""
+    if n_jobs in (None, 1):
+        for work, given in jobs:
+            yield work(*given)
+        return
+    from joblib import Parallel, delayed
+
+    yield from Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(work)(*given) for work, given in jobs
+    )
+
+
+def seed_of(key: bytes, index: int) -> int:
+    """Return the seed of one teacher."""
+    digest = blake2b(struct.pack("<q", index), key=key[:64], digest_size=4).digest()
+    return int.from_bytes(digest, "little")
+
+
+def vote(
+    teacher: Any, rows: Any, codes: Places, classes: npt.NDArray[Any], queries: Any, seed: int
+) -> Votes:
+    """Return the votes of one teacher for all queries, whatever happens."""
+    present = np.unique(codes)
+    if present.size <= 1:
+        said = int(present[0]) if present.size else CONSTANT
+        return np.full(queries.shape[0], said, dtype=np.uint16)
+
+    def learned() -> Votes:
+        predicted = fitted(teacher, rows, classes[codes]).predict(queries)
+        return _as_codes(predicted, classes, queries.shape[0])
+
+    constant = np.full(queries.shape[0], CONSTANT, dtype=np.uint16)
+    said_of_each: Votes = undisturbed(learned, seed, constant)
+    return said_of_each
+
+
+def fitted(teacher: Any, rows: Any, labels: npt.NDArray[Any]) -> Any:
+    """Return a copy of the teacher, fitted."""
+    from sklearn.base import clone
+
+    return clone(teacher).fit(rows, labels)
+
+
+def undisturbed(work: Callable[[], Any], seed: int, otherwise: Any) -> Any:
+    """Return what ``work`` returns, or ``otherwise`` if it fails; it can neither warn nor raise.
+
+    NumPy's global generator is seeded for it, and put back: what it draws is its own.
+    """
+    # The old generator, since it is what scikit-learn draws from where it is told nothing else.
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return work()
+    except Exception:  # an error would tell of one record
+        return otherwise
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _as_codes(predicted: Any, classes: npt.NDArray[Any], n_queries: int) -> Votes:
+    """Return the number of each predicted class; what is none of them is the first."""
+    said = np.asarray(predicted).reshape(-1)
+    if said.shape != (n_queries,):
+        raise ValueError("a teacher must predict one class for each query.")
+    places = np.clip(np.searchsorted(classes, said), 0, len(classes) - 1)
+    known = classes[places] == said
+    return np.where(known, places, CONSTANT).astype(np.uint16)

@@ -1,0 +1,477 @@
+"""Several steps that learn from records, paid for from one budget by one charge."""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy.typing as npt
+from sklearn import pipeline as sklearn_pipeline
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.engine import release, without_noise
+from tacit.features import FeatureMap
+from tacit.metrics import TooFewRecords
+from tacit.metrics.evaluating import evaluation_of
+from tacit.metrics.planning import EvaluationPlan, evaluation_plan
+from tacit.noise import Release
+from tacit.pipeline.arrays import (
+    PipelineOfArrays,
+    facts_of_arrays,
+    rows_to_ask_about,
+    unread_arrays,
+)
+from tacit.pipeline.held_out import Parts, n_of
+from tacit.pipeline.plan import PipelinePlan
+from tacit.pipeline.public import labels_as_needed, with_words
+from tacit.pipeline.raw import Raw, RawFile, RawNumbers, RawTable
+from tacit.pipeline.shares import checked_shares, shared_plans
+from tacit.pipeline.sharing import charged_for, fitted_step, plan_of
+from tacit.pipeline.steps import admitted, check_steps, spends
+from tacit.preprocessing import SchemaEncoder
+from tacit.preprocessing.private import PrivateQuantileBounds, PrivateVocabulary
+from tacit.privacy import AnyAccountant, Budget, Relation
+from tacit.public_facts import budget_of, source_of, warn_if_weak, with_people
+from tacit.table_facts import EncodedTable, TableFacts
+from tacit.table_model import TableModel
+
+_HELD_OUT = "held__out"  # beside the shares of steps; no step may have such a name
+Learned = tuple[str, Any, tuple[str, ...]]
+
+
+def _last_has(method: str) -> Callable[[Any], bool]:
+    return lambda self: hasattr(self.steps[-1][1], method)
+
+
+class PrivatePipeline(sklearn_pipeline.Pipeline):
+    """Private preprocessing, public feature maps and an estimator under one budget.
+
+    Everything is planned from public facts, charged once, and only then is the table read. Each
+    step learns from its share of the budget; what is public of its rows goes to the next step by
+    itself. Steps of scikit-learn that would learn without privacy are refused.
+
+    Parameters
+    ----------
+    steps : list of (name, step)
+        Transformers and, last, an estimator of tacit. A `SchemaEncoder` first takes raw tables;
+        without one, arrays and frames of numbers are taken. What a step says of ``epsilon``,
+        ``delta``, ``relation``, ``accountant`` and ``random_state`` does not count here.
+    epsilon, delta, relation, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`; for all steps together.
+    shares : mapping or None
+        The part of the budget (of mu^2; of epsilon if delta is 0) that steps have, by their names.
+        By default a tenth for each step before the estimator, at most three tenths for all of
+        them, and the rest for the estimator.
+    evaluate : float, default=0.0
+        The share of the records, or of the people, to hold out; how well the model does on them is
+        released in ``evaluation_``. No record is in both parts, so that this costs nothing more.
+
+    Attributes
+    ----------
+    steps_ : dict
+        The fitted steps by their names.
+    estimator_ : estimator
+        The last of them.
+    privacy_ : Guarantee
+        What the whole promises.
+    plan_ : PipelinePlan or None
+        What was run; None of one that was loaded from a file.
+    evaluation_ : Evaluation or None
+        How well the model does on the records that were held out; None if none were, or too few,
+        and of one that was loaded from a file.
+    feature_names_met : tuple
+        The names of the features that the estimator was fitted to.
+
+    Notes
+    -----
+    **Guarantee**. All that leaves is a function of the steps' releases, whose events, composed,
+    were charged before the table was read; each step is held to the event that was paid for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.pipeline import PrivatePipeline
+    >>> from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
+    >>> age = np.random.default_rng(0).uniform(0, 100, 20_000)
+    >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
+    >>> model = PrivatePipeline(
+    ...     [
+    ...         ("encode", SchemaEncoder(schema)),
+    ...         ("curve", PolynomialFeatures(2, include_bias=False)),
+    ...         ("model", LogisticRegression()),
+    ...     ],
+    ...     epsilon=1.0,
+    ... )
+    >>> model = model.fit({"age": age}, np.where(abs(age - 50) < 30, "yes", "no"))
+    >>> model.predict({"age": [5, 50]})
+    array(['no', 'yes'], dtype='<U3')
+    >>> bool(model.privacy_.epsilon(1e-6) <= 1.0)
+    True
+    """
+
+    def __init__(
+        self,
+        steps: list[tuple[str, Any]],
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        relation: Relation | str = "add_remove",
+        shares: Mapping[str, float] | None = None,
+        evaluate: float = 0.0,
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.steps = steps
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.shares = shares
+        self.evaluate = evaluate
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    memory = None  # scikit-learn's; nothing is cached
+    transform_input = None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether the steps are fitted."""
+        return hasattr(self, "steps_")
+
+    def plan(self, n_features: int | None = None, n_records: int | None = None) -> PipelinePlan:
+        """Return what a fit would run, what it would cost and what to expect, without data.
+
+        Parameters
+        ----------
+        n_features
+            Columns of the table to come; not needed with a `SchemaEncoder`.
+        n_records
+            Rows of it, if known; sharpens the predicted risk and changes nothing else.
+        """
+        return self._planned(self.facts_to_learn_from(n_features), n_records)
+
+    def facts_to_learn_from(self, n_features: int | None = None) -> TableFacts:
+        """Return what is public of the rows of a table to come, as they are encoded."""
+        encoder, told = self._encoder(), getattr(self, "_told", None)
+        if told is not None:
+            facts: TableFacts = told
+            return facts
+        if encoder is not None:
+            return encoder.facts_out()
+        if n_features is None:
+            raise ValueError("n_features is needed: without a SchemaEncoder no step says it.")
+        return facts_of_arrays(self.steps[-1][1], n_features, self._budget().relation)
+
+    def rows_to_learn_from(self, X: Any, y: Any = None) -> EncodedTable:
+        """Return the rows of a table as they are encoded, to be read when they are paid for.
+
+        A search splits these, and tries what `after_encoder` returns on them.
+        """
+        encoder = self._encoder()
+        if encoder is None:
+            return unread_arrays(self, X, y, None)
+        if encoder.schema.open_words:
+            raise TypeError(
+                "a search splits encoded records, and what the words of the schema's open "
+                "categories are shows in a fit alone; declare them, or search without the column."
+            )
+        return encoder.unread(X, y)
+
+    def after_encoder(self) -> PrivatePipeline:
+        """Return the pipeline of all steps but the encoder's, unfitted."""
+        steps = [(name, s) for name, s in self._all_steps() if not isinstance(s, SchemaEncoder)]
+        rest: PrivatePipeline = clone(self).set_params(steps=steps)
+        return rest
+
+    def with_encoder_of(self, whole: PrivatePipeline) -> PrivatePipeline:
+        """Return a fitted pipeline with the encoder of another, if it has one, before its steps."""
+        if whole._encoder() is None:
+            return self
+        (name, encoder), made = whole.steps[0], copy.copy(self)
+        made.steps = whole.steps
+        made.steps_ = {name: clone(encoder).fit(), **self.steps_}
+        return made
+
+    def tell(self, facts: TableFacts) -> None:
+        """Go by what is public of a table to come, as `informed` tells estimators."""
+        self._told = facts
+
+    def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
+        """Fit all steps to a table, which is read when the plan has been charged.
+
+        Parameters
+        ----------
+        X
+            The columns that the schema declares; without a `SchemaEncoder`, numbers.
+        y
+            The target, one value a record, if it is not a column of the table.
+        unit
+            Whose each record is, one identifier a record, if no column of the schema says so.
+        """
+        encoder = self._encoder()
+        if encoder is not None:
+            return self._fitted(RawTable(encoder, X, y, unit))
+        noted = PipelineOfArrays()
+        self._fitted(RawNumbers(unread_arrays(self, X, y, unit, noted)))
+        self._columns = noted
+        return self
+
+    def fit_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        delimiter: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Self:
+        """Fit to a file, read some records at a time; arguments as in `encode_file`."""
+        encoder = self._encoder()
+        if encoder is None:
+            raise TypeError("a file is read by a schema; put a SchemaEncoder first.")
+        return self._fitted(RawFile(encoder, path, delimiter, progress))
+
+    def _fitted(self, raw: Raw) -> Self:
+        table = raw.encoded(None)  # which nobody reads here
+        facts = table.facts
+        budget = with_people(self._budget(), facts.of_people)
+        if self.evaluate and budget.relation is Relation.REPLACE:
+            table.refuse_positions()
+        warn_if_weak(budget, facts.n_records)
+        plan = self._planned(facts)
+        source = source_of(self.random_state)
+        fitted: dict[str, Any] = {}
+        names: list[tuple[str, ...]] = []
+        parts = Parts(self.evaluate, budget.relation, source)
+
+        def work() -> Release[Any]:
+            for name, step, met in self._learned(raw, plan, parts):
+                fitted[name] = step
+                names.append(met)
+            sums = None if plan.evaluation is None else parts.counted(plan.evaluation, fitted)
+            return Release(sums, charged_for(plan.event, source))
+
+        released = release(plan, work, accountant=self.accountant, source=source)
+        self.steps_, self.estimator_ = fitted, fitted[self.steps[-1][0]]
+        self.plan_: PipelinePlan | None = plan
+        self.feature_names_met = names[-1]
+        self.privacy_ = replace(released.privacy, assumptions=_said(fitted.values()))
+        self.evaluation_ = None
+        if plan.evaluation is not None:
+            try:
+                self.evaluation_ = evaluation_of(plan.evaluation, released.value, self.privacy_)
+            except TooFewRecords as why:
+                warnings.warn(f"the evaluation says nothing: {why}", stacklevel=3)
+        if self.verbose:
+            sys.stderr.write(f"{plan}\n{self.privacy_.statement()}\n")
+        return self
+
+    def _learned(self, raw: Raw, plan: PipelinePlan, parts: Parts) -> Iterator[Learned]:
+        """Yield each step when it is fitted, and the names of the features that it met."""
+        seeds = None if self.random_state is None else check_random_state(self.random_state)
+        steps, encoder = self._all_steps(), self._encoder()
+        table = parts.to_learn_from(raw.encoded(None).held()) if encoder is None else None
+        for name, step in steps:
+            seed = None if seeds is None else int(seeds.randint(2**31))
+            if isinstance(step, PrivateVocabulary) and table is None:
+                words, unit = raw.columns([str(name) for name in step.columns]), raw.unit()
+                ready = fitted_step(name, step, plan.steps[name], seed, words, unit)
+                assert encoder is not None
+                # What it learned is in the encoder's schema, and what that cost is the encoder's.
+                encoder = with_words(encoder, ready.values_)
+                encoder.privacy_ = ready.privacy_
+                continue
+            if isinstance(step, SchemaEncoder):
+                assert encoder is not None
+                ready = encoder.fit()
+                table = parts.to_learn_from(raw.encoded(encoder).held())
+            elif name in plan.steps:
+                ready = fitted_step(name, step, plan.steps[name], seed, table)
+            else:
+                ready = admitted(name, step)
+            if isinstance(ready, FeatureMap):
+                assert table is not None
+                ready = clone(ready).fit(table.facts)  # which no prediction will bring
+            assert table is not None
+            yield name, ready, table.facts.names
+            if name != steps[-1][0] and not isinstance(step, SchemaEncoder):
+                table = table.through(ready).held()
+
+    def _all_steps(self) -> list[tuple[str, Any]]:
+        """Return the steps, with those that learn what the schema leaves open."""
+        (name, first), *rest = self.steps
+        if not isinstance(first, SchemaEncoder):
+            return list(self.steps)
+        words: dict[str | int, int] = dict(first.schema.open_words.items())
+        numbers = list(first.schema.open_numbers)
+        before = [(f"{name} words", PrivateVocabulary(words))] if words else []
+        bounds = f"{name} bounds"  # already there in a pipeline that was loaded from a file
+        open_numbers = numbers and bounds not in dict(rest)
+        after = [(bounds, PrivateQuantileBounds(columns=numbers))] if open_numbers else []
+        return [*before, (name, first), *after, *rest]
+
+    def _planned(self, facts: TableFacts, n_records: int | None = None) -> PipelinePlan:
+        """Return the plan of a table of which ``facts`` are public."""
+        met, names = self._facts_met(facts), self._spending()
+        budget = with_people(self._budget(), facts.of_people)
+        if not 0.0 <= self.evaluate < 1.0:
+            raise ValueError(
+                f"evaluate must be a share of the records, at least 0 and below 1, got "
+                f"{self.evaluate!r}; 0.1 holds out one in ten."
+            )
+        steps, shares = dict(self._all_steps()), checked_shares(self.shares, names)
+        before = tuple(name for name in names if isinstance(steps[name], PrivateVocabulary))
+        before = before if self.evaluate and self._encoder() is not None else ()
+        left = 1.0 - sum(shares[name] for name in before)
+
+        def plan_all(budgets: Mapping[str, Budget]) -> PipelinePlan:
+            plans = {
+                name: plan_of(steps[name], met[name], budgets[name], n_records) for name in names
+            }
+            evaluation = self._evaluation(facts, budgets[_HELD_OUT]) if self.evaluate else None
+            return PipelinePlan(budget, shares, plans, evaluation, before)
+
+        if budget.is_infinite:
+            exact = {name: without_noise(budget) for name in names}
+            evaluation = self._evaluation(facts, budget) if self.evaluate else None
+            return PipelinePlan(budget, shares, exact, evaluation, before)
+        return shared_plans(budget, {**shares, _HELD_OUT: left}, plan_all)
+
+    def _evaluation(self, facts: TableFacts, budget: Budget) -> EvaluationPlan:
+        known = facts.n_records
+        return evaluation_plan(
+            budget,
+            classes=facts.classes,
+            label_range=facts.label_range,
+            n_records=None if known is None else n_of(known, self.evaluate),
+            probabilities=hasattr(self.steps[-1][1], "predict_proba"),
+        )
+
+    def _facts_met(self, facts: TableFacts) -> dict[str, TableFacts]:
+        """Return what is public of the rows that each step meets."""
+        met, encoded = {}, self._encoder() is None
+        if facts.n_records is not None:
+            # Of those that are learned from: a number, and public.
+            facts = replace(facts, n_records=n_of(facts.n_records, 1.0 - self.evaluate))
+        for name, step in self._all_steps():
+            met[name] = facts
+            if isinstance(step, SchemaEncoder):
+                encoded = True
+            elif encoded and name != self.steps[-1][0]:
+                if isinstance(step, FeatureMap):
+                    clone(step).fit(facts)  # refuses now what does not fit
+                facts = facts.through(admitted(name, step))
+        return met
+
+    def _spending(self) -> list[str]:
+        """Return the names of the steps that learn from records."""
+        last = self.steps[-1][1]
+        if not spends(last) or not hasattr(last, "fit"):
+            raise TypeError(
+                f"the last step must be an estimator of tacit, got {type(last).__name__}; its "
+                "guarantee is what the pipeline's rests on."
+            )
+        return [name for name, step in self._all_steps() if spends(step)]
+
+    def _budget(self) -> Budget:
+        return budget_of(self.epsilon, self.delta, self.relation)
+
+    def _encoder(self) -> SchemaEncoder | None:
+        """Return what encodes tables, if anything does, for the labels that the estimator needs."""
+        check_steps(self)
+        first = self.steps[0][1]
+        return (
+            labels_as_needed(first, self.steps[-1][1]) if isinstance(first, SchemaEncoder) else None
+        )
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        *before, _ = self.steps_.values()
+        first = before[0] if before else None
+        rows = X
+        if not isinstance(first, SchemaEncoder):
+            rows = rows_to_ask_about(getattr(self, "_columns", None), first, X)
+        for step in before:
+            rows = step.transform(rows)
+            rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows  # as set_output may say
+        return rows
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the predicted class or number of every record."""
+        answer: npt.NDArray[Any] = self.estimator_.predict(self._rows(X))
+        return answer
+
+    @available_if(_last_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> npt.NDArray[Any]:
+        """Return the score of every record."""
+        answer: npt.NDArray[Any] = self.estimator_.decision_function(self._rows(X))
+        return answer
+
+    @available_if(_last_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
+        """Return the probability of every class for every record."""
+        answer: npt.NDArray[Any] = self.estimator_.predict_proba(self._rows(X))
+        return answer
+
+    def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
+        """Return a table as the fitted estimator meets it, not read yet, and the estimator.
+
+        Parameters as in `fit`; `tacit.metrics.evaluate` asks for it.
+        """
+        return self._unread(X, y, unit), self.estimator_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the estimator's score on the records that have a target; it is not private."""
+        rows, labels = self._unread(X, y, with_people=False).read()
+        score: float = self.estimator_.score(rows, labels)
+        return score
+
+    def _unread(
+        self, X: Any, y: Any, unit: Any = None, *, with_people: bool = True
+    ) -> EncodedTable:
+        check_is_fitted(self)
+        *steps, last = self.steps_.values()
+        if steps and isinstance(steps[0], SchemaEncoder):
+            encoder = labels_as_needed(steps.pop(0), last)
+            table = encoder.unread(X, y, unit, with_people=with_people)
+        else:
+            table = unread_arrays(self, X, y, unit)
+        for step in steps:
+            table = table.through(step)
+        return table
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes, of a classifier."""
+        check_is_fitted(self)
+        classes: npt.NDArray[Any] = self.estimator_.classes_
+        return classes
+
+
+def _said(steps: Iterable[Any]) -> tuple[str, ...]:
+    """Return what the guarantee must repeat of the steps' own."""
+    promises = [step.privacy_ for step in steps if hasattr(step, "privacy_")]
+    return tuple(dict.fromkeys(said for promise in promises for said in promise.assumptions))
+
+
+def with_encoder(model: TableModel) -> PrivatePipeline:
+    """Return a fitted `TableModel` of a pipeline as one pipeline, whose first step encodes."""
+    check_is_fitted(model)
+    inner: PrivatePipeline = model.estimator_
+    encoder = SchemaEncoder(model.schema, model.dtype, allow_unconfirmed=model.allow_unconfirmed)
+    name = "schema"
+    while name in dict(inner.steps):
+        name += "_"
+    whole: PrivatePipeline = copy.copy(inner)
+    whole.steps = [(name, encoder), *inner.steps]
+    whole.steps_ = {name: encoder.fit(), **inner.steps_}
+    return whole

@@ -1,0 +1,119 @@
+"""How steps share one budget, so that all together they cost no more than it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from tacit.engine import Planned
+from tacit.privacy import Budget, BudgetUnreachable, Composed, Event, Gaussian, Guarantee
+from tacit.privacy.gaussian_profile import gaussian_mu
+
+T = TypeVar("T", bound=Planned)
+
+# What a step before the estimator gets if nobody says, and all of them at most together: a tenth
+# of mu^2 costs the estimator a twentieth of its noise.
+ONE_STEP = 0.1
+ALL_STEPS = 0.3
+
+_CLOSE = 1e-3  # of epsilon: how much of the budget may be left over
+_MOST_LOOKS = 20
+
+
+def default_shares(names: Sequence[str]) -> dict[str, float]:
+    """Return the share of each private step, the last of which is the estimator.
+
+    Examples
+    --------
+    >>> from tacit.pipeline.shares import default_shares
+    >>> default_shares(["bounds", "model"])
+    {'bounds': 0.1, 'model': 0.9}
+    """
+    *before, last = names
+    each = min(ONE_STEP, ALL_STEPS / len(before)) if before else 0.0
+    return {**dict.fromkeys(before, each), last: 1.0 - each * len(before)}
+
+
+def checked_shares(shares: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
+    """Return the shares of private steps; what is not given of the estimator is the rest."""
+    if shares is None:
+        return default_shares(names)
+    *before, last = names
+    strangers = sorted(set(shares) - set(names))
+    if strangers:
+        raise ValueError(
+            f"shares names {strangers[0]!r}, which is no step that spends; those are "
+            f"{', '.join(map(repr, names))}."
+        )
+    given = {name: float(shares.get(name, default_shares(names)[name])) for name in before}
+    given[last] = float(shares.get(last, 1.0 - sum(given.values())))
+    for name, share in given.items():
+        if not 0.0 < share <= 1.0:
+            raise ValueError(f"shares[{name!r}] must be in (0, 1], got {share!r}.")
+    if sum(given.values()) > 1.0 + 1e-9:
+        raise ValueError(
+            f"shares add up to {sum(given.values()):g}, more than the whole budget; lower some."
+        )
+    return given
+
+
+def shared_plans(
+    budget: Budget,
+    shares: Mapping[str, float],
+    plan_all: Callable[[Mapping[str, Budget]], T],
+) -> T:
+    """Return the plan of all steps, which costs at most ``budget``, and nearly that.
+
+    Shares are of epsilon where the budget is pure. Otherwise they are of mu^2, and delta is shared
+    out alike:
+
+        mu_i = t sqrt(share_i) mu(epsilon, delta),  epsilon_i = that of mu_i at delta_i
+
+    With Gaussian events t = 1 is the answer; other events are composed as they are, and t is found
+    so that their sum meets the budget from below. Where another plan is made from some t on, what
+    is spent jumps there: then the plan just below is taken.
+    """
+    if budget.is_pure:
+        return plan_all({name: _pure(budget, share) for name, share in shares.items()})
+    mu, scale, low, high = gaussian_mu(budget.epsilon, budget.delta), 1.0, 0.0, math.inf
+    within: T | None = None
+    for _ in range(_MOST_LOOKS):
+        budgets = {name: _part(budget, mu * scale, share) for name, share in shares.items()}
+        plan = plan_all(budgets)
+        spent = Guarantee(plan.event).epsilon(budget.delta)
+        if not 0.0 < spent < math.inf:
+            break
+        if spent <= budget.epsilon:
+            within, low = plan, scale
+        else:
+            high = scale
+        if within is plan and (
+            spent >= (1 - _CLOSE) * budget.epsilon or high <= low * (1 + _CLOSE)
+        ):
+            return plan
+        # Aimed at the middle of what is close enough; epsilon grows about as mu does.
+        scale *= (1 - _CLOSE / 2) * budget.epsilon / spent
+        if not low < scale < high:
+            scale = math.sqrt(low * high)
+    if within is not None:
+        return within
+    raise BudgetUnreachable(
+        f"the steps cannot be brought within {budget} together; give them other shares, or take a "
+        "step out."
+    )
+
+
+def together(events: Sequence[Event]) -> Event:
+    """Return the event of several releases, one after another."""
+    return Composed(tuple(events)) if len(events) > 1 else events[0]
+
+
+def _pure(budget: Budget, share: float) -> Budget:
+    return Budget(budget.epsilon * share, 0.0, budget.relation)
+
+
+def _part(budget: Budget, mu: float, share: float) -> Budget:
+    delta = budget.delta * share
+    part = Guarantee(Gaussian(1.0 / (mu * math.sqrt(share)), budget.relation))
+    return Budget(min(part.epsilon(delta), budget.epsilon), delta, budget.relation)

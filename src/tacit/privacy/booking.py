@@ -1,0 +1,82 @@
+"""Where a release is written down, for certificates to name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tacit import checks
+
+_HEX = re.compile(r"[0-9a-f]+")
+
+
+@dataclass(frozen=True)
+class Booking:
+    """The entry of a ledger that paid for a release, and the ledger's head right after it.
+
+    Parameters
+    ----------
+    ledger
+        The ledger's number: 32 hexadecimal digits, drawn when it was made.
+    entry
+        The entry's number.
+    head
+        The SHA-256 of that entry and, through it, of all before: whoever keeps it can tell a
+        ledger that was rewritten or put back to an older state.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Booking
+    >>> print(Booking("0" * 32, 7, "a" * 64))
+    entry 7 of ledger 00000000000000000000000000000000 (head aaaaaaaaaaaa...)
+    """
+
+    ledger: str
+    entry: int
+    head: str
+
+    def __post_init__(self) -> None:
+        checks.count("entry", self.entry, least=0)
+        for name, value, digits in (("ledger", self.ledger, 32), ("head", self.head, 64)):
+            if not isinstance(value, str) or len(value) != digits or not _HEX.fullmatch(value):
+                raise ValueError(f"{name} must be {digits} hexadecimal digits, got {value!r}.")
+
+    def __str__(self) -> str:
+        return f"entry {self.entry} of ledger {self.ledger} (head {self.head[:12]}...)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary."""
+        return {"ledger": self.ledger, "entry": self.entry, "head": self.head}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Booking:
+        """Return what `to_dict` was made from."""
+        if not isinstance(record, Mapping) or set(record) != {"ledger", "entry", "head"}:
+            raise ValueError("a booking states ledger, entry and head; this one does not.")
+        return cls(**record)
+
+
+class Booked(float):
+    """The epsilon spent in all after a charge, and where that charge is written.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Booked, Booking
+    >>> paid = Booked(0.5, Booking("0" * 32, 7, "a" * 64))
+    >>> paid < 1.0, paid.booking.entry
+    (True, 7)
+    """
+
+    __slots__ = ("booking",)
+    booking: Booking
+
+    def __new__(cls, spent: float, booking: Booking) -> Booked:
+        """Return the number, with its booking."""
+        made = super().__new__(cls, spent)
+        made.booking = booking
+        return made
+
+    def __getnewargs__(self) -> tuple[float, Booking]:  # type: ignore[override]
+        return float(self), self.booking

@@ -1,0 +1,57 @@
+"""Other coordinates for records' vectors, in which gradients are clipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.row_clipping import row_norms
+
+if TYPE_CHECKING:
+    from tacit.records.block import Block
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """A x for a record's vector x, its intercept coordinate included.
+
+    Parameters
+    ----------
+    matrix
+        A, symmetric: a function of releases and public facts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> from tacit.records.coordinates import Coordinates
+    >>> records = MemoryRecords(np.array([[3.0, 4.0]]), None, Bounds(row_norm=10.0))
+    >>> halved = Coordinates(np.diag([1.0, 0.5]))
+    >>> records.sum(lambda block: (halved.lengths(block),))[0].round(3)
+    array([3.606])
+    """
+
+    matrix: Array
+
+    def of(self, vectors: Array) -> Array:
+        """Return A times a vector, or times each column of several."""
+        product: Array = self.matrix @ vectors
+        return product
+
+    def lengths(self, block: Block) -> Array:
+        """Return ||A x|| of every record of a block, as noted or worked out."""
+        if block.lengths is not None:
+            return block.lengths
+        return row_norms(block.points() @ self.matrix)
+
+    def squares(self, inner: Any, last: Array, intercept: float) -> Array:
+        """Return ||A s||^2 of sums s, given without and at the intercept coordinate."""
+        dense = inner.toarray() if hasattr(inner, "tocsr") else inner
+        sums = np.column_stack([dense, last]) if intercept else dense
+        squares: Array = row_norms(sums @ self.matrix) ** 2
+        return squares

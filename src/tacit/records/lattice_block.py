@@ -1,0 +1,209 @@
+"""A few rows in whole steps of a lattice, whose scores and sums have no float error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.records.block import Block
+from tacit.records.bounds import Bounds
+from tacit.records.lattice_kernels import Kernels, small_rows
+from tacit.records.lattice_rows import ROW_BITS, in_steps, power_above, row_step
+from tacit.records.source import RecordSource
+
+Array = npt.NDArray[np.float64]
+
+# Slopes are whole numbers of at most this many bits (`tacit.erm.exact_gradient`), so that
+# 2^20 rows of 2^15 steps times slopes of 2^18 are below 2^53.
+COEFFICIENT_BITS = 18
+MOST_ROWS = 2 ** (53 - ROW_BITS - COEFFICIENT_BITS)
+
+
+@dataclass(frozen=True)
+class LatticeBlock:
+    """Rows k_i in steps, labels and weights; the record's vector is (step k_i, intercept).
+
+    To losses it is a block like any other: it has scores, labels and weights.
+
+    Notes
+    -----
+    **Guarantee** (docs/proofs/exact_sums.md)
+
+    1. A score depends on its own row and the weights alone, to the last bit, and is the same with
+       any BLAS, with numba and without.
+    2. Sums of whole numbers times rows are exact.
+    """
+
+    rows: Any  # int16, or a CSR array of whole float64
+    step: float
+    labels: Array | None
+    intercept: float
+    weights: Array | None = None
+    kernels: Kernels | None = None
+    buffer: Array | None = None  # room for the rows in double precision
+    people: None = None  # a person's records are added up in ordinary blocks
+
+    @property
+    def n_rows(self) -> int:
+        """How many records the block holds."""
+        return int(self.rows.shape[0])
+
+    def scores(self, weights: Array) -> Array:
+        """Return <w, x> for every record, for weights rounded to 38 bits."""
+        inner = weights[:-1] if self.intercept else weights
+        scores = self._along(on_lattice(inner))
+        scores *= self.step  # a power of two
+        if self.intercept:
+            scores += self.intercept * weights[-1]
+        return scores
+
+    def steady_scores(self, weights: Array) -> Array:
+        """Return the same: no score depends on other rows."""
+        return self.scores(weights)
+
+    def weighed(self, values: Array) -> Array:
+        """Return a number, or a row of them, of every record times its weight."""
+        if self.weights is None:
+            return values
+        return values * (self.weights if values.ndim == 1 else self.weights[:, None])
+
+    def squared_norms(self) -> Array:
+        """Return the squared length of every row, without the intercept's coordinate; exact."""
+        if hasattr(self.rows, "tocsr"):
+            squares = np.asarray(self.rows.multiply(self.rows).sum(axis=1)).reshape(-1)
+        else:
+            rows = self._doubles()
+            squares = np.einsum("ij,ij->i", rows, rows)
+        result: Array = squares * self.step**2
+        return result
+
+    def whole_sum(self, coefficients: Array) -> Array:
+        """Return sum_i c_i k_i, for whole numbers c_i of at most `COEFFICIENT_BITS`; exact."""
+        d, n = self.rows.shape[1], self.n_rows
+        total = np.zeros((d, *coefficients.shape[1:]))
+        if hasattr(self.rows, "tocsr"):
+            for at in _slices(n, MOST_ROWS):
+                total += self.rows[at].T @ coefficients[at]
+        elif coefficients.ndim == 1 and self.kernels is not None:
+            self.kernels.down(self.rows, coefficients, total)
+        else:
+            rows = self._doubles()
+            for at in _slices(n, small_rows(d, total.size // max(d, 1))):
+                total += rows[at].T @ coefficients[at]
+        return total
+
+    def doubles(self) -> Array:
+        """Return the rows in steps as doubles, dense."""
+        return self.rows.toarray() if hasattr(self.rows, "tocsr") else self._doubles()
+
+    def _along(self, weights: Array) -> Array:
+        if hasattr(self.rows, "tocsr"):
+            return np.asarray(self.rows @ weights)
+        scores = np.empty((self.n_rows, *weights.shape[1:]))
+        if weights.ndim == 1 and self.kernels is not None:
+            self.kernels.along(self.rows, weights, scores)
+            return scores
+        rows = self._doubles()
+        for at in _slices(self.n_rows, small_rows(*weights.reshape(len(weights), -1).shape)):
+            np.matmul(rows[at], weights, out=scores[at])
+        return scores
+
+    def _doubles(self) -> Array:
+        if self.buffer is None:
+            return np.asarray(self.rows, dtype=np.float64)
+        return self.buffer  # filled when the block was made
+
+
+def _slices(n: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def on_lattice(weights: Array) -> Array:
+    """Return weights, each column rounded so that its products with rows in steps are exact.
+
+        spacing = 2^(e - 38),   ||w|| < 2^e;    sum_j |k_j w_j| <= ||k|| ||w|| <= 2^(15 + e)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records.lattice_block import on_lattice
+    >>> bool(np.abs(on_lattice(np.array([0.1, 3.0])) - [0.1, 3.0]).max() < 2.0**-35)
+    True
+    """
+    size = float(np.sqrt(np.max(np.sum(weights * weights, axis=0), initial=0.0)))
+    if not size < 2.0**400:
+        raise ValueError("the weights are not finite or too large to compute with; add a ridge.")
+    if size < 2.0**-400:
+        return np.zeros_like(weights)
+    # One more bit than the norm needs: it is rounded, and so are the weights.
+    spacing = math.ldexp(1.0, power_above(size) + 1 + ROW_BITS - 53)
+    rounded: Array = np.rint(weights / spacing) * spacing
+    return rounded
+
+
+def check_few_rows(n_rows: int) -> None:
+    """Refuse a block with more rows than floats add up exactly.
+
+    Examples
+    --------
+    >>> from tacit.records.lattice_block import check_few_rows
+    >>> check_few_rows(1000)
+    """
+    if n_rows > MOST_ROWS:
+        raise ValueError(
+            f"a block has more than {MOST_ROWS} rows; let the source cut smaller ones."
+        )
+
+
+def lattice_block(block: Block, bounds: Bounds) -> LatticeBlock:
+    """Return a block in whole steps."""
+    check_few_rows(block.n_rows)
+    rows = in_steps(block.rows, block.factors, bounds.row_norm)
+    return LatticeBlock(
+        rows, row_step(bounds.row_norm), block.labels, block.intercept, block.weights
+    )
+
+
+@runtime_checkable
+class OnLattice(Protocol):
+    """A source that keeps its rows in steps, or passes on to one."""
+
+    def sum_in_steps(
+        self,
+        function: Callable[[LatticeBlock], tuple[Array, ...]],
+        *,
+        n_outputs: int = 1,
+        keep: bool = True,
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks in whole steps, for ``n_outputs`` scores a record."""
+
+
+def sum_in_steps(
+    records: RecordSource,
+    function: Callable[[LatticeBlock], tuple[Array, ...]],
+    *,
+    n_outputs: int = 1,
+    keep: bool = True,
+) -> tuple[Array, ...]:
+    """Add up ``function`` over blocks of any source in whole steps.
+
+    ``keep`` says that there will be more such sums, so that a source may hold on to the steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> from tacit.records.lattice_block import sum_in_steps
+    >>> records = MemoryRecords(np.array([[0.5, 0.25], [0.25, 0.0]]), None, Bounds(row_norm=1.0))
+    >>> sum_in_steps(records, lambda block: (block.whole_sum(np.ones(block.n_rows)),))
+    (array([24576.,  8192.]),)
+    """
+    if isinstance(records, OnLattice):
+        return records.sum_in_steps(function, n_outputs=n_outputs, keep=keep)
+    bounds = records.bounds
+    return records.sum(lambda block: function(lattice_block(block, bounds)))

@@ -1,0 +1,108 @@
+"""A table of rows in whole steps, summed over by all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.disk_arrays import is_on_disk
+from tacit.records.block import bounded_labels, shares_of
+from tacit.records.bounds import Bounds
+from tacit.records.lattice_block import LatticeBlock
+from tacit.records.lattice_kernels import compiled, is_worth_compiling
+from tacit.records.lattice_rows import row_step
+from tacit.records.summing import added_up
+from tacit.records.threads import Workers
+
+Array = npt.NDArray[np.float64]
+
+# Numbers in a block: of one output, enough that calls do not count; of several, what the cache
+# holds as doubles from scores to sums.
+_NUMBERS = 1 << 20
+_NUMBERS_OF_SEVERAL = 1 << 18
+# Smaller tables are not worth handing over to other threads.
+_SHARED_NUMBERS = 1 << 21
+
+
+class LatticeTable:
+    """Rows in steps of `in_steps`, with labels and weights as they came.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds
+    >>> from tacit.records.lattice_table import LatticeTable
+    >>> table = LatticeTable(np.array([[3, 4], [1, 0]], dtype=np.int16), None, Bounds())
+    >>> table.sum(lambda block: (block.whole_sum(np.array([1.0, 10.0])),))
+    (array([13.,  4.]),)
+    """
+
+    def __init__(
+        self, rows: Any, labels: Any | None, bounds: Bounds, weights: Any | None = None
+    ) -> None:
+        self.rows, self.bounds = rows, bounds
+        # Of labels in memory what counts is found once; of those on disk, block by block.
+        self._are_usable = not is_on_disk(labels)
+        self._labels = bounded_labels(labels, bounds) if self._are_usable else labels
+        self._weights = weights
+        self._buffers: dict[int, Array] = {}
+        self._workers: Workers | None = None
+
+    def some(self, at: Any) -> LatticeTable:
+        """Return the rows at some places."""
+        labels = None if self._labels is None else self._labels[at]
+        weights = None if self._weights is None else self._weights[at]
+        return LatticeTable(self.rows[at], labels, self.bounds, weights)
+
+    def sum(
+        self, function: Callable[[LatticeBlock], tuple[Array, ...]], *, n_outputs: int = 1
+    ) -> tuple[Array, ...]:
+        """Add up ``function`` over blocks; by several threads if the table is large."""
+        n, d = self.rows.shape
+        step = max(1, (_NUMBERS if n_outputs == 1 else _NUMBERS_OF_SEVERAL) // max(d, 1))
+        starts = range(0, max(n, 1), step)
+
+        def total(worker: int, share: Sequence[int]) -> tuple[Array, ...]:
+            blocks = (self._block(slice(at, at + step), worker, n_outputs) for at in share)
+            return added_up(map(function, blocks), fine=False)
+
+        if self._workers is None:
+            self._workers = Workers()
+        is_large = n * d * n_outputs >= _SHARED_NUMBERS
+        n_shares = min(self._workers.n_threads, len(starts)) if is_large else 1
+        edges = [len(starts) * i // n_shares for i in range(n_shares + 1)]
+        shares = [starts[a:b] for a, b in pairwise(edges)]
+        return added_up(iter(self._workers.map(total, shares)), fine=False)
+
+    def _some_labels(self, at: slice) -> Array | None:
+        if self._labels is None:
+            return None
+        labels = self._labels[at]
+        return labels if self._are_usable else bounded_labels(labels, self.bounds)
+
+    def _block(self, at: slice, worker: int, n_outputs: int) -> LatticeBlock:
+        rows, d = self.rows[at], self.rows.shape[1]
+        kernels = None
+        if n_outputs == 1 and is_worth_compiling(*self.rows.shape):
+            kernels = compiled()
+        buffer = None
+        if kernels is None and not hasattr(rows, "tocsr"):
+            # One a thread for all blocks: a fresh one each time costs page faults.
+            kept = self._buffers.get(worker)
+            if kept is None or len(kept) < rows.shape[0]:
+                kept = self._buffers[worker] = np.empty((rows.shape[0], d))
+            buffer = kept[: rows.shape[0]]
+            np.copyto(buffer, rows)
+        return LatticeBlock(
+            rows,
+            row_step(self.bounds.row_norm),
+            self._some_labels(at),
+            self.bounds.intercept,
+            shares_of(None if self._weights is None else self._weights[at], self.bounds),
+            kernels,
+            buffer,
+        )

@@ -1,0 +1,242 @@
+"""Disjoint parts of the records, decided for each record without regard to any other."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from itertools import pairwise, repeat
+from numbers import Real
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import checks
+from tacit.privacy import Relation
+from tacit.records.people import People
+
+PartOfEach = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+NO_PART = -1  # of a record that is nobody's, and does not count
+KEY_BYTES = 32
+
+
+class _Words(Protocol):
+    def words(self, n: int) -> Words:
+        """Return ``n`` random words of 64 bits."""
+
+
+def new_key(source: _Words) -> bytes:
+    """Return a key by which records are split; it has nothing to do with any record."""
+    return source.words(KEY_BYTES // 8).tobytes()
+
+
+def parts_of(
+    shares: Sequence[float],
+    key: bytes,
+    relation: Relation,
+    rows: Any,
+    *columns: Any,
+    people: People | None = None,
+    positions: Sequence[int] | None = None,
+) -> PartOfEach:
+    """Return the part of each record: 0 for the first share, and so on.
+
+    Parameters
+    ----------
+    shares
+        The share of the records that each part gets, about; they add up to 1.
+    key
+        Random bytes, drawn independently of the records (`new_key`); they may be public.
+    relation
+        Decides by what records are split: ADD_REMOVE by the record itself, ADD_REMOVE_PERSON by
+        who it is about, REPLACE by its position.
+    rows, columns
+        The records: a two-dimensional array of numbers, dense or sparse, and whatever else a
+        release may read of a record: its label, its weight.
+    people
+        Whose each record is, under ADD_REMOVE_PERSON; nobody's records are in no part.
+    positions
+        Where each record stands in the table as it came, under REPLACE, if some that do not count
+        were left out: without it, one of those would move all records after it.
+
+    Notes
+    -----
+    **Guarantee** (docs/proofs/events.md, section 12). Whatever the key, the parts of neighbours
+    differ in one part, and there in one record (or one person); as collections, in which the order
+    of equal records does not show.
+
+    Equal records are told apart by their turn (first, second, ...), so that a table of few
+    different records is split as evenly as one of many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.privacy import Relation
+    >>> from tacit.records.parts import parts_of
+    >>> rows = np.arange(2000.0).reshape(-1, 2)
+    >>> part = parts_of((0.9, 0.1), b"key", Relation.ADD_REMOVE, rows)
+    >>> 60 < int(np.sum(part == 1)) < 140
+    True
+    >>> np.array_equal(part[1:], parts_of((0.9, 0.1), b"key", Relation.ADD_REMOVE, rows[1:]))
+    True
+    """
+    edges = _edges(shares)
+    words, counts = _words_by(relation, key, rows, columns, people, positions)
+    return np.where(counts, _part(edges, words), NO_PART)
+
+
+def places_of_parts(
+    n_parts: int,
+    key: bytes,
+    relation: Relation,
+    rows: Any,
+    *columns: Any,
+    people: People | None = None,
+    positions: Sequence[int] | None = None,
+) -> list[PartOfEach]:
+    """Return where the records of each of ``n_parts`` equal parts are, in an order of their own.
+
+    Notes
+    -----
+    **Guarantee**. As for `parts_of`; besides, what is done with a part may depend on the order of
+    its records: under ADD_REMOVE they are in the order of their hashes, so that equal collections
+    are equal lists, and otherwise in the order in which they came.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.privacy import Relation
+    >>> from tacit.records.parts import places_of_parts
+    >>> rows = np.arange(20.0).reshape(-1, 1)
+    >>> parts = places_of_parts(3, b"key", Relation.ADD_REMOVE, rows)
+    >>> np.sort(np.concatenate(parts)).tolist() == list(range(20))
+    True
+    """
+    edges = _edges([1.0 / n_parts] * n_parts)
+    words, counts = _words_by(relation, key, rows, columns, people, positions)
+    part = np.where(counts, _part(edges, words), NO_PART)
+    by_word = relation is Relation.ADD_REMOVE
+    order = np.lexsort((words, part)) if by_word else np.argsort(part, kind="stable")
+    starts = np.searchsorted(part[order], np.arange(n_parts + 1))
+    return [order[first:last] for first, last in pairwise(starts)]
+
+
+def _words_by(
+    relation: Relation,
+    key: bytes,
+    rows: Any,
+    columns: Sequence[Any],
+    people: People | None,
+    positions: Sequence[int] | None,
+) -> tuple[Words, npt.NDArray[np.bool_]]:
+    """Return the word by which each record is put into a part, and whether it counts at all."""
+    every = np.ones(rows.shape[0], dtype=np.bool_)
+    if relation.by_person:
+        if people is None:
+            raise ValueError(
+                "relation is ADD_REMOVE_PERSON, but nothing says whose each record is; pass people."
+            )
+        each = np.append(_words_of_people(key, people), np.uint64(0))
+        return each[people.owner], people.owner >= 0
+    if relation is Relation.REPLACE:
+        where = np.arange(rows.shape[0]) if positions is None else np.asarray(positions, np.int64)
+        return _words_of_positions(key, where.max(initial=-1) + 1)[where], every
+    return _words_of_records(key, rows, columns), every
+
+
+def _edges(shares: Sequence[float]) -> Words:
+    """Return the words at which each part but the last ends."""
+    each = [checks.positive("a share", share) for share in shares]
+    if not each or abs(sum(each) - 1.0) > 1e-9:
+        raise ValueError(f"shares must add up to 1, got {tuple(shares)}.")
+    ends = np.cumsum(each)[:-1]
+    return np.array([min(int(end * 2.0**64), 2**64 - 1) for end in ends.tolist()], dtype=np.uint64)
+
+
+def _part(edges: Words, words: Words) -> PartOfEach:
+    """Return in which interval between edges each word lies: one that is an edge, in the next."""
+    return np.searchsorted(edges, words, side="right").astype(np.int64)
+
+
+def _words_of_people(key: bytes, people: People) -> Words:
+    return np.array([_word(key, word.tobytes()) for word in people.words], dtype=np.uint64)
+
+
+def _words_of_positions(key: bytes, n_records: int) -> Words:
+    # The i-th word of a stream: it depends on i and the key, not on how many records there are.
+    seed = int.from_bytes(blake2b(key, digest_size=32).digest(), "little")
+    return np.random.Philox(seed).random_raw(n_records).astype(np.uint64)
+
+
+def _words_of_records(key: bytes, rows: Any, columns: Sequence[Any]) -> Words:
+    """Return the keyed hash of each record and its turn among its equals."""
+    beside = zip(*map(_each_value, columns), strict=True) if columns else repeat(())
+    before: dict[bytes, int] = {}
+    words = np.empty(rows.shape[0], dtype=np.uint64)
+    for i, (row, values) in enumerate(zip(_each_row(rows), beside, strict=bool(columns))):
+        record = blake2b(row, key=key[:64], digest_size=32)
+        for value in values:
+            record.update(struct.pack("<q", len(value)) + value)
+        same = record.digest()
+        turn = before.get(same, 0)
+        before[same] = turn + 1
+        # most records have no equal: their own hash has bits to spare
+        words[i] = _word(key, same + struct.pack("<q", turn)) if turn else _first_word(same)
+    return words
+
+
+def _first_word(digest: bytes) -> int:
+    return int.from_bytes(digest[:8], "little")
+
+
+def _word(key: bytes, content: bytes) -> int:
+    return _first_word(blake2b(content, key=key[:64], digest_size=8).digest())
+
+
+def _each_row(rows: Any) -> Iterator[bytes]:
+    """Yield the bytes of each row as float64; -0.0 and 0.0 are the same, and so is every NaN."""
+    sparse = hasattr(rows, "tocsr")
+    for start in range(0, rows.shape[0], 4096):
+        block = rows[start : start + 4096]
+        # Block by block, so that a sparse table is never held as a dense one.
+        dense = np.array(block.toarray() if sparse else block, dtype=np.float64) + 0.0
+        dense[np.isnan(dense)] = np.nan
+        for row in dense:
+            yield row.tobytes()
+
+
+def _each_value(column: Any) -> Iterator[bytes]:
+    if _are_doubles(column):  # as `_bytes_of` has them, many at a time
+        numbers = (column.astype("<f8") + 0.0)[:, None]
+        return (number.tobytes() for number in np.where(np.isnan(numbers), np.nan, numbers))
+    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    return map(_bytes_of, values)
+
+
+def _are_doubles(column: Any) -> bool:
+    """Return whether every value of a column is a double, exactly, or NaN."""
+    kind = column.dtype.kind if isinstance(column, np.ndarray) and column.ndim == 1 else "O"
+    if kind in "iu":
+        return bool(np.all((column >= -(2**53)) & (column <= 2**53)))
+    return kind == "b" or (kind == "f" and column.dtype.itemsize <= 8)
+
+
+def _bytes_of(value: Any) -> bytes:
+    """Return what stands for a value: the same for 1, 1.0 and True, as a column's type changes."""
+    if isinstance(value, Real):
+        try:
+            number = float(value) + 0.0
+        except (OverflowError, ValueError):
+            number = np.nan
+        if number == value:
+            return struct.pack("<d", number)
+        if value != value:
+            return struct.pack("<d", np.nan)
+    try:
+        text = str(value) if isinstance(value, str) else repr(value)  # np.str_ is a text, too
+    except Exception:  # a number of thousands of digits, say: an error would tell of one record
+        text = type(value).__name__
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,61 @@
+"""Records that a source gives in blocks, of people who may have several: one of each is used."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.records.people import n_identifiers, people_of
+from tacit.records.source import RecordSource
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A source that can be asked for some of its records, in the order in which it gives them."""
+
+    def chosen(self, kept: npt.NDArray[np.bool_]) -> RecordSource:
+        """Return the records that are marked, one mark a record."""
+
+
+class PeopleInSource:
+    """A source, and an identifier for each of its records in the order in which it gives them.
+
+    A person's records may be in several blocks, so that only one of them can be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds, ChunkedRecords
+    >>> from tacit.records.people_in_source import PeopleInSource
+    >>> records = ChunkedRecords(lambda: [(np.eye(2), None), (np.eye(2), None)], 2, Bounds())
+    >>> PeopleInSource(records, ["ann", "bob", "ann", None]).one_each().count()
+    2
+    """
+
+    def __init__(self, records: RecordSource, identifiers: Any) -> None:
+        n_identifiers(identifiers)
+        if not isinstance(records, Choosing):
+            raise ValueError(
+                "this record source gives sums over records and cannot be asked for one record of "
+                "each person; give it a method chosen(marks), pass the rows themselves with unit, "
+                "or one record a person without."
+            )
+        self._records, self._choose, self._identifiers = records, records.chosen, identifiers
+
+    def everybody(self) -> RecordSource:
+        """Return all records, whoever's they are."""
+        return self._records
+
+    def one_each(self) -> RecordSource:
+        """Return one record of each person, chosen by who they are."""
+        people = people_of(self._identifiers)
+        if len(people) != self._records.count():
+            raise ValueError(
+                "the records and unit are of different lengths; pass one identifier for each "
+                "record, in the order in which the source gives them."
+            )
+        kept = np.zeros(len(people), dtype=bool)
+        kept[people.one_each()] = True
+        return self._choose(kept)

@@ -1,0 +1,300 @@
+"""What is searched over, taken apart: who reads tables, what is between, who has the budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline as AnyPipeline
+from sklearn.utils.validation import validate_data
+
+from tacit import checks
+from tacit.pipeline import Pipeline, PrivatePipeline
+from tacit.pipeline.apart import asked_of_rows
+from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
+from tacit.public_facts import (
+    UNDECLARED_ROW_NORM,
+    Fact,
+    assumptions_of,
+    classes_of,
+    informed,
+    label_range_of,
+    n_records_of,
+    row_norm_of,
+)
+from tacit.records import TableInMemory, as_numbers
+from tacit.table_facts import EncodedTable, HandsOn, TableFacts
+from tacit.table_model import TableModel
+
+Rows = Any
+Labels = npt.NDArray[Any]
+
+_ONE_TRY = (
+    "This is a step of one of several fits; the best of them was released, which costs more than "
+    "one: its whole cost is that of the search."
+)
+_OWN = ("epsilon", "delta", "relation", "accountant", "random_state")
+
+
+def last_of(model: Any) -> Any:
+    """Return the estimator that spends the budget: the model itself, or its last step."""
+    if isinstance(model, TableModel):
+        return model.estimator
+    if isinstance(model, AnyPipeline) and "epsilon" not in model.get_params(deep=False):
+        return model.steps[-1][1]
+    return model
+
+
+def between(model: Any) -> list[Any]:
+    """Return the steps between what encodes a table, if anything does, and the estimator."""
+    if not isinstance(model, AnyPipeline) or last_of(model) is model:
+        return []
+    first = 1 if isinstance(model, Pipeline) else 0
+    steps = [step for _, step in model.steps[first:-1]]
+    for step in steps:
+        if not isinstance(step, HandsOn):
+            raise TypeError(
+                f"a step is of type {type(step).__name__}, which may learn from the records "
+                "without privacy, and no guarantee covers that; use a transformer of tacit."
+            )
+    return steps
+
+
+def check_model(model: Any) -> None:
+    """Refuse what cannot be searched over."""
+    own = last_of(model).get_params(deep=False) if hasattr(last_of(model), "get_params") else {}
+    if not {"epsilon", "delta"} <= set(own) or not hasattr(last_of(model), "predict"):
+        raise TypeError(
+            f"a search needs a classifier or a regressor of tacit, or a pipeline or a TableModel "
+            f"that ends in one, got {type(model).__name__}."
+        )
+
+
+def configured(
+    model: Any,
+    parameters: Mapping[str, Any],
+    budget: Budget,
+    accountant: AnyAccountant | None = None,
+    random_state: int | None = None,
+) -> Any:
+    """Return an unfitted model with these parameters and its share of the budget."""
+    found = clone(model)
+    try:
+        found.set_params(**parameters)
+    except ValueError as why:
+        raise ValueError(f"space names what {type(model).__name__} does not have: {why}") from why
+    # what a try says would be counted: nothing speaks, in whichever step it is
+    told = found.get_params()
+    found.set_params(**{name: False for name in told if name.rpartition("__")[2] == "verbose"})
+    last = last_of(found)
+    known = last.get_params(deep=False)
+    values = {
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "relation": budget.relation,
+        "accountant": accountant,
+        "random_state": random_state,
+    }
+    last.set_params(**{name: value for name, value in values.items() if name in known})
+    return found
+
+
+def check_space(model: Any, names: Sequence[str]) -> None:
+    """Refuse to search over what the search itself decides."""
+    for name in names:
+        if name.rpartition("__")[2] in _OWN and name in model.get_params():
+            raise ValueError(
+                f"space has {name!r}, which the search decides for all tries alike; leave it out."
+            )
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Records that are read when the search is charged, and what is public of them."""
+
+    table: Any
+    facts: TableFacts | None
+    known: Mapping[str, Any]
+    assumptions: tuple[str, ...]
+    n_records: int | None
+
+    def told(self, model: Any, n_records: int | None) -> tuple[Any, TableFacts]:
+        """Return the estimator of a configured model as it knows what is public, and the facts.
+
+        ``n_records`` is that of the part it is fitted to, where that is public.
+        """
+        last, facts = last_of(model), self.facts
+        if isinstance(model, PrivatePipeline):
+            facts = replace(facts or model.facts_to_learn_from(), n_records=n_records)
+            return informed(model.after_encoder(), facts), facts
+        last.set_params(**{k: v for k, v in self.known.items() if k in last.get_params(deep=False)})
+        for step in between(model):
+            # steps note columns and learn nothing: a row of zeros, or the facts, say all there is
+            step.fit(np.zeros((1, self.table.n_columns)) if facts is None else facts)
+            facts = step.facts_out(None) if facts is None else facts.through(step)
+        if facts is not None:
+            facts = replace(facts, n_records=n_records, **self.known)
+            last = informed(last, facts)
+            return last, facts
+        # an array: a part of it without records is fitted like any other, as a table is
+        names = tuple(f"x{place}" for place in range(self.table.n_columns))
+        norm = last.get_params(deep=False).get("row_norm", math.inf)
+        norm = UNDECLARED_ROW_NORM if norm is None else norm  # of which `_known` has warned
+        facts = TableFacts(names, norm, n_records, **self.known)
+        return informed(last, facts), facts
+
+    @property
+    def any_label(self) -> Any:
+        """A label that a record could have."""
+        return next(iter(next(iter(self.known.values()))))
+
+
+def unread(model: Any, X: Any, y: Any, budget: Budget) -> Unread:
+    """Return the records of a table, and what the estimator may know, before any is read."""
+    if isinstance(model, PrivatePipeline):
+        table: Any = model.rows_to_learn_from(X, y)
+    elif isinstance(model, TableModel):
+        table = model._encoder().unread(X, y, with_people=True)
+    elif isinstance(model, Pipeline):
+        table = model._before_estimator()[0].unread(X, y, with_people=True)
+    else:
+        table = X if isinstance(X, EncodedTable) else TableInMemory(X, y)
+    return _known(model, table, y, budget)
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """A table of which nothing is there yet but its shape."""
+
+    n_columns: int
+    n_rows: int | None
+    facts: TableFacts | None = None
+
+
+def expected(model: Any, n_features: int | None, n_records: int | None, budget: Budget) -> Unread:
+    """Return what may be known of a table to come."""
+    facts = None
+    if isinstance(model, PrivatePipeline):
+        facts = model.facts_to_learn_from(n_features)
+    elif isinstance(model, TableModel):
+        facts = model._encoder().facts_out()
+    elif isinstance(model, Pipeline):
+        facts = model._before_estimator()[0].facts_out()
+    if facts is None and n_features is None:
+        raise ValueError("a plan needs the number of columns: pass n_features=...")
+    n_columns = len(facts.names) if facts is not None else checks.count("n_features", n_features)
+    return _known(model, _Expected(n_columns, n_records, facts), None, budget)
+
+
+def _known(model: Any, table: Any, y: Any, budget: Budget) -> Unread:
+    facts: TableFacts | None = getattr(table, "facts", None)
+    if getattr(table, "has_people", False) or (facts is not None and facts.of_people):
+        raise ValueError(
+            "a search protects one record, and the table says whose each is, so that a person may "
+            "have several; search on one record a person."
+        )
+    last = informed(last_of(model), facts)
+    declared = last.get_params(deep=False)
+    if facts is None and not between(model) and "row_norm" in declared:
+        row_norm_of(declared["row_norm"])  # says what it is, where nobody declared it
+    if isinstance(model, PrivatePipeline) and facts is not None:
+        declared = facts.parameters()
+    n_records = n_records_of(declared.get("n_records"), table.n_rows, budget.relation)
+    labels = _labels(last, declared, y)
+    known = {"classes" if is_classifier(last) else "label_range": labels.value}
+    said = assumptions_of(labels, n_records) + (facts.assumptions if facts else ())
+    return Unread(table, facts, known, said, n_records.value)
+
+
+def _labels(last: Any, declared: Mapping[str, Any], y: Any) -> Fact[Any]:
+    if is_classifier(last):
+        fact = classes_of(declared.get("classes"), y)
+        return Fact(tuple(fact.value.tolist()), fact.what, fact.provenance)
+    return label_range_of(declared.get("label_range"), y)
+
+
+def read(model: Any, table: Any) -> tuple[Rows, Labels]:
+    """Return the records; labels that are no numbers are refused at once, as a fit would do.
+
+    Otherwise every try would fail on them, and what is released without any try says nothing.
+    """
+    rows, labels = table.read()
+    return rows, labels if is_classifier(last_of(model)) else as_numbers(labels)
+
+
+def check_can_be_split(table: Any, relation: Relation) -> None:
+    """Refuse a table whose records cannot be split as the relation asks."""
+    if isinstance(table, EncodedTable) and relation is Relation.REPLACE:
+        table.refuse_positions()
+
+
+def places_of(table: Any) -> list[int] | None:
+    """Return where each record that was read stands in the table, if some were left out."""
+    return table.places if isinstance(table, EncodedTable) else None
+
+
+def of_part(rows: Rows, labels: Labels, facts: TableFacts, steps: Sequence[Any]) -> Any:
+    """Return what an estimator is fitted to: rows of a part after the steps, with their facts."""
+    # made when the try is charged: a step that fails on a record must not do so before
+    return EncodedTable(facts, lambda: (through(rows, steps), labels)), None
+
+
+def through(rows: Rows, steps: Sequence[Any]) -> Rows:
+    """Return what steps that learn nothing make of rows."""
+    for step in steps:
+        rows = step.transform(rows)
+    return rows
+
+
+def asked(model: Any) -> Any:
+    """Return what a fitted model asks about rows, encoded where it encodes tables."""
+    if isinstance(model, PrivatePipeline):
+        return asked_of_rows(model)[1]
+    return getattr(model, "estimator_", None) or last_of(model)
+
+
+def assembled(model: Any, fitted: Any) -> Any:
+    """Return the model whose last step is this fitted estimator."""
+    if isinstance(model, TableModel):
+        model.estimator_ = fitted
+        return model
+    if isinstance(model, PrivatePipeline):
+        return fitted.with_encoder_of(model)
+    if last_of(model) is model:
+        return fitted
+    model.steps[-1] = (model.steps[-1][0], fitted)
+    if isinstance(model, Pipeline):
+        model._before_estimator()[0].fit()
+    return model
+
+
+def promise(model: Any, privacy: Guarantee) -> None:
+    """Let a model promise what the search does: alone it would say less than it cost."""
+    whole = isinstance(model, PrivatePipeline)
+    fitted = model if whole else getattr(model, "estimator_", None) or last_of(model)
+    fitted.privacy_ = privacy
+    if not whole:
+        return
+    if model.evaluation_ is not None:
+        model.evaluation_ = replace(model.evaluation_, privacy_=privacy)
+    for step in model.steps_.values():  # each says what it cost in one try: more was tried
+        if hasattr(step, "privacy_"):
+            step.privacy_ = replace(step.privacy_, notes=(*step.privacy_.notes, _ONE_TRY))
+
+
+def note_columns_of(search: Any, model: Any, X: Any) -> None:
+    """Remember the columns that a search, and its best model, were fitted to."""
+    if (
+        isinstance(X, EncodedTable)
+        or last_of(model) is not model
+        or isinstance(model, TableModel | PrivatePipeline)
+    ):
+        return
+    validate_data(search, X, skip_check_array=True)
+    if hasattr(search, "feature_names_in_"):
+        model.feature_names_in_ = search.feature_names_in_

@@ -1,0 +1,223 @@
+"""What a search costs, decided before any record is read: the budget of each candidate's try."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.engine import Plan
+from tacit.privacy import (
+    BestOf,
+    Budget,
+    Event,
+    Gaussian,
+    Guarantee,
+    NonPrivate,
+    OneOf,
+    Parallel,
+    PureEpsilon,
+)
+from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
+from tacit.privacy.roots import decreasing_root
+from tacit.privacy.tries import TriesLaw
+
+PlanFit = Callable[[Mapping[str, Any], Budget], Event]
+
+# Of the mu, or the epsilon, of a run that would spend all: candidates whose profile is no
+# Gaussian's find room beside those whose is.
+_SHARE = 0.97
+_MOST_ROUNDS = 40
+
+
+@dataclass(frozen=True)
+class Try:
+    """A candidate, the budget of a fit with it, and what that fit and its score will cost."""
+
+    parameters: Mapping[str, Any]
+    budget: Budget
+    fit: Event
+
+
+@dataclass(frozen=True)
+class Tries:
+    """All candidates, the event of a score, and the whole."""
+
+    each: tuple[Try, ...]
+    score: Event | None
+    event: Event
+    noise_factor: float
+
+
+def plan_tries(
+    candidates: tuple[Mapping[str, Any], ...],
+    plan_fit: PlanFit,
+    budget: Budget,
+    law: TriesLaw,
+    *,
+    scored: bool,
+) -> Tries:
+    """Return the greatest budgets of tries with which the search stays within its own.
+
+    Parameters
+    ----------
+    plan_fit
+        Returns the event of a fit with a candidate's parameters, within a budget.
+    scored
+        Whether a private score is part of a try.
+    """
+    if budget.is_infinite:
+        return _without_noise(candidates, budget, scored)
+    alone, size = _one_run(budget, law)
+    size = size.scaled(_SHARE)
+    run = _run_event(size, budget)
+    each = [_fitting(candidate, plan_fit, budget, law, size, run) for candidate in candidates]
+    for _ in range(_MOST_ROUNDS):
+        score = run if scored else None
+        event = BestOf(OneOf(tuple(_with_score(one.fit, score) for one in each)), law)
+        over = _over(event, budget)
+        if over <= 1.0:
+            return Tries(tuple(each), score, event, alone / size.amount)
+        factor = _less_than(over)
+        size = size.scaled(factor)
+        run = _run_event(size, budget)
+        each = [_tried(one.parameters, plan_fit, _less(one.budget, factor)) for one in each]
+    raise ValueError(
+        f"no budget of a try brings the search within {budget}: raise epsilon or delta, or leave "
+        "out candidates with little regularization."
+    )
+
+
+@dataclass(frozen=True)
+class _Size:
+    """How much a run may cost: a Gaussian's mu, or a pure epsilon; delta of its budget."""
+
+    amount: float
+    delta: float
+
+    def scaled(self, factor: float) -> _Size:
+        return _Size(self.amount * factor, self.delta)
+
+    @property
+    def epsilon(self) -> float:
+        return gaussian_epsilon(self.amount, self.delta) if self.delta else self.amount
+
+
+def _one_run(budget: Budget, law: TriesLaw) -> tuple[float, _Size]:
+    """Return what a fit without search would have, and what a try has: mu, or epsilon."""
+    if budget.is_pure:
+
+        def excess(x: float) -> float:
+            run = PureEpsilon(1 / x, budget.relation)
+            return BestOf(run, law).pure_epsilon() - budget.epsilon
+
+        least = decreasing_root(excess, 2 / budget.epsilon, 1e-4)
+        if math.isinf(least):
+            raise ValueError(
+                f"{law} has no pure promise; pass a delta, or a law that may try once."
+            )
+        return budget.epsilon, _Size(1 / least, 0.0)
+    alone = gaussian_mu(budget.epsilon, budget.delta)
+    at = np.array([budget.epsilon])
+
+    def over(z: float) -> float:
+        found = BestOf(Gaussian(z, budget.relation), law).profile(at)
+        return math.log(max(float(found[0]), 1e-300) / budget.delta) if found is not None else 0.0
+
+    z = decreasing_root(over, 1.5 / alone, 1e-4, 0.3)
+    # where the tail of a run's profile matters: E K of them may happen
+    return alone, _Size(1 / z, budget.delta / max(law.mean, 1.0))
+
+
+def _fitting(
+    parameters: Mapping[str, Any],
+    plan_fit: PlanFit,
+    budget: Budget,
+    law: TriesLaw,
+    size: _Size,
+    run: Event,
+) -> Try:
+    """Return a candidate with a budget at which it and a usual run are together within bounds."""
+    own = Budget(size.epsilon, size.delta, budget.relation)
+    for _ in range(_MOST_ROUNDS):
+        one = _tried(parameters, plan_fit, own)
+        over = _over(BestOf(OneOf((one.fit, run)), law), budget)
+        if over <= 1.0:
+            return one
+        own = _less(own, _less_than(over))
+    raise ValueError(
+        f"a try with {dict(parameters)} cannot be brought within {budget}: raise epsilon or delta, "
+        "or leave this candidate out."
+    )
+
+
+def _over(event: Event, budget: Budget) -> float:
+    """Return by what factor an event's epsilon is above the budget's; 1 if it is not."""
+    promise = Guarantee(event)
+    if not budget.is_pure and promise.delta(budget.epsilon) <= budget.delta:
+        return 1.0
+    return max(promise.epsilon(budget.delta) / budget.epsilon, 1.0)
+
+
+def _less_than(over: float) -> float:
+    """Return a factor for budgets: costs fall more slowly than they where others remain."""
+    return min(max(over**-2, 0.1), 0.99)
+
+
+def _tried(parameters: Mapping[str, Any], plan_fit: PlanFit, budget: Budget) -> Try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said once, for the whole search
+        return Try(parameters, budget, plan_fit(parameters, budget))
+
+
+def _less(budget: Budget, factor: float) -> Budget:
+    return Budget(budget.epsilon * factor, budget.delta, budget.relation)
+
+
+def _with_score(fit: Event, score: Event | None) -> Event:
+    return fit if score is None else Parallel((fit, score))
+
+
+def _run_event(size: _Size, budget: Budget) -> Event:
+    if budget.is_pure:
+        return PureEpsilon(size.amount, budget.relation)
+    return Gaussian(1 / size.amount, budget.relation)
+
+
+def _without_noise(
+    candidates: tuple[Mapping[str, Any], ...], budget: Budget, scored: bool
+) -> Tries:
+    event = NonPrivate("the budget is infinite", relation=budget.relation)
+    each = tuple(Try(candidate, budget, event) for candidate in candidates)
+    return Tries(each, event if scored else None, event, 1.0)
+
+
+def plan_of(tries: Tries, budget: Budget, law: TriesLaw) -> Plan:
+    """Return the plan of a search in words: what it costs in noise, and what no search would."""
+    epsilons = [one.budget.epsilon for one in tries.each]
+    delta = tries.each[0].budget.delta
+    notes = (
+        f"the best of K fits, K secret with mean {law.mean:.3g} ({law}), among "
+        f"{len(tries.each)} candidates",
+        f"noise is {tries.noise_factor:.3g} times that of one fit without a search, which would "
+        f"have epsilon {budget.epsilon:g} and delta {budget.delta:g} for itself",
+        f"a try has epsilon {_span(epsilons)} at delta {delta:.3g}"
+        + (", its score too" if tries.score is not None else "; its score is public"),
+    )
+    return Plan(
+        "private_search",
+        tries.event,
+        budget,
+        "the best of a secret number of private fits is released, and nothing of the others",
+        {"mean_tries": law.mean, "noise_factor": tries.noise_factor, "try_epsilon": min(epsilons)},
+        notes=notes,
+    )
+
+
+def _span(values: list[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:.3g}" if high <= low * 1.001 else f"{low:.3g} to {high:.3g}"

@@ -1,0 +1,307 @@
+"""The best of a secret number of private fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.engine import Plan, release
+from tacit.noise import Release, Source, secure_source
+from tacit.noise.release import priced
+from tacit.noise.tries import draw_tries
+from tacit.privacy import AnyAccountant, Budget, Event, Relation
+from tacit.privacy.tries import TriesLaw, TruncatedNegativeBinomial
+from tacit.public_facts import budget_of, source_of, warn_if_weak
+from tacit.records.parts import new_key, parts_of
+from tacit.tuning import models
+from tacit.tuning.planning import Tries, plan_of, plan_tries
+from tacit.tuning.running import Draw, Part, Run, Runner
+from tacit.tuning.scores import HeldOut, PublicScore
+from tacit.tuning.space import candidates
+
+TRAIN, HELD_OUT = 0, 1
+
+
+def _best_has(method: str) -> Any:
+    def check(self: Any) -> bool:
+        return hasattr(getattr(self, "best_estimator_", None) or self.estimator, method)
+
+    return check
+
+
+class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
+    """Chooses parameters by trying them, within one budget for all tries together.
+
+    A secret number K of candidates is drawn and fitted, each is scored, and the best fit is
+    released: its model and its parameters, and nothing of the others, not even how many there
+    were. That costs about one and a half times the noise of a single fit (`plan` says how much),
+    where K fits after one another would cost the square root of K.
+
+    Parameters
+    ----------
+    estimator : estimator, Pipeline or TableModel
+        What is fitted; its own budget does not count.
+    space : dict
+        What to try: for each parameter, by the name that ``set_params`` takes, a list of values or
+        a law such as `LogUniform`. Public: not chosen in view of the records.
+    mean_tries : float, default=20
+        How many candidates are tried, on average.
+    law : TriesLaw or None
+        The law of K, in place of ``mean_tries``; by default geometric. `Capped` has a longest
+        time; `Poisson` varies less, and costs more.
+    score : HeldOut, PublicScore or None
+        How candidates are compared: on a fifth of the records by default, with noise.
+    n_candidates : int, default=16
+        How many points of a space stand for it, where it has laws or more combinations.
+    epsilon, delta, relation, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`, for the search as a whole.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The best fit; its guarantee is that of the search.
+    best_params_ : dict
+        Its parameters.
+    privacy_ : Guarantee
+        What the search promises.
+    plan_ : Plan
+        What was run.
+
+    Notes
+    -----
+    **Guarantee**: that of `tacit.privacy.BestOf` (docs/proofs/selection.md). Every try that was
+    started is finished; one that fails counts as the worst. Where nothing was tried (K = 0, of
+    `Poisson`) or all failed, a fit to no records is released.
+
+    **Assumes** that nobody measures how long the search takes: that tells K.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.tuning import LogUniform, PrivateSearch
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (5_000, 2))
+    >>> model = LogisticRegression(classes=[0, 1], row_norm=1.5)
+    >>> search = PrivateSearch(
+    ...     model, {"regularization": LogUniform(1, 1000)}, 5, n_candidates=4, epsilon=2.0
+    ... )
+    >>> search = search.fit(X, (X[:, 0] > 0).astype(int))
+    >>> list(search.best_params_)
+    ['regularization']
+    >>> bool(search.privacy_.epsilon(1e-6) <= 2.0)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        space: Mapping[str, Any],
+        mean_tries: float = 20.0,
+        *,
+        law: TriesLaw | None = None,
+        score: HeldOut | PublicScore | None = None,
+        n_candidates: int = 16,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        relation: Relation | str = "add_remove",
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.space = space
+        self.mean_tries = mean_tries
+        self.law = law
+        self.score = score
+        self.n_candidates = n_candidates
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Be to scikit-learn what the estimator is."""
+        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        tags.input_tags.sparse = own.input_tags.sparse
+        return tags
+
+    def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
+        """Return what a search would cost, in noise too, without data.
+
+        Parameters
+        ----------
+        n_features
+            Columns of the table to come; a `TableModel` or a pipeline with a schema knows them.
+        n_records
+            Rows of it, if known.
+        """
+        budget, law, score = self._checked()
+        unread = models.expected(self.estimator, n_features, n_records, budget)
+        warn_if_weak(budget, unread.n_records or n_records)
+        n_train = _share_of(unread.n_records, 1.0 - score.share)
+        return plan_of(self._tries(budget, law, score, unread, n_train), budget, law)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Search among records ``X`` with labels ``y``, read when the search has been charged."""
+        budget, law, score = self._checked()
+        unread = models.unread(self.estimator, X, y, budget)
+        if score.share:
+            models.check_can_be_split(unread.table, budget.relation)
+        warn_if_weak(budget, unread.n_records)
+        source = source_of(self.random_state)
+        secret = secure_source() if source is None else source
+        split = _Split(score.share, new_key(secret), budget.relation)
+        n_train = split.n_train(unread.n_records)
+        tries = self._tries(budget, law, score, unread, n_train)
+        draws = _drawn(law, len(tries.each), secret, seeded=source is not None)
+        public = score if isinstance(score, PublicScore) else None
+        runner = Runner(self.estimator, unread, tries, source, public)
+        plan, default = plan_of(tries, budget, law), runner.default()
+
+        def work() -> Release[Run]:
+            rows, labels = models.read(self.estimator, unread.table)
+            train, held_out = split(rows, labels, n_train, models.places_of(unread.table))
+            best = runner.best(draws, train, held_out, default)
+            return Release(best, _receipt(tries.event, source))
+
+        released = release(
+            plan,
+            work,
+            accountant=self.accountant,
+            source=source,
+            assumptions=tuple(dict.fromkeys((*unread.assumptions, *score.assumptions))),
+        )
+        note = f"The best of a secret number of fits was released, {law.mean:.3g} on average."
+        self.privacy_ = replace(released.privacy, notes=(note,))
+        self.plan_ = plan
+        self.best_params_ = dict(released.value.parameters or {})
+        self.best_estimator_ = released.value.model
+        models.promise(self.best_estimator_, self.privacy_)
+        models.note_columns_of(self, self.best_estimator_, X)
+        return self
+
+    def _checked(self) -> tuple[Budget, TriesLaw, HeldOut | PublicScore]:
+        """Return budget, law and score, or refuse what cannot be searched."""
+        budget = budget_of(self.epsilon, self.delta, self.relation)
+        if budget.relation.by_person:
+            raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
+        models.check_model(self.estimator)
+        law = TruncatedNegativeBinomial.of_mean(self.mean_tries) if self.law is None else self.law
+        if not isinstance(law, TriesLaw):
+            raise TypeError(f"law must be a law of the number of tries, got {law!r}.")
+        score = HeldOut() if self.score is None else self.score
+        if not isinstance(score, HeldOut | PublicScore):
+            raise TypeError(f"score must be HeldOut(...) or PublicScore(X, y), got {score!r}.")
+        return budget, law, score
+
+    def _tries(
+        self,
+        budget: Budget,
+        law: TriesLaw,
+        score: HeldOut | PublicScore,
+        unread: models.Unread,
+        n_train: int | None,
+    ) -> Tries:
+        """Return each candidate with its budget, planned from public facts."""
+        found = candidates(self.space, self.n_candidates)
+        models.check_space(self.estimator, list(found[0]))
+        for candidate in found:
+            models.configured(self.estimator, candidate, budget)
+
+        def plan_fit(parameters: Mapping[str, Any], own: Budget) -> Event:
+            model = models.configured(self.estimator, parameters, own)
+            last, facts = unread.told(model, n_train)
+            event: Event = last.plan(len(facts.names)).event
+            return event
+
+        return plan_tries(found, plan_fit, budget, law, scored=score.share > 0.0)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a best fit."""
+        return hasattr(self, "best_estimator_")
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes, of a classifier."""
+        check_is_fitted(self)
+        classes: npt.NDArray[Any] = self.best_estimator_.classes_
+        return classes
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return what the best fit predicts."""
+        return self._ask("predict", X)
+
+    @available_if(_best_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
+        """Return the best fit's probabilities."""
+        return self._ask("predict_proba", X)
+
+    @available_if(_best_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> npt.NDArray[Any]:
+        """Return the best fit's scores."""
+        return self._ask("decision_function", X)
+
+    def _ask(self, method: str, X: Any) -> npt.NDArray[Any]:
+        check_is_fitted(self)
+        answer: npt.NDArray[Any] = getattr(self.best_estimator_, method)(X)
+        return answer
+
+
+def _share_of(n_records: int | None, share: float) -> int | None:
+    return None if n_records is None else max(round(share * n_records), 1)
+
+
+def _receipt(event: Event, source: Source | None) -> Event:
+    # that every try cost what was planned, each one's accountant has seen to
+    return event if source is None else priced(event, source)
+
+
+def _drawn(law: TriesLaw, n_candidates: int, source: Source, *, seeded: bool) -> list[Draw]:
+    """Return K draws. Nothing here depends on records, and none of it is released."""
+    count = draw_tries(law, source)
+    words = source.words(3 * max(count, 1)).reshape(-1, 3)[:count].tolist()
+    return [
+        Draw(which % n_candidates, tie, seed % 2**31 if seeded else None)
+        for which, tie, seed in words
+    ]
+
+
+class _Split:
+    """Records split once, without regard to what they say or to each other."""
+
+    def __init__(self, share: float, key: bytes, relation: Relation) -> None:
+        self._share, self._key, self._relation = share, key, relation
+
+    def n_train(self, n_records: int | None) -> int | None:
+        """Return how many records are fitted to, where positions alone decide it."""
+        if n_records is None or (self._share and self._relation.adds_or_removes):
+            return None
+        if not self._share:
+            return n_records
+        return int(np.sum(self._parts(np.empty((n_records, 0))) == TRAIN))
+
+    def __call__(
+        self, rows: Any, labels: Any, n_train: int | None, places: list[int] | None
+    ) -> tuple[Part, Part | None]:
+        if not self._share:
+            return Part(rows, labels, n_train), None
+        part = self._parts(rows, labels, places=places)
+        train, held_out = part == TRAIN, part == HELD_OUT
+        return Part(rows[train], labels[train], n_train), Part(rows[held_out], labels[held_out])
+
+    def _parts(
+        self, rows: Any, *columns: Any, places: list[int] | None = None
+    ) -> npt.NDArray[np.int64]:
+        shares = (1.0 - self._share, self._share)
+        return parts_of(shares, self._key, self._relation, rows, *columns, positions=places)

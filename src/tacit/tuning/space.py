@@ -1,0 +1,145 @@
+"""What a search chooses from: lists of values, and laws of numbers. Public, all of it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from tacit import checks
+
+Candidates = tuple[dict[str, Any], ...]
+
+
+@runtime_checkable
+class Law(Protocol):
+    """A law of a number, or of what is made of one, by its quantiles."""
+
+    def quantile(self, u: float) -> Any:
+        """Return the value below which the share ``u`` lies."""
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Any number from ``low`` to ``high``, alike.
+
+    Examples
+    --------
+    >>> from tacit.tuning import Uniform
+    >>> Uniform(0.0, 10.0).quantile(0.5)
+    5.0
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not checks.real("low", self.low) < checks.real("high", self.high) < math.inf:
+            raise ValueError(f"low must be below high, got {self.low!r} and {self.high!r}.")
+
+    def quantile(self, u: float) -> float:
+        """Return low + u (high - low)."""
+        return self.low + u * (self.high - self.low)
+
+
+@dataclass(frozen=True)
+class LogUniform:
+    """Any positive number from ``low`` to ``high``, its logarithm alike.
+
+    Examples
+    --------
+    >>> from tacit.tuning import LogUniform
+    >>> round(LogUniform(0.01, 100.0).quantile(0.5), 9)
+    1.0
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = checks.positive("low", self.low), checks.positive("high", self.high)
+        if not low < high:
+            raise ValueError(f"low must be below high, got {low!r} and {high!r}.")
+
+    def quantile(self, u: float) -> float:
+        """Return low (high / low)^u."""
+        return self.low * math.exp(u * math.log(self.high / self.low))
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a function makes of the numbers of a law: kernels of their bandwidths, say.
+
+    Examples
+    --------
+    >>> from tacit.features import GaussianKernel
+    >>> from tacit.tuning import Made, Uniform
+    >>> Made(GaussianKernel, Uniform(0.0, 4.0)).quantile(0.5)
+    GaussianKernel(bandwidth=2.0)
+    """
+
+    make: Callable[[float], Any]
+    law: Law
+
+    def __post_init__(self) -> None:
+        if not callable(self.make) or not isinstance(self.law, Law):
+            raise TypeError(
+                f"Made takes a function and a law such as LogUniform(0.1, 10), got {self.make!r} "
+                f"and {self.law!r}."
+            )
+
+    def quantile(self, u: float) -> Any:
+        """Return what is made of the law's quantile."""
+        return self.make(self.law.quantile(u))
+
+
+def candidates(space: Mapping[str, Any], most: int) -> Candidates:
+    """Return the configurations of a space: all of them, or ``most`` spread evenly.
+
+    They are fixed beforehand and public, so that each can be planned; a run draws one of them.
+    Where a space has laws, or more than ``most`` combinations of lists, points of a Kronecker
+    sequence stand for it.
+
+    Examples
+    --------
+    >>> from tacit.tuning.space import candidates
+    >>> len(candidates({"a": [1, 2, 3], "b": ["x", "y"]}, most=32))
+    6
+    """
+    checks.count("n_candidates", most, least=2)
+    if not isinstance(space, Mapping) or not space:
+        raise ValueError(
+            f"space must name at least one parameter and what to try for it, got {space!r}."
+        )
+    for name, values in space.items():
+        _check_values(name, values)
+    lists = [values for values in space.values() if not isinstance(values, Law)]
+    if len(lists) == len(space) and math.prod(map(len, lists)) <= most:
+        return tuple(dict(zip(space, values, strict=True)) for values in itertools.product(*lists))
+    return tuple(_point(space, i) for i in range(most))
+
+
+def _check_values(name: str, values: Any) -> None:
+    if isinstance(values, Law):
+        return
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
+        raise ValueError(
+            f"space[{name!r}] must be a list of values to try, or a law such as LogUniform(0.1, "
+            f"10), got {values!r}."
+        )
+
+
+def _point(space: Mapping[str, Any], i: int) -> dict[str, Any]:
+    """Return the i-th point: fractions of (i + 1/2) g^-1, g^-2, ..., g^(d+1) = g + 1."""
+    g = 2.0
+    for _ in range(60):
+        g = (1.0 + g) ** (1.0 / (len(space) + 1))
+    found = {}
+    for k, (name, values) in enumerate(space.items(), start=1):
+        u = ((i + 0.5) * g**-k) % 1.0
+        found[name] = (
+            values.quantile(u) if isinstance(values, Law) else values[int(u * len(values))]
+        )
+    return found

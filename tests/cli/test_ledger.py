@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tacit.ledger import Ledger
+from tacit.saving import inspect
+from tests.cli.helpers import refused, run
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    path = tmp_path / "survey.ledger"
+    made = run("ledger", "create", path, "-e", 3, "--label", "Survey", "--purpose", "incomes")
+    assert made.exit_code == 0, made.output
+    return path
+
+
+def test_a_fit_is_paid_by_the_ledger(ledger: Path, people: Path, schema: Path) -> None:
+    out = people.parent / "m.tacit"
+    fit = ("fit", people, "--schema", schema, "--ledger", ledger, "--out", out)
+    result = run(*fit, "-e", 1, "--purpose", "by age", "--label", "first")
+    assert result.exit_code == 0, result.output
+    booking = inspect(out).privacy.booking
+    assert booking == Ledger.open(ledger).head
+    assert f"entry 1 of ledger {booking.ledger}" in result.stdout
+    assert booking.head in run("inspect", out).stdout
+    assert booking.ledger in (run("inspect", out, "--json").stdout)
+    entry = list(Ledger.open(ledger).export())[1]
+    assert (entry["label"], entry["purpose"]) == ("first", "by age")
+
+
+def test_an_unpaid_fit_reads_no_table(ledger: Path, people: Path, schema: Path) -> None:
+    people.unlink()  # a table that is not there is not noticed: nobody got so far
+    fit = ("fit", people, "--schema", schema, "--out", people.parent / "m.tacit")
+    assert "over the budget" in refused(*fit, "--ledger", ledger, "-e", 9)
+    assert "no ledger at" in refused(*fit, "--ledger", ledger.with_suffix(".x"), "-e", 1)
+    assert "no partition" in refused(*fit, "--ledger", ledger, "-e", 1, "--partition", "x")
+    assert "--ledger as well" in refused(*fit, "-e", 1, "--purpose", "x")
+    assert "password" in refused(*fit, "-e", 1, "--ledger", "postgresql://a:hunter2@h/d")
+    assert Ledger.open(ledger).verify().entries == 1
+
+
+def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
+    before = run("ledger", "show", ledger).stdout
+    assert "[" + "." * 40 + "] 0.0 %" in before
+    for _ in range(3):
+        paid = run("ledger", "charge", ledger, "--gaussian", 12, "--purpose", "a sum")
+        assert paid.exit_code == 0, paid.output
+    shown = run("ledger", "show", ledger, "--json")
+    record = json.loads(shown.stdout)
+    assert 0.05 < record["share"] < 0.2
+    assert record["rule"] == {"name": "renyi", "order": 9.0}
+    assert record["head"] == Ledger.open(ledger).head.to_dict()
+    text = run("ledger", "show", ledger).stdout
+    share = f"{100 * record['share']:.1f} %"
+    assert re.search(r"\[#+\.+\] " + re.escape(share), text)
+    for bought in record["buys"]:
+        line = f"{bought['epsilon']:g}\t{bought['releases']:,}"
+        assert line in text
+    # What it says it would buy is accepted, and one more is not.
+    releases = record["buys"][4]["releases"]
+    from tacit.privacy.gaussian_profile import gaussian_mu
+
+    each = ("--gaussian", 1 / gaussian_mu(record["buys"][4]["epsilon"], 1e-6))
+    over = refused("ledger", "charge", ledger, *each, "--times", releases + 1)
+    assert "over the budget" in over
+    assert run("ledger", "charge", ledger, *each, "--times", releases).exit_code == 0
+
+
+def test_a_key_is_paid_once(ledger: Path) -> None:
+    charge = ("ledger", "charge", ledger, "--pure", 0.1, "--key", "march", "--json")
+    first, second = (json.loads(run(*charge).stdout) for _ in range(2))
+    assert first == second
+    assert first["entry"] == 1
+    assert "another release" in refused(*charge[:4], 0.2, *charge[5:])
+
+
+def test_what_is_charged_must_be_said(ledger: Path) -> None:
+    assert "once" in refused("ledger", "charge", ledger)
+    assert "once" in refused("ledger", "charge", ledger, "--pure", 1, "--zcdp", 1)
+    assert "epsilon" in refused("ledger", "charge", ledger, "--pure", -1)
+
+
+def test_analysts_and_partitions(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    made = run("ledger", "create", path, "-e", 1, "-d", 0, "--analyst", "ann=0.4")
+    assert made.exit_code == 0, made.output
+    assert run("ledger", "declare", path, "--partition", "2026").exit_code == 0
+    charge = ("ledger", "charge", path, "--pure", 0.3)
+    assert "analyst" in refused(*charge)
+    assert run(*charge, "--analyst", "ann", "--partition", "2026").exit_code == 0
+    assert "'ann'" in refused(*charge, "--analyst", "ann")
+    shown = run("ledger", "show", path).stdout
+    assert "ann\t0.3\t0.1" in shown
+    assert "2026\t0.3\t0.7" in shown
+    assert "NAME=EPSILON" in refused("ledger", "declare", path, "--analyst", "ann")
+    assert "fixed for life" in refused("ledger", "declare", path, "--analyst", "ann=0.5")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-e", "inf"), "finite"),
+        (("-e", 1, "-d", 0, "--rule", "renyi"), "delta 0"),
+        (("-e", 1, "--rule", "best"), "there is no rule 'best'"),
+        (("-e", 1, "--relation", "x"), "--relation 'x' is unknown"),
+        (("-e", -1), "above 0"),
+        (("-e", 1, "--analyst", "ann=2"), "at most"),
+    ],
+)
+def test_what_cannot_be_made(tmp_path: Path, words: tuple[object, ...], said: str) -> None:
+    assert said in refused("ledger", "create", tmp_path / "a", *words)
+
+
+def test_verify_names_an_older_copy_by_a_newer_certificate(
+    ledger: Path, people: Path, schema: Path
+) -> None:
+    out, old = people.parent / "m.tacit", people.parent / "old.ledger"
+    shutil.copy(ledger, old)
+    fit = ("fit", people, "--schema", schema, "-e", 1, "--out", out, "--ledger")
+    assert run(*fit, ledger).exit_code == 0
+    told = run("ledger", "verify", ledger, "--certificate", out, "--prices")
+    assert told.exit_code == 0
+    assert "2 entries" in told.stdout
+    assert run("ledger", "verify", old).exit_code == 0
+    for words in (
+        ("ledger", "verify", old, "--certificate", out),
+        ("ledger", "show", old, "--certificate", out),
+        ("ledger", "charge", old, "--pure", 0.1, "--certificate", out),
+        (*fit[:6], "--out", people.parent / "n.tacit", "--ledger", old, "--certificate", out),
+    ):
+        assert "older copy" in refused(*words)
+
+
+def test_a_certificate_without_a_ledger_is_refused(ledger: Path, model: Path) -> None:
+    assert "names no ledger" in refused("ledger", "verify", ledger, "--certificate", model)
+
+
+def test_export_prints_every_entry(ledger: Path, tmp_path: Path) -> None:
+    run("ledger", "charge", ledger, "--pure", 0.1)
+    lines = run("ledger", "export", ledger).stdout.splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["created", "charge"]
+    assert run("ledger", "export", ledger, "--out", tmp_path / "a.jsonl").exit_code == 0
+    assert (tmp_path / "a.jsonl").read_text().splitlines() == lines
+    assert "already" in refused("ledger", "export", ledger, "--out", tmp_path / "a.jsonl")
+
+
+def test_html(ledger: Path, tmp_path: Path) -> None:
+    run("ledger", "charge", ledger, "--pure", 0.1, "--purpose", "<script>alert(1)</script>")
+    page = tmp_path / "ledger.html"
+    assert run("ledger", "show", ledger, "--html", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>Survey</h1>" in text
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert Ledger.open(ledger).head.head in text
+    assert "already" in refused("ledger", "show", ledger, "--html", page)
+    assert "HTML" in refused("ledger", "show", ledger, "--html", tmp_path / "a.txt")
+
+
+def test_a_damaged_ledger_is_one_sentence(ledger: Path) -> None:
+    ledger.write_bytes(ledger.read_bytes()[:5000])
+    for command in ("show", "verify", "export"):
+        refused("ledger", command, ledger)

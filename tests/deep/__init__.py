@@ -1,0 +1,5 @@
+"""Tests that need torch, and are skipped without it."""
+
+import pytest
+
+pytest.importorskip("torch")

@@ -1,0 +1,201 @@
+"""What a training does, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kstest, norm
+from torch import nn
+
+from tacit.deep import (
+    AdaptiveClip,
+    AutomaticClip,
+    CannotClip,
+    FlatClip,
+    Moment,
+    PerLayerClip,
+    Progress,
+    PublicData,
+    PublicEvaluation,
+    decayed_late,
+)
+from tacit.deep.clipping import BookKeeper
+from tacit.noise import seeded_source
+from tacit.privacy import (
+    Accountant,
+    Budget,
+    BudgetExceeded,
+    Guarantee,
+    Relation,
+    Repeated,
+    SampledGaussian,
+)
+from tests.deep.helpers import Gradients, network, table, trainer
+
+INFINITE = Budget(math.inf)
+
+
+@pytest.mark.parametrize(
+    "clip",
+    [
+        FlatClip(1.0),
+        AdaptiveClip(1.0),
+        pytest.param(PerLayerClip(1.0), marks=pytest.mark.slow),
+        pytest.param(AutomaticClip(1.0), marks=pytest.mark.slow),
+    ],
+)
+def test_it_learns(clip: Any) -> None:
+    X, y = table(2000)
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    told = {"clip": clip, "n_records": 2000, "batch_size": 400, "n_steps": 60}
+    made = trainer(
+        model,
+        optimizer=optimizer,
+        budget=Budget(4.0, 1e-5),
+        schedule=decayed_late,
+        average_last=0.2,
+        **told,
+    )
+    made.fit(X, y)
+    assert made.evaluate(PublicData(X, y)) > 0.85
+    assert 3.9 < made.privacy_.epsilon(1e-5) <= 4.0
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_without_noise_a_step_is_the_clipped_mean_over_the_expected_batch() -> None:
+    """Divided by a public number: not by how many records there are, or were drawn."""
+    X, y = table(40)
+    model = network()
+    gradients = Gradients(model)
+    made = trainer(
+        model, optimizer=gradients, budget=INFINITE, n_records=80, batch_size=80, n_steps=1
+    )
+    made.fit(X, y)  # every record is drawn: 40 of the 80 that were announced
+    keeper = BookKeeper(model, made.loss)
+    whole = keeper.sums(torch.from_numpy(X), torch.from_numpy(y), FlatClip(0.5)).value.numpy()
+    np.testing.assert_allclose(gradients.seen[0], whole / 80, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("clip", [FlatClip(0.5), AdaptiveClip(0.5, count_noise=0.2)])
+def test_an_empty_batch_releases_noise_of_the_planned_size(clip: Any) -> None:
+    model = nn.Linear(3, 25_000)  # 100,000 draws a step: 1.1 of the scale has a p below 1e-40
+    gradients = Gradients(model)
+    X, y = np.zeros((0, 3), np.float32), np.zeros(0, np.int64)
+    made = trainer(model, optimizer=gradients, clip=clip, n_steps=2, n_records=100, batch_size=50)
+    made.fit(X, y)
+    z = made.plan_.settings["noise_multiplier"]
+    noise = np.concatenate(gradients.seen) * 50
+    if isinstance(clip, AdaptiveClip):
+        noise = gradients.seen[0] * 50  # the clip has not moved yet
+        z = clip.noise_of_sum(z, 50)
+    standard = noise / (z * 0.5 * (1 + 2**-10))
+    assert kstest(standard, norm.cdf).pvalue > 1e-9
+    for wrong in (0.9, 1.1):
+        assert kstest(standard / wrong, norm.cdf).pvalue < 1e-9
+
+
+def test_budgets_both_ways() -> None:
+    X, y = table()
+    calibrated = trainer(n_steps=7).fit(X, y)
+    assert calibrated.plan_.settings["n_steps"] == 7
+    seen: list[int] = []
+    spent = trainer(noise_multiplier=4.0, callbacks=[lambda moment: seen.append(moment.step)]).fit(
+        X, y
+    )
+    last, step = seen[-1], SampledGaussian(4.0, 0.5)
+    assert spent.privacy_.event == Repeated(step, last)
+    assert Guarantee(Repeated(step, last)).epsilon(1e-5) <= 2.0
+    assert Guarantee(Repeated(step, last + 1)).epsilon(1e-5) > 2.0
+    with pytest.raises(ValueError, match="one step with noise_multiplier"):
+        trainer(noise_multiplier=0.1).plan()
+
+
+def test_an_accountant_is_charged_for_the_whole_plan_before_a_record_is_read() -> None:
+    X, y = table()
+    accountant = Accountant(Budget(5.0, 1e-4))
+
+    def stop(moment: Moment) -> bool:
+        return moment.step == 2
+
+    made = trainer(accountant=accountant, callbacks=[stop]).fit(X, y)
+    assert accountant.events == (made.plan_.event,)
+    assert made.privacy_.event == made.plan_.event  # of all six steps, though two were made
+    model, poor = network(), Accountant(Budget(0.1, 1e-4))
+    before = [p.clone() for p in model.parameters()]
+    with pytest.raises(BudgetExceeded):
+        trainer(model, accountant=poor).fit(X, y)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_a_seed_is_repeatable_and_not_private() -> None:
+    X, y = table()
+    weights = []
+    for _ in range(2):
+        model = network()
+        made = trainer(model, source=seeded_source(1)).fit(X, y)
+        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+        assert made.privacy_.voided_by
+    assert torch.equal(*weights)
+
+
+def test_micro_batches_change_nothing() -> None:
+    X, y = table()
+    seen = []
+    for size in (1, 7, 256):
+        model = network()
+        gradients = Gradients(model)
+        trainer(model, optimizer=gradients, source=seeded_source(1), micro_batch=size).fit(X, y)
+        seen.append(np.concatenate(gradients.seen))
+    np.testing.assert_allclose(seen[0], seen[2], atol=1e-6)
+    np.testing.assert_allclose(seen[1], seen[2], atol=1e-6)
+
+
+def test_callbacks_see_epsilon_grow() -> None:
+    X, y = table()
+    epsilons: list[float] = []
+    scores = PublicEvaluation(PublicData(X, y))
+    line = Progress()
+    made = trainer(callbacks=[lambda m: epsilons.append(m.epsilon()), scores, line])
+    made.fit(X, y)
+    assert epsilons == sorted(epsilons)
+    assert epsilons[-1] == pytest.approx(made.privacy_.epsilon(1e-5))
+    assert [step for step, _ in scores.scores] == [2, 4, 6]
+    assert line.epsilon == epsilons[-1]
+    assert [cost.n_steps for cost in made.epsilon_by_epoch()] == [2, 4, 6]
+
+
+REFUSED: dict[str, tuple[type[Exception], dict[str, Any]]] = {
+    "n_steps or epochs": (ValueError, {"n_steps": 5, "epochs": 1.0}),
+    "needs delta": (ValueError, {"budget": Budget(1.0)}),
+    "'add_remove' only": (ValueError, {"budget": Budget(1.0, 1e-5, Relation.REPLACE)}),
+    "batch_size": (ValueError, {"batch_size": 0}),
+    "model must be": (TypeError, {"model": lambda x: x, "optimizer": Gradients(nn.Linear(1, 1))}),
+    "reduction='none'": (CannotClip, {"loss": nn.CrossEntropyLoss()}),
+    "does not know every": (
+        ValueError,
+        {"optimizer": torch.optim.SGD(nn.Linear(1, 1).parameters(), 1.0)},
+    ),
+    "Check the shapes": (CannotClip, {"model": nn.Linear(5, 2)}),
+    "no number of steps": (ValueError, {"budget": INFINITE, "noise_multiplier": 1.0}),
+    "count_noise": (ValueError, {"clip": AdaptiveClip(1.0, count_noise=1e-6)}),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_is_refused(words: str) -> None:
+    error, told = REFUSED[words]
+    told = dict(told)
+    with pytest.raises(error, match=words):
+        trainer(told.pop("model", None) or network(), **told).fit(*table())
+
+
+def test_private_records_are_not_evaluated_on() -> None:
+    with pytest.raises(TypeError, match=r"PublicData\(X, y\)"):
+        trainer().evaluate(table())
+    with pytest.raises(TypeError, match="nothing pays for"):
+        PublicEvaluation(table())

@@ -1,0 +1,178 @@
+"""Sums of gradients have the same bits in any order, and move by no more than the clip, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from tacit.erm import ClassWeighted, Objective
+from tacit.erm.exact_gradient import ExactGradient
+from tacit.erm.exact_rows import RowLattice
+from tacit.erm.losses import (
+    AnyLoss,
+    DistanceLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    QuantileLoss,
+    SoftmaxLoss,
+    SquaredDistanceLoss,
+)
+from tacit.privacy import Relation
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
+from tacit.records.people import people_of
+from tacit.records.people_in_memory import PeopleInMemory
+
+D, N = 6, 500
+SCORES = [LogisticLoss(), SoftmaxLoss(4), HingeLoss(), QuantileLoss(0.3), HuberLoss(0.5)]
+POINTS = [DistanceLoss(), SquaredDistanceLoss()]
+BOUNDS = Bounds(row_norm=1.5, label_range=(-2.0, 3.0), n_classes=4, intercept=0.375)
+ADD = Relation.ADD_REMOVE
+
+
+def data(n: int = N, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n, D)) * rng.choice([0.1, 1.0, 30.0], (n, 1))
+    rows[rng.random((n, D)) < 0.3] = 0.0
+    return rows.astype(np.float32).astype(float), rng.integers(-1, 4, n).astype(float)
+
+
+def gradient_of(loss: AnyLoss, relation: Relation = ADD, n: float = 1000.0, **changes: Any):
+    bounds = replace(BOUNDS if loss.is_linear else Bounds(1.5), **changes)
+    objective = Objective(loss, bounds)
+    shape = objective.shape(D)
+    exact = ExactGradient(objective, shape, 0.7, relation, n)
+    return exact, bounds, np.random.default_rng(3).standard_normal(shape)
+
+
+def cut(rows: Any, labels: Any, bounds: Bounds, *sizes: int) -> ChunkedRecords:
+    edges = np.cumsum([0, *sizes, len(rows)])
+
+    def read():
+        for a, b in pairwise(edges):
+            yield rows[a:b], labels[a:b]
+
+    return ChunkedRecords(read, D, bounds)
+
+
+@pytest.mark.parametrize("loss", [*SCORES, *POINTS], ids=str)
+def test_the_same_bits_for_any_order_and_any_blocks(loss: AnyLoss) -> None:
+    exact, bounds, w = gradient_of(loss)
+    rows, labels = data()
+    order = np.random.default_rng(1).permutation(N)
+    ways: list[RecordSource] = [
+        MemoryRecords(rows, labels, bounds),
+        MemoryRecords(rows[order], labels[order], bounds),
+        MemoryRecords(rows.astype(np.float32), labels, bounds),
+        MemoryRecords(np.asfortranarray(rows), labels, bounds),
+        cut(rows, labels, bounds, 1, 7, 100, 3),
+        cut(rows[order], labels[order], bounds, 250),
+    ]
+    if loss.is_linear:
+        ways.append(MemoryRecords(scipy.sparse.csr_array(rows), labels, bounds))
+    first, *others = (exact(records, w).value for records in ways)
+    halves = [exact(MemoryRecords(rows[k::2], labels[k::2], bounds), w).value for k in (0, 1)]
+    for other in [*others, np.add(*halves)]:
+        assert np.array_equal(first, other)
+
+
+def squared_length(vector: Any) -> Fraction:
+    return sum((Fraction(float(v)) ** 2 for v in np.ravel(vector)), Fraction(0))
+
+
+def moved_by(exact: ExactGradient, bounds: Bounds, w: Any) -> tuple[Fraction, Fraction]:
+    """Return how far single records move a sum, at most and least, by the sensitivity, squared."""
+    rows, labels = data()
+    sums = [exact(MemoryRecords(rows, labels, bounds), w)]
+    for i in range(40):
+        kept = np.arange(N) != i
+        sums.append(exact(MemoryRecords(rows[kept], labels[kept], bounds), w))
+    far = [squared_length(np.subtract(sums[0].value, s.value)) for s in sums[1:]]
+    reach = Fraction(sums[0].sensitivity) ** 2
+    return max(far) / reach, min(far) / reach
+
+
+@pytest.mark.parametrize("n", [1000.0, 1e9])
+@pytest.mark.parametrize("loss", [*SCORES, *POINTS], ids=str)
+def test_a_record_moves_the_sum_by_no_more_than_the_clip(loss: AnyLoss, n: float) -> None:
+    exact, bounds, w = gradient_of(loss, n=n)
+    assert exact.sensitivity == pytest.approx(0.7, rel=1e-6)
+    assert (exact.sensitivity == 0.7) is (n == 1000.0)  # nothing is charged for floats
+    most, _ = moved_by(exact, bounds, w)
+    assert Fraction(99, 100) < most <= 1
+
+
+def test_twice_the_clip_under_replace() -> None:
+    exact, *_ = gradient_of(LogisticLoss(), Relation.REPLACE)
+    assert exact.sensitivity == 1.4
+
+
+def test_slopes_beyond_the_limit_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right: Any = vars(ExactGradient)["_rows"].fget
+
+    def longer(self: ExactGradient) -> RowLattice:
+        rows: RowLattice = right(self)
+        return replace(rows, limit=rows.limit * 1.001)
+
+    monkeypatch.setattr(ExactGradient, "_rows", property(longer))
+    exact, bounds, w = gradient_of(HingeLoss())
+    assert moved_by(replace(exact, clip=0.5), bounds, 100 * w)[0] > 1
+
+
+@pytest.mark.parametrize("loss", SCORES[:2], ids=str)
+def test_weights_of_records_and_of_classes(loss: AnyLoss) -> None:
+    exact, bounds, w = gradient_of(loss, max_weight=2.0, n_classes=loss.n_outputs)
+    bounds = replace(bounds, n_classes=max(loss.n_outputs, 2))
+    rows, labels = data()
+    weights = np.random.default_rng(9).uniform(-1, 3, N)
+    shares = tuple(np.linspace(0.2, 1.0, bounds.n_classes or 2))
+    records = ClassWeighted(MemoryRecords(rows, labels, bounds, weights), shares)
+    total = exact(records, w).value
+    order = np.arange(N)[::-1]
+    turned = MemoryRecords(rows[order], labels[order], bounds, weights[order])
+    assert np.array_equal(total, exact(ClassWeighted(turned, shares), w).value)
+    near, _ = records.sum(lambda b: (exact.objective.gradient(b, w, 0.7), np.zeros(1)))
+    np.testing.assert_allclose(total, near, atol=1e-3 * np.abs(near).max())
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(4), DistanceLoss()], ids=str)
+def test_a_person_moves_the_sum_by_no_more_than_the_clip(loss: AnyLoss) -> None:
+    exact, bounds, w = gradient_of(loss, Relation.ADD_REMOVE_PERSON)
+    rows, labels = data()
+    names = np.random.default_rng(4).integers(0, 90, N)
+
+    def total(kept: Any) -> Any:
+        people = people_of(names[kept])
+        return exact(PeopleInMemory(rows[kept], labels[kept], bounds, people), w).value
+
+    everybody = total(np.full(N, True))
+    far = [squared_length(everybody - total(names != name)) for name in range(30)]
+    assert Fraction(9, 10) < max(far) / Fraction(exact.sensitivity) ** 2 <= 1
+    order = np.argsort(-names, kind="stable")
+    assert np.array_equal(total(order), everybody)
+
+
+@pytest.mark.parametrize("loss", [*SCORES, *POINTS], ids=str)
+def test_it_is_the_gradient(loss: AnyLoss) -> None:
+    exact, bounds, w = gradient_of(loss)
+    records = MemoryRecords(*data(), bounds)
+    (near,) = records.sum(lambda b: (exact.objective.gradient(b, w, 0.7),))
+    scale = np.abs(near).max()
+    np.testing.assert_allclose(exact(records, w).value, near, atol=2e-3 * scale)
+
+
+def test_no_record_and_hostile_ones() -> None:
+    exact, bounds, w = gradient_of(LogisticLoss())
+    nothing = exact(MemoryRecords(np.empty((0, D)), np.empty(0), bounds), w)
+    assert np.array_equal(nothing.value, np.zeros(D + 1))
+    rows, labels = data()
+    worse = np.vstack([rows, np.full(D, np.nan), np.full(D, 1e308), np.full(D, -np.inf)])
+    more = exact(MemoryRecords(worse, np.append(labels, [np.nan, np.inf, 1.0]), bounds), w)
+    fewer = exact(MemoryRecords(rows, labels, bounds), w)
+    assert squared_length(more.value - fewer.value) <= (3 * Fraction(exact.sensitivity)) ** 2

@@ -1,0 +1,127 @@
+"""Matrices with noise: as noisy as stated, and no record adds more than is stated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.stats import chi2
+
+from tacit.erm import Objective
+from tacit.erm.laws import TiltLaw
+from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss
+from tacit.erm.matrices import hessian, squares
+from tacit.noise import secure_source
+from tacit.privacy import Gaussian, Relation
+from tacit.records import Bounds, MemoryRecords
+
+RNG = np.random.default_rng(5)
+ROWS = RNG.standard_normal((60, 3))
+SCORES = ROWS @ [1.0, -1.0, 0.5]
+BOUNDS = Bounds(row_norm=2.0, intercept=0.5, label_range=(-3.0, 3.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("off", [1.0, 0.9, 1.1])
+@pytest.mark.parametrize("has_total", [True, False])
+def test_the_noise_is_as_stated(off: float, has_total: bool) -> None:
+    """Symmetric, of the standard deviation stated beside it: neither less nor more."""
+    bounds = Bounds(row_norm=1.5)
+    records = MemoryRecords(ROWS, SCORES, bounds)
+    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
+    statistic = replace(hessian(law, np.zeros(3)), has_total=has_total)
+    exact, total = statistic.sums(records)
+    source, drawn, sums = secure_source(), [], []
+    for _ in range(6000):
+        noisy, known, _ = statistic.noisy(records, Gaussian(2.0), source)
+        assert np.all(noisy.matrix == noisy.matrix.T)
+        reach = 1.5**2 * math.sqrt(1.25 if has_total else 1.0)  # R^2, and half of that beside it
+        assert noisy.std == pytest.approx(2.0 * reach, rel=2e-4)
+        away = (noisy.matrix - exact) / (off * noisy.std)
+        drawn.append(np.append(np.diag(away), math.sqrt(2.0) * away[np.triu_indices(3, 1)]))
+        sums.append((known.value - total) / (off * known.std) if has_total else 0.0)
+    for values in (np.array(drawn), *((np.array(sums),) if has_total else ())):
+        p = chi2.cdf(np.sum(values**2), values.size)
+        fits = 1e-6 < p < 1 - 1e-6
+        assert fits == (off == 1.0)
+
+
+def test_a_record_counts_as_stated() -> None:
+    """One record at the edge of every bound attains the sensitivities: they are not loose."""
+    bounds = Bounds(row_norm=2.0, label_range=(-3.0, 3.0))
+    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
+    near = MemoryRecords(np.array([[2.0, 0.0]]), np.array([0.5]), bounds)
+    far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
+    turning, pulling = hessian(law, np.zeros(2)), squares(law, np.zeros(2))
+    assert turning.greatest == pulling.greatest == 1.0
+    assert np.linalg.norm(turning.sums(near)[0]) == pytest.approx(2.0**2)
+    assert np.linalg.norm(pulling.sums(far)[0]) == pytest.approx(2.0**2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("most", [0.3, 2.0, 100.0])
+def test_a_record_adds_at_most_the_limit(most: float, sparse: bool) -> None:
+    """Whatever its row is; one below the limit is as it was, and the limit is attained."""
+    law = TiltLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
+    whole = hessian(law, np.zeros(4))
+    clipped = replace(whole, most=most)
+    norms = []
+    for row in (*ROWS[:20], [1e6, 0.0, -1e6], [0.0, 0.0, 0.0], [np.nan, 1.0, 1.0]):
+        rows = csr_array([row]) if sparse else np.array([row])
+        record = MemoryRecords(rows, np.zeros(1), BOUNDS)
+        before, after = whole.sums(record)[0], clipped.sums(record)[0]
+        norms.append(np.linalg.norm(after))
+        if np.linalg.norm(before) <= most:
+            np.testing.assert_allclose(after, before)
+        assert norms[-1] <= most * (1 + 1e-12)
+    assert max(norms) == pytest.approx(min(most, BOUNDS.total_norm**2))
+
+
+LOSSES = [LogisticLoss(), HuberLoss(0.7), LogCoshLoss(0.5), PoissonLoss(1.5, 6.0)]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_no_record_turns_or_pulls_beyond_its_bounds(loss: Any) -> None:
+    """The longest row, at any score with any label; counts of a rate far above the usual too."""
+    bounds = Bounds(row_norm=1.0, label_range=(0.0, 6.0))
+    law = TiltLaw(Objective(loss, bounds), loss.lipschitz)
+    found = {"hessian": [0.0], "squares": [0.0]}
+    for score in np.linspace(-3, 3, 61):
+        for label in (0.0, 1.0, 3.0, 6.0):
+            record = MemoryRecords(np.array([[1.0]]), np.array([label]), bounds)
+            for name, made in (("hessian", hessian), ("squares", squares)):
+                statistic = made(law, np.array([score]))
+                matrix, total = statistic.sums(record)
+                found[name].append(float(matrix[0, 0]))
+                assert matrix[0, 0] <= statistic.largest * (1 + 1e-12)
+                assert total <= statistic.greatest * (1 + 1e-12)
+                if isinstance(loss, PoissonLoss) and name == "hessian":
+                    assert statistic.greatest == 3.0
+    assert max(found["hessian"]) == pytest.approx(hessian(law, np.zeros(1)).largest, rel=0.01)
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
+def test_noise_follows_the_limit(relation: Relation) -> None:
+    law = TiltLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
+    statistic = replace(hessian(law, np.zeros(4)), has_total=False, most=0.5)
+    records = MemoryRecords(ROWS, SCORES, BOUNDS)
+    matrix, _, event = statistic.noisy(records, Gaussian(3.0, relation), secure_source())
+    two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
+    assert matrix.std == pytest.approx(3.0 * 0.5 * two, rel=2e-4)
+    assert event == Gaussian(3.0, relation)
+
+
+def test_a_clipped_descent_knows_its_clip() -> None:
+    """A slope that is clipped does not turn, so that fewer records say where the truth is."""
+    bounds = Bounds(row_norm=1.5, label_range=(-3.0, 3.0))
+    law = TiltLaw(Objective(HuberLoss(2.0), bounds), 0.5)
+    records = MemoryRecords(ROWS, SCORES, bounds)
+    clipped = replace(law, slope_limit=2.0)
+    fewer, more = (hessian(one, np.zeros(3)).sums(records)[1] for one in (law, clipped))
+    labels = np.clip(SCORES, -3, 3)
+    assert fewer == np.sum(np.abs(labels) < 0.5)
+    assert more == np.sum(np.abs(labels) < 2.0)

@@ -1,0 +1,90 @@
+"""Symmetric noise on a second moment: its law, its sensitivity, and what is made of it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from scipy.stats import kstest
+
+from tacit.erm import second_moment as module
+from tacit.erm.laws import unpack
+from tacit.erm.second_moment import noisy_second_moment, second_moment, top_directions
+from tacit.noise import Bounded, SensitivityViolation
+from tacit.privacy import Relation
+from tacit.records import Bounds, MemoryRecords
+from tacit.testing import replay
+
+ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
+R = 2.0
+
+
+def records(rows, **bounds):
+    return MemoryRecords(np.asarray(rows, dtype=float), None, Bounds(row_norm=R, **bounds))
+
+
+@pytest.mark.parametrize(("relation", "reach"), [(ADD, R**2), (REPLACE, math.sqrt(2) * R**2)])
+def test_noise_is_symmetric_and_as_stated(relation, reach):
+    d, z = 200, 3.0
+    moment = noisy_second_moment(records(np.zeros((4, d))), z, relation).value
+    assert np.array_equal(moment, moment.T)
+    packed = np.concatenate([np.diag(moment), math.sqrt(2) * moment[np.triu_indices(d, 1)]])
+    units = packed / (z * reach)
+    assert kstest(units, ndtr).pvalue > 1e-9
+
+    def off(numbers):
+        """By how many of its standard deviations, sqrt(2 / m), a mean square is not 1."""
+        return abs(np.mean(numbers**2) - 1) / math.sqrt(2 / numbers.size)
+
+    assert off(units) < 6
+    assert off(units[:d]) < 6  # the diagonal, which has twice the variance of the others
+    assert min(off(0.9 * units), off(1.1 * units)) > 6
+
+
+def test_sensitivity_is_reached_and_no_more():
+    base = np.random.default_rng(0).normal(0, 1, (50, 3))
+    for relation, others in ((ADD, []), (REPLACE, [[0.0, 9.0, 0.0]])):
+        more = np.vstack([base, [[9.0, 0.0, 0.0]]])
+        other = np.vstack([base, others]) if others else base
+        a, b = (second_moment(records(rows), relation) for rows in (more, other))
+        moved = np.linalg.norm(np.asarray(a.value) - np.asarray(b.value))
+        assert 0.999 * a.sensitivity <= moved <= a.sensitivity
+
+
+def test_a_forgotten_root_of_two_is_caught(monkeypatch):
+    base = np.random.default_rng(0).normal(0, 1, (50, 3))
+    more, other = (np.vstack([base, [row]]) for row in ([9.0, 0.0, 0.0], [0.0, 9.0, 0.0]))
+
+    def run(rows):
+        return noisy_second_moment(records(rows), 2.0, REPLACE)
+
+    assert replay(run, more, other) == 1
+
+    def forgetful(value, sensitivity, norm, relation):
+        return Bounded(value, sensitivity / math.sqrt(2), norm, relation)
+
+    monkeypatch.setattr(module, "Bounded", forgetful)
+    with pytest.raises(SensitivityViolation):
+        replay(run, more, other)
+
+
+def test_the_constant_carries_the_mean():
+    rows = np.random.default_rng(0).normal(0.2, 0.3, (40, 3))
+    packed = second_moment(records(rows, intercept=0.5), ADD)
+    moment = unpack(np.asarray(packed.value), 4)
+    # rows are rounded to 2^-15 of their norm
+    np.testing.assert_allclose(moment[:3, :3], rows.T @ rows, rtol=1e-4)
+    np.testing.assert_allclose(moment[-1, :3], 0.5 * rows.sum(axis=0), rtol=1e-4)
+    assert moment[-1, -1] == pytest.approx(0.25 * 40)
+    assert packed.sensitivity == pytest.approx(R**2 + 0.25, rel=2.0**-19)
+
+
+def test_directions_are_orthonormal_and_in_order():
+    matrix = np.random.default_rng(0).normal(0, 1, (6, 6))
+    directions = top_directions(matrix + matrix.T, 4)
+    np.testing.assert_allclose(directions @ directions.T, np.eye(4), atol=1e-12)
+    values = np.einsum("ij,jk,ik->i", directions, matrix + matrix.T, directions)
+    assert np.all(np.diff(values) <= 0)
+    assert np.all(directions[np.arange(4), np.abs(directions).argmax(axis=1)] > 0)

@@ -1,0 +1,211 @@
+"""The classifier of scattered images: planned, charged, replayed, saved; and what it leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import tacit
+from tacit.images import ScatteringClassifier, scattering_classifier
+from tacit.images.declared import NETWORKS
+from tacit.linear_model import LogisticRegression
+from tacit.models import NAMES, spec_of
+from tacit.noise import SensitivityViolation, recording
+from tacit.noise.tape import Entry
+from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian
+from tacit.privacy.calibration import gaussian_multiplier
+from tacit.records import Bounds, MemoryRecords
+from tacit.testing import replay
+
+SPEC = NETWORKS[0]
+SHAPE = (4, 8)
+SIZE = 32
+
+
+def drawn(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Images with stripes along or across."""
+    rng = np.random.default_rng(0)
+    images, across = rng.uniform(0, 0.3, (n, *SHAPE)), rng.uniform(size=n) < 0.5
+    images[across, :, ::2] += 0.6
+    images[~across, ::2] += 0.6
+    return images.reshape(n, -1), across
+
+
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    recipe = replace(scattering_classifier.RECIPE, n_steps=4)
+    monkeypatch.setattr(scattering_classifier, "RECIPE", recipe)
+
+
+def model(**told: Any) -> ScatteringClassifier:
+    return ScatteringClassifier(3.0, 1e-5, **{"image_shape": SHAPE, **told})
+
+
+def test_it_learns_and_costs_what_was_planned() -> None:
+    rows, across = drawn(2_000)
+    plan = model(classes=[False, True]).plan(SIZE, 2_000)
+    assert plan.event == Gaussian(gaussian_multiplier(Budget(3.0, 1e-5)))
+    fitted = model().fit(rows[:1500], across[:1500])
+    assert fitted.plan_.event == plan.event
+    assert fitted.privacy_.epsilon(1e-5) <= 3.0
+    assert fitted.score(rows[1500:], across[1500:]) > 0.9
+    chances = fitted.predict_proba(rows[1500:])
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    assert np.array_equal(chances.argmax(axis=1) == 1, fitted.predict(rows[1500:]))
+    log_chances = fitted.predict_log_proba(rows[1500:])
+    np.testing.assert_allclose(np.exp(log_chances), chances, atol=1e-12)
+    # mirrored, half as many features know no less of these
+    halved = model(mirrored=True).fit(rows[:1500], across[:1500])
+    assert halved.coef_.size < 0.6 * fitted.coef_.size
+    assert halved.score(rows[1500:], across[1500:]) > 0.9
+
+
+def test_one_seventh_more_or_less_noise_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipe's releases: the count, the moment with 9 % of mu^2, and 250 equal steps."""
+    rows, across = drawn(60)
+    with recording() as tape:
+        model().fit(rows, across)
+    events = [entry.event for entry in tape.entries if isinstance(entry, Entry)]
+    z = gaussian_multiplier(Budget(3.0, 1e-5))
+    multipliers = [e.noise_multiplier for e in events if isinstance(e, Gaussian)]
+    assert len(multipliers) == len(events) == 252
+    assert multipliers[0] == pytest.approx(10 * z)
+    assert multipliers[1] == pytest.approx(z / 0.3)
+    np.testing.assert_allclose(multipliers[2:], z * np.sqrt(250 / 0.9), rtol=1e-9)
+
+
+EXTREME = np.where(np.arange(SIZE) % 3, 1e6, -1e6)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_replayed_on_neighbours(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_steps(monkeypatch)
+    rows, across = drawn(60)
+    more = np.vstack([rows, EXTREME]), np.append(across, True)
+    told: dict[str, Any] = {"relation": relation}
+    other: tuple[Any, Any] = (rows, across)
+    if relation == "replace":
+        told["n_records"] = 61
+        other = np.vstack([rows, -EXTREME]), np.append(across, False)
+
+    def fit(data: Any) -> Any:
+        return model(**told).fit(*data)
+
+    n = 4 + (1 if relation == "replace" else 2)
+    assert replay(fit, more, other) == n
+    assert replay(fit, other, more) == n
+
+
+def test_replayed_without_a_person_of_many_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_steps(monkeypatch)
+    rows, across = drawn(60)
+    unit = np.array([f"p{i // 2}" for i in range(60)], dtype=object)
+    more = (
+        np.vstack([rows, np.tile(EXTREME, (20, 1))]),
+        np.append(across, np.ones(20, bool)),
+        np.append(unit, ["zoe"] * 20),
+    )
+
+    def fit(data: Any) -> Any:
+        return model().fit(data[0], data[1], unit=data[2])
+
+    assert replay(fit, more, (rows, across, unit)) == 6
+
+
+def test_an_image_that_is_not_normalised_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows as long as they come, and records that do not clip them."""
+    few_steps(monkeypatch)
+    monkeypatch.setattr("tacit.features.images.to_unit", lambda vector: 50.0 * vector)
+    monkeypatch.setattr(MemoryRecords, "clip_factors", lambda self: np.ones(self.rows.shape[0]))
+    rows, across = drawn(60)
+    more = np.vstack([rows, EXTREME]), np.append(across, True)
+    with pytest.raises(SensitivityViolation):
+        replay(lambda data: model().fit(*data), more, (rows, across))
+
+
+def test_no_image_changes_another_ones_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, _ = drawn(40)
+    function = model()._row_map(SIZE)
+    whole, alone = np.empty((40, function.n_columns)), np.empty((1, function.n_columns))
+    function(rows, whole)
+    function(rows[17:18], alone)
+    assert whole[17].tobytes() == alone[0].tobytes()
+    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0)
+
+
+def test_hostile_pixels_are_clipped_or_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_steps(monkeypatch)
+    rows, across = drawn(60)
+    rows[3], rows[4] = 1e300, -1e300
+    fitted = model().fit(rows, across)
+    assert np.all(np.isfinite(fitted.coef_))
+    assert np.all(np.isfinite(fitted.decision_function(rows)))
+
+
+def test_a_fit_leaves_what_is_declared_and_is_saved(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_steps(monkeypatch)
+    rows, across = drawn(60)
+    fitted = model().fit(rows, across)
+    assert spec_of(fitted) is SPEC
+    left = set(vars(fitted)) - set(fitted.get_params(deep=False))
+    assert left == (set(SPEC.released) - {NAMES}) | {"privacy_", "plan_"}
+    assert SPEC.n_terms(fitted) == fitted.coef_.shape[1]
+    tacit.save(fitted, tmp_path / "model.tacit")
+    again = tacit.load(tmp_path / "model.tacit")
+    assert np.array_equal(again.decision_function(rows), fitted.decision_function(rows))
+    assert again.get_params()["image_shape"] == SHAPE
+    assert again.plan_ == fitted.plan_
+
+
+def test_a_shared_budget_is_charged_before_anything_is_read() -> None:
+    accountant = Accountant(Budget(1.0, 1e-5))
+    hostile = np.full((60, SIZE), np.nan)  # would be refused if it were read
+    with pytest.raises(BudgetExceeded):
+        model(accountant=accountant, classes=[0, 1]).fit(hostile, np.zeros(60, int))
+    rich = Accountant(Budget(3.0, 1e-5))
+    model(accountant=rich).fit(*drawn(60))
+    with pytest.raises(BudgetExceeded):
+        model(accountant=rich).fit(*drawn(60))
+
+
+@pytest.mark.parametrize(
+    ("told", "word"),
+    [
+        ({"image_shape": (28, 28)}, "image_shape"),
+        ({"image_shape": (4,)}, "image_shape"),
+        ({"pixel_range": (1.0, 0.0)}, "ranges"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_data_are_read(told: dict[str, Any], word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        model(classes=[0, 1], **told).plan(SIZE)
+    with pytest.raises(ValueError, match=word):
+        model(**told).fit(*drawn(60))
+
+
+def test_a_source_of_sums_is_refused() -> None:
+    with pytest.raises(TypeError, match="single rows"):
+        model().fit(MemoryRecords(np.zeros((3, SIZE)), np.ones(3), Bounds()))
+
+
+def test_progress_tells_no_number_of_records(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_steps(monkeypatch)
+    rows, across = drawn(61)
+    model(verbose=1).fit(rows, across)
+    told = capsys.readouterr().err
+    assert "features: 100 %" in told
+    assert "61" not in told.split("\n")[0]
+
+
+def test_it_is_cloned_with_its_parameters() -> None:
+    first = model(mirrored=True)
+    assert clone(first).get_params() == first.get_params()
+    assert isinstance(first._linear(), LogisticRegression)

@@ -1,0 +1,119 @@
+"""One record moves what is counted by no more than is said, however odd it is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.metrics.cells import Cells, NumberSums, SeveralClassCells, TwoClassCells
+from tacit.metrics.edges import bin_edges
+from tacit.noise import Norm
+from tacit.privacy import Relation
+
+ADD_REMOVE, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
+NAN, INF = math.nan, math.inf
+EDGES = bin_edges(8)
+ODD_LABELS = [None, NAN, INF, "text", 10**400, (1, 2), b"x", -1]
+
+TWO = TwoClassCells(np.array([0, 1]), EDGES)
+SEVERAL = SeveralClassCells(np.array(["a", "b", "c"]), EDGES)
+NUMBERS = NumberSums(-3.0, 9.0)
+RECORDS: dict[str, tuple[Cells, list[Any]]] = {
+    "two": (
+        TWO,
+        [*itertools.product([0.0, 0.2, 0.5, 1.0, NAN], [0, 1]), *((0.3, y) for y in ODD_LABELS)],
+    ),
+    "several": (
+        SEVERAL,
+        [
+            *itertools.product([(1.0, 0.0, 0.0), (0.2, 0.3, 0.5), (NAN, 0.5, 0.5)], "abc"),
+            *(((0.1, 0.8, 0.1), y) for y in ODD_LABELS),
+        ],
+    ),
+    "numbers": (
+        NUMBERS,
+        [
+            *itertools.product([-3.0, 9.0, 1e300, -INF, INF, NAN], [-3.0, 9.0, 3.0, 1e9]),
+            *((4.0, y) for y in ODD_LABELS),
+        ],
+    ),
+}
+
+
+def sums(cells: Cells, records: list[Any], relation: Relation, norm: Norm) -> np.ndarray:
+    labels = np.empty(len(records), dtype=object)
+    labels[:] = [label for _, label in records]
+    answers = np.array([answer for answer, _ in records], dtype=float)
+    return np.asarray(cells.total(answers, labels, relation, norm).value)
+
+
+def furthest(cells: Cells, records: list[Any], relation: Relation, norm: Norm) -> float:
+    """Return how far one record moves the sums, over all there are here."""
+    always = records[:2]
+    each = [sums(cells, [*always, record], relation, norm) for record in records]
+    if relation is REPLACE:
+        return max(norm.length(a - b) for a, b in itertools.combinations(each, 2))
+    return max(norm.length(a - sums(cells, always, relation, norm)) for a in each)
+
+
+@pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_sensitivity_is_kept_and_reached(name: str, relation: Relation, norm: Norm) -> None:
+    cells, records = RECORDS[name]
+    far = cells.sensitivity if norm is Norm.L2 else cells.l1_sensitivity
+    moved = furthest(cells, records, relation, norm)
+    assert moved <= far(relation)
+    assert moved >= 0.999 * far(relation)  # so a smaller one would be wrong
+
+
+def test_known_sensitivities() -> None:
+    assert TWO.sensitivity(ADD_REMOVE) == 1.0
+    assert TWO.sensitivity(REPLACE) == pytest.approx(math.sqrt(2))
+    # three classes: shares of 1/2, 1 + 3/4
+    assert SEVERAL.sensitivity(ADD_REMOVE) == pytest.approx(math.sqrt(1.75))
+    assert NUMBERS.sensitivity(ADD_REMOVE) == pytest.approx(math.sqrt(5), rel=1e-5)
+    assert NUMBERS.sensitivity(REPLACE) == pytest.approx(math.sqrt(6), rel=1e-5)
+
+
+class TwoCellsEach(TwoClassCells):
+    """A mutant: a record counts in the bin beside its own, too."""
+
+    def total(self, answers: Any, labels: Any, relation: Relation, norm: Norm) -> Any:
+        once = super().total(answers, labels, relation, norm)
+        again = super().total(np.minimum(answers + 0.2, 1.0), labels, relation, norm)
+        return type(once)(once.value + again.value, once.sensitivity, norm, relation)
+
+
+class OneUnderReplace(TwoClassCells):
+    """A mutant: the sensitivity of ADD_REMOVE under REPLACE."""
+
+    def sensitivity(self, relation: Relation) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("mutant", "relation"), [(TwoCellsEach, ADD_REMOVE), (OneUnderReplace, REPLACE)]
+)
+def test_mutants_are_caught(mutant: type[TwoClassCells], relation: Relation) -> None:
+    cells = mutant(np.array([0, 1]), EDGES)
+    assert furthest(cells, RECORDS["two"][1], relation, Norm.L2) > cells.sensitivity(relation)
+
+
+def test_counts_are_added_exactly() -> None:
+    for n_classes in range(3, 40):
+        cells = SeveralClassCells(np.arange(n_classes), EDGES)
+        assert 0.25 <= n_classes * cells.share**2 <= 1.0
+        assert math.frexp(cells.share)[0] == 0.5  # a power of two
+
+
+def test_squares_move_by_one_at_most() -> None:
+    labels = np.array([-3.0, 9.0])
+    apart = NUMBERS.squares(np.array([9.0, -3.0]), labels)
+    same = NUMBERS.squares(labels, labels)
+    assert (float(apart.value), float(same.value)) == (2.0, 0.0)
+    assert 1.0 <= apart.sensitivity <= 1.0 + 1e-5

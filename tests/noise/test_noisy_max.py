@@ -1,0 +1,102 @@
+"""Winners of votes: the right law, and no other; nothing but the winner leaves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from tacit.noise import (
+    Norm,
+    SensitivityViolation,
+    gaussian_above,
+    gaussian_majorities,
+    gaussian_winners,
+    laplace_winners,
+    recording,
+    replaying,
+    seeded_source,
+)
+from tacit.privacy import Gaussian, NoisyMajority, NonPrivate, PureEpsilon, Relation, Repeated
+from tests.pate.exact import gaussian_winner, laplace_winner
+
+ADD = Relation.ADD_REMOVE
+N = 100_000
+
+
+def far(share: float, expected: float) -> float:
+    """Return how many standard deviations a share is from what it should be."""
+    return abs(share - expected) / math.sqrt(expected * (1 - expected) / N)
+
+
+def test_gaussian_winners_follow_their_law() -> None:
+    votes = (5, 4, 2)
+    won = gaussian_winners(np.tile(np.array(votes, float), (N, 1)), 2.0, ADD).value
+    share = np.bincount(won, minlength=3) / N
+    for i in range(3):
+        assert far(share[i], gaussian_winner(votes, 2.0)[i]) < 6.2
+    for factor in (0.9, 1.1):
+        assert far(share[0], gaussian_winner(votes, 2.0 * factor)[0]) > 8
+
+
+def test_laplace_winners_follow_their_law() -> None:
+    votes = (5, 4, 2)
+    won = laplace_winners(np.tile(np.array(votes, float), (N, 1)), 0.5, ADD).value
+    share = np.bincount(won, minlength=3) / N
+    assert far(share[0], laplace_winner(votes, 0.5)[0]) < 6.2
+    for factor in (0.9, 1.1):
+        assert far(share[0], laplace_winner(votes, 0.5 * factor)[0]) > 6.2
+
+
+def test_majorities_and_thresholds_follow_their_laws() -> None:
+    won = gaussian_majorities(np.full(N, 3.0), 2.0, ADD).value
+    above = gaussian_above(np.full(N, 11.0), 9.0, 2.0, ADD).value
+    for share, std in ((np.mean(won), math.sqrt(2) * 2.0 / 3.0), (np.mean(above), 1.0)):
+        assert far(float(share), float(ndtr(1 / std))) < 6.5  # the lattice moves it by 1e-4
+        for factor in (0.9, 1.1):
+            assert far(float(share), float(ndtr(1 / (std * factor)))) > 8
+
+
+def test_events() -> None:
+    votes = np.ones((7, 3))
+    assert gaussian_winners(votes, 2.0, ADD).event == Repeated(Gaussian(2.0 / math.sqrt(2)), 7)
+    charged = gaussian_winners(votes, 2.0, ADD, n_charged=9).event
+    assert charged == Repeated(Gaussian(2.0 / math.sqrt(2)), 9)
+    assert laplace_winners(votes, 0.25, ADD).event == Repeated(PureEpsilon(0.5), 7)
+    assert gaussian_majorities(np.ones(4), 3.0, ADD).event == Repeated(NoisyMajority(3.0), 4)
+    assert gaussian_above(np.ones(4), 0.0, 3.0, ADD).event == Repeated(Gaussian(3.0), 4)
+    assert isinstance(gaussian_winners(votes, 2.0, ADD, seeded_source(1)).event, NonPrivate)
+    with pytest.raises(ValueError, match="n_charged"):
+        gaussian_winners(votes, 2.0, ADD, n_charged=6)
+
+
+def test_a_teacher_moves_each_query_by_its_sensitivity_and_no_more() -> None:
+    before = np.array([[5.0, 3.0, 0.0], [2.0, 2.0, 4.0]])
+    one = before + np.array([[-1.0, 1.0, 0.0], [0.0, 1.0, -1.0]])
+    two = before + np.array([[-2.0, 2.0, 0.0], [0.0, 1.0, -1.0]])
+    for release in (gaussian_winners, laplace_winners):
+        with recording() as tape:
+            first = release(before, 2.0, ADD).value
+        with replaying(tape):
+            np.testing.assert_array_equal(release(one, 2.0, ADD).value, first)
+        with pytest.raises(SensitivityViolation), replaying(tape):
+            release(two, 2.0, ADD)
+
+
+def test_the_sensitivity_is_that_of_all_queries() -> None:
+    with recording() as tape:
+        gaussian_winners(np.ones((8, 3)), 2.0, ADD)
+        laplace_winners(np.ones((8, 3)), 2.0, ADD)
+        gaussian_majorities(np.ones(9), 2.0, ADD)
+    bounds = [entry.bounded for entry in tape.entries]  # type: ignore[union-attr]
+    assert [b.norm for b in bounds] == [Norm.L2, Norm.L1, Norm.L2]
+    np.testing.assert_allclose([b.sensitivity for b in bounds], [4.0, 16.0, 6.0])
+
+
+@pytest.mark.parametrize("std", [0.0, -1.0, math.nan, math.inf])
+def test_no_noise_is_refused(std: float) -> None:
+    for release in (gaussian_winners, laplace_winners):
+        with pytest.raises(ValueError, match=r"noise_std|gamma"):
+            release(np.ones((1, 2)), std, ADD)

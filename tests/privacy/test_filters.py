@@ -1,0 +1,223 @@
+"""The rules hold for events that are chosen in view of earlier outputs, by exact computation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tacit.privacy import (
+    Accountant,
+    Additive,
+    Budget,
+    BudgetExceeded,
+    Event,
+    Gaussian,
+    GaussianSum,
+    Guarantee,
+    Odometer,
+    PureEpsilon,
+    RenyiSum,
+    Repeated,
+    SampledGaussian,
+    SumOfEpsilons,
+    ZeroConcentrated,
+)
+from tacit.privacy.filters import Charge
+from tacit.privacy.gaussian_profile import gaussian_delta, gaussian_mu, mu_of_pure
+
+
+def rules(budget: Budget) -> list[Additive]:
+    return [SumOfEpsilons(), GaussianSum(), RenyiSum.best_for(budget), Odometer()]
+
+
+NAMES = ["sum", "gaussian", "renyi", "odometer"]
+# Randomised response of 0.3, and then one of two events that each bring delta at epsilon 1 to 0.01.
+FIRST, SECOND = PureEpsilon(0.3), (Gaussian(1 / 0.4551), PureEpsilon(0.7262))
+COUNTEREXAMPLE = Budget(1.0, 0.01)
+
+
+def test_a_filter_on_composed_losses_would_be_overspent() -> None:
+    # Each path is within the budget when it is fixed beforehand ...
+    for event in SECOND:
+        assert Guarantee(Repeated(FIRST, 1)).epsilon(0.0) == 0.3
+        assert _delta_of_path(event) == pytest.approx(0.01, rel=2e-3)
+    # ... and choosing the worse one after each output is not: E over the loss of the first.
+    p = 1 / (1 + math.exp(-0.3))
+    chosen = sum(
+        mass * max(_delta_after(event, loss) for event in SECOND)
+        for loss, mass in ((0.3, p), (-0.3, 1 - p))
+    )
+    assert chosen == pytest.approx(0.01023, rel=2e-3)
+
+
+def _delta_after(event: Event, loss: float) -> float:
+    at = event.profile(np.array([1.0 - loss]))
+    mu = event.gaussian_mu()
+    return float(at[0]) if at is not None else float(gaussian_delta(mu or 0.0, [1.0 - loss])[0])
+
+
+def _delta_of_path(event: Event) -> float:
+    p = 1 / (1 + math.exp(-0.3))
+    return p * _delta_after(event, 0.3) + (1 - p) * _delta_after(event, -0.3)
+
+
+@pytest.mark.parametrize("place", range(4), ids=NAMES)
+@pytest.mark.parametrize("event", SECOND, ids=["gaussian", "pure"])
+def test_every_rule_refuses_the_counterexample(place: int, event: Event) -> None:
+    accountant = Accountant(COUNTEREXAMPLE, rules(COUNTEREXAMPLE)[place])
+    accountant.charge(FIRST, 0.0)
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(event, 0.0 if isinstance(event, PureEpsilon) else 0.01)
+
+
+class Path:
+    """Adaptive choices played out exactly: the law of the loss, on every path that is accepted.
+
+    Randomised responses have two outcomes, so a tree of them has finitely many leaves, each with
+    its loss and its probability; whoever chooses sees which branch was taken.
+    """
+
+    def __init__(self, rule: Additive, budget: Budget, rng: np.random.Generator) -> None:
+        self.rule, self.budget, self.rng = rule, budget, rng
+        self.leaves: list[tuple[float, float]] = []
+
+    def play(self, totals: tuple[float, ...], loss: float, mass: float, depth: int) -> None:
+        # Greedy after one output, timid or not at all after another: an adversary's habit.
+        for share in self.rng.permutation([1.0, 0.7, 0.4, 0.15, 0.0])[:3] * bool(depth):
+            epsilon = float(share) * self.budget.epsilon
+            cost = self.rule.cost(Charge(PureEpsilon(epsilon), 0.0)) if share else totals
+            after = tuple(map(sum, zip(totals, cost, strict=True)))
+            if share and self.rule.fits(after, self.budget):
+                p = 1 / (1 + math.exp(-epsilon))
+                self.play(after, loss + epsilon, mass * p, depth - 1)
+                self.play(after, loss - epsilon, mass * (1 - p), depth - 1)
+                return
+        self.leaves.append((loss, mass))
+
+    def delta(self) -> float:
+        e = self.budget.epsilon
+        return sum(mass * max(-math.expm1(e - loss), 0.0) for loss, mass in self.leaves)
+
+
+def played(seeds: range) -> float:
+    """Return the greatest share of a budget's delta that random adaptive choices reached."""
+    worst = 0.0
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        budget = Budget(float(rng.uniform(0.2, 3.0)), float(10 ** rng.uniform(-3, -0.5)))
+        rule = rules(budget)[seed % 4]
+        path = Path(rule, budget, rng)
+        path.play((0.0,) * len(rule.most(budget)), 0.0, 1.0, 5)
+        assert path.delta() <= budget.delta * (1 + 1e-9), (rule, budget)
+        worst = max(worst, path.delta() / budget.delta)
+    return worst
+
+
+def test_random_adaptive_choices_stay_within_the_budget() -> None:
+    played(range(100))
+
+
+@pytest.mark.slow
+def test_a_thousand_random_adaptive_choices_stay_within_the_budget() -> None:
+    assert played(range(1000)) > 0.3  # it comes near what it forbids
+
+
+def test_the_play_would_notice_a_rule_that_undercharges() -> None:
+    class Half(GaussianSum):
+        def cost(self, charge: Charge) -> tuple[float, ...]:
+            return (super().cost(charge)[0] / 4,)
+
+    budget = Budget(1.0, 0.2)
+    found = []
+    for seed in range(50):
+        path = Path(Half(), budget, np.random.default_rng(seed))
+        path.play((0.0,), 0.0, 1.0, 5)
+        found.append(path.delta())
+    assert max(found) > budget.delta
+
+
+# --- pure events as Gaussians, the order of a budget, the odometer --------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 0.5, 1.0, 3.0, 8.0, 20.0])
+def test_a_pure_event_is_dominated_by_its_gaussian(epsilon: float) -> None:
+    mu = mu_of_pure(epsilon)
+    at = np.linspace(-1.5 * epsilon, 1.5 * epsilon, 301)
+    pure = PureEpsilon(epsilon).profile(at)
+    assert np.all(gaussian_delta(mu, at) >= pure - 1e-15)
+    # and by no smaller one: they touch at e = 0
+    assert np.any(gaussian_delta(mu * 0.999, at) < pure)
+
+
+def test_no_event_has_more_than_the_mu_of_small_ones() -> None:
+    for epsilon in np.geomspace(1e-9, 50, 60):
+        assert mu_of_pure(float(epsilon)) <= math.sqrt(math.pi / 2) * epsilon
+    assert mu_of_pure(math.inf) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "order"),
+    [(1.0, 1e-5, 17.8), (1.0, 1e-6, 22.0), (0.1, 1e-6, 166), (3.0, 1e-6, 8.9), (8.0, 1e-6, 4.4)],
+)
+def test_the_order_follows_the_budget(epsilon: float, delta: float, order: float) -> None:
+    budget = Budget(epsilon, delta)
+    rule = RenyiSum.best_for(budget)
+    assert rule.order == pytest.approx(order, rel=0.02)
+
+    def share(of: RenyiSum) -> float:
+        return math.sqrt(2 * of.most(budget)[0] / of.order) / gaussian_mu(epsilon, delta)
+
+    assert 0.915 <= share(rule) <= 0.95
+    for other in (rule.order * 0.8, rule.order * 1.25):
+        assert share(RenyiSum(other)) < share(rule)
+
+
+@pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget(8.0, 1e-6), Budget(0.1, 1e-6)])
+def test_what_the_odometer_costs(budget: Budget) -> None:
+    rule, mu = Odometer(), gaussian_mu(budget.epsilon, budget.delta)
+
+    def fits(share: float) -> bool:
+        return rule.fits(rule.cost(Charge(Gaussian(1 / (share * mu)), 0.0)), budget)
+
+    assert fits(0.8)
+    assert not fits(0.95)
+
+
+@pytest.mark.parametrize("event", [Gaussian(8.0), ZeroConcentrated(0.01), PureEpsilon(0.2)])
+def test_the_odometer_says_what_its_formula_says(event: Event) -> None:
+    from tacit.privacy.odometer import ORDERS
+
+    rule, delta = Odometer(), 1e-6
+    totals = rule.totals((Charge(event, 0.0),) * 3)
+    epsilon = rule.epsilon(totals, delta)
+    losses = epsilon + np.geomspace(1e-6, 50, 200_001)
+    below = sum(
+        np.exp(np.minimum((a - 1) * (losses - s), 600)) / len(ORDERS)
+        for a, s in zip(ORDERS, totals, strict=True)
+    )
+    greatest = float(np.max(-np.expm1(epsilon - losses) / below))
+    assert greatest == pytest.approx(delta, rel=1e-6)
+    assert epsilon >= Guarantee(Repeated(event, 3)).epsilon(delta)
+    budget = Budget(epsilon, delta)
+    assert rule.fits(totals, budget)
+    assert not rule.fits(tuple(t * 1.001 for t in totals), budget)
+
+
+@pytest.mark.parametrize("place", range(4), ids=NAMES)
+def test_what_is_left_can_be_spent_and_no_more(place: int) -> None:
+    budget = Budget(2.0, 1e-5)
+    rule = rules(budget)[place]
+    totals = rule.cost(Charge(Gaussian(8.0), 1e-6))
+    left = rule.left(totals, budget)
+    assert 0.0 < left < 2.0
+    for share, fits in ((0.999, True), (1.001, False)):
+        mu = gaussian_mu(share * left, 1e-5)
+        sum_of = PureEpsilon(share * left) if isinstance(rule, SumOfEpsilons) else Gaussian(1 / mu)
+        after = tuple(map(sum, zip(totals, rule.cost(Charge(sum_of, 0.0)), strict=True)))
+        assert rule.fits(after, budget) == fits
+    sampled = Repeated(SampledGaussian(4.0, 0.01), 10)
+    assert all(c >= 0.0 for c in rule.cost(Charge(sampled, 1e-6)))
+    most = rule.most(budget)
+    assert rule.epsilon(most, 1e-5) == pytest.approx(2.0) or isinstance(rule, Odometer)

@@ -1,0 +1,122 @@
+"""Scores and sums of rows in whole steps are exact, with BLAS, numba or SciPy."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tacit.records.lattice_table as table_module
+from tacit.records import Bounds, MemoryRecords
+from tacit.records.lattice_block import (
+    MOST_ROWS,
+    LatticeBlock,
+    check_few_rows,
+    on_lattice,
+    sum_in_steps,
+)
+from tacit.records.lattice_kernels import compiled
+
+N, D = 300, 37
+BOUNDS = Bounds(row_norm=2.0, intercept=0.5)
+
+
+def table(seed: int = 0):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((N, D)) * rng.choice([0.01, 1.0, 9.0], (N, 1))
+    return np.where(rng.random((N, D)) < 0.3, rows, 0.0)
+
+
+def weights(*shape: int):
+    return np.random.default_rng(5).standard_normal(shape) * 3.0
+
+
+def scores_of(records: MemoryRecords, w: Any, how: str = "numba"):
+    """Return all scores, by compiled kernels or by BLAS."""
+    seen = []
+
+    def look(block: LatticeBlock):
+        seen.append(block.scores(w))
+        return (np.zeros(1),)
+
+    compiles = how == "numba"
+    with mock.patch.object(table_module, "is_worth_compiling", return_value=compiles):
+        sum_in_steps(records, look, n_outputs=1 if w.ndim == 1 else w.shape[1])
+    return np.concatenate(seen)
+
+
+def exact_score(row: Any, w: Any, step: float) -> float:
+    products = (Fraction(float(k)) * Fraction(float(v)) for k, v in zip(row, w, strict=True))
+    return float(sum(products, Fraction(0)) * Fraction(step))
+
+
+@pytest.mark.parametrize("shape", [(D + 1,), (D + 1, 3)])
+def test_scores_are_exact_whoever_computes_them(shape: tuple[int, ...]) -> None:
+    assert compiled() is not None
+    rows, w = table(), weights(*shape)
+    found = scores_of(MemoryRecords(rows, None, BOUNDS), w)
+    by_blas = scores_of(MemoryRecords(rows, None, BOUNDS), w, "blas")
+    by_scipy = scores_of(MemoryRecords(scipy.sparse.csr_array(rows), None, BOUNDS), w)
+    alone = np.concatenate([scores_of(MemoryRecords(r[None], None, BOUNDS), w) for r in rows])
+    for other in (by_blas, by_scipy, alone):
+        assert np.array_equal(found, other)
+    whole = MemoryRecords(rows, None, BOUNDS)._table().rows
+    column, first = (w[:, 0], found[:, 0]) if w.ndim == 2 else (w, found)
+    lattice = on_lattice(w[:-1])
+    lattice = lattice[:, 0] if w.ndim == 2 else lattice
+    expected = [exact_score(row, lattice, 2.0**-14) for row in whole]
+    assert np.array_equal(first, np.array(expected) + 0.5 * column[-1])
+
+
+def test_a_matrix_product_of_such_rows_alone_is_not_exact() -> None:
+    # else the test above would say nothing
+    rows, w = MemoryRecords(table(), None, BOUNDS)._table().rows.astype(float), weights(D)
+    exact = [exact_score(row, w, 1.0) for row in rows]
+    assert not np.array_equal(rows @ w, exact)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_sums_are_exact(n_outputs: int) -> None:
+    rng = np.random.default_rng(2)
+    shape = (N,) if n_outputs == 1 else (N, n_outputs)
+    numbers = rng.integers(-(2**18), 2**18, shape).astype(float)
+    whole = MemoryRecords(table(), None, BOUNDS)._table().rows
+    expected = whole.T.astype(object) @ numbers.astype(int).astype(object)
+    blocks = [
+        LatticeBlock(whole, 1.0, None, 0.0),
+        LatticeBlock(whole, 1.0, None, 0.0, kernels=compiled()),
+        LatticeBlock(scipy.sparse.csr_array(whole.astype(float)), 1.0, None, 0.0),
+    ]
+    for block in blocks:
+        assert np.array_equal(block.whole_sum(numbers), expected.astype(float))
+
+
+def test_lengths_are_those_of_the_steps() -> None:
+    whole = MemoryRecords(table(), None, BOUNDS)._table().rows
+    expected = (whole.astype(float) ** 2).sum(axis=1) * 2.0**-28
+    for rows in (whole, scipy.sparse.csr_array(whole.astype(float))):
+        block = LatticeBlock(rows, 2.0**-14, None, 0.0)
+        assert np.array_equal(block.squared_norms(), expected)
+
+
+def test_weights_keep_38_bits() -> None:
+    w = weights(50)
+    assert np.abs(on_lattice(w) - w).max() <= np.linalg.norm(w) * 2.0**-36
+    assert np.array_equal(on_lattice(np.zeros(3)), np.zeros(3))
+    assert np.array_equal(on_lattice(np.full(3, 1e-200)), np.zeros(3))
+
+
+def test_weights_beyond_reason_are_refused() -> None:
+    for absurd in (np.inf, np.nan, 1e200):
+        with np.errstate(over="ignore"), pytest.raises(ValueError, match="not finite"):
+            on_lattice(np.array([1.0, absurd]))
+
+
+def test_blocks_that_could_not_be_added_exactly_are_refused() -> None:
+    check_few_rows(MOST_ROWS)
+    with pytest.raises(ValueError, match="smaller"):
+        check_few_rows(MOST_ROWS + 1)
