@@ -162,7 +162,14 @@ def error(measure: str, model: Any, rows: Any, labels: Any) -> float:
 
 
 def training_loss(problem: Problem, model: Any, data: Dataset) -> float:
-    """Return what the risk of a plan is about: half the square, or the log loss, per record."""
+    """Return what the risk of a plan is about: half the square, or the log loss, per record.
+
+    Of numbers the score itself counts: predictions keep to the range of labels, scores need not.
+    """
+    if problem.is_regression and hasattr(model, "coef_"):
+        rows = clipped(data.train_rows, problem.row_norm)
+        scores = rows @ np.ravel(model.coef_) + model.intercept_
+        return float(np.mean((scores - data.train_labels) ** 2)) / 2
     if problem.is_regression:
         return error(SQUARED, model, data.train_rows, data.train_labels) / 2
     return error(LOG_LOSS, model, data.train_rows, data.train_labels)

@@ -40,7 +40,7 @@ def kept(weights: Array, of: Law | None = None, bounds: Bounds = BOUNDS) -> Arra
     records = MemoryRecords(ROWS, np.zeros(N), bounds)
     exactly = GaussianQuestion(1e-3, Relation.ADD_REMOVE)
     of = of or law(bounds=bounds)
-    return shrunk(weights, of, records, exactly, secure_source()).weights
+    return shrunk(weights, of, records, exactly, N, secure_source()).weights
 
 
 def drawn(size: float, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -152,7 +152,8 @@ def replayed(model: Any) -> list[Array]:
     found = []
 
     def fit(n: int) -> None:
-        found.append(model.set_params(random_state=0).fit(rows[:n], labels[:n]).coef_)
+        fitted = model.set_params(random_state=0).fit(rows[:n], labels[:n])
+        found.append(np.append(fitted.coef_, fitted.plan_.excess_risk))
 
     assert replay(fit, 59, 60) >= 3
     return found
@@ -184,12 +185,12 @@ def test_an_uncharged_trace_is_withheld(
     if delta == 0.0 and mechanism.name == "noisy_gradient":
         pytest.skip("has no pure form")
 
-    def cheated(weights: Array, law: Law, records: Any, question: Any, source: Any) -> Any:
+    def cheated(weights: Array, law: Law, records: Any, question: Any, *rest: Any) -> Any:
         less = {
             "multiplier": lambda: GaussianQuestion(question.multiplier / 20, question.relation),
             "epsilon": lambda: LaplaceQuestion(question.epsilon * 20, question.relation),
         }
-        return shrunk(weights, law, records, less[fields(question)[0].name](), source)
+        return shrunk(weights, law, records, less[fields(question)[0].name](), *rest)
 
     for kind in (objective_perturbation, noisy_gradient):
         monkeypatch.setattr(kind, "shrunk", cheated)

@@ -42,8 +42,9 @@ def test_alternatives_are_the_plans_that_would_have_been_made() -> None:
     found = {row.name: row for row in mechanisms_for(model, model.plan_, None)}
     assert set(found) == set(MECHANISMS)
     assert [name for name, row in found.items() if row.chosen] == [model.plan_.mechanism.name]
-    assert found["objective_perturbation"].excess_risk == model.plan_.excess_risk
-    for name in ("noisy_gradient", "output_perturbation"):
+    # the one that was run too: what its releases say of it is not what others can be compared with
+    assert found["objective_perturbation"].excess_risk != model.plan_.excess_risk
+    for name in ("objective_perturbation", "noisy_gradient", "output_perturbation"):
         other = LogisticRegression(1.0, 1e-6, n_records=500, classes=[0, 1], mechanism=name)
         assert found[name].excess_risk == other.plan(3).excess_risk
     assert found["sufficient_statistics"].excess_risk is None

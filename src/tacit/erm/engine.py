@@ -140,7 +140,13 @@ def minimize_unread(
         plan or bare, work, accountant=accountant, source=source, assumptions=assumptions
     )
     errors = done.value.errors if isinstance(done.value, Solved) else None
-    return Result(np.asarray(done.value.value), done.privacy, plan, errors)
+    return Result(np.asarray(done.value.value), done.privacy, _informed(plan, done.value), errors)
+
+
+def _informed(plan: Plan | None, solved: Release[Array]) -> Plan | None:
+    """Return the plan that was run, its risk that of which the releases speak."""
+    risk = solved.risk if isinstance(solved, Solved) else None
+    return plan if plan is None or risk is None else replace(plan, excess_risk=risk)
 
 
 def check_people(records: Opened, relation: Relation) -> None:

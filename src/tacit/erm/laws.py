@@ -139,10 +139,14 @@ class Errors:
 
 @dataclass(frozen=True, eq=False)
 class Solved(Release[Array]):
-    """Released weights, how they came about, and how far from the truth they may be."""
+    """Released weights, how they came about, and how far from the truth they may be.
+
+    ``risk`` is the excess risk per record that the releases speak of.
+    """
 
     law: Law | None = None
     errors: Errors | None = None
+    risk: float | None = None
 
 
 def pack(matrix: Array) -> Array:

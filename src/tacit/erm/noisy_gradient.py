@@ -230,12 +230,12 @@ class NoisyGradient(Descent):
         w = _descend(noisy_gradient, plan.problem, course.n_steps, step, momentum)
         if turned is not None:
             return Solved(turned.coordinates.of(w), _receipt(events, plan.event))
-        law = course.law(noise, step)
+        law, risk = course.law(noise, step), None
         if _shrinks(plan.problem, budget):
             question = GaussianQuestion(_trace_multiplier(budget), budget.relation)
-            w, event = shrunk(w, law, records, question, source)
+            w, event, risk = shrunk(w, law, records, question, n, source)
             events.append(event)
-        return Solved(w, _receipt(events, plan.event), law)
+        return Solved(w, _receipt(events, plan.event), law, risk=risk)
 
     def _step_multiplier(
         self, problem: Problem, budget: Budget, n_steps: int, turned: Turned | None = None

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.counting import noisy_count
+from tacit.erm.expecting import expected_risk_there
 from tacit.erm.following import covers, following
 from tacit.erm.laws import Solved
 from tacit.erm.objective import Objective, moved
@@ -155,18 +156,20 @@ class ObjectivePerturbation(Mechanism):
                 released = tilted_there(there, turned, after, budget, records, event, source)
                 # the trace is left unspent: where moments are seen there is little to shrink
                 events += [moment, released.event, *([trace.event] if trace else [])]
-                weights = turned.coordinates.of(np.asarray(released.value))
-                return Solved(weights, receipt(events, plan.event))
+                found = np.asarray(released.value)
+                lost = expected_risk_there(asked, there, after, found, n)
+                weights = turned.coordinates.of(found)
+                return Solved(weights, receipt(events, plan.event), risk=lost)
         if count or moment:
             problem, tilt = following(tilt, problem, n, at_least)
             _check_covered(plan, tilt, problem)
         released, law = tilted(problem, tilt, budget, records, event, source)
-        weights = np.asarray(released.value)
+        weights, risk = np.asarray(released.value), None
         if trace:
-            weights, cost = shrunk(weights, law, records, trace, source)
+            weights, cost, risk = shrunk(weights, law, records, trace, n, source)
             events.append(cost)
         events += [released.event, *([moment] if moment else [])]  # spent or not
-        return Solved(weights, receipt(events, plan.event), law)
+        return Solved(weights, receipt(events, plan.event), law, risk=risk)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise the objective gets."""

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from tacit.erm.counting import COUNT_MULTIPLE, Question
 from tacit.erm.exact_moments import exact_totals
+from tacit.erm.expecting import expected_risk
 from tacit.erm.laws import Law
 from tacit.erm.plan import Problem
 from tacit.erm.sets import WholeSpace
@@ -48,10 +49,11 @@ _LEAST_OF_CLASSES = 0.5
 
 
 class Shrunk(NamedTuple):
-    """Weights, and what asking for the curvature cost."""
+    """Weights, what asking for the curvature cost, and what was lost as far as it tells."""
 
     weights: Array
     event: Event
+    risk: float
 
 
 def can_shrink(problem: Problem) -> bool:
@@ -73,9 +75,13 @@ def shrunk(
     law: Law,
     records: RecordSource,
     question: Question,
+    n_records: float,
     source: Source,
 ) -> Shrunk:
-    """Return released weights without what is surely noise; the intercept is left alone."""
+    """Return released weights without what is surely noise; the intercept is left alone.
+
+    ``n_records`` is the public or released number, for the risk alone.
+    """
     objective = law.objective
     trace = question.ask(_trace(weights, law, records, question.relation), source)
     end = -1 if objective.bounds.intercept else None
@@ -89,8 +95,10 @@ def shrunk(
     result = weights.copy()
     kept = (1.0 - noise / length) / truth if noise < length else 0.0
     least = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_OF_CLASSES
-    result[:end] *= min(max(kept, least), 1.0)
-    return Shrunk(result, trace.event)
+    kept = min(max(kept, least), 1.0)
+    result[:end] *= kept
+    risk = expected_risk(law, length, p, p * curvature, kept, n_records)
+    return Shrunk(result, trace.event, risk)
 
 
 def _trace(weights: Array, law: Law, records: RecordSource, relation: Relation) -> Bounded:

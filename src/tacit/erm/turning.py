@@ -61,17 +61,20 @@ def turned_following(
     """Return problem and noise in other coordinates, for so many records.
 
     Noise and ridge are for rows as long as they count there. But along a direction that no record
-    has a row may be as long as declared, and squares do not forgive: of numbers noise over ridge is
-    what it would be in the rows' own coordinates, so that scores are no further off.
+    has a row may be as long as declared, and squares do not forgive: of numbers the ridge is no
+    less than in the rows' own coordinates, or than what one record of that length would bend, which
+    holds a direction that all records together know less of than one might.
     """
     objective, each = problem.objective, tilt.std(problem.dimension) / tilt.noise
     there = turned.problem(problem.widened(_mu(tilt, problem), n_records))
     size = there.objective.row_norm / objective.row_norm
     noise = tilt.noise * _UP * (there.objective.lipschitz / objective.lipschitz) * _UP
-    # the event asks for size^2
-    power = 1 if math.isfinite(objective.bounds.label_bound) else 2
+    alone = 0.0
+    if math.isfinite(objective.bounds.label_bound):
+        alone = min(tilt.regularization, objective.smoothness)
     ridge = max(
-        tilt.regularization * size**power * _UP,
+        tilt.regularization * size**2 * _UP,  # what the event asks for
+        alone,
         steep(objective, tilt.units) * each * noise,
         there.steady_ridge(each * noise, n_records),
     )

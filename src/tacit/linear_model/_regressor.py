@@ -59,7 +59,11 @@ class Interval:
 
 
 class Regressor(ScoredNumbers, LinearModel):
-    """A linear model of a number, with the parameters that most of them have."""
+    """A linear model of a number, with the parameters that most of them have.
+
+    Predictions keep to a declared range of the labels: for every label within it, what lies beyond
+    is farther away than the end of the range is, so that no error grows.
+    """
 
     _centred = True  # whether labels are measured from the middle of their range
 
@@ -97,6 +101,18 @@ class Regressor(ScoredNumbers, LinearModel):
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
+
+    def predict(self, X: Any) -> Array:
+        """Return the predicted number of every record, within the declared range of labels."""
+        numbers = self._numbers(super().predict(X))
+        if self.label_range is None or is_inferred(self.label_range):
+            return numbers
+        low, high = label_range_of(self.label_range).value
+        within: Array = np.clip(numbers, low, high)
+        return within
+
+    def _numbers(self, scores: Array) -> Array:
+        return scores
 
     def _interval(self, fact: Fact[tuple[float, float]]) -> Interval:
         low, high = fact.value

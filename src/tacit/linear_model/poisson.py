@@ -54,6 +54,6 @@ class PoissonRegressor(WithSummary, Regressor):
             return PoissonLoss(math.inf, half_range)
         return PoissonLoss(RESIDUAL_SHARE * half_range, half_range)
 
-    def predict(self, X: Any) -> Array:
-        """Return the predicted rate of every record."""
-        return np.exp(super().predict(X))
+    def _numbers(self, scores: Array) -> Array:
+        with np.errstate(over="ignore"):  # an endless rate is the greatest label
+            return np.exp(scores)

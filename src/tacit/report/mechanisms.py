@@ -6,6 +6,7 @@ Those are planned from the public facts of the one that ran.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,7 @@ def mechanisms_for(estimator: Any, plan: Plan, expected: int | None) -> list[Pla
     """
     if not hasattr(estimator, "plan"):
         return [planned(plan, chosen=True)]
-    run = plan
-    if expected is not None:
-        run = _plan_with(estimator, plan, plan.mechanism, expected)
+    run = _comparable(estimator, plan, expected)
     others: list[PlannedMechanism] = []
     left = dict(MECHANISMS)
     left.pop(plan.mechanism.name, None)
@@ -58,6 +57,15 @@ def mechanisms_for(estimator: Any, plan: Plan, expected: int | None) -> list[Pla
             others.append(PlannedMechanism(name, None, _capital(str(why))))
     rows = [planned(run, chosen=True), *others]
     return sorted(rows, key=lambda row: (row.excess_risk is None, row.excess_risk or 0.0))
+
+
+def _comparable(estimator: Any, plan: Plan, expected: int | None) -> Plan:
+    """Return the plan that was run with the risk that it had before, as the others have theirs."""
+    try:
+        before = _plan_with(estimator, plan, plan.mechanism, expected)
+    except (CannotSolve, ValueError):
+        return plan
+    return before if expected is not None else replace(plan, excess_risk=before.excess_risk)
 
 
 def _plan_with(estimator: Any, plan: Plan, mechanism: Any, expected: int | None) -> Plan:
