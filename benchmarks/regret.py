@@ -179,7 +179,7 @@ def run(task: Task) -> dict[str, Any]:
     """Fit and measure, each time with fresh noise; a method that does not apply says why."""
     problem = problems()[task.problem]
     row: dict[str, Any] = {**vars(task), "errors": {m: [] for m in problem.measures}}
-    row |= {"training": [], "optimum": [], "mechanisms": [], "refused": ""}
+    row |= {"training": [], "optimum": [], "told": [], "mechanisms": [], "refused": ""}
     start = time.perf_counter()
     for repeat in range(task.repeats):
         try:
@@ -190,6 +190,7 @@ def run(task: Task) -> dict[str, Any]:
             row["errors"][measure].append(one[measure])
         row["training"].append(one["training"])
         row["optimum"].append(one["optimum"])
+        row["told"].append(one["told"])
         row["mechanisms"] += one["mechanisms"]
         if time.perf_counter() - start > SLOW_SECONDS * (repeat + 1) and repeat + 1 >= SLOW_REPEATS:
             break
@@ -203,7 +204,8 @@ def predicted(task: Task, problem: Problem) -> dict[str, Any]:
     """Return what a plan says to somebody who knows how many records there are."""
     n, d = next(problem.splits(0)).train_rows.shape
     plan = problem.estimator(task.epsilon, ALONE.get(task.method, task.method)).plan(d, n)
-    return {"predicted": plan.excess_risk, "planned": plan.mechanism.name}
+    same = task.method == "auto" and plan.mechanism == MECHANISMS.get(plan.mechanism.name)
+    return {"predicted": plan.excess_risk, "planned": plan.mechanism.name, "as_named": same}
 
 
 def repeated(task: Task, problem: Problem, repeat: int) -> dict[str, Any]:
@@ -219,10 +221,11 @@ def repeated(task: Task, problem: Problem, repeat: int) -> dict[str, Any]:
             best = NoPrivacy(problem).fit(data.train_rows, data.train_labels)  # risk knows no ridge
         one["training"] = training_loss(problem, model, data)
         one["optimum"] = training_loss(problem, best, data)
-        found.append(one)
         plan = getattr(model, "plan_", None)
+        one["told"] = math.nan if plan is None else plan.excess_risk
         if plan is not None:
             mechanisms.append(plan.mechanism.name)
+        found.append(one)
     means: dict[str, Any] = {key: fmean(one[key] for one in found) for key in found[0]}
     return {**means, "mechanisms": sorted(set(mechanisms))}
 
@@ -269,6 +272,14 @@ def work(todo: list[Task], results: Results, processes: int) -> None:
             progress.update(bar, advance=1, description=f"{text:50s}")
 
 
+def run_by_name(todo: list[Task], results: Results) -> Iterator[dict[str, Any]]:
+    """Yield lines of mechanisms that "auto" ran as their name does: the same seeds, the same fits."""
+    for task in todo:
+        auto = results.rows.get((task.problem, task.epsilon, "auto"))
+        if auto and auto.get("as_named") and auto["planned"] == task.method:
+            yield {**auto, "method": task.method}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="3 problems, 2 repeats")
@@ -285,7 +296,11 @@ def main() -> int:
     measured = harness.Run()
     results = Results(options.cache or harness.SCRATCH / "regret" / f"{digest()}.jsonl")
     wanted = list(tasks(names, repeats, options.quick))
-    work([task for task in wanted if not results.has(task)], results, options.processes)
+    for is_auto in (True, False):
+        todo = [t for t in wanted if (t.method == "auto") is is_auto and not results.has(t)]
+        for row in list(run_by_name(todo, results)):
+            results.add(row)
+        work([task for task in todo if not results.has(task)], results, options.processes)
     rows = [results.rows[task.key] for task in wanted]
     partial = options.quick or bool(options.only) or repeats < REPEATS
     regret_report.write(rows, harness.results_folder(partial), measured)

@@ -92,9 +92,16 @@ class Cell:
     @property
     def risk_ratio(self) -> float:
         """What the plan predicted, by what happened."""
-        least = 1e-9 * fmean(self.lines[REFERENCE]["optimum"])
-        predicted: float = self.lines["auto"]["predicted"]
-        return predicted / max(self.actual_risk, least)
+        return float(self.lines["auto"]["predicted"]) / self._happened
+
+    @property
+    def told_ratio(self) -> float:
+        """What the fits said that they had lost, by what happened."""
+        return fmean(self.lines["auto"]["told"]) / self._happened
+
+    @property
+    def _happened(self) -> float:
+        return max(self.actual_risk, 1e-9 * fmean(self.lines[REFERENCE]["optimum"]))
 
     @property
     def ran(self) -> str:
@@ -148,14 +155,21 @@ def worst(cells: Iterable[Cell], value: Any, above: float) -> str:
     return f"{len(over)}" + (f" ({'; '.join(names)})" if names else "")
 
 
+def near(ratios: list[float]) -> str:
+    """Say how many of them are within a factor of 1."""
+    close = [1 / WANTED_RISK <= ratio <= WANTED_RISK for ratio in ratios]
+    return (
+        f"within a factor {WANTED_RISK:g} of what happened: {fmean(close):.0%} (wanted: "
+        f"{WANTED_SHARE:.0%}); between {min(ratios):.2g} and {max(ratios):.2g} times that"
+    )
+
+
 def summary(everything: list[Cell]) -> list[str]:
     cells = [cell for cell in everything if cell.epsilon < ENDLESS]
     useful = [cell for cell in cells if cell.best_beats_constant]
     hard = [cell for cell in cells if cell.must_beat_published]
     compared = [cell.to_published for cell in cells if cell.to_published is not None]
     bare = {cell: cell.bare_ratio for cell in cells if cell.bare_ratio is not None}
-    risks = [cell.risk_ratio for cell in cells]
-    close = [1 / WANTED_RISK <= ratio <= WANTED_RISK for ratio in risks]
     other = [c for c in cells if c.ran != c.lines["auto"]["planned"]]
     lines = [
         f"cells: {len(cells)}; in {len(useful)} the best in hindsight beats a constant",
@@ -172,9 +186,8 @@ def summary(everything: list[Cell]) -> list[str]:
         + worst(useful, Cell.excess_ratio, WANTED_WORST),
         f"error above {WANTED_CONSTANT} of a constant's: "
         + worst(cells, lambda c: c.to_constant, WANTED_CONSTANT),
-        f"predicted risk within a factor {WANTED_RISK:g} of what happened: "
-        f"{fmean(close):.0%} (wanted: {WANTED_SHARE:.0%}); it lay between {min(risks):.2g} and "
-        f"{max(risks):.2g} times that",
+        "risk of which a fit's releases speak " + near([cell.told_ratio for cell in cells]),
+        "risk predicted before it " + near([cell.risk_ratio for cell in cells]),
         f"plans for the known number of records that name another mechanism than was run: "
         f"{len(other)}",
     ]
@@ -215,7 +228,15 @@ def endless_table(cells: list[Cell]) -> str:
 def main_table(cells: list[Cell]) -> str:
     names = list(dict.fromkeys(name for cell in cells for name in cell.alone))
     header = ["problem", "epsilon", "measure", "auto", "ran", *names, "constant", "non-private"]
-    header += ["AdaSSP", "best", "excess ratio", "by constant", "by AdaSSP", "predicted / actual"]
+    header += [
+        "AdaSSP",
+        "best",
+        "excess ratio",
+        "by constant",
+        "by AdaSSP",
+        "predicted / actual",
+        "told / actual",
+    ]
     body = []
     for cell in cells:
         alone = [number(cell.error(name)) if name in cell.lines else "" for name in names]
@@ -235,6 +256,7 @@ def main_table(cells: list[Cell]) -> str:
                 f"{cell.to_constant:.3f}",
                 number(cell.to_published),
                 f"{cell.risk_ratio:.2g}",
+                f"{cell.told_ratio:.2g}",
             ]
         )
     return harness.markdown_table(header, body)
@@ -292,6 +314,7 @@ def csv_rows(cells: list[Cell]) -> list[dict[str, Any]]:
             "half_width": half_width(cell.errors(method)),
             "mechanisms": ", ".join(sorted(set(line["mechanisms"]))),
             "predicted_risk": line.get("predicted"),
+            "told_risk": fmean(line.get("told") or [math.nan]),
             "actual_risk": fmean(line["training"]) - fmean(cell.lines[REFERENCE]["optimum"]),
             "published_adassp": cell.published,
             "fit_seconds": line.get("seconds"),
@@ -319,7 +342,7 @@ Error: on test records. Excess ratio: (auto - non-private) / (best - non-private
 class, without noise. The ten regressions follow Wang (2018): ten folds, rows of norm 1,
 non-private is ridge with lam = 1, AdaSSP is the published figure. Elsewhere non-private is
 scikit-learn. How often a cell was repeated is in regret.csv. Predicted: the plan's excess risk
-per record, given n; actual: half the mean square, or the log loss, on training records above the
+per record, given n; told: what `plan_` says after the fit; actual: half the mean square, or the log loss, on training records above the
 least there is.
 
 {lines}

@@ -58,7 +58,8 @@ def expected_risk_there(
     """
     objective, ridge = there.objective, tilt.regularization
     bend = _TYPICAL_BEND * objective.loss.smoothness
-    moments: Array = asked.moment * (1 - np.linalg.eigvalsh(asked.coordinates.matrix) ** 2)
+    shares = np.linalg.eigvalsh(asked.coordinates.matrix) ** 2
+    moments = np.asarray(asked.moment * (1 - shares), dtype=np.float64)
     unseen = moments < _SEEN * asked.moment
     if unseen.any():
         among = int(unseen.sum())
