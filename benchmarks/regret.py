@@ -273,7 +273,7 @@ def work(todo: list[Task], results: Results, processes: int) -> None:
 
 
 def run_by_name(todo: list[Task], results: Results) -> Iterator[dict[str, Any]]:
-    """Yield lines of mechanisms that "auto" ran as their name does: the same seeds, the same fits."""
+    """Yield lines of mechanisms that "auto" ran as by their name: same seeds, same fits."""
     for task in todo:
         auto = results.rows.get((task.problem, task.epsilon, "auto"))
         if auto and auto.get("as_named") and auto["planned"] == task.method:

@@ -342,8 +342,8 @@ Error: on test records. Excess ratio: (auto - non-private) / (best - non-private
 class, without noise. The ten regressions follow Wang (2018): ten folds, rows of norm 1,
 non-private is ridge with lam = 1, AdaSSP is the published figure. Elsewhere non-private is
 scikit-learn. How often a cell was repeated is in regret.csv. Predicted: the plan's excess risk
-per record, given n; told: what `plan_` says after the fit; actual: half the mean square, or the log loss, on training records above the
-least there is.
+per record, given n; told: what `plan_` says after the fit; actual: half the mean square, or the
+log loss, on training records above the least there is.
 
 {lines}
 
