@@ -23,11 +23,10 @@ from tacit.erm.objective import Objective
 from tacit.erm.plan import MOST_DIRECTIONS, TYPICAL_SHARE, TYPICAL_SPECTRUM, Problem
 from tacit.erm.preconditioner import Turned
 from tacit.erm.tilts import Tilt
+from tacit.erm.turning import USUAL_BEND
 
 Array = npt.NDArray[np.float64]
 
-# Slopes bend half as much as they may, on average.
-_TYPICAL_BEND = 0.5
 _SEEN = 0.1  # of the level of noise: below it a moment is lost
 _LEAST_CURVED = 0.01  # of the ridge: of directions below that nothing is learned
 # Of the sampling error: what bounded slopes let a fit differ from one without bounds.
@@ -57,7 +56,7 @@ def expected_risk_there(
     well: what is left is spread over the others.
     """
     objective, ridge = there.objective, tilt.regularization
-    bend = _TYPICAL_BEND * objective.loss.smoothness
+    bend = USUAL_BEND * objective.loss.smoothness
     shares = np.linalg.eigvalsh(asked.coordinates.matrix) ** 2
     moments = np.asarray(asked.moment * (1 - shares), dtype=np.float64)
     unseen = moments < _SEEN * asked.moment

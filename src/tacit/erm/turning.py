@@ -25,6 +25,7 @@ _MOST_COLUMNS = 600  # of which a Hessian is formed, and a second moment asked f
 # still seen how long rows are.
 _BELOW_NOISE = 4.0
 _UNIT, _FAR, _ROOM = 2.0**-53, 100.0, 8.0
+USUAL_BEND = 0.5  # of how much a slope may bend
 _SEEN = 0.1  # of the level of noise: below it a moment is taken for that
 
 
@@ -62,8 +63,8 @@ def turned_following(
 
     Noise and ridge are for rows as long as they count there. But along a direction that no record
     has a row may be as long as declared, and squares do not forgive: of numbers the ridge is no
-    less than in the rows' own coordinates, or than what one record of that length would bend, which
-    holds a direction that all records together know less of than one might.
+    less than in the rows' own coordinates, or than what one record of that length usually bends,
+    which holds a direction that all records together know less of than one might.
     """
     objective, each = problem.objective, tilt.std(problem.dimension) / tilt.noise
     there = turned.problem(problem.widened(_mu(tilt, problem), n_records))
@@ -71,7 +72,7 @@ def turned_following(
     noise = tilt.noise * _UP * (there.objective.lipschitz / objective.lipschitz) * _UP
     alone = 0.0
     if math.isfinite(objective.bounds.label_bound):
-        alone = min(tilt.regularization, objective.smoothness)
+        alone = min(tilt.regularization, USUAL_BEND * objective.smoothness)
     ridge = max(
         tilt.regularization * size**2 * _UP,  # what the event asks for
         alone,
