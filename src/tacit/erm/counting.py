@@ -92,7 +92,8 @@ def noisy_count(records: RecordSource, question: Question, source: Source) -> Co
     counted = question.ask(weight, source)
     std = weight.sensitivity * question.noise_std
     n_records = max(float(np.asarray(counted.value)), std, 1.0)
-    return Counted(n_records, max(n_records - std, 1.0), counted.event)
+    # two standard deviations: of forty counts one is further above the truth
+    return Counted(n_records, max(n_records - 2 * std, 1.0), counted.event)
 
 
 def _weight(records: RecordSource, relation: Relation) -> Bounded:
