@@ -25,6 +25,7 @@ from pathlib import Path
 import harness
 
 from tacit.ledger import Ledger
+from tacit.ledger.books import following
 from tacit.ledger.sqlite import SqliteStore
 from tacit.privacy import Budget, Event, Gaussian, PureEpsilon
 from tacit.privacy.accountant import charge_of
@@ -56,7 +57,7 @@ def lengthened(path: str | os.PathLike[str], event: Event, n: int) -> None:
             connection.execute(f"DROP TRIGGER {name}")
         for _ in range(n):
             state = state.after(fixed)
-            last = ledger._next({**fixed, "key": uuid.uuid4().hex}, last, state)
+            last = following({**fixed, "key": uuid.uuid4().hex}, last, state, "")
             row = (last.number, last.key, last.body, last.hash)
             connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
         head = (last.number, last.hash, state.text)

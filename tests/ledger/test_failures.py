@@ -65,7 +65,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.ledger.ledger._PAUSES", (0.0, 0.01))
+    monkeypatch.setattr("tacit.ledger.books._PAUSES", (0.0, 0.01))
 
 
 def test_a_full_disk(small_disk: Path) -> None:

@@ -35,7 +35,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def kept(ledger: Ledger) -> Kept:
-    store = ledger._store
+    store = ledger._books.store
     assert isinstance(store, SqliteStore)
     return store._kept
 
@@ -205,7 +205,7 @@ def test_the_journal_is_where_others_look_for_it(tmp_path: Path, moved: str) -> 
         path.rename(home / "a")
         path.symlink_to(home / "a")
     assert ledger.charge(TENTH) == 0.2
-    with ledger._store.writing(2, None) as page:
+    with ledger._books.store.writing(2, None) as page:
         page._connection.execute("UPDATE head SET number = number + 1")  # type: ignore[attr-defined]
         assert (home / "a-journal").exists()
         page._connection.execute("ROLLBACK")  # type: ignore[attr-defined]
@@ -323,7 +323,7 @@ def test_a_reader_who_stays(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tacit.ledger.sqlite._SECONDS_FOR_READERS", 0.05)
-    monkeypatch.setattr("tacit.ledger.ledger._PAUSES", (0.0, 0.01))
+    monkeypatch.setattr("tacit.ledger.books._PAUSES", (0.0, 0.01))
     with contextlib.closing(sqlite3.connect(tmp_path / "a", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM head").fetchall()
@@ -397,7 +397,7 @@ def test_a_child_that_drops_the_ledger_keeps_its_locks(ledger: Ledger, tmp_path:
 
     def in_the_child() -> str:
         mine = Ledger.open(tmp_path / "a")
-        with mine._store.writing(1, None):
+        with mine._books.store.writing(1, None):
             held.clear()
             gc.collect()
             return in_another_process(tmp_path / "a")
@@ -448,7 +448,7 @@ def test_a_ledger_dropped_while_another_thread_charges_is_closed_later(
     entered, leave = threading.Event(), threading.Event()
 
     def charge() -> None:
-        with ledger._store.writing(1, None):
+        with ledger._books.store.writing(1, None):
             entered.set()
             leave.wait(60)
 
