@@ -67,6 +67,8 @@ _SETTINGS = (
     # A plan that is made while the ledger is short must do when it is long.
     "SET plan_cache_mode = force_generic_plan",
     "SET enable_seqscan = off",
+    # Which what is forbidden counts as dear enough for.
+    "SET jit = off",
     # A client that hangs does not hold the ledger for ever.
     f"SET idle_in_transaction_session_timeout = '{PATIENCE:g}s'",
 )
