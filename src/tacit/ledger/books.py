@@ -6,7 +6,6 @@ import datetime
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any
 
 from tacit.ledger.audit import check_booking, terms_of
 from tacit.ledger.bound import name as name_of
@@ -86,7 +85,7 @@ class Books:
 
     def book(
         self,
-        content: dict[str, Any],
+        content: Content,
         accept: Callable[[State], State],
         who: str,
         key: str | None = None,
@@ -110,7 +109,7 @@ class Books:
         raise self._after_all(content, interrupted)
 
     def _transact(
-        self, content: dict[str, Any], accept: Callable[[State], State], who: str, look: bool
+        self, content: Content, accept: Callable[[State], State], who: str, look: bool
     ) -> tuple[Entry, State]:
         seen = self._last
         assert seen is not None

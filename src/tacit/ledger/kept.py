@@ -12,7 +12,7 @@ import contextlib
 import os
 import sqlite3
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,6 +63,12 @@ class Opened:
     place: Place
     schema: str | None = None
     is_done: bool = False
+    made_in: int = field(default_factory=generation)
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is that of the process from which this one was forked."""
+        return self.made_in != generation()
 
     def is_at(self, path: str) -> bool:
         """Return whether it is with what the path leads to; asked within a transaction.
@@ -115,6 +121,9 @@ class Kept:
 
     def give_back(self, opened: Opened) -> None:
         """Keep a connection whose transaction was done, and close any other."""
+        if opened.is_inherited:
+            _inherited.append(opened)
+            return
         if _KEEPS and opened.is_done and not self._idle:
             opened.is_done = False
             with contextlib.suppress(sqlite3.Error):

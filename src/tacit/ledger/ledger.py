@@ -13,6 +13,7 @@ from tacit.ledger.books import Books
 from tacit.ledger.bound import Bound, account
 from tacit.ledger.bound import name as name_of
 from tacit.ledger.bound import text as text_of
+from tacit.ledger.declaring import analyst_of, declared, partition_of
 from tacit.ledger.entry import Content
 from tacit.ledger.spending import afford, check_names
 from tacit.ledger.state import State
@@ -24,7 +25,6 @@ from tacit.privacy import (
     Booking,
     Budget,
     Event,
-    Relation,
     event_from_dict,
 )
 from tacit.privacy.accountant import charge_of
@@ -238,17 +238,7 @@ class Ledger:
 
         It is fixed for life. From then on every charge must name its analyst (`bound`).
         """
-        cap = replace(self.budget, epsilon=epsilon).epsilon
-        if not cap <= self.budget.epsilon:
-            raise ValueError(
-                f"{name!r} gets at most the budget's epsilon, {self.budget.epsilon:g}."
-            )
-        if not self.rule.most(replace(self.budget, epsilon=cap))[0] > 0.0:
-            raise ValueError(
-                f"{self.rule} accepts nothing at all within epsilon {cap:g} at delta "
-                f"{self.budget.delta:g}, and a share is fixed for life; give {name!r} more."
-            )
-        return self._declare({"kind": "analyst", "name": name, "epsilon": cap})
+        return self._declare(analyst_of(self.terms, name, epsilon))
 
     def add_partition(self, name: str) -> Booking:
         """Declare a part of the data, such as a window of time, disjoint from all other parts.
@@ -259,12 +249,7 @@ class Ledger:
         was made, not when it is asked for. Where a person is protected, all of a person's records
         are in one part. Nothing that was ever charged on a part read a record outside it.
         """
-        if self.budget.relation is Relation.REPLACE:
-            raise ValueError(
-                "under REPLACE a record may be replaced by one of another part, so that charges on "
-                "parts add up; make the ledger under ADD_REMOVE to have partitions."
-            )
-        return self._declare({"kind": "partition", "name": name})
+        return self._declare(partition_of(self.terms, name))
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -317,16 +302,10 @@ class Ledger:
             "purpose": self._bound.purpose,
         }
 
-    def _declare(self, content: dict[str, Any]) -> Booking:
-        kind, name = content["kind"], name_of(content["kind"], content["name"])
-
-        def new(before: State) -> State:
-            if name in (before.analysts if kind == "analyst" else before.partitions):
-                raise ValueError(f"the ledger has {kind} {name!r} already; it is fixed for life.")
-            return before.after(content)
-
-        content = {**content, "name": name}
-        entry, _ = self._books.book(content, new, self._bound.who)
+    def _declare(self, content: Content) -> Booking:
+        entry, _ = self._books.book(
+            content, lambda before: declared(content, before), self._bound.who
+        )
         return self._books.booking(entry)
 
 

@@ -35,6 +35,8 @@ _TRIGGERS = (
     "CREATE TRIGGER head_advances BEFORE UPDATE ON head "
     f"WHEN NEW.number IS NOT OLD.number + 1 {_REFUSE}",
 )
+# What SQLite keeps beside a file, under its name, and removes.
+_BESIDE = ("-journal", "-wal", "-shm")
 _SECONDS_FOR_READERS = 5
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_CONSTRAINT")
@@ -63,6 +65,13 @@ class SqliteStore:
 
     def create(self, entry: Entry, state: str) -> None:
         """Make the file, which must not be there yet."""
+        self._check_name(self.address)
+        for ending in _BESIDE:
+            if os.path.lexists(self.address + ending):
+                raise LedgerError(
+                    f"{self.address + ending!r} belongs to another file of that name, which SQLite "
+                    "may need to repair it; name another file, or move it to where that one is."
+                )
         try:
             # SQLite itself would open what another process has just made.
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
@@ -112,19 +121,29 @@ class SqliteStore:
             yield from found
 
     def check(self) -> None:
-        """Ask SQLite whether its file is whole, and compare the tables and triggers."""
+        """Ask SQLite whether its file is whole, and compare the tables and triggers, as ever."""
         with self._transaction("BEGIN") as opened:
             said = [row[0] for row in opened.connection.execute("PRAGMA integrity_check(3)")]
-            rows = opened.connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-            there = {row[0] for row in rows}
         if said != ["ok"]:
             raise LedgerDamaged(f"{self._name}: SQLite finds {'; '.join(said)}. {REMEDY}")
-        changed = there ^ {*_TABLES, *_TRIGGERS}
+
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file with other tables or triggers: rows may have been changed, or may be."""
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        changed = {row[0] for row in rows} ^ {*_TABLES, *_TRIGGERS}
         if changed:
-            names = sorted(" ".join(statement.split()[1:3]) for statement in changed)
+            names = sorted({" ".join(statement.split()[1:3]) for statement in changed})
             raise LedgerDamaged(
                 f"{self._name}: {', '.join(names)} is not as tacit made it, so rows may have been "
                 f"changed. {REMEDY}"
+            )
+
+    def _check_name(self, path: str) -> None:
+        ending = next((ending for ending in _BESIDE if path.endswith(ending)), None)
+        if ending is not None:
+            raise LedgerError(
+                f"{path!r} ends with {ending}: SQLite would take it for what it keeps beside "
+                f"{path.removesuffix(ending)!r}, and remove it. Name it otherwise."
             )
 
     @property
@@ -166,6 +185,8 @@ class SqliteStore:
         return (opened if is_begun else None), None
 
     def _commit(self, opened: Opened) -> None:
+        if opened.is_inherited:
+            raise LedgerError("the process was forked in a transaction, which is its parent's.")
         try:
             try:
                 opened.connection.execute("COMMIT")
@@ -183,8 +204,10 @@ class SqliteStore:
 
     def _recognised(self, opened: Opened) -> bool:
         """Return whether this is the file; raise if it is no ledger, or one not to be written."""
+        is_new = opened.schema is None
         if not opened.is_at(self.address):
             return False
+        self._check_name(opened.place.path)
         # The journal that undoes a charge which was cut short is found by the file's name alone.
         if (links := opened.place.names) > 1:
             raise LedgerError(
@@ -208,6 +231,8 @@ class SqliteStore:
                 f"{self._name} was put into journal mode {mode}, in which a charge may be lost; "
                 "put it back with: PRAGMA journal_mode = DELETE."
             )
+        if is_new:  # else its tables and triggers are those that were looked at
+            self._check_schema(connection)
         return True
 
     def _wait_or_raise(self, why: Exception | None, deadline: float) -> None:
