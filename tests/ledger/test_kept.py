@@ -182,6 +182,16 @@ def test_a_file_that_is_gone(ledger: Ledger, tmp_path: Path) -> None:
         ledger.charge(TENTH)
 
 
+def test_a_file_that_is_another_at_each_look(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As some network file systems have it.
+    monkeypatch.setattr("tacit.ledger.sqlite.PATIENCE", 0.2)
+    monkeypatch.setattr("tacit.ledger.kept.Place.is_of", lambda self, path: False)
+    with pytest.raises(LedgerError, match=r"replaced time and again .* Nothing was booked"):
+        ledger.charge(TENTH)
+
+
 def test_a_second_name(ledger: Ledger, tmp_path: Path) -> None:
     os.link(tmp_path / "a", tmp_path / "b")
     with pytest.raises(LedgerError, match="hard links"):

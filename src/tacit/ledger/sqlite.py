@@ -252,11 +252,11 @@ class SqliteStore:
             raise self._explained(why) from why
         if time.monotonic() > deadline:
             raise LedgerError(
-                f"{self._name} was busy for {PATIENCE:g} seconds. Nothing was booked. See which "
-                "process holds it, and try again."
+                f"{self._name} was {'busy' if why else 'replaced time and again'} for "
+                f"{PATIENCE:g} seconds. Nothing was booked. See which process holds it and that it "
+                "is on a local disk, and try again."
             ) from why
-        if why is not None:
-            time.sleep(random.uniform(0.001, 0.02))
+        time.sleep(random.uniform(0.001, 0.02))
 
     def _explained(self, why: sqlite3.Error) -> LedgerError:
         name = getattr(why, "sqlite_errorname", "") or type(why).__name__
