@@ -38,6 +38,15 @@ from tacit.local import (
     LocalRegressor,
 )
 from tacit.location import GeometricMedian, Mean, Median
+from tacit.model_examples import Example as Example
+from tacit.model_examples import (
+    Examples,
+    with_classes,
+    with_counts,
+    with_numbers,
+    with_points,
+    with_two_classes,
+)
 from tacit.privacy import Composed, Gaussian, NonPrivate, PureEpsilon, Relation
 from tacit.public_facts import UNDECLARED_ROW_NORM
 
@@ -138,71 +147,6 @@ D2_POISSON = Score(
     "best constant",
     lambda model, x, y: _judged("d2_tweedie_score", y, model.predict(x), power=1),
 )
-
-
-@dataclass(frozen=True)
-class Example:
-    """A problem of sixty records that a model solves in a moment.
-
-    Parameters
-    ----------
-    name
-        A word.
-    parameters
-        What the model must be told of such records.
-    rows, labels
-        The records; a location has no labels.
-    odd
-        The labels of two records that differ as much as any two can.
-    """
-
-    name: str
-    parameters: Mapping[str, Any]
-    rows: npt.NDArray[np.float64]
-    labels: AnyArray | None = None
-    odd: tuple[Any, Any] = (None, None)
-
-
-Examples = Callable[[], tuple[Example, ...]]
-_N_RECORDS = 60
-
-
-def _rows() -> tuple[np.random.Generator, npt.NDArray[np.float64]]:
-    rng = np.random.default_rng(5)
-    return rng, rng.standard_normal((_N_RECORDS, 3))
-
-
-def _two_classes() -> tuple[Example, ...]:
-    _, rows = _rows()
-    known = {"row_norm": 1.5, "classes": [False, True]}
-    return (Example("binary", known, rows, rows[:, 0] > 0, (False, True)),)
-
-
-def _classes() -> tuple[Example, ...]:
-    rng, rows = _rows()
-    known = {"row_norm": 1.5, "classes": [0, 1, 2]}
-    labels = rng.integers(0, 3, _N_RECORDS)
-    return (*_two_classes(), Example("three", known, rows, labels, (2, 0)))
-
-
-def _numbers(**known: Any) -> Examples:
-    def examples() -> tuple[Example, ...]:
-        _, rows = _rows()
-        labels = rows @ [1.0, -1.0, 0.5]
-        return (Example("number", {"row_norm": 1.5, **known}, rows, labels, (-1e8, 1e9)),)
-
-    return examples
-
-
-def _counts() -> tuple[Example, ...]:
-    rng, rows = _rows()
-    known = {"row_norm": 1.5, "label_range": (0, 9)}
-    labels = rng.poisson(3.0 * np.exp(0.5 * rows[:, 0])).astype(np.float64)
-    return (Example("count", known, rows, labels, (1e8, 0.0)),)
-
-
-def _points(**named: Mapping[str, Any]) -> Examples:
-    return lambda: tuple(Example(name, known, _rows()[1]) for name, known in named.items())
 
 
 def _mean_error(model: Mean) -> NoiseError:
@@ -327,9 +271,9 @@ def _location(word: str, model: type[Any], examples: Examples, **more: Any) -> M
     return ModelSpec(word, model, where, released, VALUE, examples, word, **more)
 
 
-_RANGED = _numbers(label_range=(-3.0, 3.0))
-_BALL = _points(ball={"row_norm": 2.0})
-_LINES = _points(
+_RANGED = with_numbers(label_range=(-3.0, 3.0))
+_BALL = with_points(ball={"row_norm": 2.0})
+_LINES = with_points(
     middle={"bounds": (-3.0, 3.0)}, ninth_tenth={"bounds": (-3.0, 3.0), "quantile": 0.9}
 )
 # Eight features, so that a test of everything takes a moment.
@@ -346,8 +290,8 @@ def _kernel(spec: ModelSpec) -> ModelSpec:
 
 
 _LOCAL: dict[Predicts, tuple[tuple[str, ...], Examples, Score | None]] = {
-    Predicts.CLASSES: ((*_CLASSIFIER, "_intercept_coordinate"), _two_classes, ACCURACY),
-    Predicts.NUMBERS: ((*_REGRESSOR, "_intercept_coordinate"), _numbers(), R2),
+    Predicts.CLASSES: ((*_CLASSIFIER, "_intercept_coordinate"), with_two_classes, ACCURACY),
+    Predicts.NUMBERS: ((*_REGRESSOR, "_intercept_coordinate"), with_numbers(), R2),
     Predicts.LOCATION: ((*_LOCATION, "_centre"), _BALL, None),
 }
 
@@ -369,24 +313,28 @@ def _local(word: str, model: type[Any], predicts: Predicts, link: Link) -> Model
 
 
 MODELS: tuple[ModelSpec, ...] = (
-    _classifier("logistic", LogisticRegression, "logistic_regression", LOGIT, _classes),
-    _classifier("svc", LinearSVC, "linear_svc", MARGIN, _two_classes, two_classes=True),
+    _classifier("logistic", LogisticRegression, "logistic_regression", LOGIT, with_classes),
+    _classifier("svc", LinearSVC, "linear_svc", MARGIN, with_two_classes, two_classes=True),
     _regressor("linear", LinearRegression, "linear_regression", IDENTITY, R2, _RANGED),
-    _regressor("ridge", Ridge, "ridge", IDENTITY, R2, _numbers(label_range=(-3, 3), alpha=30.0)),
+    _regressor(
+        "ridge", Ridge, "ridge", IDENTITY, R2, with_numbers(label_range=(-3, 3), alpha=30.0)
+    ),
     _regressor("huber", HuberRegressor, "huber_regressor", IDENTITY, R2, _RANGED),
     _regressor("quantile", QuantileRegressor, "quantile_regressor", IDENTITY, D2_PINBALL, _RANGED),
-    _regressor("poisson", PoissonRegressor, "poisson_regressor", LOG, D2_POISSON, _counts),
+    _regressor("poisson", PoissonRegressor, "poisson_regressor", LOG, D2_POISSON, with_counts),
     _kernel(
         _classifier(
             "kernel_logistic",
             KernelLogisticRegression,
             "kernel_logistic_regression",
             WAVES,
-            _classes,
+            with_classes,
         )
     ),
     _kernel(
-        _classifier("kernel_svc", KernelSVC, "kernel_svc", WAVES, _two_classes, two_classes=True)
+        _classifier(
+            "kernel_svc", KernelSVC, "kernel_svc", WAVES, with_two_classes, two_classes=True
+        )
     ),
     _kernel(
         _regressor(
@@ -395,7 +343,7 @@ MODELS: tuple[ModelSpec, ...] = (
             "kernel_ridge",
             WAVES,
             R2,
-            _numbers(label_range=(-3, 3), alpha=3.0),
+            with_numbers(label_range=(-3, 3), alpha=3.0),
         )
     ),
     _location("mean", Mean, _BALL, has_plan=False, noise_error=_mean_error),

@@ -117,6 +117,27 @@ def test_what_cannot_be_made(tmp_path: Path, words: tuple[object, ...], said: st
     assert said in refused("ledger", "create", tmp_path / "a", *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--analyst", "ann=2", "--analyst", "bo=9"), "at most the budget's epsilon"),
+        (("--analyst", "ann=2", "--analyst", "ann=1"), "is there twice"),
+        (("--partition", "2026", "--partition", "2026"), "already"),
+        (("--partition", " "), "must be a name"),
+        (("--partition", "2026", "--relation", "replace"), "under REPLACE"),
+    ],
+)
+def test_a_ledger_is_not_half_made(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    # One without the shares that were asked for lets anybody spend all of it.
+    path = tmp_path / "a.ledger"
+    assert said in refused("ledger", "create", path, "-e", 3, *words)
+    assert not path.exists()
+    run("ledger", "create", path, "-e", 3)
+    if "replace" not in words:
+        assert said in refused("ledger", "declare", path, *words)
+        assert len(run("ledger", "export", path).stdout.splitlines()) == 1
+
+
 def test_verify_names_an_older_copy_by_a_newer_certificate(
     ledger: Path, people: Path, schema: Path
 ) -> None:

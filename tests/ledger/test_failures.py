@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import resource
 import signal
 import socket
@@ -18,7 +19,7 @@ import pytest
 
 from tacit.engine import Plan, release
 from tacit.ledger import Ledger, LedgerError
-from tacit.ledger.sqlite import SqliteStore
+from tacit.ledger.kept import Kept, Opened
 from tacit.noise import Release
 from tacit.privacy import Budget, PureEpsilon
 from tests.ledger.server import Server
@@ -64,7 +65,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.ledger.ledger._PAUSES", (0.0, 0.01))
+    monkeypatch.setattr("tacit.ledger.books._PAUSES", (0.0, 0.01))
 
 
 def test_a_full_disk(small_disk: Path) -> None:
@@ -84,6 +85,8 @@ def test_a_full_disk(small_disk: Path) -> None:
 def test_a_disk_that_becomes_read_only(small_disk: Path) -> None:
     ledger = Ledger.create(small_disk / "a", Budget(1.0))
     ledger.charge(PureEpsilon(0.25))
+    # A disk on which a file is open for writing is not made read-only by asking.
+    ledger = pickle.loads(pickle.dumps(ledger))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     refused(ledger, "readonly")
     # Reading goes on.
@@ -131,15 +134,20 @@ class Failing:
 
 def failing(monkeypatch: pytest.MonkeyPatch, at: str, times: int, after: bool = False) -> None:
     """Let so many statements fail that start with ``at``."""
-    real = SqliteStore._connection
+    take, give_back = Kept.take, Kept.give_back
     left = [0] * times
 
-    @contextlib.contextmanager
-    def connection(self: SqliteStore) -> Iterator[Any]:
-        with real(self) as found:
-            yield Failing(found, at, after, left)
+    def taken(self: Kept) -> Opened:
+        opened = take(self)
+        opened.connection = Failing(opened.connection, at, after, left)  # type: ignore[assignment]
+        return opened
 
-    monkeypatch.setattr(SqliteStore, "_connection", connection)
+    def given_back(self: Kept, opened: Opened) -> None:
+        opened.connection = opened.connection._real  # type: ignore[attr-defined]
+        give_back(self, opened)
+
+    monkeypatch.setattr(Kept, "take", taken)
+    monkeypatch.setattr(Kept, "give_back", given_back)
 
 
 @pytest.mark.parametrize("at", ["INSERT", "UPDATE", "SELECT"])

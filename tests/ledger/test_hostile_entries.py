@@ -44,7 +44,7 @@ NOTHING = '{"analysts":{},"partitions":{},"whole":[0,0]}'
 
 def forged(address: str, body: str, state: str) -> None:
     """Add an entry as an intruder would: its hash follows, and it vouches for the new totals."""
-    last = list(Ledger.open(address)._store.entries(0, 99))[-1]
+    last = list(Ledger.open(address)._books.store.entries(0, 99))[-1]
     entry = Entry(last.number + 1, body, digest(f"{last.hash}\n{body}"), f"key{last.number}")
     row = (entry.number, entry.key, entry.body, entry.hash)
     run(

@@ -69,7 +69,7 @@ def run_plainly(address: str, statement: str) -> None:
 
 
 def rows_of(address: str) -> list[tuple[int, str, str]]:
-    return [(e.number, e.body, e.hash) for e in Ledger.open(address)._store.entries(0, 99)]
+    return [(e.number, e.body, e.hash) for e in Ledger.open(address)._books.store.entries(0, 99)]
 
 
 def cheaper(body: str) -> str:
@@ -339,7 +339,7 @@ def test_a_long_ledger_is_followed_from_a_checkpoint(
     assert ledger.verify(prices=True).entries == 2602
     # Beyond the tail a change is for verify to find; within it the next charge does.
     for number, found in ((700, False), (1600, True), (2000, True)):
-        before = next(ledger._store.entries(number, number + 1))
+        before = next(ledger._books.store.entries(number, number + 1))
         run(str(path), ("UPDATE entries SET body = 'x' WHERE number = ?", (number,)))
         with pytest.raises(LedgerDamaged, match=f"entry {number} "):
             ledger.verify()

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from tacit.privacy import (
     Accountant,
@@ -16,6 +17,7 @@ from tacit.privacy import (
     Gaussian,
     GaussianSum,
     Guarantee,
+    NoisyMajority,
     Odometer,
     PureEpsilon,
     RenyiSum,
@@ -149,6 +151,27 @@ def test_a_pure_event_is_dominated_by_its_gaussian(epsilon: float) -> None:
     assert np.all(gaussian_delta(mu, at) >= pure - 1e-15)
     # and by no smaller one: they touch at e = 0
     assert np.any(gaussian_delta(mu * 0.999, at) < pure)
+
+
+@pytest.mark.parametrize("noise_std", [0.5, 2.0, 40.0])
+def test_a_noisy_majority_is_dominated_by_its_margin(noise_std: float) -> None:
+    event, at = NoisyMajority(noise_std), np.linspace(0.01, 3.0, 60) / noise_std
+    mu = event.gaussian_bound()
+    # Exactly: the winner is Bernoulli(Phi(t)) on one neighbour, Bernoulli(Phi(t + h)) on the other.
+    h = math.sqrt(2.0) / noise_std
+    margins = np.linspace(-9.0 - h, 9.0, 4001)[:, None]
+    deltas = np.zeros_like(at)
+    for one, other in ((margins, margins + h), (margins + h, margins)):
+        won = ndtr(one) - np.exp(at) * ndtr(other)
+        lost = ndtr(-one) - np.exp(at) * ndtr(-other)
+        deltas = np.maximum(deltas, np.max(np.maximum(won, lost), axis=0))
+    assert np.all(gaussian_delta(mu, at) >= deltas - 1e-15)
+    # and by no smaller one: each epsilon has a margin that is as bad
+    assert np.all(gaussian_delta(mu * 0.999, at) < deltas)
+    assert GaussianSum().cost(Charge(Repeated(event, 3), 0.0)) == pytest.approx((3 * mu**2,))
+    # Elsewhere its own, smaller divergence counts.
+    assert RenyiSum(8.0).cost(Charge(event, 0.0))[0] < 8.0 * mu**2 / 2
+    assert event.gaussian_mu() is None
 
 
 def test_no_event_has_more_than_the_mu_of_small_ones() -> None:

@@ -17,6 +17,7 @@ from tacit.cli.ledger_opening import bookings, paying
 
 if TYPE_CHECKING:
     from tacit.ledger import Ledger, Standing
+    from tacit.ledger.terms import Terms
     from tacit.privacy import Event, Relation
 
 ledger = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
@@ -69,11 +70,13 @@ def create(
       tacit ledger create survey.ledger --epsilon 3 --analyst ann=1 --analyst bo=2
     """  # noqa: D301
     from tacit.ledger import Ledger
+    from tacit.ledger.terms import Terms, rule_for
     from tacit.privacy import Budget
 
     with before_records():
         shares = _shares(analyst)
         budget = Budget(epsilon, delta, _relation(relation))
+        _check_declared(Terms("", budget, rule_for(rule, budget)), shares, partition)
         made = Ledger.create(address, budget, rule, label=label or "", purpose=purpose or "")
         _declared(made, shares, partition)
     _show(made, as_json)
@@ -96,8 +99,9 @@ def declare(
     from tacit.ledger import Ledger
 
     with before_records():
-        opened = Ledger.open(address)
-        _declared(opened, _shares(analyst), partition)
+        opened, shares = Ledger.open(address), _shares(analyst)
+        _check_declared(opened.terms, shares, partition)
+        _declared(opened, shares, partition)
     _show(opened, as_json)
 
 
@@ -272,11 +276,25 @@ def _shares(analysts: list[str] | None) -> dict[str, float]:
     shares = {}
     for word in analysts or ():
         name, _, epsilon = word.rpartition("=")
+        if name in shares:
+            raise Refused(f"--analyst {name!r} is there twice; a share is given once.")
         try:
             shares[name] = float(epsilon)
         except ValueError:
             raise Refused(f"--analyst {word!r} is not NAME=EPSILON, such as ann=0.5.") from None
     return shares
+
+
+def _check_declared(terms: Terms, shares: dict[str, float], partitions: list[str] | None) -> None:
+    """Refuse what cannot be declared before any of it is: a ledger is not to be half made."""
+    from tacit.ledger.declaring import analyst_of, declared, partition_of
+    from tacit.ledger.state import State
+
+    state = State((0,) * len(terms.most))
+    for name, epsilon in shares.items():
+        state = declared(analyst_of(terms, name, epsilon), state)
+    for name in partitions or ():
+        state = declared(partition_of(terms, name), state)
 
 
 def _declared(opened: Ledger, shares: dict[str, float], partitions: list[str] | None) -> None:

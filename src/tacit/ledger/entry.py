@@ -17,6 +17,7 @@ from tacit.ledger.errors import LedgerDamaged
 
 GENESIS = "0" * 64
 Content = Mapping[str, Any]
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ REMEDY = (
 
 def canonical(record: Content | list[Any]) -> str:
     """Return the one text of a record: keys in order, ASCII, no space, no NaN."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(record)
 
 
 def digest(text: str) -> str:

@@ -49,7 +49,10 @@ def added(one: Parts, other: Parts) -> Parts:
 
 def totals_of(parts: Parts, most: Totals) -> Totals:
     """Return parts as the numbers that a rule reads."""
-    return tuple(
-        math.inf if p >= INFINITE else float(Fraction(p, WHOLE) * Fraction(m))
-        for p, m in zip(parts, most, strict=True)
-    )
+    return tuple(_total(p, m) for p, m in zip(parts, most, strict=True))
+
+
+def _total(part: int, most: float) -> float:
+    # part most / WHOLE, of which whole numbers divided by one another are the nearest float.
+    above, below = most.as_integer_ratio()
+    return math.inf if part >= INFINITE else part * above / (WHOLE * below)

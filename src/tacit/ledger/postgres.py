@@ -44,7 +44,18 @@ _INSERT = "INSERT INTO {0}.entries (number, key, body, hash) VALUES (%s, %s, %s,
 _HEAD = "SELECT number, hash, state FROM {0}.head"
 # Once it has the lock, each statement of a writer sees what is committed by then; a reader sees one
 # instant and waits for nobody.
-_WRITE, _READ = ("READ COMMITTED", " FOR UPDATE"), ("REPEATABLE READ READ ONLY", "")
+_WRITE, _READ = ("READ COMMITTED", "locked"), ("REPEATABLE READ READ ONLY", "head")
+# Planned once for each connection: to plan them takes longer than to carry them out.
+_PREPARED = (
+    f"PREPARE since(bigint) AS {_ROWS}WHERE number = $1",
+    f"PREPARE keyed(text) AS {_ROWS}WHERE key = $1",
+    f"PREPARE last AS {_ROWS}ORDER BY number DESC LIMIT 2",
+    f"PREPARE head AS {_HEAD}",
+    f"PREPARE locked AS {_HEAD} FOR UPDATE",
+    "PREPARE added(bigint, text, text, text) AS "
+    "INSERT INTO {0}.entries (number, key, body, hash) VALUES ($1, $2, $3, $4)",
+    "PREPARE moved(bigint, text, text) AS UPDATE {0}.head SET number = $1, hash = $2, state = $3",
+)
 _SETTINGS = (
     # On disk before a commit returns, whatever the database's default is.
     "SET synchronous_commit = on",
@@ -53,6 +64,11 @@ _SETTINGS = (
     # Nobody's functions and operators but the server's own.
     "SET search_path = pg_catalog",
     f"SET lock_timeout = '{PATIENCE:g}s'",
+    # A plan that is made while the ledger is short must do when it is long.
+    "SET plan_cache_mode = force_generic_plan",
+    "SET enable_seqscan = off",
+    # Which what is forbidden counts as dear enough for.
+    "SET jit = off",
     # A client that hangs does not hold the ledger for ever.
     f"SET idle_in_transaction_session_timeout = '{PATIENCE:g}s'",
 )
@@ -81,6 +97,7 @@ class PostgresStore:
     def _start(self) -> None:
         """Start without connections, in a new process too."""
         self._idle: list[Connection[Any]] = []
+        self._prepared: weakref.WeakSet[Connection[Any]] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._generation = generation()
         weakref.finalize(self, _close, self._idle, self._generation)
@@ -118,7 +135,7 @@ class PostgresStore:
     def writing(self, since: int, key: str | None) -> Iterator[_Page]:
         """Return a transaction that nobody else writes in; on disk when its block ends."""
         with self._connected() as connection, self._explained():
-            page = _Page(connection, self)
+            page = _Page(self._ready(connection))
             page.begin(since, key, _WRITE)
             yield page
             page.commit()
@@ -126,7 +143,7 @@ class PostgresStore:
     def reading(self, since: int, key: str | None = None) -> _Page:
         """Return the head, the entry ``since`` and the last two."""
         with self._connected() as connection, self._explained():
-            page = _Page(connection, self)
+            page = _Page(self._ready(connection))
             page.begin(since, key, _READ)
             connection.execute("COMMIT")
             return page
@@ -183,6 +200,13 @@ class PostgresStore:
                     return connection
         return self._connect()
 
+    def _ready(self, connection: Connection[Any]) -> Connection[Any]:
+        """Have the statements of a charge planned, once; not before there are tables."""
+        if connection not in self._prepared:
+            connection.execute(self._sql("; ".join(_PREPARED)))
+            self._prepared.add(connection)
+        return connection
+
     def _connect(self) -> Connection[Any]:
         try:
             import psycopg
@@ -238,23 +262,22 @@ class _Page:
     entries: Sequence[Entry] = ()
     found: Entry | None = None
 
-    def __init__(self, connection: Connection[Any], store: PostgresStore) -> None:
+    def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
-        self._sql = store._sql
         self._written: tuple[Entry, str] | None = None
 
     def begin(self, since: int, key: str | None, mode: tuple[str, str]) -> None:
         """Start the transaction and read."""
-        isolation, lock = mode
+        isolation, head_or_locked = mode
         # What never changes is read before the lock: every look within it is a wait for others.
         statement = (
-            f"BEGIN ISOLATION LEVEL {isolation}; {_ROWS}WHERE number = %s; {_HEAD}{lock}; "
-            f"{_ROWS}ORDER BY number DESC LIMIT 2"
+            f"BEGIN ISOLATION LEVEL {isolation}; EXECUTE since(%s); EXECUTE {head_or_locked}; "
+            "EXECUTE last"
         )
         values: tuple[int | str, ...] = (since,)
         if key is not None:
-            statement, values = f"{statement}; {_ROWS}WHERE key = %s", (since, key)
-        _, rows, head, last, *found = _asked(self._connection, self._sql(statement), values)
+            statement, values = f"{statement}; EXECUTE keyed(%s)", (since, key)
+        _, rows, head, last, *found = _asked(self._connection, statement.encode("ascii"), values)
         if not head:
             raise LedgerDamaged(f"the head of the ledger is missing. {REMEDY}")
         number, ash, state = head[0]
@@ -274,9 +297,9 @@ class _Page:
             self._connection.execute("COMMIT")
             return
         entry, state = self._written
-        statement = f"{_INSERT}; UPDATE {{0}}.head SET number = %s, hash = %s, state = %s; COMMIT"
+        statement = "EXECUTE added(%s, %s, %s, %s); EXECUTE moved(%s, %s, %s); COMMIT"
         values = (entry.number, entry.key, entry.body, entry.hash, entry.number, entry.hash, state)
-        _asked(self._connection, self._sql(statement), values)
+        _asked(self._connection, statement.encode("ascii"), values)
 
 
 def _asked(

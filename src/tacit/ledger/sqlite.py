@@ -13,6 +13,7 @@ from pathlib import Path
 from tacit.ledger.entry import REMEDY, Entry
 from tacit.ledger.errors import Interrupted, LedgerDamaged, LedgerError
 from tacit.ledger.forks import no_fork
+from tacit.ledger.kept import Kept, Opened
 from tacit.ledger.store import PATIENCE, Head
 
 _APPLICATION = 0x74616374  # "tact": by this `file` and we tell a ledger from another database
@@ -34,6 +35,8 @@ _TRIGGERS = (
     "CREATE TRIGGER head_advances BEFORE UPDATE ON head "
     f"WHEN NEW.number IS NOT OLD.number + 1 {_REFUSE}",
 )
+# What SQLite keeps beside a file, under its name, and removes.
+_BESIDE = ("-journal", "-wal", "-shm")
 _SECONDS_FOR_READERS = 5
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_CONSTRAINT")
@@ -42,8 +45,8 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_CONSTRAI
 class SqliteStore:
     """Entries in a SQLite file, which may be shared by processes of one machine.
 
-    A connection lives for one transaction: it is never carried over a fork, and a file that was
-    put in the place of another is seen by the next charge.
+    A connection is kept from one transaction to the next, never over a fork; a file that was put
+    in the place of another is seen by the next charge (`tacit.ledger.kept`).
 
     Parameters
     ----------
@@ -53,6 +56,7 @@ class SqliteStore:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(os.path.abspath(os.fspath(path)))
+        self._kept = Kept(str(self._path))
 
     @property
     def address(self) -> str:
@@ -61,6 +65,13 @@ class SqliteStore:
 
     def create(self, entry: Entry, state: str) -> None:
         """Make the file, which must not be there yet."""
+        self._check_name(self.address)
+        for ending in _BESIDE:
+            if os.path.lexists(self.address + ending):
+                raise LedgerError(
+                    f"{self.address + ending!r} belongs to another file of that name, which SQLite "
+                    "may need to repair it; name another file, or move it to where that one is."
+                )
         try:
             # SQLite itself would open what another process has just made.
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
@@ -69,7 +80,8 @@ class SqliteStore:
         except OSError as why:
             raise LedgerError(f"{self._name} cannot be made ({why.strerror}).") from None
         try:
-            with self._transaction("BEGIN IMMEDIATE", new=True) as connection:
+            with self._transaction("BEGIN IMMEDIATE", new=True) as opened:
+                connection = opened.connection
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
                 for statement in _TABLES:
@@ -90,35 +102,48 @@ class SqliteStore:
     @contextlib.contextmanager
     def writing(self, since: int, key: str | None) -> Iterator[SqlitePage]:
         """Return a transaction that nobody else writes in; on disk when its block ends."""
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield SqlitePage(connection, since, key)
+        with self._transaction("BEGIN IMMEDIATE") as opened:
+            page = SqlitePage(opened.connection, since, key)
+            yield page
+        if page.is_written and not opened.place.is_of(self.address):
+            raise Interrupted(f"{self._name} was replaced or removed while it was written to.")
 
     def reading(self, since: int, key: str | None = None) -> SqlitePage:
         """Return the head, the entry ``since`` and the last two."""
-        with self._transaction("BEGIN") as connection:
-            return SqlitePage(connection, since, key)
+        with self._transaction("BEGIN") as opened:
+            return SqlitePage(opened.connection, since, key)
 
     def entries(self, start: int, stop: int) -> Iterator[Entry]:
         """Yield entries; a thousand at a time, so that charges get in between."""
         for first in range(start, stop, 1000):
-            with self._transaction("BEGIN") as connection:
-                found = _entries(connection, first, min(first + 1000, stop))
+            with self._transaction("BEGIN") as opened:
+                found = _entries(opened.connection, first, min(first + 1000, stop))
             yield from found
 
     def check(self) -> None:
-        """Ask SQLite whether its file is whole, and compare the tables and triggers."""
-        with self._transaction("BEGIN") as connection:
-            said = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
-            rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-            there = {row[0] for row in rows}
+        """Ask SQLite whether its file is whole, and compare the tables and triggers, as ever."""
+        with self._transaction("BEGIN") as opened:
+            said = [row[0] for row in opened.connection.execute("PRAGMA integrity_check(3)")]
         if said != ["ok"]:
             raise LedgerDamaged(f"{self._name}: SQLite finds {'; '.join(said)}. {REMEDY}")
-        changed = there ^ {*_TABLES, *_TRIGGERS}
+
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file with other tables or triggers: rows may have been changed, or may be."""
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        changed = {row[0] for row in rows} ^ {*_TABLES, *_TRIGGERS}
         if changed:
-            names = sorted(" ".join(statement.split()[1:3]) for statement in changed)
+            names = sorted({" ".join(statement.split()[1:3]) for statement in changed})
             raise LedgerDamaged(
                 f"{self._name}: {', '.join(names)} is not as tacit made it, so rows may have been "
                 f"changed. {REMEDY}"
+            )
+
+    def _check_name(self, path: str) -> None:
+        ending = next((ending for ending in _BESIDE if path.endswith(ending)), None)
+        if ending is not None:
+            raise LedgerError(
+                f"{path!r} ends with {ending}: SQLite would take it for what it keeps beside "
+                f"{path.removesuffix(ending)!r}, and remove it. Name it otherwise."
             )
 
     @property
@@ -126,54 +151,71 @@ class SqliteStore:
         return repr(self.address)
 
     @contextlib.contextmanager
-    def _transaction(self, begin: str, new: bool = False) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str, new: bool = False) -> Iterator[Opened]:
         deadline = time.monotonic() + PATIENCE
-        with contextlib.ExitStack() as stack:
-            while True:
-                try:
-                    connection = stack.enter_context(self._connection())
-                    if not new:
-                        self._recognise(connection)
-                    connection.execute(begin)
-                    break
-                except sqlite3.Error as why:
-                    stack.close()
-                    self._wait_or_raise(why, deadline)
-            # Waiting for readers to leave, which a commit must, is SQLite's own matter.
-            connection.execute(f"PRAGMA busy_timeout = {_SECONDS_FOR_READERS * 1000}")
-            try:
-                yield connection
-            except sqlite3.Error as why:
-                raise self._explained(why) from why
-            try:
-                connection.execute("COMMIT")
-            except sqlite3.Error as why:
-                raise Interrupted(str(self._explained(why))) from why
+        while True:
+            with no_fork:
+                opened, why = self._begun(begin, new)
+                if opened is not None:
+                    try:
+                        yield opened
+                        self._commit(opened)
+                    except sqlite3.Error as error:
+                        raise self._explained(error) from error
+                    finally:
+                        self._kept.give_back(opened)
+                    return
+            self._wait_or_raise(why, deadline)
 
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        with no_fork:
-            mode = "rw" if os.access(self._path, os.W_OK) else "ro"
-            connection = sqlite3.connect(
-                f"{self._path.as_uri()}?mode={mode}", uri=True, timeout=0, isolation_level=None
-            )
-            # Bytes that are no text are for the hash to find, which names the entry.
-            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            try:
-                # The directory too is synchronised, so that the journal does not come back.
-                connection.execute("PRAGMA synchronous = EXTRA")
-                yield connection
-            finally:
-                connection.close()  # rolls back what was not committed
+    def _begun(self, begin: str, new: bool) -> tuple[Opened | None, Exception | None]:
+        """Return a connection in a transaction, or None and why it cannot be had now."""
+        try:
+            opened = self._kept.take()
+        except (sqlite3.Error, OSError) as why:
+            return None, why
+        is_begun = False
+        try:
+            opened.connection.execute(begin)
+            is_begun = new or self._recognised(opened)
+        except sqlite3.Error as why:
+            return None, why
+        finally:
+            if not is_begun:
+                self._kept.give_back(opened)
+        return (opened if is_begun else None), None
 
-    def _recognise(self, connection: sqlite3.Connection) -> None:
+    def _commit(self, opened: Opened) -> None:
+        if opened.is_inherited:
+            raise LedgerError("the process was forked in a transaction, which is its parent's.")
+        try:
+            try:
+                opened.connection.execute("COMMIT")
+            except sqlite3.OperationalError as why:
+                if why.sqlite_errorname != "SQLITE_BUSY":
+                    raise
+                # Others read. Waiting for them to leave is SQLite's own matter.
+                wait = f"PRAGMA busy_timeout = {_SECONDS_FOR_READERS * 1000:.0f}"
+                opened.connection.execute(wait)
+                opened.connection.execute("COMMIT")
+                opened.connection.execute("PRAGMA busy_timeout = 0")
+        except sqlite3.Error as why:
+            raise Interrupted(str(self._explained(why))) from why
+        opened.is_done = True
+
+    def _recognised(self, opened: Opened) -> bool:
+        """Return whether this is the file; raise if it is no ledger, or one not to be written."""
+        is_new = opened.schema is None
+        if not opened.is_at(self.address):
+            return False
+        self._check_name(opened.place.path)
         # The journal that undoes a charge which was cut short is found by the file's name alone.
-        if (links := self._path.stat().st_nlink) > 1:
+        if (links := opened.place.names) > 1:
             raise LedgerError(
                 f"{self._name} is one of {links} names of a file (hard links): a charge that is "
                 "cut short under one name is not undone under another. Remove the other names, or "
                 "use symbolic links."
             )
+        connection = opened.connection
         ((application,),) = connection.execute("PRAGMA application_id")
         ((version,),) = connection.execute("PRAGMA user_version")
         if application != _APPLICATION:
@@ -189,21 +231,30 @@ class SqliteStore:
                 f"{self._name} was put into journal mode {mode}, in which a charge may be lost; "
                 "put it back with: PRAGMA journal_mode = DELETE."
             )
+        if is_new:  # else its tables and triggers are those that were looked at
+            self._check_schema(connection)
+        return True
 
-    def _wait_or_raise(self, why: sqlite3.Error, deadline: float) -> None:
+    def _wait_or_raise(self, why: Exception | None, deadline: float) -> None:
         # What else cannot be opened is told from what is not there without opening it: to close
         # a file that SQLite has open as well would drop its locks.
-        if not self._path.exists():
+        if isinstance(why, OSError) and not isinstance(why, FileNotFoundError | NotADirectoryError):
+            raise LedgerError(
+                f"{self._name} cannot be used: {why.strerror}. Nothing was booked; check the disk "
+                "and permissions."
+            ) from None
+        if isinstance(why, OSError) or not os.path.exists(self.address):
             raise LedgerError(
                 f"there is no ledger at {self._name}; make one with Ledger.create, or check the "
                 "path."
             ) from None
-        if not why.sqlite_errorname.startswith(_BUSY):
+        if isinstance(why, sqlite3.Error) and not why.sqlite_errorname.startswith(_BUSY):
             raise self._explained(why) from why
         if time.monotonic() > deadline:
             raise LedgerError(
-                f"{self._name} was busy for {PATIENCE:g} seconds. Nothing was booked. See which "
-                "process holds it, and try again."
+                f"{self._name} was {'busy' if why else 'replaced time and again'} for "
+                f"{PATIENCE:g} seconds. Nothing was booked. See which process holds it and that it "
+                "is on a local disk, and try again."
             ) from why
         time.sleep(random.uniform(0.001, 0.02))
 
@@ -228,12 +279,15 @@ class SqlitePage:
         rows = connection.execute(select + "ORDER BY number", (since, last - 1, last))
         self.entries: Sequence[Entry] = [Entry(*row) for row in rows]
         self.found: Entry | None = None
+        self.is_written = False
         if key is not None:
             select = "SELECT number, body, hash, key FROM entries WHERE key = ?"
-            self.found = next((Entry(*row) for row in connection.execute(select, (key,))), None)
+            for row in connection.execute(select, (key,)).fetchall():
+                self.found = Entry(*row)
 
     def append(self, entry: Entry, state: str) -> None:
         """Write an entry and the state after it."""
+        self.is_written = True
         row = (entry.number, entry.key, entry.body, entry.hash)
         self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
         self._connection.execute(
@@ -242,11 +296,12 @@ class SqlitePage:
 
 
 def _one(connection: sqlite3.Connection, select: str) -> tuple[int, str, str]:
-    row: tuple[int, str, str] | None = connection.execute(select).fetchone()
+    # To the end: a question that is left open would keep others from writing.
+    rows: list[tuple[int, str, str]] = connection.execute(select).fetchall()
     # SQLite keeps what it is given: a number may have become a text.
-    if row is None or tuple(map(type, row)) != (int, str, str):
+    if len(rows) != 1 or tuple(map(type, rows[0])) != (int, str, str):
         raise LedgerDamaged(f"the head of the ledger is missing or changed. {REMEDY}")
-    return row
+    return rows[0]
 
 
 def _entries(connection: sqlite3.Connection, start: int, stop: int) -> list[Entry]:

@@ -111,6 +111,8 @@ def caught_up(before: Followed, entries: Sequence[Entry], head: Head) -> Followe
     if seen not in entries:
         _complain_of_the_past(seen, entries, head)
     last = entries[-1]
+    if last == seen and head == Head(seen.number, seen.hash, before.state.text):
+        return before
     if last.number != head.number:
         raise LedgerDamaged(f"entry {head.number} is missing. {REMEDY}")
     if last != seen:

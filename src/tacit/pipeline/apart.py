@@ -8,7 +8,7 @@ from typing import Any
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.pipeline.private import PrivatePipeline, with_encoder
+from tacit.pipeline.private import PrivatePipeline
 from tacit.pipeline.public import Pipeline, public_steps
 from tacit.preprocessing import SchemaEncoder
 from tacit.public_facts import informed
@@ -108,3 +108,17 @@ def _whole(model: PrivatePipeline) -> Any:
     estimator = copy.copy(model.estimator_)
     estimator.privacy_ = model.privacy_
     return estimator
+
+
+def with_encoder(model: TableModel) -> PrivatePipeline:
+    """Return a fitted `TableModel` of a pipeline as one pipeline, whose first step encodes."""
+    check_is_fitted(model)
+    inner: PrivatePipeline = model.estimator_
+    encoder = SchemaEncoder(model.schema, model.dtype, allow_unconfirmed=model.allow_unconfirmed)
+    name = "schema"
+    while name in dict(inner.steps):
+        name += "_"
+    whole: PrivatePipeline = copy.copy(inner)
+    whole.steps = [(name, encoder), *inner.steps]
+    whole.steps_ = {name: encoder.fit(), **inner.steps_}
+    return whole

@@ -17,11 +17,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.engine import release, without_noise
+from tacit.engine import release
 from tacit.features import FeatureMap
 from tacit.metrics import TooFewRecords
 from tacit.metrics.evaluating import evaluation_of
-from tacit.metrics.planning import EvaluationPlan, evaluation_plan
 from tacit.noise import Release
 from tacit.pipeline.arrays import (
     PipelineOfArrays,
@@ -29,21 +28,19 @@ from tacit.pipeline.arrays import (
     rows_to_ask_about,
     unread_arrays,
 )
-from tacit.pipeline.held_out import Parts, n_of
+from tacit.pipeline.held_out import Parts
 from tacit.pipeline.plan import PipelinePlan
+from tacit.pipeline.planning import Planner, all_steps
 from tacit.pipeline.public import labels_as_needed, with_words
 from tacit.pipeline.raw import Raw, RawFile, RawNumbers, RawTable
-from tacit.pipeline.shares import checked_shares, shared_plans
-from tacit.pipeline.sharing import charged_for, fitted_step, plan_of
-from tacit.pipeline.steps import admitted, check_steps, spends
+from tacit.pipeline.sharing import charged_for, fitted_step
+from tacit.pipeline.steps import admitted, check_steps
 from tacit.preprocessing import SchemaEncoder
-from tacit.preprocessing.private import PrivateQuantileBounds, PrivateVocabulary
+from tacit.preprocessing.private import PrivateVocabulary
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.public_facts import budget_of, source_of, warn_if_weak, with_people
 from tacit.table_facts import EncodedTable, TableFacts
-from tacit.table_model import TableModel
 
-_HELD_OUT = "held__out"  # beside the shares of steps; no step may have such a name
 Learned = tuple[str, Any, tuple[str, ...]]
 
 
@@ -190,7 +187,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     def after_encoder(self) -> PrivatePipeline:
         """Return the pipeline of all steps but the encoder's, unfitted."""
-        steps = [(name, s) for name, s in self._all_steps() if not isinstance(s, SchemaEncoder)]
+        steps = [(name, s) for name, s in all_steps(self.steps) if not isinstance(s, SchemaEncoder)]
         rest: PrivatePipeline = clone(self).set_params(steps=steps)
         return rest
 
@@ -278,7 +275,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
     def _learned(self, raw: Raw, plan: PipelinePlan, parts: Parts) -> Iterator[Learned]:
         """Yield each step when it is fitted, and the names of the features that it met."""
         seeds = None if self.random_state is None else check_random_state(self.random_state)
-        steps, encoder = self._all_steps(), self._encoder()
+        steps, encoder = all_steps(self.steps), self._encoder()
         table = parts.to_learn_from(raw.encoded(None).held()) if encoder is None else None
         for name, step in steps:
             seed = None if seeds is None else int(seeds.randint(2**31))
@@ -306,81 +303,14 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             if name != steps[-1][0] and not isinstance(step, SchemaEncoder):
                 table = table.through(ready).held()
 
-    def _all_steps(self) -> list[tuple[str, Any]]:
-        """Return the steps, with those that learn what the schema leaves open."""
-        (name, first), *rest = self.steps
-        if not isinstance(first, SchemaEncoder):
-            return list(self.steps)
-        words: dict[str | int, int] = dict(first.schema.open_words.items())
-        numbers = list(first.schema.open_numbers)
-        before = [(f"{name} words", PrivateVocabulary(words))] if words else []
-        bounds = f"{name} bounds"  # already there in a pipeline that was loaded from a file
-        open_numbers = numbers and bounds not in dict(rest)
-        after = [(bounds, PrivateQuantileBounds(columns=numbers))] if open_numbers else []
-        return [*before, (name, first), *after, *rest]
-
     def _planned(self, facts: TableFacts, n_records: int | None = None) -> PipelinePlan:
         """Return the plan of a table of which ``facts`` are public."""
-        met, names = self._facts_met(facts), self._spending()
         budget = with_people(self._budget(), facts.of_people)
-        if not 0.0 <= self.evaluate < 1.0:
-            raise ValueError(
-                f"evaluate must be a share of the records, at least 0 and below 1, got "
-                f"{self.evaluate!r}; 0.1 holds out one in ten."
-            )
-        steps, shares = dict(self._all_steps()), checked_shares(self.shares, names)
-        before = tuple(name for name in names if isinstance(steps[name], PrivateVocabulary))
-        before = before if self.evaluate and self._encoder() is not None else ()
-        left = 1.0 - sum(shares[name] for name in before)
+        return self._planner().planned(facts, budget, n_records)
 
-        def plan_all(budgets: Mapping[str, Budget]) -> PipelinePlan:
-            plans = {
-                name: plan_of(steps[name], met[name], budgets[name], n_records) for name in names
-            }
-            evaluation = self._evaluation(facts, budgets[_HELD_OUT]) if self.evaluate else None
-            return PipelinePlan(budget, shares, plans, evaluation, before)
-
-        if budget.is_infinite:
-            exact = {name: without_noise(budget) for name in names}
-            evaluation = self._evaluation(facts, budget) if self.evaluate else None
-            return PipelinePlan(budget, shares, exact, evaluation, before)
-        return shared_plans(budget, {**shares, _HELD_OUT: left}, plan_all)
-
-    def _evaluation(self, facts: TableFacts, budget: Budget) -> EvaluationPlan:
-        known = facts.n_records
-        return evaluation_plan(
-            budget,
-            classes=facts.classes,
-            label_range=facts.label_range,
-            n_records=None if known is None else n_of(known, self.evaluate),
-            probabilities=hasattr(self.steps[-1][1], "predict_proba"),
-        )
-
-    def _facts_met(self, facts: TableFacts) -> dict[str, TableFacts]:
-        """Return what is public of the rows that each step meets."""
-        met, encoded = {}, self._encoder() is None
-        if facts.n_records is not None:
-            # Of those that are learned from: a number, and public.
-            facts = replace(facts, n_records=n_of(facts.n_records, 1.0 - self.evaluate))
-        for name, step in self._all_steps():
-            met[name] = facts
-            if isinstance(step, SchemaEncoder):
-                encoded = True
-            elif encoded and name != self.steps[-1][0]:
-                if isinstance(step, FeatureMap):
-                    clone(step).fit(facts)  # refuses now what does not fit
-                facts = facts.through(admitted(name, step))
-        return met
-
-    def _spending(self) -> list[str]:
-        """Return the names of the steps that learn from records."""
-        last = self.steps[-1][1]
-        if not spends(last) or not hasattr(last, "fit"):
-            raise TypeError(
-                f"the last step must be an estimator of tacit, got {type(last).__name__}; its "
-                "guarantee is what the pipeline's rests on."
-            )
-        return [name for name, step in self._all_steps() if spends(step)]
+    def _planner(self) -> Planner:
+        """Return what plans a fit."""
+        return Planner(self.steps, self._encoder() is not None, self.shares, self.evaluate)
 
     def _budget(self) -> Budget:
         return budget_of(self.epsilon, self.delta, self.relation)
@@ -461,17 +391,3 @@ def _said(steps: Iterable[Any]) -> tuple[str, ...]:
     """Return what the guarantee must repeat of the steps' own."""
     promises = [step.privacy_ for step in steps if hasattr(step, "privacy_")]
     return tuple(dict.fromkeys(said for promise in promises for said in promise.assumptions))
-
-
-def with_encoder(model: TableModel) -> PrivatePipeline:
-    """Return a fitted `TableModel` of a pipeline as one pipeline, whose first step encodes."""
-    check_is_fitted(model)
-    inner: PrivatePipeline = model.estimator_
-    encoder = SchemaEncoder(model.schema, model.dtype, allow_unconfirmed=model.allow_unconfirmed)
-    name = "schema"
-    while name in dict(inner.steps):
-        name += "_"
-    whole: PrivatePipeline = copy.copy(inner)
-    whole.steps = [(name, encoder), *inner.steps]
-    whole.steps_ = {name: encoder.fit(), **inner.steps_}
-    return whole

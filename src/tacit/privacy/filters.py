@@ -22,7 +22,7 @@ from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu, mu_of_
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.routes import renyi_of
 
-_ANY_EVENT = "SumOfEpsilons and RenyiSum take any event"
+_ANY_EVENT = "SumOfEpsilons and RenyiSum (a ledger's rules sum and renyi) take any event"
 # What float rounding may add to a budget that is spent to the last.
 ROUNDING = 1e-12
 # What a release costs at least: one that is so small that floats lose it is not free.
@@ -142,12 +142,19 @@ class SumOfEpsilons(Additive):
                 f"this one asks for {asked:g} more. Ask for a smaller delta, or for a pure release "
                 "(delta=0), or make the accountant with a larger delta"
             )
-        return f"the event has no finite epsilon at delta {asked:g}; pass a larger delta"
+        remedy = (
+            "pass a larger delta"
+            if delta
+            else "budget a delta above 0 for it, or choose a pure mechanism"
+        )
+        return f"the event has no finite epsilon at delta {asked:g}; {remedy}"
 
 
 @dataclass(frozen=True)
 class GaussianSum(Additive):
-    """Squared mu add up: exact for Gaussian mechanisms, and for pure ones at the mu they have.
+    """Squared mu add up: exact for Gaussian mechanisms, sound for what tells no more than one.
+
+    Pure releases count at the mu they have, noisy majorities at that of the margin.
 
     Examples
     --------
@@ -270,7 +277,7 @@ class RenyiSum(Additive):
 
 
 def _squared_mu(leaf: Event) -> float:
-    mu = leaf.gaussian_mu()
+    mu = leaf.gaussian_bound()
     mu = mu_of_pure(leaf.pure_epsilon()) if mu is None else mu
     # Rounded up where the square of a tiny mu would vanish.
     return max(mu * mu, LEAST)

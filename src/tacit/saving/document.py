@@ -14,7 +14,7 @@ from tacit.engine import Plan as PlanOfSteps
 from tacit.erm import Plan
 from tacit.models import SOMETIMES, ModelSpec
 from tacit.pipeline import Pipeline, PrivatePipeline, taken_apart
-from tacit.pipeline.private import with_encoder
+from tacit.pipeline.apart import with_encoder
 from tacit.privacy import Guarantee, Relation
 from tacit.public_facts import budget_of, with_people
 from tacit.saving.errors import CannotSave, NotAModel

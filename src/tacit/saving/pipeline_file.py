@@ -168,7 +168,7 @@ def _check(model: PrivatePipeline, promise: Guarantee) -> None:
     encoder = model._encoder()
     estimator = model.estimator_
     if encoder is not None:
-        facts = model._facts_met(encoder.facts_out())[model.steps[-1][0]]
+        facts = model._planner().facts_met(encoder.facts_out())[model.steps[-1][0]]
         if len(facts.names) != estimator.n_features_in_:
             raise NotAModel("its steps give another number of features than its estimator took.")
         if getattr(estimator, "row_norm_", facts.row_norm) != facts.row_norm:

@@ -61,6 +61,13 @@ class Event(ABC):
         """Return mu if the release is exactly a Gaussian mechanism, else None."""
         return None
 
+    def gaussian_bound(self) -> float | None:
+        """Return the mu of a Gaussian mechanism that tells at least as much, or None.
+
+        Looser than what the event says of itself elsewhere, so only a rule that counts by mu asks.
+        """
+        return self.gaussian_mu()
+
     def leak(self) -> float | None:
         """Return p if anything may be revealed with probability p and nothing else is, or None."""
         return None

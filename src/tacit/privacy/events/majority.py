@@ -51,6 +51,13 @@ class NoisyMajority(Event):
     def _shift(self) -> float:
         return math.sqrt(2.0) / self.noise_std
 
+    def gaussian_bound(self) -> float:
+        """Return the mu of the noisy margin itself, of which the winner is the sign.
+
+        A vote moves n_2 - n_1 by 2, the noise has std sqrt(2) noise_std: mu = sqrt(2) / noise_std.
+        """
+        return self._shift
+
     def renyi(self, orders: Array) -> Array:
         """Return the divergence at the worst margin."""
         return majority_renyi(self._shift, orders)

@@ -1,0 +1,161 @@
+"""The entries of a ledger as one handle has followed them: read on, and added to."""
+
+from __future__ import annotations
+
+import datetime
+import time
+import uuid
+from collections.abc import Callable
+
+from tacit.ledger.audit import check_booking, terms_of
+from tacit.ledger.bound import name as name_of
+from tacit.ledger.entry import GENESIS, Content, Entry, sealed
+from tacit.ledger.errors import Interrupted, LedgerError
+from tacit.ledger.state import State
+from tacit.ledger.store import Store
+from tacit.ledger.terms import Terms
+from tacit.ledger.walk import CHECKPOINT, Followed, caught_up, from_checkpoint, start_of_tail
+from tacit.privacy import Booking
+
+# What a commit of unknown outcome waits before it is asked after, in seconds.
+_PAUSES = (0.0, 0.1, 0.5, 1.0)
+
+
+class Books:
+    """Follows the entries of a store, and adds to them.
+
+    Parameters
+    ----------
+    store
+        Where they are.
+    known
+        Entries that must be among them.
+    """
+
+    def __init__(self, store: Store, known: tuple[Booking, ...] = ()) -> None:
+        self.store = store
+        self.known = known
+        self._terms: Terms | None = None
+        self._last: Followed | None = None
+
+    @property
+    def terms(self) -> Terms:
+        """What was agreed when the ledger was made."""
+        if self._terms is None:
+            self.look()
+        assert self._terms is not None
+        return self._terms
+
+    @property
+    def last(self) -> Entry | None:
+        """The last entry that was followed, if any was."""
+        return None if self._last is None else self._last.entry
+
+    def booking(self, entry: Entry) -> Booking:
+        """Return how a certificate names an entry."""
+        return Booking(self.terms.ledger, entry.number, entry.hash)
+
+    def create(self, terms: Terms, content: Content, who: str) -> None:
+        """Make the store with its first entry."""
+        state = State().after(content)
+        entry = following(content, None, state, who)
+        self.store.create(entry, state.text)
+        self._terms, self._last = terms, Followed(entry, state)
+
+    def look(self) -> State:
+        """Return the state now, after following what was not followed yet."""
+        seen = self._last  # once: another thread may move it on
+        if seen is None:
+            return self._first_look()
+        page = self.store.reading(seen.entry.number)
+        self._last = found = caught_up(seen, page.entries, page.head)
+        return found.state
+
+    def _first_look(self) -> State:
+        head = self.store.reading(-1).head
+        start = start_of_tail(head.number)
+        entries = list(self.store.entries(max(start - 1, 0), head.number + 1))
+        walk = from_checkpoint(entries, head)
+        first = entries[0] if start == 0 else next(self.store.entries(0, 1))
+        self._terms = terms_of(first)
+        for booking in self.known:
+            check_booking(self.store, booking, self._terms.ledger, walk.number)
+        self._last = Followed(entries[-1], walk.state)
+        return walk.state
+
+    def book(
+        self,
+        content: Content,
+        accept: Callable[[State], State],
+        who: str,
+        key: str | None = None,
+    ) -> tuple[Entry, State]:
+        """Write an entry in one transaction, asking again by its key if that was interrupted.
+
+        ``accept`` returns the state after it, or raises if there is to be no such entry.
+        """
+        drawn = key is None
+        content = {**content, "key": uuid.uuid4().hex if key is None else name_of("key", key)}
+        if self._last is None:
+            self.look()
+        for place, pause in enumerate(_PAUSES):
+            if pause:  # to sleep for no time at all is to give the processor away
+                time.sleep(pause)
+            try:
+                # A key that was just drawn cannot be there yet: it is not looked for at first.
+                return self._transact(content, accept, who, look=not drawn or place > 0)
+            except Interrupted as why:
+                interrupted = why
+        raise self._after_all(content, interrupted)
+
+    def _transact(
+        self, content: Content, accept: Callable[[State], State], who: str, look: bool
+    ) -> tuple[Entry, State]:
+        seen = self._last
+        assert seen is not None
+        with self.store.writing(seen.entry.number, content["key"] if look else None) as page:
+            last = caught_up(seen, page.entries, page.head)
+            if page.found is not None:
+                return self._found(page.found, content), last.state
+            after = accept(last.state)
+            entry = following(content, last.entry, after, who)
+            page.append(entry, after.text)
+        self._last = Followed(entry, after)
+        return entry, after
+
+    def _found(self, entry: Entry, content: Content) -> Entry:
+        said = entry.content
+        asked = ("kind", "key", "event", "delta", "analyst", "partition")
+        if any(said.get(name) != content.get(name) for name in asked):
+            raise ValueError(
+                f"key {content['key']!r} is that of entry {entry.number}, another release; a key "
+                "names one release alone. Nothing was booked."
+            )
+        before = next(self.store.entries(entry.number - 1, entry.number))
+        entry.check(before.hash)
+        return entry
+
+    def _after_all(self, content: Content, why: Interrupted) -> LedgerError:
+        """Return what to say of a transaction that was interrupted time and again."""
+        try:
+            # Whoever has the lock sees what was committed, and what was not never will be.
+            with self.store.writing(-1, content["key"]) as page:
+                found = page.found
+        except LedgerError:
+            return LedgerError(
+                f"{why} Whether the charge was booked is not known, so it counts as spent and "
+                f"nothing may be released; its key is {content['key']}."
+            )
+        booked = "It was booked after all" if found else "Nothing was booked"
+        return LedgerError(f"{why} {booked}, and nothing was released.")
+
+
+def following(content: Content, last: Entry | None, after: State, who: str) -> Entry:
+    """Return the entry of a content that follows the last, sealed, with the state after it."""
+    number = 0 if last is None else last.number + 1
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    full = {**content, "number": number, "who": who, "when": now}
+    full["state"] = after.digest
+    if number and number % CHECKPOINT == 0:
+        full["totals"] = after.to_dict()
+    return sealed(full, GENESIS if last is None else last.hash)
