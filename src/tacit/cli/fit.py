@@ -44,7 +44,8 @@ def fit(
         typer.Option(
             "--inference",
             help="The share of the budget kept for standard errors, such as 0.1; tacit inspect "
-            "and the report show them.",
+            "and the report show them. Values of a category are then compared with its reference, "
+            "the first unless the schema declares one.",
         ),
     ] = 0.0,
     evaluate: Annotated[
@@ -106,6 +107,8 @@ def fit(
         check_report(report, force, Path(data), schema, out)
         check_tls(scheduler, tls_ca, tls_cert, tls_key)
         declared = read_schema(schema, target, unit)
+        # An intercept and all levels of a category cannot be told apart: see check_references.
+        declared = declared.with_references() if inference else declared
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)
         fitted = _model(

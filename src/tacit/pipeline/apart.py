@@ -8,6 +8,7 @@ from typing import Any
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.linear_model import Summary
 from tacit.pipeline.private import PrivatePipeline
 from tacit.pipeline.public import Pipeline, public_steps
 from tacit.preprocessing import SchemaEncoder
@@ -96,6 +97,18 @@ def feature_names_of(model: Any) -> tuple[str, ...] | None:
         return encoder.schema.feature_names
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else tuple(map(str, names))
+
+
+def summary_of(model: Any) -> Summary | None:
+    """Return a fitted model's coefficients with standard errors, if the fit released those."""
+    encoder, estimator = taken_apart(model)
+    if not hasattr(estimator, "standard_errors_"):
+        return None
+    found: Summary = estimator.summary()
+    names = feature_names_of(model)
+    if names is None:
+        return found
+    return found.named(names, None if encoder is None else encoder.schema.references)
 
 
 def _encoder(model: PrivatePipeline) -> SchemaEncoder | None:

@@ -12,9 +12,8 @@ import numpy.typing as npt
 from tacit import __version__
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
-from tacit.linear_model import Summary
 from tacit.models import MARGIN, spec_of
-from tacit.pipeline.apart import feature_names_of, taken_apart
+from tacit.pipeline.apart import feature_names_of, summary_of, taken_apart
 from tacit.privacy import Guarantee
 from tacit.report.facts import (
     AccuracyPicture,
@@ -96,7 +95,7 @@ def facts_of(
         mechanisms=tuple(_mechanisms(estimator, plan, expected_records)),
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
         coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
-        summary=_summary(estimator, names),
+        summary=summary_of(model),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
         made_on=made_on,
@@ -158,13 +157,6 @@ def _weights(
             rows.append(Coefficient("intercept", float(level), on_level, output))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
     return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
-
-
-def _summary(estimator: Any, names: list[str]) -> Summary | None:
-    if not hasattr(estimator, "standard_errors_"):
-        return None
-    found: Summary = estimator.summary()
-    return found.named(names)
 
 
 def _outputs(estimator: Any, count: int) -> list[str]:

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.linear_model import Summary
-from tacit.pipeline.apart import feature_names_of, taken_apart
+from tacit.pipeline.apart import feature_names_of, summary_of, taken_apart
 from tacit.preprocessing import Schema
 from tacit.privacy import Guarantee
 from tacit.saving.errors import NotAModel
@@ -68,7 +67,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the weights, ready for JSON."""
         plan = getattr(self.estimator, "plan_", None)
-        schema, summary = self.schema, self._summary()
+        schema, summary = self.schema, summary_of(self.model)
         return {
             "kind": self.kind,
             "tacit": self.tacit,
@@ -84,10 +83,6 @@ class Certificate:
             "schema": None if schema is None else schema.to_dict(),
             "guarantee": json.loads(self.privacy.to_json()),
         }
-
-    def _summary(self) -> Summary | None:
-        """Return coefficients with standard errors, if the fit released those."""
-        return self.model.summary() if hasattr(self.estimator, "standard_errors_") else None
 
     def _title(self) -> str:
         title = type(self.estimator).__name__
@@ -118,7 +113,10 @@ class Certificate:
         if facts["plan"]:
             lines += ["plan:", *(f"  {line}" for line in facts["plan"])]
         if facts["summary"]:
-            lines += ["summary:", *(f"  {line}" for line in str(self._summary()).splitlines())]
+            lines += [
+                "summary:",
+                *(f"  {line}" for line in str(summary_of(self.model)).splitlines()),
+            ]
         booking = self.privacy.booking
         if booking is not None:
             lines += [f"ledger: {booking.ledger}, entry {booking.entry}, head {booking.head}"]

@@ -13,6 +13,7 @@ from typing import Any
 from tacit.preprocessing.errors import SchemaError
 from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.columns import Column, Ignored
+from tacit.preprocessing.schema.levels import OfLevels
 from tacit.preprocessing.schema.number_columns import Number
 from tacit.preprocessing.schema.open_columns import OpenCategory, OpenNumber
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
@@ -138,6 +139,45 @@ class Schema:
             for column in self.columns
         )
         return replace(self, columns=columns)
+
+    def with_references(self) -> Schema:
+        """Return the schema in which every category and interval is compared with a reference.
+
+        It is the first of a column's levels, unless the column declares another. Standard errors
+        beside an intercept need it: see `Category`.
+
+        Examples
+        --------
+        >>> from tacit.preprocessing import Category, Schema
+        >>> schema = Schema((Category("ward", ("A", "B", "C")),)).with_references()
+        >>> schema.feature_names, schema.references
+        (('ward=B', 'ward=C'), {'ward': 'A'})
+        """
+        columns = tuple(c.with_reference() if isinstance(c, OfLevels) else c for c in self.columns)
+        return replace(self, columns=columns)
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The columns of which one level has no feature, and which that is."""
+        levelled = (column for column in self.columns if isinstance(column, OfLevels))
+        return {c.name: c.reference for c in levelled if c.reference is not None}
+
+    def check_references(self, estimator: Any) -> None:
+        """Refuse an estimator that asks for standard errors which no record could tell apart.
+
+        Beside an intercept, that is, and where a column has a feature for each of its levels.
+        """
+        share = getattr(estimator, "inference", 0.0)
+        if not share or not getattr(estimator, "fit_intercept", False):
+            return
+        whole = [c.name for c in self.columns if isinstance(c, OfLevels) and c.lacks_reference]
+        if whole:
+            raise SchemaError(
+                f"inference={share!r} beside an intercept, while {', '.join(map(repr, whole))} has "
+                "a feature for each of its levels: these add up to the intercept, so that standard "
+                "errors would say nothing of any of them. Pass schema.with_references(), which "
+                "compares levels with the first, or write reference = ... in the schema's line."
+            )
 
     @property
     def feature_names(self) -> tuple[str, ...]:

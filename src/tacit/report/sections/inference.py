@@ -34,7 +34,14 @@ def inference_section(facts: ReportFacts) -> Markup | None:
     caption = "Coefficients with their standard errors."
     if len(found.names) > MOST_ROWS:
         caption += f" The first {MOST_ROWS:,} of {len(found.names):,}."
-    return section("inference", "How sure it is", tag("p", _ABOUT), table(caption, headings, rows))
+    compared = [tag("li", sentence) for sentence in found.comparisons]
+    return section(
+        "inference",
+        "How sure it is",
+        tag("p", _ABOUT),
+        tag("ul", *compared) if compared else None,
+        table(caption, headings, rows),
+    )
 
 
 def _number(value: float) -> str:
