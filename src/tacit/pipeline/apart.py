@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 from sklearn import pipeline as sklearn_pipeline
@@ -118,7 +119,12 @@ def _encoder(model: PrivatePipeline) -> SchemaEncoder | None:
 
 def _whole(model: PrivatePipeline) -> Any:
     """Return the estimator with the guarantee of all that was released for it."""
-    estimator = copy.copy(model.estimator_)
+    estimator, encoder = copy.copy(model.estimator_), _encoder(model)
+    if encoder is not None:
+        met = model._planner().facts_met(encoder.facts_out())[model.steps[-1][0]]
+        estimator = informed(estimator, replace(met, of_people=model.privacy_.relation.by_person))
+    elif hasattr(estimator, "row_norm_"):
+        estimator.row_norm = estimator.row_norm_
     estimator.privacy_ = model.privacy_
     return estimator
 

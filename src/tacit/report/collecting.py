@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tacit import __version__
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
+from tacit.metrics import Evaluation
 from tacit.models import MARGIN, spec_of
 from tacit.pipeline.apart import feature_names_of, summary_of, taken_apart
 from tacit.privacy import Guarantee
@@ -62,8 +63,8 @@ def facts_of(
     -----
     **Guarantee**. Nothing is read but the model's constructor parameters and ``coef_``,
     ``intercept_``, ``location_``, ``classes_``, ``feature_names_in_``, ``n_features_in_``,
-    ``estimates_``, ``standard_errors_``, ``plan_`` and ``privacy_``. The accountant and the random
-    state are left out.
+    ``estimates_``, ``standard_errors_``, ``evaluation_``, ``plan_`` and ``privacy_``. The
+    accountant and the random state are left out.
 
     Examples
     --------
@@ -96,6 +97,7 @@ def facts_of(
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
         coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
         summary=summary_of(model),
+        evaluation=_evaluation(model),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
         made_on=made_on,
@@ -157,6 +159,12 @@ def _weights(
             rows.append(Coefficient("intercept", float(level), on_level, output))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
     return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
+
+
+def _evaluation(model: Any) -> Evaluation | None:
+    """Return what a pipeline, or that of a `TableModel`, released of records held out."""
+    inner = model if hasattr(model, "evaluation_") else getattr(model, "estimator_", None)
+    return getattr(inner, "evaluation_", None)
 
 
 def _outputs(estimator: Any, count: int) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.metrics import Evaluation
 from tacit.pipeline.apart import feature_names_of, summary_of, taken_apart
 from tacit.preprocessing import Schema
 from tacit.privacy import Guarantee
@@ -64,10 +65,15 @@ class Certificate:
         promise: Guarantee = self.model.privacy_
         return promise
 
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """How well it does on the records that its fit held out, if that was released."""
+        return getattr(self.model, "evaluation_", None)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the weights, ready for JSON."""
         plan = getattr(self.estimator, "plan_", None)
-        schema, summary = self.schema, summary_of(self.model)
+        schema, summary, found = self.schema, summary_of(self.model), self.evaluation
         return {
             "kind": self.kind,
             "tacit": self.tacit,
@@ -79,6 +85,7 @@ class Certificate:
             "feature_names": _items(self._feature_names()),
             "classes": _items(getattr(self.estimator, "classes_", None)),
             "summary": None if summary is None else summary.rows(),
+            "evaluation": None if found is None else found.to_dict(),
             "plan": None if plan is None else str(plan).splitlines(),
             "schema": None if schema is None else schema.to_dict(),
             "guarantee": json.loads(self.privacy.to_json()),
@@ -117,6 +124,9 @@ class Certificate:
                 "summary:",
                 *(f"  {line}" for line in str(summary_of(self.model)).splitlines()),
             ]
+        if self.evaluation is not None:
+            lines += ["evaluation, on records held out:"]
+            lines += [f"  {line}" for line in self.evaluation.lines()]
         booking = self.privacy.booking
         if booking is not None:
             lines += [f"ledger: {booking.ledger}, entry {booking.entry}, head {booking.head}"]
