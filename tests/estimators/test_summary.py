@@ -223,3 +223,12 @@ def test_the_reference_is_saved_and_named_wherever_the_summary_is(tmp_path: Path
         assert said in str(certificate)
         assert "compared with <bdi>A</bdi>" in render(facts_of(model))
         assert html.escape(said) in render(facts_of(loaded))
+
+
+def test_the_report_says_why_its_two_tables_of_coefficients_differ() -> None:
+    schema = Schema((AGE,), TARGET)
+    with_errors = TableModel(schema, LogisticRegression(8.0, inference=0.1)).fit(VISITS)
+    without = TableModel(schema, LogisticRegression(8.0)).fit(VISITS)
+    said = "the pull of the ridge is taken back, and standard errors cover noise and sampling"
+    assert said in render(facts_of(with_errors))
+    assert said not in render(facts_of(without))

@@ -11,8 +11,9 @@ from tacit.report.sections.coefficients import MOST_ROWS
 
 _ABOUT = (
     "Standard errors cover both what another sample of people would have changed and the noise "
-    "that protects these. Coefficients are corrected for the ridge, so they differ a little from "
-    "those that predict. A p-value is for the question whether the coefficient is zero."
+    "that protects these. Coefficients are corrected for the ridge, so they differ from those "
+    "above, which predict, and by more where noise is large; bars above are of noise alone. A "
+    "p-value is for the question whether the coefficient is zero."
 )
 
 
