@@ -232,3 +232,15 @@ def test_the_report_says_why_its_two_tables_of_coefficients_differ() -> None:
     said = "the pull of the ridge is taken back, and standard errors cover noise and sampling"
     assert said in render(facts_of(with_errors))
     assert said not in render(facts_of(without))
+
+
+def test_a_model_saved_before_there_were_references_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(Schema, "check_references", lambda self, estimator: None)
+        for place, model in enumerate(_models(BY_WARD, LogisticRegression(8.0, inference=0.1))):
+            save(model.fit(VISITS), tmp_path / f"{place}.tacit")
+    for place in range(3):
+        assert load(tmp_path / f"{place}.tacit").predict(VISITS).shape == (4000,)
+        assert "ward=A" in str(inspect(tmp_path / f"{place}.tacit"))
