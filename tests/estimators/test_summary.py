@@ -21,6 +21,7 @@ from tacit.preprocessing import (
     Category,
     ClassTarget,
     Number,
+    OpenCategory,
     Schema,
     SchemaEncoder,
     SchemaError,
@@ -244,3 +245,14 @@ def test_a_model_saved_before_there_were_references_is_loaded(
     for place in range(3):
         assert load(tmp_path / f"{place}.tacit").predict(VISITS).shape == (4000,)
         assert "ward=A" in str(inspect(tmp_path / f"{place}.tacit"))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_words_to_be_learned_are_refused_before_anything_is_charged(fit_intercept: bool) -> None:
+    schema = Schema((AGE, OpenCategory("ward", 5)), TARGET).with_references()
+    accountant = Accountant(Budget(9.0, 1e-6))
+    estimator = LogisticRegression(inference=0.1, fit_intercept=fit_intercept)
+    steps = [("schema", SchemaEncoder(schema)), ("model", estimator)]
+    with pytest.raises(SchemaError, match=r"inference=0\.1.*'ward'.*inference=0, or learn"):
+        PrivatePipeline(steps, 8.0, accountant=accountant).fit(VISITS)
+    assert not accountant.events

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,20 +163,28 @@ class Schema:
         return {c.name: c.reference for c in levelled if c.reference is not None}
 
     def check_references(self, estimator: Any) -> None:
-        """Refuse an estimator that asks for standard errors which no record could tell apart.
+        """Refuse an estimator that asks for standard errors which would say nothing.
 
-        Beside an intercept, that is, and where a column has a feature for each of its levels.
+        Beside an intercept, that is, where a column has a feature for each of its levels; and where
+        words are to be learned, since a feature that gets no word is zero in every record.
         """
         share = getattr(estimator, "inference", 0.0)
-        if not share or not getattr(estimator, "fit_intercept", False):
+        if not share or not hasattr(estimator, "fit_intercept"):
             return
-        whole = [c.name for c in self.columns if isinstance(c, OfLevels) and c.lacks_reference]
-        if whole:
+        if self.open_words:
             raise SchemaError(
-                f"inference={share!r} beside an intercept, while {', '.join(map(repr, whole))} has "
-                "a feature for each of its levels: these add up to the intercept, so that standard "
-                "errors would say nothing of any of them. Pass schema.with_references(), which "
-                "compares levels with the first, or write reference = ... in the schema's line."
+                f"inference={share!r} while the words of {_listed(self.open_words)} are to be "
+                "learned: a feature that gets no word is zero in all records, and standard errors "
+                "would say nothing of any feature. Set inference=0, or learn the words in a fit of "
+                "their own and declare them, kind = 'category' with values = [...]."
+            )
+        whole = [c.name for c in self.columns if isinstance(c, OfLevels) and c.lacks_reference]
+        if whole and estimator.fit_intercept:
+            raise SchemaError(
+                f"inference={share!r} beside an intercept, and a feature for each level of "
+                f"{_listed(whole)}: these add up to the intercept, so that standard errors would "
+                "say nothing of any feature. Pass schema.with_references(), which compares levels "
+                "with the first, or write reference = ... in the schema's line."
             )
 
     @property
@@ -294,6 +302,10 @@ class Schema:
         """Return the SHA-256 of the schema's canonical JSON: the same for the same facts."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_check.shown, names))
 
 
 def _as_target(column: Column) -> Target:
