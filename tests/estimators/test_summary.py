@@ -208,8 +208,8 @@ def test_all_levels_beside_an_intercept_are_refused_before_anything_is_charged(p
         with pytest.raises(SchemaError, match=r"inference=0\.1.*'ward'.*with_references\(\)"):
             attempt()
     assert not accountant.events
-    for schema, more in ((BY_WARD, {"fit_intercept": False}), (BY_WARD.with_references(), {})):
-        able = LogisticRegression(8.0, inference=0.1, **more)
+    for schema, fit_intercept in ((BY_WARD, False), (BY_WARD.with_references(), True)):
+        able = LogisticRegression(8.0, inference=0.1, fit_intercept=fit_intercept)
         assert _models(schema, able)[place].plan() is not None
 
 

@@ -8,7 +8,7 @@ reference there is a feature for each of the other levels, and its coefficient i
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,11 @@ class OfLevels(Encodes):
 
     def with_reference(self) -> Self:
         """Return the column with its first level as the reference, unless it has one."""
-        return replace(self, reference=self.levels[0]) if self.lacks_reference else self
+        if not self.lacks_reference:
+            return self
+        column: Any = self  # a dataclass, as all columns are
+        compared: Self = replace(column, reference=self.levels[0])
+        return compared
 
     def _level_names(self) -> list[str]:
         """Return the name of every level's feature."""
