@@ -267,6 +267,27 @@ class NoisyGradient(Descent):
         return f"Gaussian noise of standard deviation {std} at each of {settings.n_steps:,} steps."
 
 
+def descend_there(
+    problem: Problem,
+    budget: Budget,
+    records: RecordSource,
+    turned: Turned,
+    n_records: float,
+    mu: float,
+    source: Source,
+) -> tuple[Array, list[Event]]:
+    """Return weights from steps in the coordinates of a second moment, and what the steps cost.
+
+    ``mu`` is for all of them together: T steps of multiplier sqrt(T) / mu.
+    """
+    course = NoisyGradient()._course(problem, budget, n_records, turned)
+    multiplier, events = math.sqrt(course.n_steps) / mu, list[Event]()
+    decide("number of steps", course.n_steps)
+    gradient = _noisy_gradient(course, records, budget.relation, multiplier, source, events)
+    step = 1 / (course.smoothness + course.ridge)
+    return turned.coordinates.of(_descend(gradient, problem, course.n_steps, step)), events
+
+
 def _noisy_gradient(
     course: Course,
     records: RecordSource,
