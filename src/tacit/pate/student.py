@@ -141,7 +141,7 @@ class _Ridge:
     """
 
     def __init__(self, rows: Array, centres: Array, precision: float, ridge: float) -> None:
-        from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+        from scipy.linalg import cholesky, solve_triangular
 
         inner = _kernel(centres, centres, precision)
         inner[np.diag_indices_from(inner)] += _JITTER
@@ -149,19 +149,30 @@ class _Ridge:
         self._design = solve_triangular(self._root, _kernel(rows, centres, precision).T, lower=True)
         square = self._design @ self._design.T
         square[np.diag_indices_from(square)] += ridge
-        self._solve = cho_solve(cho_factor(square), self._design)
-        self._leverage = np.sum(self._design * self._solve, axis=0)[:, None]
+        self._factor = cholesky(square, lower=True)
+        # z' (Z'Z + ridge)^-1 z for each row z of Z
+        self._leverage = np.sum(
+            solve_triangular(self._factor, self._design, lower=True) ** 2, axis=0
+        )[:, None]
+
+    def _coefficients(self, targets: Array) -> Array:
+        from scipy.linalg import cho_solve
+
+        found: Array = cho_solve((self._factor, True), self._design @ targets)
+        return found
 
     def weights(self, targets: Array) -> Array:
         """Return one weight for each centre and column of targets."""
         from scipy.linalg import solve_triangular
 
-        found: Array = solve_triangular(self._root, self._solve @ targets, lower=True, trans=1)
+        found: Array = solve_triangular(
+            self._root, self._coefficients(targets), lower=True, trans=1
+        )
         return found
 
     def of_the_others(self, targets: Array) -> Array:
         """Return what a fit without a row says of it: (fitted - h target) / (1 - h)."""
-        fitted = self._design.T @ (self._solve @ targets)
+        fitted = self._design.T @ self._coefficients(targets)
         left_out: Array = (fitted - self._leverage * targets) / (1.0 - self._leverage)
         return left_out
 
