@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,11 @@ def write_report(pieces: Path, target: Path) -> None:
     found = {path.stem: json.loads(path.read_text()) for path in sorted(pieces.glob("*.json"))}
     lines = [_HEAD]
     others = found.get("mnist-others", {})
-    tables = {"mnist": lambda of: _mnist(of, others), "adult": _adult, "diabetes": _diabetes}
+    tables: dict[str, Callable[[dict[str, Any]], list[str]]] = {
+        "mnist": lambda of: _mnist(of, others),
+        "adult": _adult,
+        "diabetes": _diabetes,
+    }
     for case, rows in tables.items():
         lines += rows(found[case]) if case in found else [f"| {case} | | | not run | | | |"]
     lines += ["| SVHN | 82.72 at 5.04, 90.66 at 8.19 | | data not available | | | |", ""]

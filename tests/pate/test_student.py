@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from numpy.testing import assert_allclose
 
@@ -11,7 +12,7 @@ from tacit.pate import student as module
 from tacit.pate.student import _kernel, _Ridge
 
 
-def blobs(n_each: int, n_classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+def blobs(n_each: int, n_classes: int = 3) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return rows around corners, and whose corner each is."""
     rng = np.random.default_rng(3)
     truth = np.repeat(np.arange(n_classes), n_each)
