@@ -15,7 +15,7 @@ from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_new, check_report
 
 _TEACHERS = "forest, boosting, logistic, tree or bayes"
-_STUDENTS = "semi_supervised, forest, logistic or tree"
+_STUDENTS = "semi_supervised, forest, boosting, logistic or tree"
 
 
 def pate(
@@ -177,7 +177,7 @@ def _teachers() -> dict[str, Any]:
 
 
 def _students() -> dict[str, Any]:
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.tree import DecisionTreeClassifier
 
@@ -186,6 +186,7 @@ def _students() -> dict[str, Any]:
     return {
         "semi_supervised": SemiSupervised(),
         "forest": RandomForestClassifier(300, min_samples_leaf=3, random_state=0),
+        "boosting": GradientBoostingClassifier(max_depth=2, subsample=0.7, random_state=0),
         "logistic": LogisticRegression(max_iter=1000),
         "tree": DecisionTreeClassifier(max_depth=6, random_state=0),
     }
