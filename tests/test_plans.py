@@ -72,6 +72,7 @@ def test_a_plan_is_worked_out_once(counted: list[Any]) -> None:
     assert model.plan(3) is first
     model.fit(ROWS, np.arange(50) % 2)
     # the same, with the risk of which the fit's releases speak
+    assert model.plan_ is not None
     assert replace(model.plan_, excess_risk=first.excess_risk) == first
     assert len(counted) == 1
     model.plan(4)
