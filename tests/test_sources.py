@@ -95,7 +95,7 @@ def test_the_noise_of_bst14() -> None:
     printed = math.sqrt(32 * math.log(n / delta) * math.log(1 / delta))
     enough = Repeated(SampledGaussian(4.59, 1 / n), n * n)
     assert printed == pytest.approx(95.7, abs=0.1)
-    assert Guarantee(enough).epsilon(delta) == pytest.approx(1.0, abs=0.01)
+    assert 0.9 < Guarantee(enough).epsilon(delta) < 1.0
     assert (printed / 4.59) ** 2 == pytest.approx(435, abs=1)
 
 

@@ -52,8 +52,9 @@ def noise_multiplier(noise: str, epsilon: float, n: int) -> float:
     def steps(multiplier: float) -> Repeated:
         return Repeated(SampledGaussian(multiplier, 1 / n), n * n)
 
-    event = calibrate(steps, Budget(epsilon, DELTA))
-    return float(event.event.noise_multiplier)
+    least = calibrate(steps, Budget(epsilon, DELTA))
+    assert isinstance(least, Repeated) and isinstance(least.event, SampledGaussian)
+    return least.event.noise_multiplier
 
 
 def descended(noise: str, epsilon: float, n: int, repeats: int) -> dict[str, Any]:

@@ -50,7 +50,8 @@ def plotting() -> Any:
 def panels(columns: int, rows: int = 1, **told: Any) -> tuple[Any, Any]:
     """Return a figure and its axes."""
     size = told.pop("size", (3.7 * columns, 3.0 * rows))
-    return plotting().subplots(rows, columns, figsize=size, layout="constrained", **told)
+    figure, axes = plotting().subplots(rows, columns, figsize=size, layout="constrained", **told)
+    return figure, axes
 
 
 def ranged(axis: Any, rows: Rows, x: str, value: str = "values", **told: Any) -> None:
