@@ -53,7 +53,8 @@ def noise_multiplier(noise: str, epsilon: float, n: int) -> float:
         return Repeated(SampledGaussian(multiplier, 1 / n), n * n)
 
     least = calibrate(steps, Budget(epsilon, DELTA))
-    assert isinstance(least, Repeated) and isinstance(least.event, SampledGaussian)
+    assert isinstance(least, Repeated)
+    assert isinstance(least.event, SampledGaussian)
     return least.event.noise_multiplier
 
 
