@@ -20,8 +20,8 @@ RATES = tuple(float(r) for r in np.logspace(-5, 0, 11))
 SANITIZERS: dict[str, Any] = {"sphere": SphereNoise, "PrivUnit": PrivUnit}
 LEARNERS = {
     "banco": ("BANCO, tacit's", BLUE),
-    "corrected": ("BANCO of the poster, constants corrected", GREEN),
-    "poster": ("BANCO of the poster, as printed", ORANGE),
+    "corrected": ("BANCO of the poster, with 4.6 (d + 1)", GREEN),
+    "poster": ("BANCO of the poster, with its 18 d^2", ORANGE),
 }
 
 
@@ -104,7 +104,9 @@ def check(rows: Rows) -> None:
 
 def draw(rows: Rows) -> Any:
     sizes = sorted({row["size"] for row in rows})
-    figure, axes = panels(len(sizes), sharey=True, squeeze=False)
+    figure, axes = panels(
+        len(sizes), sharey=True, squeeze=False, size=(4.0 * len(sizes) + 1.0, 3.9)
+    )
     for axis, size in zip(axes[0], sizes, strict=True):
         ranged(
             axis,
@@ -154,9 +156,9 @@ FIGURE = Figure(
     "hindsight up to logarithms. No figure on the poster, whose future work is an evaluation.",
     found="Absolute loss, five columns, {n} people who answer once, epsilon 1, the poster's "
     "noise. Best weights of norm 5: {best} for the best of 11 rates, chosen in hindsight on the "
-    "test loss; {banco} for tacit's BANCO, {corrected} for the poster's with corrected constants, "
-    "{poster} as printed; {unit} when people send PrivUnit reports. Mean and range of five "
-    "streams.",
+    "test loss; {banco} for tacit's BANCO, {corrected} for the poster's with 4.6 (d + 1) and "
+    "{poster} with its 18 d^2 (and b = 4 / epsilon in both); {unit} when people send PrivUnit "
+    "reports. Mean and range of five streams.",
     measure=measure,
     check=check,
     draw=draw,

@@ -100,7 +100,7 @@ def draw(rows: Rows) -> Any:
         xlabel="norm of a row",
         ylabel="rows of 2,000",
         title="what Algorithm 3 makes",
-        ylim=(0, 210),
+        ylim=(0, 280),
     )
     axes[1].legend(loc="upper left")
     return figure

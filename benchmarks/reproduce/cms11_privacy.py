@@ -87,9 +87,8 @@ FIGURE = Figure(
     "{output} by output perturbation. KDDCup99 (70,000 records), SVM, epsilon 0.2: {svm} and "
     "{svm_output} by objective and output perturbation. Mean and range of ten fits; the two "
     "curves of Algorithm 2 share the ridge that it falls back to and differ by the constant "
-    "alone. Where epsilon is so small that either fit is near the larger class, that ridge can be "
-    "the better one: KDDCup99, logistic regression, epsilon 0.01, {small_tight} with it and "
-    "{small} with tacit's.",
+    "alone. At the smallest epsilon that ridge can be the better one for accuracy: KDDCup99, "
+    "logistic regression, epsilon 0.01, {small_tight} with it and {small} with tacit's.",
     measure=measure,
     check=check,
     draw=draw,

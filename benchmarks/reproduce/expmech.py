@@ -121,6 +121,7 @@ def draw(rows: Rows) -> Any:
         xlabel="records",
         ylabel="excess empirical risk",
         title=f"ExpMech-ERM on a ball, epsilon {EPSILON:g}, replace",
+        ylim=(1e-6, 2.0),
     )
     axes[0].legend()
     found = where(rows, part="median")
