@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.noise import secure_source
-from tacit.noise.generator import Words
+from tacit.noise.generator import Source, Words
 
 
 class HeardSource:
@@ -25,9 +25,9 @@ class HeardSource:
 
     is_secure = False  # what hears words twice is no release
 
-    def __init__(self, _heard: HeardSource | None = None) -> None:
-        self._source = secure_source() if _heard is None else _heard._source
-        self._words: list[int] = [] if _heard is None else _heard._words
+    def __init__(self) -> None:
+        self._source: Source = secure_source()
+        self._words: list[int] = []
         self._at = 0
 
     def words(self, n: int) -> Words:
@@ -40,4 +40,6 @@ class HeardSource:
 
     def again(self) -> HeardSource:
         """Return a source of the same words from the first on."""
-        return HeardSource(self)
+        other = HeardSource()
+        other._source, other._words = self._source, self._words
+        return other
