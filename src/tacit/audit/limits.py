@@ -87,7 +87,7 @@ def mu_of_pairs(without: Array, with_it: Array, level: float, beside: Array | No
     >>> round(mu_of_pairs(seen, seen + 0.6, 0.05), 2)  # the same noise in both worlds
     0.57
     >>> round(mu_of_pairs(seen, seen[::-1] + 0.6, 0.05), 2)
-    0.26
+    0.28
     """
     n = checks.count("fits", len(without), least=2)
     moved = with_it - without
