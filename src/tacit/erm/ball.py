@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,34 +140,36 @@ class _Risk:
     def at(self, point: Array) -> float:
         """Return F(w) - F(0): a record counts for at most L ||w||, to the last bit."""
         size = float(np.linalg.norm(point))
-        excess = self._excess(point, self.objective.lipschitz * size)
+        loss, limit, w = self.objective.loss, self.objective.lipschitz * size, self._weights(point)
+
+        def excess(block: Block) -> tuple[Array]:
+            apart = loss.values(block, w) - loss.values(block, self._nowhere)
+            return (np.clip(apart, -limit, limit).sum(),)
+
         fine = needs_fine_sums(self.records, _FLOAT_SLACK / 2)
-        (total,) = self.records.sum(lambda block: (excess(block).sum(),), fine=fine)
+        (total,) = self.records.sum(excess, fine=fine)
         return float(total) + self.penalty(size)
 
     def falling(self, points: Array) -> tuple[Array, Array]:
         """Return -F and its gradients at points, one a row, in one pass over the records."""
-        weights = [point.reshape(self.shape) for point in points]
-        excesses = [self._excess(point, math.inf) for point in points]
+        objective, weights = self.objective, [self._weights(point) for point in points]
 
         def both(block: Block) -> tuple[Array, Array]:
-            values = np.array([excess(block).sum() for excess in excesses])
-            gradients = [self.objective.gradient(block, w).ravel() for w in weights]
-            return values, np.array(gradients)
+            start = objective.loss.values(block, self._nowhere)
+            values = [(objective.loss.values(block, w) - start).sum() for w in weights]
+            return np.array(values), np.array([objective.gradient(block, w) for w in weights])
 
         values, gradients = self.records.sum(both)
-        ridge, sizes = self.objective.regularization or 0.0, np.linalg.norm(points, axis=1)
-        return -(values + ridge / 2 * sizes**2), -(gradients + ridge * points)
+        ridge, sizes = objective.regularization or 0.0, np.linalg.norm(points, axis=1)
+        slopes = gradients.reshape(points.shape) + ridge * points
+        return -(values + ridge / 2 * sizes**2), -slopes
 
-    def _excess(self, point: Array, limit: float) -> Callable[[Block], Array]:
-        """Return what turns a block into its records' losses relative to w = 0."""
-        loss, w, nowhere = self.objective.loss, point.reshape(self.shape), np.zeros(self.shape)
+    def _weights(self, point: Array) -> Array:
+        return point.reshape(self.shape)
 
-        def excess(block: Block) -> Array:
-            apart = loss.values(block, w) - loss.values(block, nowhere)
-            return np.clip(apart, -limit, limit)
-
-        return excess
+    @property
+    def _nowhere(self) -> Array:
+        return np.zeros(self.shape)
 
     def error(self, radius: float) -> float:
         """Return how far -F may lie above a tangent plane in floats, within 4 radii of 0.
@@ -176,8 +177,8 @@ class _Risk:
         A sum of n terms of size t errs by t times the records' ``sum_error``, and a term by
         2^-40 of its parts: the loss at 0, and L times a distance of 8 radii at most.
         """
-        loss, nowhere = self.objective.loss, np.zeros(self.shape)
-        (size,) = self.records.sum(lambda block: (np.abs(loss.values(block, nowhere)).sum(),))
+        loss = self.objective.loss
+        (size,) = self.records.sum(lambda block: (np.abs(loss.values(block, self._nowhere)).sum(),))
         far = 8 * radius
         steep = self.objective.lipschitz * far
         sums = 3 * self.records.sum_error() * steep

@@ -19,6 +19,8 @@ from tacit.noise.exact import (
     Arithmetic,
     LazyUniform,
     ends,
+    exponential_errors,
+    exponentials,
     magnitude_bits,
     nearest_float,
 )
@@ -242,7 +244,13 @@ def exceeds(gap: Fraction, source: Source) -> bool:
             "the utility lies above a tangent plane, so it is not concave up to the error stated; "
             "the release is withheld. Pass a concave utility and a bound on its rounding."
         )
-    uniform = LazyUniform(int(source.words(1)[0]))
+    words, rough = source.words(1), nearest_float(gap)
+    energy = exponentials(words)
+    with np.errstate(divide="ignore"):  # the last word, whose energy may be any
+        error = exponential_errors(words, energy) + 2.0**-50 * rough
+    if np.abs(energy - rough)[0] > error[0]:
+        return bool(energy[0] > rough)
+    uniform = LazyUniform(int(words[0]))
     while True:
         if uniform.is_interior:
             arithmetic = Arithmetic(uniform.n_bits + GUARD_BITS + magnitude_bits(gap))

@@ -28,6 +28,8 @@ _FLAT = 1e-290
 # The error of `log_series` in floats: a relative error r of fall changes the log by at most r, and
 # the three functions add 2^-44 each (docs/proofs/selection_on_a_line.md, section 3).
 SERIES_ERROR = 2.0**-38
+# The error of a share in floats: a quotient of two expm1 whose arguments are off by 2^-51, 2^-42.
+_SHARE_ERROR = 2.0**-41
 
 
 def log_series(fall: Array, n: npt.NDArray[np.int64]) -> Array:
@@ -80,7 +82,10 @@ class Run:
     def draw(self, source: Source) -> int:
         """Return m with probability exactly proportional to exp(-fall * m)."""
         uniform = LazyUniform(int(source.words(1)[0]))
-        m = self._guess(min(uniform.numerator * 2.0**-64, 1.0 - 2.0**-53))
+        share = uniform.numerator * 2.0**-64
+        m = self._guess(min(share, 1.0 - 2.0**-53))
+        if self._surely(m, share):
+            return m
         while True:
             low, high = uniform.ends
             start = self.share_before(m, uniform.n_bits + GUARD_BITS)
@@ -93,6 +98,19 @@ class Run:
                 return m
             else:
                 uniform = uniform.refined(source)
+
+    def _surely(self, m: int, share: float) -> bool:
+        """Return whether floats can tell that m is the place of a uniform variable."""
+        fall = nearest_float(self.fall)
+        if fall < _FLAT:
+            start, stop = m / self.n, (m + 1) / self.n
+        else:
+            whole = math.expm1(-fall * self.n)
+            start, stop = math.expm1(-fall * m) / whole, math.expm1(-fall * (m + 1)) / whole
+        return bool(
+            (m == 0 or share >= start + _SHARE_ERROR)
+            and (m + 1 == self.n or share <= stop - _SHARE_ERROR)
+        )
 
     def _guess(self, share: float) -> int:
         fall = nearest_float(self.fall)
