@@ -14,6 +14,7 @@ from tacit.linear_model import LinearSVC
 from tacit.location import Median
 
 EPSILON, N_MEDIAN, N_PLANE = 1.0, 101, 200
+WORLDS = (("with", BLUE, "with the record"), ("without", ORANGE, "without it"))
 
 
 def incomes() -> Any:
@@ -104,46 +105,42 @@ def check(rows: Rows) -> None:
 def draw(rows: Rows) -> Any:
     figure, axes = panels(3)
     (median,), (plane,) = where(rows, case="median"), where(rows, case="plane")
-    worlds = (("with", BLUE, "with the record"), ("without", ORANGE, "without it"))
-    bins = np.linspace(10, 80, 36)
-    for world, colour, name in worlds:
-        axes[0].hist(
-            np.array(median[f"private_{world}"]) / 1e3,
-            bins,
-            color=colour,
-            alpha=0.45,
-            density=True,
-            label=f"private, {name}",
-        )
-        axes[0].axvline(median[f"exact_{world}"] / 1e3, color=colour, label=f"exact, {name}")
+    in_thousands = {
+        key: np.array(value) / 1e3
+        for key, value in median.items()
+        if key.startswith(("exact_w", "private_w"))
+    }
+    draw_worlds(axes[0], in_thousands, np.linspace(10, 80, 36))
     records = np.array(median["records"]) / 1e3
     axes[0].plot(records, np.full(len(records), -0.002), "|", color=GREY, label="records")
     axes[0].set(xlabel="income, thousands", ylabel="density", title="the median", xlim=(10, 80))
     axes[0].legend(fontsize=6.5)
-    rows_, signs = points()
-    axes[1].scatter(*rows_.T, c=np.where(signs > 0, "#333333", "#bbbbbb"), s=5)
-    axes[1].scatter(*rows_[0], facecolors="none", edgecolors="#D55E00", s=70, label="the record")
-    y = np.array([-0.6, 0.6])
-    for world, colour, name in worlds:
-        a, b, c = plane[f"plane_{world}"]
-        axes[1].plot(-(b * y + c) / a, y, color=colour, label=f"exact, {name}")
-    axes[1].set(title="a support vector machine", xlim=(-0.9, 0.9), ylim=(-0.6, 0.95))
-    axes[1].legend(fontsize=6.5, loc="upper left")
-    bins = np.linspace(-90, 90, 37)
-    for world, colour, name in worlds:
-        axes[2].hist(
-            plane[f"private_{world}"],
-            bins,
-            color=colour,
-            alpha=0.45,
-            density=True,
-            label=f"private, {name}",
-        )
-        axes[2].axvline(plane[f"exact_{world}"], color=colour, label=f"exact, {name}")
+    draw_planes(axes[1], plane)
+    draw_worlds(axes[2], plane, np.linspace(-90, 90, 37))
     axes[2].set(xlabel="angle of the plane, degrees", ylabel="density", title="its angle")
     axes[2].set_ylim(0, 1.5 * axes[2].get_ylim()[1])
     axes[2].legend(fontsize=6.5, loc="upper left")
     return figure
+
+
+def draw_worlds(axis: Any, found: dict[str, Any], bins: Any) -> None:
+    """Draw the exact results of both tables, and histograms of the private ones."""
+    for world, colour, name in WORLDS:
+        told = {"color": colour, "alpha": 0.45, "density": True, "label": f"private, {name}"}
+        axis.hist(found[f"private_{world}"], bins, **told)
+        axis.axvline(found[f"exact_{world}"], color=colour, label=f"exact, {name}")
+
+
+def draw_planes(axis: Any, plane: dict[str, Any]) -> None:
+    rows, signs = points()
+    axis.scatter(*rows.T, c=np.where(signs > 0, "#333333", "#bbbbbb"), s=5)
+    axis.scatter(*rows[0], facecolors="none", edgecolors="#D55E00", s=70, label="the record")
+    y = np.array([-0.6, 0.6])
+    for world, colour, name in WORLDS:
+        a, b, c = plane[f"plane_{world}"]
+        axis.plot(-(b * y + c) / a, y, color=colour, label=f"exact, {name}")
+    axis.set(title="a support vector machine", xlim=(-0.9, 0.9), ylim=(-0.6, 0.95))
+    axis.legend(fontsize=6.5, loc="upper left")
 
 
 def summary(rows: Rows) -> dict[str, str]:

@@ -117,7 +117,12 @@ def check(rows: Rows) -> None:
 
 def draw(rows: Rows) -> Any:
     figure, axes = panels(2, 2)
-    noise, sure, cost, pupil = axes.flat
+    for axis, part in zip(axes.flat, (draw_noise, draw_sure, draw_cost, draw_student), strict=True):
+        part(axis, rows)
+    return figure
+
+
+def draw_noise(noise: Any, rows: Rows) -> None:
     for teachers, colour in TEACHERS.items():
         found = where(rows, part="noise", teachers=teachers)
         if found:
@@ -130,6 +135,9 @@ def draw(rows: Rows) -> Any:
         ylim=(0, 1),
     )
     noise.legend(loc="lower right")
+
+
+def draw_sure(sure: Any, rows: Rows) -> None:
     found = where(rows, part="sure")
     at, middle = [r["teachers"] for r in found], [r["quartiles"][1] for r in found]
     away = np.array(
@@ -150,6 +158,9 @@ def draw(rows: Rows) -> Any:
     sure.set_xticks(at, [str(t) for t in at])
     sure.minorticks_off()
     sure.legend(loc="lower left")
+
+
+def draw_cost(cost: Any, rows: Rows) -> None:
     found = where(rows, part="cost")
     ways = {
         "pure": ("Laplace, 2 gamma a query", RED),
@@ -169,6 +180,9 @@ def draw(rows: Rows) -> Any:
         title="what queries cost, 250 teachers",
     )
     cost.legend()
+
+
+def draw_student(pupil: Any, rows: Rows) -> None:
     ranged(
         pupil,
         where(rows, part="student"),
@@ -188,7 +202,6 @@ def draw(rows: Rows) -> Any:
     )
     log_ticks(pupil, (0.5, 1.0, 2.0, 4.0, 8.0))
     pupil.legend(loc="lower right")
-    return figure
 
 
 def summary(rows: Rows) -> dict[str, str]:

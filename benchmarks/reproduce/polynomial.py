@@ -110,7 +110,12 @@ def draw(rows: Rows) -> Any:
         name = f"degree {DEGREE}, {POINTS} points, ridge {ridge:g}"
         axis.set(title=name, ylim=(-1.6, 1.6), xlabel="x", ylabel="y")
         axis.legend()
-    moved, axis = where(rows, part="moved"), axes[1, 0]
+    draw_moved(axes[1, 0], where(rows, part="moved"))
+    draw_private(axes[1, 1], where(rows, part="private"))
+    return figure
+
+
+def draw_moved(axis: Any, moved: Rows) -> None:
     at = [row["ridge"] for row in moved]
     axis.plot(at, [row["moved"] for row in moved], "o-", color=BLUE, label="measured, worst of 16")
     axis.plot(at, [row["bound"] for row in moved], color=ORANGE, label="2 L / ridge")
@@ -124,9 +129,11 @@ def draw(rows: Rows) -> Any:
         title="what one record does",
     )
     axis.legend()
-    axis = axes[1, 1]
+
+
+def draw_private(axis: Any, rows: Rows) -> None:
     for n, colour in ((500, ORANGE), (MANY, BLUE)):
-        (row,) = where(rows, part="private", n=n)
+        (row,) = where(rows, n=n)
         axis.fill_between(
             GRID,
             row["low"],
@@ -144,7 +151,6 @@ def draw(rows: Rows) -> Any:
         ylabel="y",
     )
     axis.legend()
-    return figure
 
 
 def summary(rows: Rows) -> dict[str, str]:

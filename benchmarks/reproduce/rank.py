@@ -111,7 +111,7 @@ def draw(rows: Rows) -> Any:
         title=f"rank {PADDED_RANK}",
     )
     axes[1].set(xlabel="rank of the rows", title=f"{WIDE} columns")
-    axes[0].legend()
+    axes[0].legend(loc="lower right")
     axes[1].legend()
     return figure
 
