@@ -91,7 +91,8 @@ FIGURE = Figure(
     found="Adult, epsilon 2: {disjoint} by Algorithm 4, whose candidates have a fifth of the "
     "records each; {search} by tacit's search, which gives every try all records for a share of "
     "epsilon; {theory} with the ridge that tacit takes from theory, without a search; {worst} "
-    "with the worst candidate. Mean and range of ten.",
+    "with the worst candidate. Mean and range of ten. The search tries 12 on average; with 4, "
+    "tried first, it was below Algorithm 4 at epsilon 0.5 and above (82.1% at 2).",
     measure=measure,
     check=check,
     draw=draw,
