@@ -206,7 +206,8 @@ class MemoryRecords:
 
     def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
         """Return the same records, whose blocks know a length of each record, found in one pass."""
-        known, step = np.empty(self.count()), self._block_rows()
+        known = empty_like_rows(self.rows, (self.count(),), np.float64)
+        step = self._block_rows()
 
         def fill(worker: int, starts: Sequence[int]) -> None:
             for at in starts:
