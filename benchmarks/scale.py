@@ -307,7 +307,6 @@ def report(results: dict[str, Any], run: harness.Run, folder: Path) -> None:
         "",
     ]
     (folder / "scale.md").write_text("\n".join(text))
-    plot(results, folder / "scale.png")
 
 
 def main() -> None:
@@ -331,6 +330,7 @@ def main() -> None:
         found = {**known, **measure(folder, sizes, told.dask_ml)}
         kept.write_text(json.dumps(found, indent=1) + "\n")
         report(found, run, results)
+        plot(found, results / "scale.png")
     finally:
         if told.folder is None:
             shutil.rmtree(folder)

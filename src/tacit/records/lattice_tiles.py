@@ -15,7 +15,7 @@ Whole = npt.NDArray[np.int16]
 
 # Numbers in a tile: what stays in a core's cache from the scores to the sums.
 _NUMBERS = 1 << 17
-_ROWS = (128, 1024)
+_ROWS = (128, 4096)
 
 
 class Tiles:
