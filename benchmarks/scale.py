@@ -313,6 +313,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--run", choices=list(RUNS))
+    parser.add_argument("--draw", action="store_true", help="draw again what was measured")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--dask-ml")
     parser.add_argument("sizes", nargs="*", type=int)
@@ -321,6 +322,9 @@ def main() -> None:
         print(json.dumps(RUNS[told.run](told.folder, told.sizes[0])))
         return
     run, results = harness.Run(), harness.results_folder(told.quick)
+    if told.draw:
+        plot(json.loads((results / "scale.json").read_text()), results / "scale.png")
+        return
     sizes = tuple(told.sizes) or (SIZES[:1] if told.quick else SIZES)
     folder = told.folder or Path(tempfile.mkdtemp(prefix="tacit-bench-"))
     kept, known = results / "scale.json", dict[str, Any]()
