@@ -125,3 +125,16 @@ def test_samples_and_parts_of_tiles_are_those_of_their_rows() -> None:
     for at in (places, slice(None, None, 3)):
         parts = [records.where(at), MemoryRecords(rows[at], labels[at], BOUNDS)]
         assert np.array_equal(*(gradient(p, LogisticLoss(), w, 0.5, True) for p in parts))
+
+
+def test_without_numba_rows_lie_as_they_came_and_bits_are_the_same() -> None:
+    rng = np.random.default_rng(3)
+    rows, labels = rng.normal(size=(5000, 6)), rng.choice([-1.0, 1.0], 5000)
+    w = rng.normal(size=7)
+    tiled, plain = (MemoryRecords(rows, labels, BOUNDS) for _ in range(2))
+    first = gradient(tiled, LogisticLoss(), w, 0.5, True)
+    with mock.patch.object(memory_module, "compiled", return_value=None):
+        second = gradient(plain, LogisticLoss(), w, 0.5, True)
+    assert isinstance(tiled._table().rows, Tiles)
+    assert isinstance(plain._table().rows, np.ndarray)
+    assert np.array_equal(first, second)
