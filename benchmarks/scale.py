@@ -8,9 +8,13 @@ scale.json and scale.png. The peer dask-ml wants an environment of its own: ``--
 
 from __future__ import annotations
 
+import os
+
 import harness
 
-harness.pin_threads(2)
+# As many as this process may use.
+N_CORES = len(os.sched_getaffinity(0))
+harness.pin_threads(N_CORES)
 
 import argparse  # noqa: E402
 import json  # noqa: E402
@@ -184,7 +188,7 @@ def fit_peer(folder: Path, n_rows: int, epochs: int = 5) -> dict[str, float]:
 
 
 def fit_dask_ml(folder: Path, n_rows: int) -> dict[str, float]:
-    """Fit dask-ml's logistic regression, not private, on two threads; arrays are kept."""
+    """Fit dask-ml's logistic regression, not private; arrays are kept."""
     import dask
     import dask.array as da
     from dask_ml.linear_model import LogisticRegression
@@ -202,7 +206,7 @@ def fit_dask_ml(folder: Path, n_rows: int) -> dict[str, float]:
         da.from_delayed(dask.delayed(load)(file), (ROWS_A_FILE, len(names()) + 1), np.float32)
         for file in files_of(folder, n_rows)
     ]
-    with dask.config.set(scheduler="threads", num_workers=2):
+    with dask.config.set(scheduler="threads", num_workers=N_CORES):
         (table,) = dask.persist(da.concatenate(parts))
         model = LogisticRegression(solver="lbfgs", max_iter=N_STEPS)
         model.fit(table[:, :-1], table[:, -1])
@@ -280,7 +284,7 @@ def plot(results: dict[str, Any], path: Path) -> None:
     }.items():
         axes.loglog(rows, value, "o-", label=label)
         axes.loglog(rows, value[-1] * rows / rows[-1], ":", color="grey")
-    axes.set(xlabel="rows", ylabel="seconds", title="20 columns, 2 cores; dotted: linear in rows")
+    axes.set(xlabel="rows", ylabel="seconds", title="20 columns; dotted: linear in rows")
     axes.legend()
     figure.savefig(path, dpi=120, bbox_inches="tight")
 
@@ -293,8 +297,8 @@ def report(results: dict[str, Any], run: harness.Run, folder: Path) -> None:
         f"{N_FLOATS} float32 and {N_BYTES} int8 columns in Parquet, logistic regression at epsilon "
         f"{EPSILON:g}, delta {DELTA:g} by {N_STEPS} noisy gradients over `ParquetRecords`. MB is "
         "peak anonymous memory (the page cache is not counted), interpreter and libraries "
-        "included. A pass is one noisy gradient's sum over the mapped cache on two threads; NumPy "
-        "reads the same cache as int64 and adds it up, on one. Peers are not private, on the same "
+        "included. A pass is one noisy gradient's sum over the mapped cache; NumPy reads the same "
+        "cache as int64 and adds it up, on one thread. Peers are not private, on the same "
         "files: sgd is scikit-learn's SGDClassifier.partial_fit, five epochs; dask-ml its "
         f"LogisticRegression, lbfgs of at most {N_STEPS} iterations over arrays kept in memory. "
         "Accuracy is that on the first 65,536 rows, which are among the records.",
