@@ -46,7 +46,8 @@ from tacit.privacy import (
     Repeated,
 )
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.records import Block, MemoryRecords, RecordSource
+from tacit.records import Block, RecordSource
+from tacit.records.coordinates import measured
 from tacit.records.person_sums import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
@@ -320,8 +321,8 @@ def _turned_gradient(
 ) -> Callable[[Array], Bounded]:
     """Return what adds up gradients in other coordinates, in double precision."""
     turned.check_rounding(records)
-    if isinstance(records, MemoryRecords) and not relation.by_person:
-        records = records.measured(turned.coordinates.lengths)
+    if not relation.by_person:
+        records = measured(records, turned.coordinates)
     # a gradient of norm C there has norm at most C / shrinks before it is turned
     fine = needs_fine_sums(records, FLOAT_SLACK * turned.shrinks / 2)
     reach, there = _reach(course, relation), turned.coordinates
