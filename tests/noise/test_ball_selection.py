@@ -67,6 +67,18 @@ def corners(rows: Array) -> Concave:
     )
 
 
+def straight(rows: Array) -> Concave:
+    """A slope, which is greatest on the sphere: planes there use the ball."""
+    slope = rows.sum(axis=0)
+    return Concave(
+        at=lambda w: float(slope @ w),
+        tangents=lambda points: (points @ slope, np.tile(slope, (len(points), 1))),
+        error=1e-11,
+        sensitivity=2.0,
+        relation=Relation.ADD_REMOVE,
+    )
+
+
 def rows_of(dimension: int, n: int = 12) -> Array:
     rows: Array = np.random.default_rng(dimension).standard_normal((n, dimension))
     rows[:, 0] += 0.7  # so that the best point is on the sphere
@@ -78,7 +90,9 @@ CASES: dict[str, tuple[Callable[[Array], Concave], int, int]] = {
     "corners-1": (corners, 1, 40),
     "logistic-2": (logistic, 2, 6),
     "corners-2": (corners, 2, 6),
+    "straight-2": (straight, 2, 6),
     "logistic-3": (logistic, 3, 3),
+    "straight-3": (straight, 3, 3),
     "logistic-4": (logistic, 4, 2),
 }
 
@@ -172,7 +186,7 @@ def test_frequencies_of_many_draws(name: str) -> None:
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 4])
-@pytest.mark.parametrize("make", [logistic, corners])
+@pytest.mark.parametrize("make", [logistic, corners, straight])
 def test_boxes_hold_every_candidate_once_under_a_plane(
     make: Callable[[Array], Concave], dimension: int
 ) -> None:
@@ -180,8 +194,10 @@ def test_boxes_hold_every_candidate_once_under_a_plane(
     cells = refined(utility, lattice, RATE)
     last = cells.first + cells.size - 1
     rng = np.random.default_rng(dimension)
-    for _ in range(200):
-        point = rng.integers(-lattice.reach, lattice.reach, dimension)
+    heaviest = np.argsort(cells.log_masses(float(RATE))[0])[::-1][:20]
+    proposed = [cells.box(int(b), RATE).draw(secure_source()) for b in heaviest for _ in range(10)]
+    anywhere = rng.integers(-lattice.reach, lattice.reach, (200, dimension))
+    for point in [*proposed, *anywhere]:
         inside = ((cells.first <= point) & (point <= last)).all(axis=1)
         assert inside.sum() == 1 or not lattice.contains(point)
         if not lattice.contains(point):
