@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import NoisePace, NoisyGradient, Plan, SecondMoment
-from tacit.features import CosineWaves, FeatureMap, GroupNormalization, Scattering
+from tacit.features import CosineWaves, FeatureMap, GroupNormalization, Logarithms, Scattering
 from tacit.features.domain import Domain, declared_domain
 from tacit.features.images import Chain, image_shape_of
 from tacit.features.scattering import ALIKE, grid_of
@@ -33,6 +33,8 @@ RECIPE = NoisyGradient(
     pace=NoisePace(10.0, 0.9),
 )
 _N_WAVES = 4
+# Below what share of the greatest pixel a scattering is faint.
+_FAINT = 0.01
 # Of neighbouring paths; those of mirrored images are groups that a mirror does not tear apart.
 _N_GROUPS = 27
 
@@ -40,8 +42,9 @@ _N_GROUPS = 27
 class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     """A linear classifier of scattered images, with a differential-privacy guarantee.
 
-    Images are scattered (`Scattering`), their groups made alike (`GroupNormalization`), and slow
-    waves over each image are kept (`CosineWaves`): public maps that learn nothing. On these rows
+    Images are scattered (`Scattering`), faint edges made to count beside strong ones
+    (`Logarithms`), groups of them made alike (`GroupNormalization`), and slow waves over each image
+    kept (`CosineWaves`): public maps that learn nothing. On these rows
     of norm 1 logistic regression descends in the coordinates of their second moment, for which 9 %
     of the budget are kept: gradients are clipped far below their size, 250 steps are as long as
     their noise allows, and the last quarter is averaged.
@@ -124,6 +127,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
         grid = grid_of(*shape[:2])
         return (
             Scattering(shape, centred=True),
+            Logarithms(_FAINT * max(abs(end) for end in self.pixel_range)),
             GroupNormalization(
                 tuple(math.prod(grid) * n for n in ALIKE) if self.mirrored else _N_GROUPS
             ),
