@@ -284,7 +284,7 @@ def opacus_steps(
 def run_speed() -> list[dict[str, Any]]:
     rows = []
     for name, (make, shape, batch, without, with_noise) in SPEEDS.items():
-        repeats = 12 if make is cnn else 60
+        repeats = 12 if make in (cnn, mlp) else 60
         times = timed(make, shape, batch, repeats)
         middle = {key: statistics.median(values) for key, values in times.items()}
         least = {key: min(values) for key, values in times.items()}
