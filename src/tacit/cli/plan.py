@@ -74,7 +74,7 @@ def plan(
       tacit plan --rows 30000 --schema schema.toml --epsilon 0.5 --gap 0.001
       tacit plan --rows 5000 --columns 12 --epsilon 1 --model linear --range 0 200 --json
     """  # noqa: D301
-    from tacit.cli.models import class_weight_of, make_estimator
+    from tacit.cli.models import NETWORKS, class_weight_of, make_estimator
 
     if rows < 1 or (columns is not None and columns < 1):
         raise Refused("--rows and --columns must be at least 1; say about how many there are.")
@@ -100,10 +100,15 @@ def plan(
             **facts,
         )
         made = estimator.plan(n_features, rows)
-        record = _record(kind.word, estimator, made, rows, gap)
+        known = _known(kind.word, made, rows, n_features)
+        of_network = kind.word in NETWORKS
+        record = known if of_network else _record(known, estimator, made, rows, gap)
     warn_if_weak(epsilon, delta, rows)
     if as_json:
         output.document(record)
+    elif of_network:
+        output.say(str(made))
+        output.note("What a network gains by training no public fact predicts.")
     else:
         _show(record)
 
@@ -151,7 +156,24 @@ def _shape(
     return kind, columns, {**facts, "classes": list(range(classes))}
 
 
-def _record(name: str, estimator: Any, made: Any, rows: int, gap: float | None) -> dict[str, Any]:
+def _known(name: str, made: Any, rows: int, n_features: int) -> dict[str, Any]:
+    """Return what every plan says."""
+    return {
+        "model": name,
+        "epsilon": made.budget.epsilon,
+        "delta": made.budget.delta,
+        "relation": made.budget.relation.value,
+        "rows": rows,
+        "features": n_features,
+        "mechanism": made.name,
+        "reason": made.reason,
+        "settings": dict(made.settings),
+    }
+
+
+def _record(
+    known: dict[str, Any], estimator: Any, made: Any, rows: int, gap: float | None
+) -> dict[str, Any]:
     from tacit.report.mechanisms import mechanisms_for
 
     objective = made.problem.objective
@@ -170,17 +192,9 @@ def _record(name: str, estimator: Any, made: Any, rows: int, gap: float | None) 
     if public:
         estimator.set_params(n_records=rows)
     return {
-        "model": name,
-        "epsilon": made.budget.epsilon,
-        "delta": made.budget.delta,
-        "relation": made.budget.relation.value,
-        "rows": rows,
+        **known,
         "rows_are_public": public,
-        "features": n_features,
         "row_norm": made.problem.objective.bounds.row_norm,
-        "mechanism": made.mechanism.name,
-        "reason": made.reason,
-        "settings": dict(made.settings),
         "gap": made.excess_risk,
         "loss_of_guessing": guess,
         "wanted_gap": wanted,
