@@ -12,7 +12,7 @@ from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.budget import warn_if_weak
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.files import check_new, check_report
+from tacit.cli.files import check_new, check_public, check_report
 
 _TEACHERS = "forest, boosting, logistic, tree or bayes"
 _STUDENTS = "semi_supervised, forest, logistic or tree"
@@ -74,6 +74,7 @@ def pate(
     from tacit.table_model import TableModel
 
     with before_records():
+        check_public(public, data)
         check_new(out, force, data, schema, public, report)
         check_report(report, force, data, schema, public, out)
         declared = _schema(schema, target, unit)
