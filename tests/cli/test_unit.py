@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tacit.ledger import Ledger
 from tacit.saving import inspect, load
 from tests.cli.helpers import SCHEMA, SECRET, refused, rows, run, write_csv
 
@@ -52,6 +53,30 @@ def test_a_unit_that_the_schema_does_not_declare(visits: Path, schema: Path) -> 
     out = visits.parent / "m.tacit"
     assert run("fit", visits, "--schema", schema, "-e", 1, "--unit", "id", "-o", out).exit_code == 0
     assert load(out).privacy_.relation.by_person
+
+
+@pytest.mark.parametrize("of", ["record", "person"])
+@pytest.mark.parametrize("command", ["fit", "evaluate", "pate"])
+def test_a_ledger_of_the_other_relation_names_the_remedy(
+    visits: Path, schema: Path, model: Path, of: str, command: str
+) -> None:
+    relations = {"record": "add_remove", "person": "add_remove_person"}
+    kept, asked = relations[of], next(word for key, word in relations.items() if key != of)
+    ledger, pool = visits.parent / "l", write_csv(visits.parent / "pool.csv", rows(300))
+    run("ledger", "create", ledger, "--epsilon", 5, "--relation", kept)
+    start = {
+        "fit": ("fit", visits, "--schema", schema, "--out", visits.parent / "m.tacit"),
+        "evaluate": ("evaluate", model, visits),
+        "pate": (
+            *("pate", visits, "--public", pool, "--schema", schema, "--teacher", "bayes"),
+            *("--out", visits.parent / "s.tacit", "--teachers", 40, "--queries", 30),
+        ),
+    }[command]
+    unit = ("--unit", "id") if of == "record" else ()
+    said = refused(*start, "--epsilon", 2, "--ledger", ledger, *unit)
+    assert f"under the relation {asked}, but the budget is kept under {kept}" in said
+    assert f"tacit ledger create --relation {asked} " in said
+    assert Ledger.open(ledger).spent() == 0.0
 
 
 def test_a_plan_for_people(schema: Path) -> None:

@@ -58,11 +58,11 @@ def _speaking() -> tuple[type[BaseException], ...]:
     from tacit.ledger import LedgerError
     from tacit.metrics import TooFewRecords
     from tacit.preprocessing import SchemaError, TableError
-    from tacit.privacy.accountant import BudgetExceeded
+    from tacit.privacy.accountant import BudgetExceeded, CannotCharge
     from tacit.saving import CannotSave, NotAModel
 
     own = (SchemaError, TableError, CannotSave, NotAModel, CannotSolve, NotCertified)
-    return (Refused, *own, BudgetExceeded, LedgerError, TooFewRecords)
+    return (Refused, *own, BudgetExceeded, CannotCharge, LedgerError, TooFewRecords)
 
 
 def _of_usage(error: BaseException) -> str:

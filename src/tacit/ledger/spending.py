@@ -7,7 +7,7 @@ from tacit.ledger.entry import Content
 from tacit.ledger.state import State
 from tacit.ledger.terms import Terms
 from tacit.privacy import BudgetExceeded
-from tacit.privacy.accountant import refusal
+from tacit.privacy.accountant import CannotCharge, refusal
 from tacit.privacy.filters import Charge
 
 
@@ -34,14 +34,15 @@ def check_names(bound: Bound, state: State) -> None:
     """Raise if a charge names what the ledger does not know, or no analyst where it must."""
     analyst, partition = bound.analyst, bound.partition
     if partition is not None and partition not in state.partitions:
-        raise ValueError(f"the ledger has no partition {partition!r}; declare it first.")
+        raise CannotCharge(f"the ledger has no partition {partition!r}; declare it first.")
     if analyst is None and state.analysts:
-        raise ValueError(
-            "the budget is divided among analysts, and the charge names none of them; pass "
-            f"ledger.bound(analyst=...), one of {', '.join(map(repr, state.analysts))}."
+        raise CannotCharge(
+            "the budget is divided among analysts, and the charge names none of them; name "
+            "one (--analyst, or ledger.bound(analyst=...)): "
+            f"{', '.join(map(repr, state.analysts))}."
         )
     if analyst is not None and analyst not in state.analysts:
-        raise ValueError(f"the ledger has no analyst {analyst!r}; give them a share first.")
+        raise CannotCharge(f"the ledger has no analyst {analyst!r}; give them a share first.")
 
 
 def _refusal(terms: Terms, charge: Charge, total: float) -> str:

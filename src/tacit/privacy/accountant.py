@@ -18,6 +18,10 @@ class BudgetExceeded(RuntimeError):
     """A release was refused because it would overspend; nothing was released."""
 
 
+class CannotCharge(ValueError):
+    """A release was refused that its accountant cannot book as it is; nothing was released."""
+
+
 @runtime_checkable
 class AnyAccountant(Protocol):
     """What a release asks of whoever keeps the budget: `Accountant`, or a durable ledger."""
@@ -207,9 +211,13 @@ class Accountant:
 def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
     """Return an event as it is charged to a budget: under its relation, at a delta of its own."""
     if event.relation is not budget.relation:
-        raise ValueError(
-            f"the event is under {event.relation.name} but this accountant's budget is under "
-            f"{budget.relation.name}; use one relation for the fit and the accountant."
+        asked, kept = event.relation.value, budget.relation.value
+        raise CannotCharge(
+            f"the release is under the relation {asked}, but the budget is kept under {kept}, and "
+            "promises under both do not add up. Nothing was released. Keep one budget of each: a "
+            f"ledger that tacit ledger create --relation {asked} makes, or an accountant of "
+            f"Budget(..., relation=Relation.{event.relation.name}). Promises about people are "
+            "those with a unit."
         )
     if delta is None:
         pure = math.isfinite(Guarantee(event).epsilon(0.0))
