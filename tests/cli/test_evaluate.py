@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tacit.ledger import Ledger
 from tacit.saving import load
 from tests.cli.helpers import BAD_TABLES, bad_tables, refused, rows, run, write_csv
 
@@ -78,8 +79,18 @@ def test_numbers(people: Path, others: Path, hours: Path) -> None:
 
 
 def test_noise_is_refused_and_says_how_many_would_do(model: Path, others: Path) -> None:
-    assert "would do" in refused("evaluate", model, others, "-e", 0.01, "--rows", 4000)
-    assert "would do" in refused("evaluate", model, others, "-e", 0.01)
+    ledger = others.parent / "l"
+    run("ledger", "create", ledger, "--epsilon", 1)
+    words = ("evaluate", model, others, "-e", 0.01, "--ledger", ledger)
+    before = refused(*words, "--rows", 4000)
+    assert "would do" in before
+    assert "spent" not in before
+    assert Ledger.open(ledger).spent() == 0.0
+    after = refused(*words)
+    assert "would do" in after
+    assert "The budget is spent all the same" in after
+    assert "--rows" in after
+    assert Ledger.open(ledger).spent() > 0.0
 
 
 @pytest.mark.parametrize("bad", BAD_TABLES)
