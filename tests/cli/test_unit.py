@@ -115,3 +115,18 @@ def test_what_is_refused(visits: Path, schema: Path) -> None:
     assert "the schema's unit is 'id'" in refused(*words, "--unit", "age")
     planned = ("plan", "--rows", 99, "--epsilon", 1, "--schema", schema)
     assert "any number of them" in refused(*planned, "--relation", "replace")
+
+
+@pytest.mark.filterwarnings("default")
+def test_too_few_records_held_out_are_said_without_code(visits: Path, schema: Path) -> None:
+    """A hundredth of 1,000 people are about ten, far fewer than noise hides at this budget."""
+    result = run(
+        *("fit", visits, "--schema", schema, "--unit", "id", "-e", 0.1, "--evaluate", 0.01),
+        *("--out", visits.parent / "m.tacit"),
+    )
+    assert result.exit_code == 0, result.output
+    (said,) = (line for line in result.stderr.splitlines() if "evaluation" in line)
+    assert said.startswith("the evaluation says nothing: about ")
+    assert said.endswith("(evaluate, or tacit fit --evaluate).")
+    assert "Warning" not in result.stderr
+    assert ".py" not in result.stderr
