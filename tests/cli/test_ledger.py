@@ -75,8 +75,14 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
 def test_a_key_is_paid_once(ledger: Path) -> None:
     charge = ("ledger", "charge", ledger, "--pure", 0.1, "--key", "march", "--json")
     first, second = (json.loads(run(*charge).stdout) for _ in range(2))
-    assert first == second
+    assert first == {**second, "already_booked": False}
+    assert second["already_booked"]
     assert first["entry"] == 1
+    said = run(*charge[:-1]).stdout
+    assert f"already, as entry 1 of ledger {first['ledger']}; nothing was charged" in said
+    other = run(*charge[:-2], "april").stdout
+    assert "already" not in other
+    assert "entry 2 of ledger" in other
     assert "another release" in refused(*charge[:4], 0.2, *charge[5:])
 
 

@@ -179,13 +179,17 @@ def charge(
         )
         assert opened is not None
         event = _event(opened, pure, gaussian, zcdp, times)
+        newest = opened.head.entry
         paid = opened.charge(event, key=key)
+    again = paid.booking.entry <= newest  # by its key
     if as_json:
-        output.document({"spent": float(paid), **paid.booking.to_dict()})
+        record = {"spent": float(paid), **paid.booking.to_dict(), "already_booked": again}
+        output.document(record)
         return
+    where = f"entry {paid.booking.entry} of ledger {paid.booking.ledger}"
     output.facts(
         {
-            "booked": f"entry {paid.booking.entry} of ledger {paid.booking.ledger}",
+            "booked": f"already, as {where}; nothing was charged" if again else where,
             "head": paid.booking.head,
             "spent": f"epsilon {_up(paid)} of {opened.budget.epsilon:g}",
         }
