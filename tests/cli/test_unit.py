@@ -79,6 +79,16 @@ def test_a_ledger_of_the_other_relation_names_the_remedy(
     assert Ledger.open(ledger).spent() == 0.0
 
 
+def test_a_misspelt_unit_is_not_said_to_be_declared(
+    visits: Path, schema: Path, model: Path
+) -> None:
+    fit = ("fit", visits, "--schema", schema, "--out", visits.parent / "m.tacit")
+    for words in (fit, ("evaluate", model, visits)):
+        said = refused(*words, "-e", 1, "--unit", "ib")
+        assert "no column named 'ib', which is to say whose a record is (--unit, or" in said
+        assert "schema declares" not in said
+
+
 def test_a_plan_for_people(schema: Path) -> None:
     words = ("plan", "--rows", 2000, "--epsilon", 1, "--json")
     for told in (("--schema", schema, "--unit", "id"), ("--columns", 4, "--unit", "id")):
