@@ -69,6 +69,15 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     each = ("--gaussian", 1 / gaussian_mu(record["buys"][4]["epsilon"], 1e-6))
     over = refused("ledger", "charge", ledger, *each, "--times", releases + 1)
     assert "over the budget" in over
+    assert "raise" not in over
+    assert "fixed for life" in over
+    # ... and so is what the refusal says would be, and hardly more is not.
+    left = float(re.search(r"Gaussian release of epsilon ([\d.]+) at delta", over).group(1))  # type: ignore[union-attr]
+    assert left == pytest.approx(record["left"], abs=1e-4)
+    copy = Path(shutil.copy(ledger, ledger.with_suffix(".copy")))
+    more, most = (("--gaussian", 1 / gaussian_mu(e, 1e-6)) for e in (left + 2e-4, left))
+    assert "over the budget" in refused("ledger", "charge", copy, *more)
+    assert run("ledger", "charge", copy, *most).exit_code == 0
     assert run("ledger", "charge", ledger, *each, "--times", releases).exit_code == 0
 
 
@@ -84,6 +93,20 @@ def test_a_key_is_paid_once(ledger: Path) -> None:
     assert "already" not in other
     assert "entry 2 of ledger" in other
     assert "another release" in refused(*charge[:4], 0.2, *charge[5:])
+
+
+def test_remedies_are_words_of_the_command_line(
+    ledger: Path, people: Path, schema: Path, model: Path
+) -> None:
+    assert "make one with tacit ledger create" in refused(
+        "ledger", "show", ledger.with_suffix(".x")
+    )
+    fit = ("fit", people, "--schema", schema, "--out", people.parent / "m.tacit")
+    for words in (fit, ("evaluate", model, people)):
+        said = refused(*words, "--epsilon", "inf", "--ledger", ledger)
+        assert "--epsilon inf promises nothing, and no ledger pays for that" in said
+    made = refused("ledger", "create", ledger.with_suffix(".y"), "--epsilon", "inf")
+    assert made.endswith("try things out without a ledger.")
 
 
 def test_what_is_charged_must_be_said(ledger: Path) -> None:

@@ -75,7 +75,13 @@ def evaluate(
         with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)
         accountant = paying(
-            ledger, seen, analyst=analyst, partition=partition, label=label, purpose=purpose
+            ledger,
+            seen,
+            epsilon=epsilon,
+            analyst=analyst,
+            partition=partition,
+            label=label,
+            purpose=purpose,
         )
     warn_if_weak(epsilon, delta, rows)
     if math.isinf(epsilon):

@@ -80,7 +80,13 @@ def pate(
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
         paid = paying(
-            ledger, seen, analyst=analyst, partition=partition, label=label, purpose=purpose
+            ledger,
+            seen,
+            epsilon=epsilon,
+            analyst=analyst,
+            partition=partition,
+            label=label,
+            purpose=purpose,
         )
         model = _model(epsilon, delta, teachers, queries, teacher, student, sanitised, jobs, paid)
         model.set_params(classes=list(declared.target.labels))
