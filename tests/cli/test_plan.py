@@ -78,6 +78,10 @@ def test_in_words() -> None:
     assert "mechanism: objective_perturbation" in result.stdout
     assert "rows needed: about" in result.stdout
     assert "\n* objective_perturbation\t" in result.stdout
+    (sampled,) = (line for line in result.stdout.splitlines() if "noisy_sgd" in line)
+    assert sampled.endswith("(n_records in a schema, or tacit plan --public-rows).")
+    known = run("plan", "--rows", 30_000, "--columns", 100, "-e", 1, "--public-rows")
+    assert "--public-rows" not in known.stdout
     drowned = run("plan", "--rows", 50, "--columns", 100, "-e", 0.01)
     assert "drown" in drowned.stderr
 

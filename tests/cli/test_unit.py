@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,12 @@ def test_a_plan_for_people(schema: Path) -> None:
     # a column that names people is no feature, whatever it was
     record = json.loads(run(*words, "--schema", schema, "--unit", "age").stdout)
     assert record["features"] == 3
+    # what is counted are people
+    few = run("plan", "--rows", 90, "--epsilon", 0.1, "--columns", 4, "--unit", "id")
+    assert "4 features, 90 people, one record of each" in few.stdout
+    assert re.search(r"people needed: about [\d,]+ people for", few.stdout)
+    assert "take more people" in few.stderr
+    assert "rows" not in few.stdout.partition("\n\n")[0]
 
 
 def test_compare_by_people(visits: Path, schema: Path) -> None:
