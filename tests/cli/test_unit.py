@@ -100,7 +100,7 @@ def test_a_plan_for_people(schema: Path) -> None:
     assert record["features"] == 3
     # what is counted are people
     few = run("plan", "--rows", 90, "--epsilon", 0.1, "--columns", 4, "--unit", "id")
-    assert "4 features, 90 people, one record of each" in few.stdout
+    assert "4 features, 90 people\n" in few.stdout
     assert re.search(r"people needed: about [\d,]+ people for", few.stdout)
     assert "take more people" in few.stderr
     assert "rows" not in few.stdout.partition("\n\n")[0]

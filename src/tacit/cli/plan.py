@@ -27,8 +27,7 @@ def plan(
         typer.Option(
             "--rows",
             "-n",
-            help="About how many records there are; with a unit, how many people, of each of whom "
-            "one record counts.",
+            help="About how many records there are; with a unit, about how many people.",
         ),
     ],
     epsilon: opt.Epsilon,
@@ -237,12 +236,10 @@ def _show(record: dict[str, Any]) -> None:
     share = record["gap"] / record["loss_of_guessing"]
     needed = record["rows_needed"]
     noise = next(m["noise"] for m in record["mechanisms"] if m["chosen"])
-    of_people = record["relation"] == "add_remove_person"
-    what = "people" if of_people else "rows"
+    what = "people" if record["relation"] == "add_remove_person" else "rows"
     output.facts(
         {
-            "model": f"{record['model']}, {record['features']} features, {record['rows']:,} {what}"
-            + (", one record of each" if of_people else ""),
+            "model": f"{record['model']}, {record['features']} features, {record['rows']:,} {what}",
             "budget": f"epsilon {record['epsilon']:g}, delta {record['delta']:g}, "
             f"{record['relation']}",
             "mechanism": f"{record['mechanism']}: {record['reason']}",
