@@ -90,6 +90,8 @@ def test_in_words() -> None:
     ("words", "said"),
     [
         (("--columns", 5, "-e", 0), "epsilon"),
+        (("--columns", 5, "-e", -1), "got -1: already at 0 the output may not depend"),
+        (("--columns", 5, "-e", "1,5"), "it with a decimal point, such as 1.5 or 1e-6."),
         (("--columns", 5, "-e", "inf"), "infinite"),
         (("--columns", 5, "-e", 1, "-d", -1), "delta"),
         (("--columns", 0, "-e", 1), "--columns"),

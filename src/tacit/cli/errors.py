@@ -71,5 +71,7 @@ def _of_usage(error: BaseException) -> str:
     if not message or context is None:  # a group without a command: its help
         return message
     sentence = " ".join(message.split()).rstrip(".")
+    if "valid number" in sentence:  # as the parser says of 1,5
+        sentence += "; write it with a decimal point, such as 1.5 or 1e-6"
     remedy = "" if sentence.endswith("?") else "."
     return f"{sentence}{remedy} See '{context.command_path} --help'."
