@@ -35,6 +35,7 @@ def test_what_is_printed(model: Path, others: Path, tmp_path: Path) -> None:
     assert {"accuracy", "auc", "brier", "log_loss", "records", "low", "high"} <= set(lines)
     value, low, high = map(float, lines["accuracy"].split("\t"))
     assert low < value < high
+    assert all(number.isdigit() for number in lines["records"].split("\t"))  # whole, as records are
     text = page.read_text(encoding="utf-8")
     # headed by the guarantee, with a picture of each curve for wide and narrow pages
     assert text.index("differentially private") < text.index("How well the model does")

@@ -62,6 +62,9 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     for bought in record["buys"]:
         line = f"{bought['epsilon']:g}\t{bought['releases']:,}"
         assert line in text
+    assert "adds up: epsilon is that of all releases together, not the sum of theirs" in text
+    plain = run("ledger", "create", ledger.with_suffix(".sum"), "-e", 1, "--rule", "sum").stdout
+    assert "adds up" not in plain  # there it is
     # What it says it would buy is accepted, and one more is not.
     releases = record["buys"][4]["releases"]
     from tacit.privacy.gaussian_profile import gaussian_mu

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from tacit.ledger.terms import Terms
     from tacit.privacy import Event, Relation
 
+_ADDS_UP = (
+    "epsilon is that of all releases together, not the sum of theirs: many cost less than the sum, "
+    "a few may cost more"
+)
+
 ledger = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 Analysts = Annotated[
@@ -328,18 +333,21 @@ def _event(
 
 def _show(opened: Ledger, as_json: bool) -> None:
     from tacit.ledger import standing
+    from tacit.privacy import SumOfEpsilons
 
     now = standing(opened)
     if as_json:
         output.document(_record(opened, now))
         return
     budget = now.terms.budget
+    adds = {} if isinstance(now.terms.rule, SumOfEpsilons) else {"adds up": _ADDS_UP}
     output.facts(
         {
             "ledger": f"{opened.address} ({now.head.ledger})",
             "budget": f"{budget}, by {type(now.terms.rule).__name__}",
             "spent": f"{output.bar(now.share)} {100 * now.share:.1f} %",
             "epsilon": f"{_up(now.spent)} spent; a release of {_down(now.left)} would be accepted",
+            **adds,
             "head": f"entry {now.head.entry}, {now.head.head}",
         }
     )
