@@ -35,7 +35,6 @@ def test_what_is_printed(model: Path, others: Path, tmp_path: Path) -> None:
     assert {"accuracy", "auc", "brier", "log_loss", "records", "low", "high"} <= set(lines)
     value, low, high = map(float, lines["accuracy"].split("\t"))
     assert low < value < high
-    assert all(number.isdigit() for number in lines["records"].split("\t"))  # whole, as records are
     text = page.read_text(encoding="utf-8")
     # headed by the guarantee, with a picture of each curve for wide and narrow pages
     assert text.index("differentially private") < text.index("How well the model does")
@@ -43,6 +42,13 @@ def test_what_is_printed(model: Path, others: Path, tmp_path: Path) -> None:
     assert "Confusion matrix" in text
     assert "<script" not in text
     assert "is there already" in refused("evaluate", model, others, "-e", 2, "--report", page)
+
+
+def test_a_number_of_records_is_whole(model: Path, tmp_path: Path) -> None:
+    few = write_csv(tmp_path / "few.csv", rows(900))
+    shown = run("evaluate", model, few, "-e", 4, "--bins", 2).stdout
+    lines = dict(line.split("\t", 1) for line in shown.splitlines() if "\t" in line)
+    assert all(number.isdigit() for number in lines["records"].split("\t"))
 
 
 def test_people(model: Path, tmp_path: Path) -> None:
