@@ -124,6 +124,7 @@ def fit(
             accountant=paying(
                 ledger,
                 seen,
+                epsilon=epsilon,
                 analyst=analyst,
                 partition=partition,
                 label=label,

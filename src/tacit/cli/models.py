@@ -144,7 +144,7 @@ def make_estimator(
     if epsilon <= 0.0:
         # The library's sentence names math.inf, which is no word of the command line.
         raise Refused(
-            f"--epsilon must be above 0, got {epsilon:g}: zero epsilon means the output may not "
+            f"--epsilon must be above 0, got {epsilon:g}: already at 0 the output may not "
             "depend on the data at all; pass a positive number, such as 1 (tacit fit also takes "
             "inf, for no privacy)."
         )

@@ -12,7 +12,7 @@ from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.budget import warn_if_weak
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.files import check_new, check_report
+from tacit.cli.files import check_new, check_public, check_report
 
 _TEACHERS = "forest, boosting, logistic, tree or bayes"
 _STUDENTS = "semi_supervised, forest, boosting, logistic or tree"
@@ -74,12 +74,19 @@ def pate(
     from tacit.table_model import TableModel
 
     with before_records():
+        check_public(public, data)
         check_new(out, force, data, schema, public, report)
         check_report(report, force, data, schema, public, out)
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
         paid = paying(
-            ledger, seen, analyst=analyst, partition=partition, label=label, purpose=purpose
+            ledger,
+            seen,
+            epsilon=epsilon,
+            analyst=analyst,
+            partition=partition,
+            label=label,
+            purpose=purpose,
         )
         model = _model(epsilon, delta, teachers, queries, teacher, student, sanitised, jobs, paid)
         model.set_params(classes=list(declared.target.labels))

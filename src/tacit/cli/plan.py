@@ -22,7 +22,14 @@ _DROWNED = 0.4
 
 
 def plan(
-    rows: Annotated[int, typer.Option("--rows", "-n", help="About how many records there are.")],
+    rows: Annotated[
+        int,
+        typer.Option(
+            "--rows",
+            "-n",
+            help="About how many records there are; with a unit, about how many people.",
+        ),
+    ],
     epsilon: opt.Epsilon,
     delta: opt.Delta = 1e-6,
     columns: Annotated[
@@ -243,9 +250,10 @@ def _show(record: dict[str, Any]) -> None:
     share = record["gap"] / record["loss_of_guessing"]
     needed = record["rows_needed"]
     noise = next(m["noise"] for m in record["mechanisms"] if m["chosen"])
+    what = "people" if record["relation"] == "add_remove_person" else "rows"
     output.facts(
         {
-            "model": f"{record['model']}, {record['features']} features, {record['rows']:,} rows",
+            "model": f"{record['model']}, {record['features']} features, {record['rows']:,} {what}",
             "budget": f"epsilon {record['epsilon']:g}, delta {record['delta']:g}, "
             f"{record['relation']}",
             "mechanism": f"{record['mechanism']}: {record['reason']}",
@@ -253,13 +261,15 @@ def _show(record: dict[str, Any]) -> None:
             "predicted gap": f"{record['gap']:.2g} a record, {100 * share:.2g} % of the loss of "
             f"guessing ({record['loss_of_guessing']:.3g}); four times in five within a factor of "
             "three",
-            "rows needed": ("no number of rows" if needed is None else f"about {needed:,} rows")
+            f"{what} needed": (
+                f"no number of {what}" if needed is None else f"about {needed:,} {what}"
+            )
             + f" for a gap of {record['wanted_gap']:.2g}",
         }
     )
     if share >= _DROWNED:
         output.note(
-            "The noise would drown the model: take more rows, fewer columns or a larger epsilon."
+            f"The noise would drown the model: take more {what}, fewer columns or a larger epsilon."
         )
     rows = [
         (
