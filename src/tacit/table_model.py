@@ -183,6 +183,7 @@ class TableModel(BaseEstimator):
                 f"{'classes' if wanted is ClassTarget else 'lower and upper'}; declare one, or "
                 "choose another estimator."
             )
+        self.schema.check_references(self.estimator)
         facts = self.schema.facts
         return informed(self.estimator, replace(facts, of_people=facts.of_people or of_people))
 
@@ -228,7 +229,7 @@ class TableModel(BaseEstimator):
         """Return coefficients with standard errors, by the names of the encoded features."""
         check_is_fitted(self)
         found: Summary = self.estimator_.summary()
-        return found.named(self.schema.feature_names)
+        return found.named(self.schema.feature_names, self.schema.references)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the encoded features, one for each coefficient."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tacit.ledger import Ledger
+from tacit.report.numbers import rounded_up
 from tacit.saving import inspect
 from tests.cli.helpers import refused, run
 
@@ -57,7 +58,7 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     assert record["rule"] == {"name": "renyi", "order": 9.0}
     assert record["head"] == Ledger.open(ledger).head.to_dict()
     text = run("ledger", "show", ledger).stdout
-    share = f"{100 * record['share']:.1f} %"
+    share = f"{rounded_up(100 * record['share'], 1)} %"
     assert re.search(r"\[#+\.+\] " + re.escape(share), text)
     for bought in record["buys"]:
         line = f"{bought['epsilon']:g}\t{bought['releases']:,}"
@@ -82,6 +83,35 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     assert "over the budget" in refused("ledger", "charge", copy, *more)
     assert run("ledger", "charge", copy, *most).exit_code == 0
     assert run("ledger", "charge", ledger, *each, "--times", releases).exit_code == 0
+
+
+def test_show_has_the_last_entries_the_newest_first(ledger: Path) -> None:
+    for place in range(12):
+        run("ledger", "charge", ledger, "--pure", 0.01, "--purpose", f"count {place}")
+    run("ledger", "declare", ledger, "--partition", "2027")
+    run("ledger", "charge", ledger, "--pure", 0.01, "--label", "x", "--partition", "2027")
+    lines = [line.split("\t") for line in run("ledger", "show", ledger).stdout.splitlines()]
+    rows = [line for line in lines if len(line) == 5]
+    assert rows[0] == ["entry", "when", "who", "what", "per cent of the budget"]
+    whats = [
+        "x; pure epsilon, on 2027",
+        "part 2027",
+        *(f"count {n}; pure epsilon" for n in range(11, 3, -1)),
+    ]
+    assert [row[3] for row in rows[1:]] == whats
+    assert [int(row[0]) for row in rows[1:]] == list(range(14, 4, -1))
+    entries = list(Ledger.open(ledger).export())
+    for row in rows[1:]:
+        entry = entries[int(row[0])]
+        assert row[1:3] == [entry["when"][:10], entry["who"]]
+        assert bool(row[4]) == (entry["kind"] == "charge")
+
+
+def test_the_terminal_and_the_page_name_the_same_share(ledger: Path, tmp_path: Path) -> None:
+    run("ledger", "charge", ledger, "--gaussian", 12)
+    text = run("ledger", "show", ledger, "--html", tmp_path / "a.html").stdout
+    (share,) = re.findall(r"\] ([0-9.]+) %", text)
+    assert f"{share}\N{NO-BREAK SPACE}% of the budget is spent" in (tmp_path / "a.html").read_text()
 
 
 def test_a_key_is_paid_once(ledger: Path) -> None:

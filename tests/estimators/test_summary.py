@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import json
 import math
@@ -15,7 +16,17 @@ import statsmodels.api
 
 from tacit.cli.models import make_estimator, model_kind
 from tacit.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Summary
-from tacit.preprocessing import ClassTarget, Number, Schema
+from tacit.pipeline import Pipeline, PrivatePipeline
+from tacit.preprocessing import (
+    Category,
+    ClassTarget,
+    Number,
+    OpenCategory,
+    Schema,
+    SchemaEncoder,
+    SchemaError,
+)
+from tacit.privacy import Accountant, Budget
 from tacit.report import facts_of, render
 from tacit.saving import NotAModel, inspect, load, save
 from tacit.table_model import TableModel
@@ -150,3 +161,98 @@ def test_starved_intervals_are_wide() -> None:
             np.abs(model.estimates_[:3] - [2.0, 0.0, -1.0]) < 1.96 * model.standard_errors_[:3]
         )
     assert np.mean(held) > 0.93
+
+
+WARD = RNG.choice(["A", "B", "C"], 4000)
+ON_WARD = np.select([WARD == "B", WARD == "C"], [0.5, -0.4])
+ILL = np.where(RNG.random(4000) < 1 / (1 + np.exp(-2 * ROWS[:, 0] - ON_WARD)), "yes", "no")
+VISITS = pd.DataFrame({"age": ROWS[:, 0], "ward": WARD, "ill": ILL})
+TARGET = ClassTarget("ill", ("no", "yes"))
+AGE = Number("age", -1, 1)
+BY_WARD = Schema((AGE, Category("ward", ("A", "B", "C"))), TARGET)
+
+
+def test_a_category_is_compared_with_its_reference_as_in_statsmodels() -> None:
+    model = LogisticRegression(math.inf, inference=0.1)
+    ours = TableModel(BY_WARD.with_references(), model).fit(VISITS).summary()
+    design = np.column_stack([ROWS[:, 0] / 2, WARD == "B", WARD == "C", np.ones(4000)])
+    theirs = statsmodels.api.GLM(ILL == "yes", design.astype(float), FAMILY.Binomial()).fit()
+    frame = ours.to_frame()
+    assert list(frame.index) == ["age", "ward=B", "ward=C", "(intercept)"]
+    np.testing.assert_allclose(frame["coefficient"], theirs.params, rtol=1e-4)
+    np.testing.assert_allclose(frame["standard_error"], theirs.bse, rtol=1e-4)
+    assert "ward: compared with 'A'." in str(ours)
+
+
+def test_a_category_leaves_the_standard_errors_of_others_as_they_are() -> None:
+    found = {}
+    for schema in (BY_WARD.with_references(), Schema((AGE,), TARGET)):
+        model = LogisticRegression(8.0, inference=0.1, random_state=0)
+        frame = TableModel(schema, model).fit(VISITS).summary().to_frame()
+        found[schema] = frame["standard_error"]["age"]
+    with_ward, without = found.values()
+    assert with_ward < 1.3 * without
+
+
+def _models(schema: Schema, estimator: Any) -> list[Any]:
+    steps = [("schema", SchemaEncoder(schema)), ("model", estimator)]
+    return [TableModel(schema, estimator), Pipeline(steps), PrivatePipeline(steps, 8.0)]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_all_levels_beside_an_intercept_are_refused_before_anything_is_charged(place: int) -> None:
+    accountant = Accountant(Budget(9.0, 1e-6))
+    estimator = LogisticRegression(8.0, inference=0.1, accountant=accountant)
+    model = _models(BY_WARD, estimator)[place]
+    for attempt in (lambda: model.fit(VISITS), model.plan):
+        with pytest.raises(SchemaError, match=r"inference=0\.1.*'ward'.*with_references\(\)"):
+            attempt()
+    assert not accountant.events
+    for schema, fit_intercept in ((BY_WARD, False), (BY_WARD.with_references(), True)):
+        able = LogisticRegression(8.0, inference=0.1, fit_intercept=fit_intercept)
+        assert _models(schema, able)[place].plan() is not None
+
+
+def test_the_reference_is_saved_and_named_wherever_the_summary_is(tmp_path: Path) -> None:
+    schema, said = BY_WARD.with_references(), "ward: compared with 'A'."
+    for model in _models(schema, LogisticRegression(8.0, inference=0.1)):
+        save(model.fit(VISITS), tmp_path / "model.tacit")
+        loaded = load(tmp_path / "model.tacit")
+        np.testing.assert_array_equal(loaded.predict(VISITS), model.predict(VISITS))
+        certificate = inspect(tmp_path / "model.tacit")
+        assert certificate.schema == schema
+        assert said in str(certificate)
+        assert "compared with <bdi>A</bdi>" in render(facts_of(model))
+        assert html.escape(said) in render(facts_of(loaded))
+
+
+def test_the_report_says_why_its_two_tables_of_coefficients_differ() -> None:
+    schema = Schema((AGE,), TARGET)
+    with_errors = TableModel(schema, LogisticRegression(8.0, inference=0.1)).fit(VISITS)
+    without = TableModel(schema, LogisticRegression(8.0)).fit(VISITS)
+    said = "the pull of the ridge is taken back, and standard errors cover noise and sampling"
+    assert said in render(facts_of(with_errors))
+    assert said not in render(facts_of(without))
+
+
+def test_a_model_saved_before_there_were_references_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(Schema, "check_references", lambda self, estimator: None)
+        for place, model in enumerate(_models(BY_WARD, LogisticRegression(8.0, inference=0.1))):
+            save(model.fit(VISITS), tmp_path / f"{place}.tacit")
+    for place in range(3):
+        assert load(tmp_path / f"{place}.tacit").predict(VISITS).shape == (4000,)
+        assert "ward=A" in str(inspect(tmp_path / f"{place}.tacit"))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_words_to_be_learned_are_refused_before_anything_is_charged(fit_intercept: bool) -> None:
+    schema = Schema((AGE, OpenCategory("ward", 5)), TARGET).with_references()
+    accountant = Accountant(Budget(9.0, 1e-6))
+    estimator = LogisticRegression(inference=0.1, fit_intercept=fit_intercept)
+    steps = [("schema", SchemaEncoder(schema)), ("model", estimator)]
+    with pytest.raises(SchemaError, match=r"inference=0\.1.*'ward'.*inference=0, or learn"):
+        PrivatePipeline(steps, 8.0, accountant=accountant).fit(VISITS)
+    assert not accountant.events

@@ -96,7 +96,9 @@ FITS: dict[str, Callable[[], Any]] = {
     "logistic_errors": lambda: LogisticRegression(3.0, row_norm=2.0, inference=0.1).fit(
         X, SCORES > 0
     ),
-    "table_errors": lambda: TableModel(ILLNESS, LogisticRegression(3.0, inference=0.2)).fit(PEOPLE),
+    "table_errors": lambda: TableModel(
+        ILLNESS.with_references(), LogisticRegression(3.0, inference=0.2)
+    ).fit(PEOPLE),
     "svc": lambda: LinearSVC(2.0, mechanism=NoisyGradient(n_steps=20), constraint=L2Ball(5.0)).fit(
         X, SCORES > 0
     ),

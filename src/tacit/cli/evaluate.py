@@ -101,7 +101,7 @@ def evaluate(
     if report is not None:
         write_evaluation(report, f"Evaluation of {model.name}", found)
     if as_json:
-        output.document({"report": None if report is None else str(report), **record_of(found)})
+        output.document({"report": None if report is None else str(report), **found.to_dict()})
     else:
         _show(found, report)
 
@@ -154,27 +154,3 @@ def show_metrics(found: Evaluation) -> None:
         output.table("Confusion matrix", header, lines)
     for name, why in found.refused.items():
         output.note(f"{name} is refused: {why}")
-
-
-def record_of(found: Evaluation) -> dict[str, Any]:
-    """Return what an evaluation found, ready for JSON."""
-    numbers = {
-        name: {"value": e.value, "low": e.low, "high": e.high}
-        for name, e in {**found.metrics, "records": found.n_records}.items()
-    }
-    confusion = None
-    if found.confusion is not None:
-        counts = found.confusion.counts.tolist()
-        confusion = {"classes": list(found.confusion.classes), "counts": counts}
-    curves = {
-        name: {part: getattr(curve, part).tolist() for part in ("x", "y", "low", "high")}
-        for name, curve in found.curves.items()
-    }
-    return {
-        "metrics": numbers,
-        "refused": dict(found.refused),
-        "confusion": confusion,
-        "curves": curves,
-        "noise_std": found.noise_std,
-        "statement": found.privacy_.statement(),
-    }

@@ -44,7 +44,8 @@ def fit(
         typer.Option(
             "--inference",
             help="The share of the budget kept for standard errors, such as 0.1; tacit inspect "
-            "and the report show them.",
+            "and the report show them. Values of a category are then compared with its reference, "
+            "the first unless the schema declares one.",
         ),
     ] = 0.0,
     evaluate: Annotated[
@@ -97,7 +98,7 @@ def fit(
       tacit fit 'part-*.parquet' --schema schema.toml --epsilon 1 --out model.tacit \\
           --scheduler tls://head:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
     """  # noqa: D301
-    from tacit.cli.evaluate import record_of, show_metrics
+    from tacit.cli.evaluate import show_metrics
     from tacit.cli.ledger_opening import paying
     from tacit.saving import inspect, save
 
@@ -106,6 +107,8 @@ def fit(
         check_report(report, force, Path(data), schema, out)
         check_tls(scheduler, tls_ca, tls_cert, tls_key)
         declared = read_schema(schema, target, unit)
+        # An intercept and all levels of a category cannot be told apart: see check_references.
+        declared = declared.with_references() if inference else declared
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)
         fitted = _model(
@@ -142,15 +145,13 @@ def fit(
     if report is not None:
         write_model_report(report, fitted)
     certificate = inspect(out)
-    evaluation = getattr(fitted, "evaluation_", None)
     if as_json:
-        found = {} if evaluation is None else {"evaluation": record_of(evaluation)}
         files = {"out": str(out), "report": None if report is None else str(report)}
-        output.document({**files, **found, **certificate.to_dict()})
+        output.document({**files, **certificate.to_dict()})
         return
     _show(certificate, out, report)
-    if evaluation is not None:
-        show_metrics(evaluation)
+    if certificate.evaluation is not None:
+        show_metrics(certificate.evaluation)
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:

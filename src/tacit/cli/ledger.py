@@ -120,13 +120,14 @@ def show(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show what is spent and what is left, and what that would still buy.
+    """Show what is spent and what is left, what that would still buy, and the last entries.
 
     \b
     Examples:
       tacit ledger show survey.ledger
       tacit ledger show survey.ledger --html ledger.html
     """  # noqa: D301
+    from tacit.cli.ledger_history import show_history
     from tacit.ledger import Ledger
 
     with before_records():
@@ -137,6 +138,8 @@ def show(
 
         write_ledger(html, opened)
     _show(opened, as_json)
+    if not as_json:
+        show_history(opened)
     if html is not None and not as_json:
         output.note(f"wrote {html}")
 
@@ -334,6 +337,7 @@ def _event(
 def _show(opened: Ledger, as_json: bool) -> None:
     from tacit.ledger import standing
     from tacit.privacy import SumOfEpsilons
+    from tacit.report.numbers import rounded_up
 
     now = standing(opened)
     if as_json:
@@ -345,7 +349,7 @@ def _show(opened: Ledger, as_json: bool) -> None:
         {
             "ledger": f"{opened.address} ({now.head.ledger})",
             "budget": f"{budget}, by {type(now.terms.rule).__name__}",
-            "spent": f"{output.bar(now.share)} {100 * now.share:.1f} %",
+            "spent": f"{output.bar(now.share)} {rounded_up(100 * now.share, 1)} %",
             "epsilon": f"{_up(now.spent)} spent; a release of {_down(now.left)} would be accepted",
             **adds,
             "head": f"entry {now.head.entry}, {now.head.head}",

@@ -277,10 +277,10 @@ class Ledger:
         """
         return verified(self._books.store, (*self._books.known, *_bookings(seen)), prices)
 
-    def export(self) -> Iterator[Content]:
-        """Yield every entry, oldest first, with its hash; ready for JSON."""
+    def export(self, last: int | None = None) -> Iterator[Content]:
+        """Yield every entry, or the last so many, oldest first, with its hash; ready for JSON."""
         stop = self.head.entry + 1
-        for entry in self._books.store.entries(0, stop):
+        for entry in self._books.store.entries(0 if last is None else max(stop - last, 0), stop):
             yield {**entry.content, "hash": entry.hash}
 
     # --- within -----------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class Summary:
         One number a term.
     ratio
         What exp(coefficient) is called: "odds ratio", "rate ratio", or None.
+    references
+        Of each category, the value with which its others are compared.
 
     Examples
     --------
@@ -50,10 +52,19 @@ class Summary:
     coefficients: tuple[float, ...]
     standard_errors: tuple[float, ...]
     ratio: str | None = None
+    references: Mapping[str, str] = field(default_factory=dict)
 
-    def named(self, features: Sequence[str]) -> Summary:
+    def named(
+        self, features: Sequence[str], references: Mapping[str, str] | None = None
+    ) -> Summary:
         """Return the same with other names for the features; the intercept keeps its own."""
-        return replace(self, names=(*features, *self.names[len(features) :]))
+        names = (*features, *self.names[len(features) :])
+        return replace(self, names=names, references=references or self.references)
+
+    @property
+    def comparisons(self) -> tuple[str, ...]:
+        """A sentence for each category: with what its values are compared."""
+        return tuple(f"{name}: compared with {of!r}." for name, of in self.references.items())
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for every term."""
@@ -93,7 +104,7 @@ class Summary:
         if self.ratio is not None:
             header += [self.ratio, "[0.025", "0.975]"]
         lines = [header, *([_text(row) for row in map(dict.values, self.rows())])]
-        return "\n".join([self.model, *_aligned(lines), _NOTE])
+        return "\n".join([self.model, *_aligned(lines), *self.comparisons, _NOTE])
 
 
 def _text(row: Any) -> list[str]:

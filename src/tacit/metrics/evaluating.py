@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -230,11 +231,13 @@ def evaluation_of(plan: EvaluationPlan, sums: Array, privacy: Guarantee) -> Eval
     """Return all that follows from the noisy sums of a plan."""
     cells = plan.cells
     if isinstance(cells, TwoClassCells):
-        return two_class_evaluation(plan, cells, sums, privacy)
-    if isinstance(cells, SeveralClassCells):
-        return several_class_evaluation(plan, cells, sums, privacy)
-    assert isinstance(cells, NumberSums)
-    return number_evaluation(plan, cells, sums, privacy)
+        found = two_class_evaluation(plan, cells, sums, privacy)
+    elif isinstance(cells, SeveralClassCells):
+        found = several_class_evaluation(plan, cells, sums, privacy)
+    else:
+        assert isinstance(cells, NumberSums)
+        found = number_evaluation(plan, cells, sums, privacy)
+    return replace(found, sums=sums)
 
 
 class _Raw:

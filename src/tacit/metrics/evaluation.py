@@ -84,6 +84,8 @@ class Evaluation:
         How many records, or people, counted.
     noise_std
         The standard deviation of the noise on a count, or on a sum.
+    sums
+        What was released, from which all else follows.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class Evaluation:
     refused: Mapping[str, str] = field(default_factory=dict)
     confusion: ConfusionMatrix | None = None
     draw: Callable[[], Mapping[str, Curve]] = dict
+    sums: Array | None = None
 
     @cached_property
     def curves(self) -> Mapping[str, Curve]:
@@ -121,8 +124,32 @@ class Evaluation:
             raise KeyError(f"there is no metric {name!r}; there are {known}.")
         return self.metrics[name]
 
-    def __str__(self) -> str:
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found, ready for JSON."""
+        found = {**self.metrics, "records": self.n_records}
+        confusion = None
+        if self.confusion is not None:
+            counts = self.confusion.counts.tolist()
+            confusion = {"classes": list(self.confusion.classes), "counts": counts}
+        return {
+            "metrics": {
+                name: {"value": e.value, "low": e.low, "high": e.high} for name, e in found.items()
+            },
+            "refused": dict(self.refused),
+            "confusion": confusion,
+            "curves": {
+                name: {part: getattr(curve, part).tolist() for part in ("x", "y", "low", "high")}
+                for name, curve in self.curves.items()
+            },
+            "noise_std": self.noise_std,
+            "statement": self.privacy_.statement(),
+        }
+
+    def lines(self) -> list[str]:
+        """Return what was found and what is refused, a line each."""
         lines = [f"{name}: {value}" for name, value in self.metrics.items()]
         lines += [f"{name}: refused. {why}" for name, why in self.refused.items()]
-        lines.append(f"records: {self.n_records}")
-        return "\n".join([*lines, str(self.privacy_)])
+        return [*lines, f"records: {self.n_records}"]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), str(self.privacy_)])

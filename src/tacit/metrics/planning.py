@@ -93,24 +93,62 @@ def evaluation_plan(
     TooFewRecords
         If ``n_records`` are so few that everything would be noise; nothing was spent.
     """
+    event = _event(budget)
     if classes is None:
         cells = _number_sums(label_range)
-        std = _noise_std(budget, cells)
     else:
-        std = _noise_std(budget, _class_cells(classes, bin_edges(2), probabilities))
+        std = _noise_std(event, _class_cells(classes, bin_edges(2), probabilities))
         cells = _class_cells(classes, _edges(bins, std, n_records), probabilities)
-    plan = EvaluationPlan(
-        "noisy_histogram" if classes is not None else "noisy_sums",
-        _event(budget),
+    plan = _planned(budget, event, cells, n_records)
+    if n_records is not None:
+        refuse_noise(plan, float(n_records), 2.0 if classes is not None else 1.0)
+    return plan
+
+
+def plan_of_sums(
+    budget: Budget,
+    event: Event,
+    n_sums: int,
+    *,
+    classes: Any = None,
+    label_range: tuple[float, float] | None = None,
+    probabilities: bool = True,
+) -> EvaluationPlan:
+    """Return the plan, of bins that were not chosen by hand, whose event released so many sums.
+
+    Examples
+    --------
+    >>> from tacit.metrics.planning import evaluation_plan, plan_of_sums
+    >>> from tacit.privacy import Budget
+    >>> plan = evaluation_plan(Budget(0.1, 1e-6), classes=("no", "yes"))
+    >>> again = plan_of_sums(plan.budget, plan.event, 64, classes=("no", "yes"))
+    >>> again.noise_std == plan.noise_std, again.cells.n_bins == plan.cells.n_bins == 32
+    (True, True)
+    """
+    if classes is None:
+        cells, wanted = _number_sums(label_range), 5
+    else:
+        k = len(classes)
+        matrix, each = (0, 2) if k == 2 else (k * k, 2 * k)
+        n_bins = (n_sums - matrix) // each
+        cells = _class_cells(classes, bin_edges(n_bins), probabilities)
+        wanted = matrix + each * n_bins
+    if n_sums != wanted:
+        raise ValueError(f"{n_sums} sums are not what an evaluation releases.")
+    return _planned(budget, event, cells, None)
+
+
+def _planned(budget: Budget, event: Event, cells: Cells, n_records: int | None) -> EvaluationPlan:
+    of_classes, std = not isinstance(cells, NumberSums), _noise_std(event, cells)
+    return EvaluationPlan(
+        "noisy_histogram" if of_classes else "noisy_sums",
+        event,
         budget,
-        _reason(budget, classes is not None),
+        _reason(budget, of_classes),
         _expected(cells, std, n_records),
         cells=cells,
         noise_std=std,
     )
-    if n_records is not None:
-        refuse_noise(plan, float(n_records), 2.0 if classes is not None else 1.0)
-    return plan
 
 
 def least_of_each_class(plan: EvaluationPlan) -> float:
@@ -179,14 +217,14 @@ def _event(budget: Budget) -> Event:
     return Gaussian(gaussian_multiplier(budget), budget.relation)
 
 
-def _noise_std(budget: Budget, cells: Cells) -> float:
+def _noise_std(event: Event, cells: Cells) -> float:
     """Return the standard deviation of the noise on one sum."""
-    if budget.is_infinite:
-        return 0.0
-    if budget.is_pure:
+    if isinstance(event, PureEpsilon):
         # Laplace noise of scale b has standard deviation sqrt(2) b.
-        return math.sqrt(2.0) * cells.l1_sensitivity(budget.relation) / budget.epsilon
-    return gaussian_multiplier(budget) * cells.sensitivity(budget.relation)
+        return math.sqrt(2.0) * cells.l1_sensitivity(event.relation) / event.epsilon
+    if isinstance(event, Gaussian):
+        return event.noise_multiplier * cells.sensitivity(event.relation)
+    return 0.0
 
 
 def _reason(budget: Budget, classes: bool) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.linear_model import Summary
 from tacit.pipeline.private import PrivatePipeline
 from tacit.pipeline.public import Pipeline, public_steps
 from tacit.preprocessing import SchemaEncoder
@@ -98,6 +100,18 @@ def feature_names_of(model: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(map(str, names))
 
 
+def summary_of(model: Any) -> Summary | None:
+    """Return a fitted model's coefficients with standard errors, if the fit released those."""
+    encoder, estimator = taken_apart(model)
+    if not hasattr(estimator, "standard_errors_"):
+        return None
+    found: Summary = estimator.summary()
+    names = feature_names_of(model)
+    if names is None:
+        return found
+    return found.named(names, None if encoder is None else encoder.schema.references)
+
+
 def _encoder(model: PrivatePipeline) -> SchemaEncoder | None:
     first = next(iter(model.steps_.values()))
     return first if isinstance(first, SchemaEncoder) else None
@@ -105,7 +119,12 @@ def _encoder(model: PrivatePipeline) -> SchemaEncoder | None:
 
 def _whole(model: PrivatePipeline) -> Any:
     """Return the estimator with the guarantee of all that was released for it."""
-    estimator = copy.copy(model.estimator_)
+    estimator, encoder = copy.copy(model.estimator_), _encoder(model)
+    if encoder is not None:
+        met = model._planner().facts_met(encoder.facts_out())[model.steps[-1][0]]
+        estimator = informed(estimator, replace(met, of_people=model.privacy_.relation.by_person))
+    elif hasattr(estimator, "row_norm_"):
+        estimator.row_norm = estimator.row_norm_
     estimator.privacy_ = model.privacy_
     return estimator
 

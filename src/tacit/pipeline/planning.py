@@ -62,6 +62,8 @@ class Planner:
 
     def planned(self, facts: TableFacts, budget: Budget, n_records: int | None) -> PipelinePlan:
         """Return the plan of a table of which ``facts`` are public."""
+        if self.encodes:
+            self.steps[0][1].schema.check_references(self.steps[-1][1])
         met, names = self.facts_met(facts), self._spending()
         if not 0.0 <= self.evaluate < 1.0:
             raise ValueError(

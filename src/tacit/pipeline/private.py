@@ -82,8 +82,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
     plan_ : PipelinePlan or None
         What was run; None of one that was loaded from a file.
     evaluation_ : Evaluation or None
-        How well the model does on the records that were held out; None if none were, or too few,
-        and of one that was loaded from a file.
+        How well the model does on the records that were held out; None if none were, or too few.
     feature_names_met : tuple
         The names of the features that the estimator was fitted to.
 

@@ -61,6 +61,7 @@ class Pipeline(sklearn_pipeline.Pipeline):
     def plan(self, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
         facts = self.facts()
+        self.steps[0][1].schema.check_references(self.steps[-1][1])
         plan: Plan = informed(self.steps[-1][1], facts).plan(len(facts.names), n_records)
         return plan
 
@@ -85,6 +86,7 @@ class Pipeline(sklearn_pipeline.Pipeline):
             Whose each record is, one identifier a record, if no column of the schema says so.
         """
         encoder, *rest = self._before_estimator()
+        encoder.schema.check_references(self.steps[-1][1])
         facts = encoder.fit().facts_out()
         for step in rest:
             if isinstance(step, FeatureMap):

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import __version__
+from tacit import __version__, engine
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
-from tacit.linear_model import Summary
+from tacit.metrics import Evaluation
 from tacit.models import MARGIN, spec_of
-from tacit.pipeline.apart import feature_names_of, taken_apart
+from tacit.pipeline.apart import feature_names_of, summary_of, taken_apart
 from tacit.privacy import Guarantee
 from tacit.report.facts import (
     AccuracyPicture,
@@ -24,7 +24,7 @@ from tacit.report.facts import (
     PublicFact,
     ReportFacts,
 )
-from tacit.report.mechanisms import about_predictions, mechanisms_for
+from tacit.report.mechanisms import about_predictions, alone, mechanisms_for
 from tacit.report.parameters import public_facts
 
 Array = npt.NDArray[np.float64]
@@ -63,8 +63,8 @@ def facts_of(
     -----
     **Guarantee**. Nothing is read but the model's constructor parameters and ``coef_``,
     ``intercept_``, ``location_``, ``classes_``, ``feature_names_in_``, ``n_features_in_``,
-    ``estimates_``, ``standard_errors_``, ``plan_`` and ``privacy_``. The accountant and the random
-    state are left out.
+    ``estimates_``, ``standard_errors_``, ``evaluation_``, ``plan_`` and ``privacy_``. The
+    accountant and the random state are left out.
 
     Examples
     --------
@@ -84,8 +84,8 @@ def facts_of(
             f"model must be a fitted estimator of tacit or a fitted TableModel, got "
             f"{type(estimator).__name__} without a guarantee in privacy_; call fit first."
         )
-    plan = getattr(estimator, "plan_", None)
-    plan = plan if isinstance(plan, Plan) else None
+    planned = getattr(estimator, "plan_", None)
+    plan = planned if isinstance(planned, Plan) else None
     names = _feature_names(model, estimator)
     as_declared = schema is not None and len(getattr(model, "steps_", ())) <= 2
     return ReportFacts(
@@ -93,10 +93,11 @@ def facts_of(
         privacy=promise,
         schema=schema,
         public=tuple(_public(estimator, promise)),
-        mechanisms=tuple(_mechanisms(estimator, plan, expected_records)),
+        mechanisms=tuple(_mechanisms(estimator, planned, expected_records)),
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
         coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
-        summary=_summary(estimator, names),
+        summary=summary_of(model),
+        evaluation=_evaluation(model),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
         made_on=made_on,
@@ -116,8 +117,10 @@ def _public(estimator: Any, promise: Guarantee) -> list[PublicFact]:
     return public_facts(parameters, promise.relation, None if classes is None else classes.tolist())
 
 
-def _mechanisms(estimator: Any, plan: Plan | None, expected: int | None) -> list[PlannedMechanism]:
-    return [] if plan is None else mechanisms_for(estimator, plan, expected)
+def _mechanisms(estimator: Any, plan: Any, expected: int | None) -> list[PlannedMechanism]:
+    if isinstance(plan, Plan):
+        return mechanisms_for(estimator, plan, expected)
+    return [alone(plan)] if isinstance(plan, engine.Plan) else []
 
 
 def _feature_names(model: Any, estimator: Any) -> list[str]:
@@ -160,11 +163,10 @@ def _weights(
     return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
 
 
-def _summary(estimator: Any, names: list[str]) -> Summary | None:
-    if not hasattr(estimator, "standard_errors_"):
-        return None
-    found: Summary = estimator.summary()
-    return found.named(names)
+def _evaluation(model: Any) -> Evaluation | None:
+    """Return what a pipeline, or that of a `TableModel`, released of records held out."""
+    inner = model if hasattr(model, "evaluation_") else getattr(model, "estimator_", None)
+    return getattr(inner, "evaluation_", None)
 
 
 def _outputs(estimator: Any, count: int) -> list[str]:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tacit.linear_model import Summary
+from tacit.metrics import Evaluation
 from tacit.preprocessing import Schema
 from tacit.privacy import Guarantee
 
@@ -201,6 +202,8 @@ class ReportFacts:
         The released numbers.
     summary
         The same with standard errors, if the fit released those.
+    evaluation
+        How well it does on records that were held out, as far as that was released.
     accuracy
         Scores on public data.
     made_by
@@ -224,6 +227,7 @@ class ReportFacts:
     about_mechanisms: str = ""
     coefficients: Coefficients | None = None
     summary: Summary | None = None
+    evaluation: Evaluation | None = None
     accuracy: AccuracyPicture | None = None
     made_by: str = ""
     made_on: str = ""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit import engine
 from tacit.erm import CannotSolve, Plan
 from tacit.erm.plan import TYPICAL_N_RECORDS
 from tacit.erm.planner import KINDS, MECHANISMS
@@ -37,6 +38,13 @@ def planned(plan: Plan, chosen: bool) -> PlannedMechanism:
     noise = plan.noise_in_words(lambda value: short(value, 3))
     settings = tuple((name, float(value)) for name, value in plan.settings.items())
     return PlannedMechanism(plan.mechanism.name, plan.excess_risk, noise, chosen, settings)
+
+
+def alone(plan: engine.Plan) -> PlannedMechanism:
+    """Return a plan to which there are no others, such as that of a network."""
+    said = ". ".join(text[:1].upper() + text[1:] for text in (plan.reason, *plan.notes))
+    settings = tuple((name, float(value)) for name, value in plan.settings.items())
+    return PlannedMechanism(plan.name, None, f"{said}.", chosen=True, settings=settings)
 
 
 def mechanisms_for(estimator: Any, plan: Plan, expected: int | None) -> list[PlannedMechanism]:

@@ -50,6 +50,7 @@ def render(facts: ReportFacts) -> str:
         plan_section(facts),
         coefficients_section(facts),
         inference_section(facts),
+        None if facts.evaluation is None else evaluation_section(facts.evaluation),
         accuracy_section(facts),
     )
     kind = "a model, and scores of records" if scored else "Privacy report"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.linear_model import Summary
-from tacit.pipeline.apart import feature_names_of, taken_apart
+from tacit.metrics import Evaluation
+from tacit.pipeline.apart import feature_names_of, summary_of, taken_apart
 from tacit.preprocessing import Schema
 from tacit.privacy import Guarantee
 from tacit.saving.errors import NotAModel
@@ -65,10 +65,15 @@ class Certificate:
         promise: Guarantee = self.model.privacy_
         return promise
 
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """How well it does on the records that its fit held out, if that was released."""
+        return getattr(self.model, "evaluation_", None)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the weights, ready for JSON."""
         plan = getattr(self.estimator, "plan_", None)
-        schema, summary = self.schema, self._summary()
+        schema, summary, found = self.schema, summary_of(self.model), self.evaluation
         return {
             "kind": self.kind,
             "tacit": self.tacit,
@@ -80,14 +85,11 @@ class Certificate:
             "feature_names": _items(self._feature_names()),
             "classes": _items(getattr(self.estimator, "classes_", None)),
             "summary": None if summary is None else summary.rows(),
+            "evaluation": None if found is None else found.to_dict(),
             "plan": None if plan is None else str(plan).splitlines(),
             "schema": None if schema is None else schema.to_dict(),
             "guarantee": json.loads(self.privacy.to_json()),
         }
-
-    def _summary(self) -> Summary | None:
-        """Return coefficients with standard errors, if the fit released those."""
-        return self.model.summary() if hasattr(self.estimator, "standard_errors_") else None
 
     def _title(self) -> str:
         title = type(self.estimator).__name__
@@ -118,7 +120,13 @@ class Certificate:
         if facts["plan"]:
             lines += ["plan:", *(f"  {line}" for line in facts["plan"])]
         if facts["summary"]:
-            lines += ["summary:", *(f"  {line}" for line in str(self._summary()).splitlines())]
+            lines += [
+                "summary:",
+                *(f"  {line}" for line in str(summary_of(self.model)).splitlines()),
+            ]
+        if self.evaluation is not None:
+            lines += ["evaluation, on records held out:"]
+            lines += [f"  {line}" for line in self.evaluation.lines()]
         booking = self.privacy.booking
         if booking is not None:
             lines += [f"ledger: {booking.ledger}, entry {booking.entry}, head {booking.head}"]

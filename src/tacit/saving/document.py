@@ -18,6 +18,7 @@ from tacit.pipeline.apart import with_encoder
 from tacit.privacy import Guarantee, Relation
 from tacit.public_facts import budget_of, with_people
 from tacit.saving.errors import CannotSave, NotAModel
+from tacit.saving.evaluation_file import EVALUATION
 from tacit.saving.guarantee_file import (
     CERTIFICATE,
     check_promise,
@@ -159,7 +160,8 @@ def _record_of(members: Mapping[str, bytes]) -> dict[str, Any]:
     keys = {PIPELINE: _PIPELINE_KEYS, STUDENT: _STUDENT_KEYS}
     kind = record.get("kind")
     expected = keys.get(kind, _KEYS) if isinstance(kind, str) else _KEYS
-    if set(record) != expected or type(record["tacit"]) is not str:
+    may_have = {EVALUATION} if kind == PIPELINE else set()
+    if set(record) - may_have != expected or type(record["tacit"]) is not str:
         raise NotAModel(f"{DOCUMENT} does not have the entries of version {VERSION}.")
     if not isinstance(record["kind"], str) or record["kind"] not in {*KINDS, *keys}:
         raise NotAModel(

@@ -14,6 +14,7 @@ from tacit.preprocessing import SchemaEncoder, SchemaError
 from tacit.privacy import Composed, Event, Guarantee, NonPrivate, Parallel, Relation
 from tacit.public_facts import budget_of, with_people
 from tacit.saving.errors import CannotSave, NotAModel
+from tacit.saving.evaluation_file import evaluation_in, evaluation_record
 from tacit.saving.guarantee_file import is_part_of
 from tacit.saving.released import KINDS, NOT_STORED
 from tacit.saving.stored_schema import encoder_of, schema_record
@@ -39,7 +40,8 @@ def pipeline_record(model: PrivatePipeline, writer: Writer, of_estimator: Record
         event = step.privacy_.event.to_dict() if hasattr(step, "privacy_") else None
         steps.append({"name": name, "event": event, **record})
     parameters = writer.write_map(shared, "parameters")
-    return {"parameters": parameters, "steps": steps, _NAMES: list(model.feature_names_met)}
+    record = {"parameters": parameters, "steps": steps, _NAMES: list(model.feature_names_met)}
+    return {**record, **evaluation_record(model, writer)}
 
 
 def _record(step: Any, writer: Writer, place: str) -> dict[str, Any]:
@@ -87,7 +89,8 @@ def pipeline_of(
         model.steps_, model.estimator_ = fitted, made
         model.privacy_, model.plan_, model.evaluation_ = promise, None, None
         model.feature_names_met = _words(record[_NAMES], made.n_features_in_)
-        _check(model, promise)
+        held_out = _check(model, promise)
+        model.evaluation_ = evaluation_in(record, reader, model, held_out)
     except (TypeError, ValueError, ArithmeticError) as why:
         raise NotAModel(f"its steps do not fit together: {why}") from why
     model.steps = [(name, _plain(step)) for name, step in fitted.items()]
@@ -163,8 +166,11 @@ def _transformer(
     return made
 
 
-def _check(model: PrivatePipeline, promise: Guarantee) -> None:
-    """Refuse steps whose rows are not those that the estimator met, or that cost something else."""
+def _check(model: PrivatePipeline, promise: Guarantee) -> Event | None:
+    """Refuse steps whose rows are not those that the estimator met, or that cost something else.
+
+    Returns what was released of the records held out, if some were.
+    """
     encoder = model._encoder()
     estimator = model.estimator_
     if encoder is not None:
@@ -179,7 +185,8 @@ def _check(model: PrivatePipeline, promise: Guarantee) -> None:
     if isinstance(whole, NonPrivate) and whole.would_be is not None:
         events, whole = {name: _unseeded(event) for name, event in events.items()}, whole.would_be
     first = [name for name in before if name in events]
-    released = whole_event(events, first, _held_out(whole) if model.evaluate else None)
+    held_out = _held_out(whole) if model.evaluate else None
+    released = whole_event(events, first, held_out)
     if not is_part_of(released, whole):
         raise NotAModel("its guarantee is not about what its steps released.")
     budget = budget_of(model.epsilon, model.delta, model.relation)
@@ -189,6 +196,7 @@ def _check(model: PrivatePipeline, promise: Guarantee) -> None:
     own = released == whole
     if promise.relation is not budget.relation or (own and promise.target_delta != budget.delta):
         raise NotAModel("its guarantee is for another budget than its parameters.")
+    return held_out
 
 
 def _unseeded(event: Event) -> Event:

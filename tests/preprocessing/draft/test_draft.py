@@ -215,6 +215,23 @@ def test_few_whole_numbers_may_be_codes(tmp_path, suffix, name, values, kind, hi
         assert 'values = ["1", "2", "3", "4", "5", "6", "7", "8"]' in line
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    ("name", "values", "may_be_unit"),
+    [
+        ("patient_id", np.arange(600) // 3 + 100, True),
+        ("patient_id", np.arange(600) + 100, False),  # each once
+        ("patient_id", [f"P{i // 3:04}" for i in range(600)], True),
+        ("patient_id", [f"P{i:04}" for i in range(600)], False),
+        ("remark", [f"word {i // 3}" for i in range(600)], False),  # not by its name
+    ],
+)
+def test_an_identifier_that_repeats_may_be_a_unit(tmp_path, suffix, name, values, may_be_unit):
+    line = lines_of(tmp_path, pd.DataFrame({name: values, "town": "Oslo"}), suffix)[name]
+    assert 'kind = "ignored"' in line
+    assert ('kind = "unit" protects' in line) == may_be_unit
+
+
 def test_an_identifier_may_be_the_target_all_the_same(tmp_path):
     frame = pd.DataFrame({"cost": np.arange(30), "town": "Oslo"})
     line = lines_of(tmp_path, frame, target="cost")["cost"]

@@ -1,5 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+from tacit.metrics import evaluation_plan
+from tacit.privacy import Budget
+from tacit.report import facts_of, render
+from tacit.report.mechanisms import alone
 from tacit.report.sections.plan import plan_section
 from tests.report.helpers import facts, read
 
@@ -23,3 +30,26 @@ def test_the_plan_and_the_others() -> None:
 
 def test_no_plan_no_section() -> None:
     assert plan_section(facts(mechanisms=())) is None
+
+
+def test_a_plan_without_others_says_what_was_run() -> None:
+    plan = evaluation_plan(Budget(1.0, 1e-6), classes=("no", "yes"))
+    markup = plan_section(facts(mechanisms=(alone(plan),)))
+    assert markup is not None
+    tree = read(markup)
+    assert tree.one("h2").text == "What was run"
+    assert plan.reason[1:] in tree.one("p").text
+    (table,) = tree.all("table")
+    assert len(table.one("tbody").all("tr")) == len(plan.settings)
+
+
+def test_the_report_of_a_network_says_what_was_run() -> None:
+    pytest.importorskip("torch")
+    from tacit.deep import NeuralClassifier
+
+    rows = np.random.default_rng(0).normal(size=(80, 3))
+    labels = np.where(rows[:, 0] > 0, "a", "b")
+    model = NeuralClassifier(classes=["a", "b"], n_records=80, n_steps=3).fit(rows, labels)
+    page = render(facts_of(model))
+    assert "What was run" in page
+    assert "Number of steps" in page

@@ -41,6 +41,7 @@ _SOME_COMMAS = "some have decimal commas and are not read; write 1.5 for 1,5 in 
 _CODES = 'few whole numbers; if they are codes, kind = "category" with values = [...]'
 _NAMED_CODES = 'codes by its name; if they are amounts, kind = "number" with lower and upper'
 _IDENTIFIER = 'looks like an identifier; if it is not, kind = "number" with lower and upper'
+_WHOSE = 'it repeats: if it says whose a record is, kind = "unit" protects people as a whole'
 
 
 class Guess:
@@ -142,11 +143,17 @@ class Guess:
             return Boolean(name), _GUESSED
         if self._is_number():
             if self._is_identifier():
-                return Ignored(name), f"ignored: {_IDENTIFIER}"
+                return Ignored(name), self._ignored(_IDENTIFIER, not self._distinct.is_each)
             return self._number()
         if 0 < len(self._words) <= _MOST_VALUES:
             return Category(name, tuple(sorted(self._words))), self._comment(look)
-        return Ignored(name), f"ignored: {look or self._why_ignored()}"
+        repeats = self._others > 0 and self._total < self._records
+        return Ignored(name), self._ignored(look or self._why_ignored(), repeats)
+
+    def _ignored(self, why: str, repeats: bool) -> str:
+        """Return why a column is ignored, and what else it may be if its name says so."""
+        is_unit = repeats and is_name_of_identifiers(self._name)
+        return f"ignored: {why}; {_WHOSE}" if is_unit else f"ignored: {why}"
 
     def _comment(self, look: str) -> str:
         return f"{_GUESSED}; {look}" if look else _GUESSED

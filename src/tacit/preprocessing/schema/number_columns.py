@@ -14,14 +14,8 @@ from tacit.preprocessing.files.one_value import MISSING
 from tacit.preprocessing.files.values import Numbers, Values
 from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.column_check import ColumnCheck, check_numbers
-from tacit.preprocessing.schema.columns import (
-    NEUTRAL,
-    Absent,
-    Encodes,
-    OnOneScale,
-    Out,
-    write_ones,
-)
+from tacit.preprocessing.schema.columns import NEUTRAL, Absent, OnOneScale, Out
+from tacit.preprocessing.schema.levels import OfLevels
 from tacit.preprocessing.schema.missing import Fill, Missing
 from tacit.preprocessing.schema.toml_text import key_text
 
@@ -110,7 +104,7 @@ class Number(OnOneScale):
 
 
 @dataclass(frozen=True)
-class Intervals(Encodes):
+class Intervals(OfLevels):
     """A number cut into intervals: below cut 0, from cut 0 to below cut 1, ..., from the last.
 
     Parameters
@@ -121,6 +115,9 @@ class Intervals(Encodes):
         The public cut points, in order.
     missing
         ``Neutral()`` (in no interval), ``Indicator()`` or ``Fill(number)``.
+    reference
+        The interval with which others are compared, as its feature would be called, such as
+        ``"age < 20"``; as in `Category`.
 
     Examples
     --------
@@ -139,13 +136,20 @@ class Intervals(Encodes):
     name: str
     cuts: tuple[float, ...]
     missing: Missing = NEUTRAL
+    reference: str | None = None
 
     def __post_init__(self) -> None:
         where = _check.named(self.name)
         object.__setattr__(self, "cuts", _check.cuts(where, self.cuts))
         self._settle_missing(where, _check.finite)
+        self._settle_reference(where)
 
-    def _names(self) -> list[str]:
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The intervals, by the names of their features."""
+        return tuple(self._level_names())
+
+    def _level_names(self) -> list[str]:
         # "name < 20", "20 <= name < 25", "name >= 25"; an odd name is in quotes
         name, cuts = key_text(self.name), [_check.text_of_number(cut) for cut in self.cuts]
         between = [f"{low} <= {name} < {high}" for low, high in pairwise(cuts)]
@@ -158,7 +162,7 @@ class Intervals(Encodes):
             numbers = np.where(absent, float(self.missing.value), numbers)
             absent = np.zeros_like(absent)
         found = np.searchsorted(self.cuts, numbers, side="right")
-        write_ones(out, np.where(absent, MISSING, found))
+        self._write_levels(np.where(absent, MISSING, found), out)
         return absent
 
     def check(self, values: Values) -> ColumnCheck:

@@ -6,13 +6,14 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.preprocessing.errors import SchemaError
 from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.columns import Column, Ignored
+from tacit.preprocessing.schema.levels import OfLevels
 from tacit.preprocessing.schema.number_columns import Number
 from tacit.preprocessing.schema.open_columns import OpenCategory, OpenNumber
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
@@ -139,6 +140,53 @@ class Schema:
         )
         return replace(self, columns=columns)
 
+    def with_references(self) -> Schema:
+        """Return the schema in which every category and interval is compared with a reference.
+
+        It is the first of a column's levels, unless the column declares another. Standard errors
+        beside an intercept need it: see `Category`.
+
+        Examples
+        --------
+        >>> from tacit.preprocessing import Category, Schema
+        >>> schema = Schema((Category("ward", ("A", "B", "C")),)).with_references()
+        >>> schema.feature_names, schema.references
+        (('ward=B', 'ward=C'), {'ward': 'A'})
+        """
+        columns = tuple(c.with_reference() if isinstance(c, OfLevels) else c for c in self.columns)
+        return replace(self, columns=columns)
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The columns of which one level has no feature, and which that is."""
+        levelled = (column for column in self.columns if isinstance(column, OfLevels))
+        return {c.name: c.reference for c in levelled if c.reference is not None}
+
+    def check_references(self, estimator: Any) -> None:
+        """Refuse an estimator that asks for standard errors which would say nothing.
+
+        Beside an intercept, that is, where a column has a feature for each of its levels; and where
+        words are to be learned, since a feature that gets no word is zero in every record.
+        """
+        share = getattr(estimator, "inference", 0.0)
+        if not share or not hasattr(estimator, "fit_intercept"):
+            return
+        if self.open_words:
+            raise SchemaError(
+                f"inference={share!r} while the words of {_listed(self.open_words)} are to be "
+                "learned: a feature that gets no word is zero in all records, and standard errors "
+                "would say nothing of any feature. Set inference=0, or learn the words in a fit of "
+                "their own and declare them, kind = 'category' with values = [...]."
+            )
+        whole = [c.name for c in self.columns if isinstance(c, OfLevels) and c.lacks_reference]
+        if whole and estimator.fit_intercept:
+            raise SchemaError(
+                f"inference={share!r} beside an intercept, and a feature for each level of "
+                f"{_listed(whole)}: these add up to the intercept, so that standard errors would "
+                "say nothing of any feature. Pass schema.with_references(), which compares levels "
+                "with the first, or write reference = ... in the schema's line."
+            )
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The names of the features, in the order of the columns."""
@@ -254,6 +302,10 @@ class Schema:
         """Return the SHA-256 of the schema's canonical JSON: the same for the same facts."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_check.shown, names))
 
 
 def _as_target(column: Column) -> Target:

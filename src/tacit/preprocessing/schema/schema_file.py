@@ -28,8 +28,8 @@ _LARGEST_FILE = 16 * 2**20
 # What a line of each kind must and may say.
 _KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
     "number": (Number, ("lower", "upper"), ("log", "missing")),
-    "intervals": (Intervals, ("cuts",), ("missing",)),
-    "category": (Category, ("values",), ("missing",)),
+    "intervals": (Intervals, ("cuts",), ("reference", "missing")),
+    "category": (Category, ("values",), ("reference", "missing")),
     "boolean": (Boolean, (), ("true", "false", "missing")),
     "open_number": (OpenNumber, ("lower", "upper"), ("log", "missing")),
     "open_category": (OpenCategory, ("max_values",), ("learned", "missing")),
@@ -285,10 +285,13 @@ def _facts(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
 
 
 _IN_ORDER = (
-    *("lower", "upper", "log", "cuts", "values", "max_values", "learned"),
+    *("lower", "upper", "log", "cuts", "values", "reference", "max_values", "learned"),
     *("true", "false", "classes"),
 )
-_DEFAULTS = (("log", False), ("learned", None), ("true", TRUE_WORDS), ("false", FALSE_WORDS))
+_DEFAULTS = (
+    *(("log", False), ("reference", None), ("learned", None)),
+    *(("true", TRUE_WORDS), ("false", FALSE_WORDS)),
+)
 
 
 def _line(line: Column | Target) -> dict[str, Any]:

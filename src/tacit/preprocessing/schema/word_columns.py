@@ -13,14 +13,8 @@ from tacit.preprocessing.files.one_value import MISSING
 from tacit.preprocessing.files.values import Values
 from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.column_check import ColumnCheck, check_words
-from tacit.preprocessing.schema.columns import (
-    NEUTRAL,
-    Absent,
-    Encodes,
-    OnOneScale,
-    Out,
-    write_ones,
-)
+from tacit.preprocessing.schema.columns import NEUTRAL, Absent, OnOneScale, Out
+from tacit.preprocessing.schema.levels import OfLevels
 from tacit.preprocessing.schema.missing import Fill, Missing
 
 TRUE_WORDS = ("true", "True", "TRUE", "t", "T", "yes", "Yes", "YES", "y", "Y", "1")
@@ -28,8 +22,11 @@ FALSE_WORDS = ("false", "False", "FALSE", "f", "F", "no", "No", "NO", "n", "N", 
 
 
 @dataclass(frozen=True)
-class Category(Encodes):
+class Category(OfLevels):
     """One of several words: a feature each; a value that is not declared gives zeros.
+
+    With a reference, each of the other values has a feature, by which it is compared with the
+    reference, and a value that is not declared counts as the average of those declared.
 
     Parameters
     ----------
@@ -38,7 +35,11 @@ class Category(Encodes):
     values
         The public values, compared as text without outer blanks.
     missing
-        ``Neutral()`` (zeros), ``Indicator()`` or ``Fill(one of the values)``.
+        ``Neutral()`` (as a value that is not declared), ``Indicator()`` or ``Fill(one of the
+        values)``.
+    reference
+        The value with which others are compared, which has no feature; None gives each value one.
+        Standard errors beside an intercept need one.
 
     Examples
     --------
@@ -47,19 +48,29 @@ class Category(Encodes):
     >>> Category("sex", ("Female", "Male")).encode(np.array(["Male", "?"]))
     array([[0., 1.],
            [0., 0.]])
+    >>> Category("sex", ("Female", "Male"), reference="Female").encode(np.array(["Male", "?"]))
+    array([[1. ],
+           [0.5]])
     """
 
     kind: ClassVar[str] = "category"
     name: str
     values: tuple[str, ...]
     missing: Missing = NEUTRAL
+    reference: str | None = None
 
     def __post_init__(self) -> None:
         where = _check.named(self.name)
         object.__setattr__(self, "values", _check.words(where, "values", self.values))
         self._settle_missing(where, partial(_check.member, among=self.values))
+        self._settle_reference(where)
 
-    def _names(self) -> list[str]:
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The values."""
+        return self.values
+
+    def _level_names(self) -> list[str]:
         return [f"{self.name}={value}" for value in self.values]
 
     @property
@@ -71,7 +82,7 @@ class Category(Encodes):
         absent: Absent = codes == MISSING
         if isinstance(self.missing, Fill):
             codes[absent] = self.values.index(str(self.missing.value))
-        write_ones(out, codes)
+        self._write_levels(codes, out)
         return absent
 
     def check(self, values: Values) -> ColumnCheck:

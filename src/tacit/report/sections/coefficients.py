@@ -16,6 +16,11 @@ MOST_ROWS = 1000
 # Noise alone carries a number farther than this many of its standard deviations one time in twenty,
 # about: 4.6 % where it is Gaussian, 5.9 % where it is Laplace.
 _WITHIN = 2.0
+_BESIDE_SUMMARY = (
+    "These are the numbers that predict, and what is said of their noise leaves sampling out. "
+    "To read a coefficient, see How sure it is, below: there the pull of the ridge is taken back, "
+    "and standard errors cover noise and sampling together, so both differ from those here."
+)
 
 
 def coefficients_section(facts: ReportFacts) -> Markup | None:
@@ -30,6 +35,7 @@ def coefficients_section(facts: ReportFacts) -> Markup | None:
         "What was released",
         tag("p", found.meaning),
         tag("p", found.about_errors),
+        None if facts.summary is None else tag("p", _BESIDE_SUMMARY),
         table(_caption(rows, found.errors_are_bounds), headings, lines[:SHOWN], forest=True),
         _fold(found, rows[SHOWN:], headings, lines[SHOWN:]),
     )

@@ -11,8 +11,9 @@ from tacit.report.sections.coefficients import MOST_ROWS
 
 _ABOUT = (
     "Standard errors cover both what another sample of people would have changed and the noise "
-    "that protects these. Coefficients are corrected for the ridge, so they differ a little from "
-    "those that predict. A p-value is for the question whether the coefficient is zero."
+    "that protects these. Coefficients are corrected for the ridge, so they differ from those "
+    "above, which predict, and by more where noise is large; bars above are of noise alone. A "
+    "p-value is for the question whether the coefficient is zero."
 )
 
 
@@ -34,7 +35,14 @@ def inference_section(facts: ReportFacts) -> Markup | None:
     caption = "Coefficients with their standard errors."
     if len(found.names) > MOST_ROWS:
         caption += f" The first {MOST_ROWS:,} of {len(found.names):,}."
-    return section("inference", "How sure it is", tag("p", _ABOUT), table(caption, headings, rows))
+    compared = [tag("li", sentence) for sentence in found.comparisons]
+    return section(
+        "inference",
+        "How sure it is",
+        tag("p", _ABOUT),
+        tag("ul", *compared) if compared else None,
+        table(caption, headings, rows),
+    )
 
 
 def _number(value: float) -> str:

@@ -14,6 +14,8 @@ def plan_section(facts: ReportFacts) -> Markup | None:
     """Return the section, or nothing for a release without a plan."""
     if not facts.mechanisms:
         return None
+    if len(facts.mechanisms) == 1 and facts.mechanisms[0].excess_risk is None:
+        return _alone(facts.mechanisms[0])
     risks = [row.excess_risk for row in facts.mechanisms if row.excess_risk is not None]
     best = min(risks, default=0.0)
     headings = (
@@ -35,6 +37,12 @@ def plan_section(facts: ReportFacts) -> Markup | None:
         table(caption, headings, rows, stacked=True),
         _settings(facts.mechanisms),
     )
+
+
+def _alone(run: PlannedMechanism) -> Markup:
+    """Return the section of what nothing else could have been run for."""
+    said = tag("p", f"{mechanism_title(run.name)}. {run.noise}")
+    return section("plan", "What was run", said, _settings((run,)))
 
 
 def _lead(mechanisms: tuple[PlannedMechanism, ...]) -> str:

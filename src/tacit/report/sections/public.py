@@ -115,17 +115,22 @@ def _declared(line: Any) -> Child:
     if isinstance(line, NumberTarget):
         return f"{short(line.lower, 8)} to {short(line.upper, 8)}"
     if isinstance(line, Intervals):
-        return "cut at " + ", ".join(short(cut, 8) for cut in line.cuts)
+        cuts = "cut at " + ", ".join(short(cut, 8) for cut in line.cuts)
+        return join(cuts, _compared(line.reference))
     if isinstance(line, OpenCategory):
         return join(f"at most {line.max_values} words, learned: ", _words(line.learned or ()))
     if isinstance(line, Category):
-        return _words(line.values)
+        return join(_words(line.values), _compared(line.reference))
     if isinstance(line, ClassTarget):
         names = [str(word) for word in line.classes]
         return _words(names) if line.words is None else _meanings(names, line.words)
     if isinstance(line, Boolean):
         return _meanings(("yes", "no"), (line.true, line.false))
     return "whose a record is; no feature" if isinstance(line, Unit) else "not read"
+
+
+def _compared(reference: str | None) -> Markup | None:
+    return None if reference is None else join("; compared with ", named(reference))
 
 
 def _meanings(names: Sequence[str], words: Sequence[Sequence[str]]) -> Markup:
@@ -152,6 +157,8 @@ def _missing(line: Any) -> Child:
         return "have a feature of their own"
     if isinstance(line.missing, Fill):
         return join("become ", named(str(line.missing.value)))
+    if getattr(line, "reference", None) is not None:
+        return "count as the average of the levels"
     return _NEUTRAL[line.kind]
 
 
