@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tacit.cli import output
@@ -19,7 +20,7 @@ def show_history(ledger: Ledger) -> None:
     output.table(f"The last {len(rows)} entries", header, rows, texts=4)
 
 
-def _row(entry: dict[str, Any]) -> tuple[str, ...]:
+def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
     # As on the ledger's page: what the most expensive of a rule's parts costs.
     cost = f"{100 * max(entry['cost']) / WHOLE:.3g}" if "cost" in entry else ""
     who, analyst = entry["who"], entry.get("analyst")
@@ -27,7 +28,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     return str(entry["number"]), entry["when"][:10], whom, _what(entry), cost
 
 
-def _what(entry: dict[str, Any]) -> str:
+def _what(entry: Mapping[str, Any]) -> str:
     if entry["kind"] != "charge":
         return f"{_DECLARED[entry['kind']]} {entry.get('name', '')}".strip()
     kind = str(entry["event"]["kind"]).replace("_", " ")
