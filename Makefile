@@ -17,7 +17,8 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONT
 PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test test-slow test-all test-oldest wheel-test fuzz demo docs lint format bench clean venv
+.PHONY: test test-slow test-all test-oldest wheel-test fuzz demo docs lint format bench reproduce \
+	clean venv
 
 test: venv
 	$(PYTEST) -m 'not slow'
@@ -75,6 +76,12 @@ format: venv
 bench: venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+# Every figure of the source documents, to docs/sources; QUICK=1: small ones, to .bench, which must
+# come out as they should; FIGURES="moments rank": these alone.
+reproduce: venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	PYTHONPATH=benchmarks $(THREADS) $(BIN)/python -m reproduce $(if $(QUICK),--quick) $(FIGURES)
 
 # Not a file target: whether .venv is usable is asked of .venv itself.
 venv:

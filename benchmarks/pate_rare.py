@@ -66,7 +66,7 @@ def run_rare(all_votes: Callable[..., Any], counts_of: Callable[..., Any], keep:
             case["teachers"][str(n)] = line
             print(share, n, line, flush=True)
         found["cases"].append(case)
-    keep("rare", found)
+        keep("rare", found)
 
 
 def _student(

@@ -1,14 +1,20 @@
-"""Tables larger than memory: time and memory by the number of rows, beside reading and a peer.
+"""Tables larger than memory: time and memory by the number of rows, beside reading and peers.
 
-Tables of 20 columns (ten float32, ten int8) are made on the spot as Parquet. Each size runs in a
-process of its own. Results go to results/scale.md and scale.png.
+Tables of 20 columns (ten float32, ten int8) are made on the spot as Parquet, and smaller sizes are
+their first files. Each size and each peer runs in a process of its own and is kept, so that a run
+may be done in parts: ``scale.py --folder tables 1000000 10000000``. Results go to results/scale.md,
+scale.json and scale.png. The peer dask-ml wants an environment of its own: ``--dask-ml PYTHON``.
 """
 
 from __future__ import annotations
 
+import os
+
 import harness
 
-harness.pin_threads(2)
+# As many as this process may use.
+N_CORES = len(os.sched_getaffinity(0))
+harness.pin_threads(N_CORES)
 
 import argparse  # noqa: E402
 import json  # noqa: E402
@@ -24,13 +30,13 @@ from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-SIZES = (1_000_000, 3_000_000, 10_000_000)
+SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
+# Beyond this many rows the peers, which take minutes, are left out.
+MOST_FOR_PEERS = 10_000_000
 N_STEPS = 30
 N_FLOATS = N_BYTES = 10
 ROWS_A_FILE = 500_000
 EPSILON, DELTA = 1.0, 1e-9
-# The least share of NumPy's bandwidth, the most anonymous memory in MB, the longest beside a peer.
-LIMITS = {"bandwidth": 0.7, "memory": 2000.0, "peer": 1.0}
 
 
 def names() -> list[str]:
@@ -43,6 +49,8 @@ def write_tables(folder: Path, n_rows: int) -> None:
     from pyarrow import parquet
 
     for part, start in enumerate(range(0, n_rows, ROWS_A_FILE)):
+        if name_of(folder, part).exists():
+            continue
         rng = np.random.default_rng(part)
         n = min(ROWS_A_FILE, n_rows - start)
         floats = rng.uniform(-1, 1, (N_FLOATS, n)).astype(np.float32)
@@ -51,7 +59,15 @@ def write_tables(folder: Path, n_rows: int) -> None:
         label = (score + rng.logistic(size=n) > 0).astype(np.int8)
         columns = dict(zip(names(), [*floats, *whole], strict=True))
         table = pa.table({**columns, "y": label})
-        parquet.write_table(table, folder / f"part-{part:04d}.parquet")
+        parquet.write_table(table, name_of(folder, part))
+
+
+def name_of(folder: Path, part: int) -> Path:
+    return folder / f"part-{part:04d}.parquet"
+
+
+def files_of(folder: Path, n_rows: int) -> list[Path]:
+    return [name_of(folder, part) for part in range(-(-n_rows // ROWS_A_FILE))]
 
 
 def schema() -> Any:
@@ -94,14 +110,16 @@ def fit_private(folder: Path, n_rows: int) -> dict[str, float]:
         mechanism=NoisyGradient(n_steps=N_STEPS),
     )
     bounds = model.plan(len(declared.feature_names)).problem.objective.bounds
-    records = ParquetRecords(str(folder / "*.parquet"), declared, bounds)
+    shown = list[float]()
+    files = [str(file) for file in files_of(folder, n_rows)]
+    records = ParquetRecords(files, declared, bounds, progress=shown.append)
     start = time.perf_counter()
     records.count()
     read = time.perf_counter()
     model.fit(records, None)
     end = time.perf_counter()
     passes = [seconds(lambda: one_pass(records)) for _ in range(5)]
-    whole = records._read()._table().rows
+    whole = records._read()._table().rows.tiles
     alone = [seconds(lambda: np.asarray(whole).view(np.int64).sum()) for _ in range(5)]
     memory.over.set()
     return {
@@ -112,8 +130,15 @@ def fit_private(folder: Path, n_rows: int) -> dict[str, float]:
         "read alone": float(np.median(alone)),
         "gigabytes": whole.nbytes / 1e9,
         "memory": memory.peak,
-        "coefficient": float(model.coef_.ravel()[0]),
+        "progress shown": len(shown),
+        "accuracy": accuracy(folder, model),
     }
+
+
+def accuracy(folder: Path, model: Any) -> float:
+    """Return the share of the first file's labels that a model says."""
+    rows, labels = next(batches(files_of(folder, 1)))
+    return float(np.mean(model.predict(rows) == labels))
 
 
 def one_pass(records: Any) -> None:
@@ -135,10 +160,10 @@ def seconds(function: Any) -> float:
     return time.perf_counter() - start
 
 
-def batches(folder: Path) -> Iterator[tuple[Any, Any]]:
+def batches(files: list[Path]) -> Iterator[tuple[Any, Any]]:
     from pyarrow import parquet
 
-    for file in sorted(folder.glob("*.parquet")):
+    for file in files:
         for batch in parquet.ParquetFile(file).iter_batches(batch_size=65_536):
             columns = [batch.column(name).to_numpy() for name in names()]
             yield np.column_stack(columns).astype(np.float32), batch.column("y").to_numpy()
@@ -154,82 +179,169 @@ def fit_peer(folder: Path, n_rows: int, epochs: int = 5) -> dict[str, float]:
     times = []
     for _ in range(epochs):
         start = time.perf_counter()
-        for rows, labels in batches(folder):
+        for rows, labels in batches(files_of(folder, n_rows)):
             model.partial_fit(rows, labels, classes=[0, 1])
         times.append(time.perf_counter() - start)
     memory.over.set()
-    return {"rows": n_rows, "epoch": times[0], "fit": sum(times), "memory": memory.peak}
+    right = accuracy(folder, model)
+    return {"epoch": times[0], "fit": sum(times), "memory": memory.peak, "accuracy": right}
 
 
-def in_its_own_process(what: str, folder: Path, n_rows: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--run", what, "--folder", str(folder), str(n_rows)]
+def fit_dask_ml(folder: Path, n_rows: int) -> dict[str, float]:
+    """Fit dask-ml's logistic regression, not private; arrays are kept."""
+    import dask
+    import dask.array as da
+    from dask_ml.linear_model import LogisticRegression
+
+    memory = AnonymousMemory()
+    memory.start()
+    start = time.perf_counter()
+
+    def load(file: Path) -> Any:
+        some = [(rows, labels) for rows, labels in batches([file])]
+        rows, labels = (np.concatenate(each) for each in zip(*some, strict=True))
+        return np.column_stack([rows, labels.astype(np.float32)])
+
+    parts = [
+        da.from_delayed(dask.delayed(load)(file), (ROWS_A_FILE, len(names()) + 1), np.float32)
+        for file in files_of(folder, n_rows)
+    ]
+    with dask.config.set(scheduler="threads", num_workers=N_CORES):
+        (table,) = dask.persist(da.concatenate(parts))
+        model = LogisticRegression(solver="lbfgs", max_iter=N_STEPS)
+        model.fit(table[:, :-1], table[:, -1])
+    seconds = time.perf_counter() - start
+    memory.over.set()
+    rows, labels = next(batches(files_of(folder, 1)))
+    right = np.mean((rows @ model.coef_.ravel() + model.intercept_ > 0) == (labels > 0))
+    return {"fit": seconds, "memory": memory.peak, "accuracy": float(right)}
+
+
+RUNS = {"private": fit_private, "sgd": fit_peer, "dask-ml": fit_dask_ml}
+
+
+def in_its_own_process(what: str, folder: Path, n_rows: int, python: str) -> dict[str, float]:
+    command = [python, __file__, "--run", what, "--folder", str(folder), str(n_rows)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     print(what, {name: round(value, 4) for name, value in found.items()}, flush=True)
     return found
 
 
-def measure(sizes: tuple[int, ...]) -> list[dict[str, float]]:
-    results = []
+def measure(folder: Path, sizes: tuple[int, ...], dask_ml: str | None) -> dict[str, Any]:
+    """Return what each run found, by the number of rows."""
+    results = dict[str, Any]()
     for n_rows in sizes:
-        folder = Path(tempfile.mkdtemp(prefix="tacit-bench-"))
-        try:
-            write_tables(folder, n_rows)
-            private = in_its_own_process("private", folder, n_rows)
-            peer = in_its_own_process("peer", folder, n_rows)
-            results.append({**private, **{f"peer {name}": peer[name] for name in peer}})
-        finally:
-            shutil.rmtree(folder)
+        write_tables(folder, n_rows)
+        runs = {"private": sys.executable}
+        if n_rows <= MOST_FOR_PEERS:
+            runs["sgd"] = sys.executable
+            if dask_ml is not None:
+                runs["dask-ml"] = dask_ml
+        results[str(n_rows)] = {
+            what: in_its_own_process(what, folder, n_rows, python) for what, python in runs.items()
+        }
     return results
 
 
-def report(results: list[dict[str, float]], run: harness.Run, folder: Path) -> None:
-    rows = [
-        {
-            "rows": f"{r['rows']:,.0f}",
-            "encode s": f"{r['encode']:.1f}",
-            "fit s": f"{r['fit']:.1f}",
-            "pass s": f"{r['pass']:.3f}",
-            "of NumPy's bandwidth": f"{r['read alone'] / r['pass']:.2f}",
-            "MB": f"{r['memory']:.0f}",
-            "SGD, 1 epoch s": f"{r['peer epoch']:.1f}",
-            "SGD, 5 epochs s": f"{r['peer fit']:.1f}",
-            "SGD MB": f"{r['peer memory']:.0f}",
-            "tacit / SGD (5)": f"{(r['encode'] + r['fit']) / r['peer fit']:.2f}",
-        }
-        for r in results
-    ]
+def row_of(n_rows: str, found: dict[str, dict[str, float]]) -> dict[str, str]:
+    """Return one line of the table: a dash where a peer was left out."""
+    private = found["private"]
+    whole = private["encode"] + private["fit"]
+    row = {
+        "rows": f"{int(n_rows):,}",
+        "encode s": f"{private['encode']:.1f}",
+        "fit s": f"{private['fit']:.1f}",
+        "pass ms": f"{1e3 * private['pass']:.1f}",
+        "NumPy reads ms": f"{1e3 * private['read alone']:.1f}",
+        "of NumPy's bandwidth": f"{private['read alone'] / private['pass']:.2f}",
+        "MB": f"{private['memory']:.0f}",
+        "accuracy": f"{private['accuracy']:.4f}",
+    }
+    for peer in ("sgd", "dask-ml"):
+        seen = found.get(peer)
+        row[f"{peer} s"] = f"{seen['fit']:.1f}" if seen else "-"
+        row[f"{peer} MB"] = f"{seen['memory']:.0f}" if seen else "-"
+        row[f"{peer} accuracy"] = f"{seen['accuracy']:.4f}" if seen else "-"
+        row[f"tacit / {peer}"] = f"{whole / seen['fit']:.2f}" if seen else "-"
+    return row
+
+
+def plot(results: dict[str, Any], path: Path) -> None:
+    """Draw seconds by rows, and a straight line through the origin and the largest."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = np.array(sorted(map(int, results)))
+    found = [results[str(n)]["private"] for n in rows]
+    figure, axes = pyplot.subplots(figsize=(6, 4))
+    for label, value in {
+        "encode and fit": [each["encode"] + each["fit"] for each in found],
+        "encode": [each["encode"] for each in found],
+        "one pass": [each["pass"] for each in found],
+    }.items():
+        axes.loglog(rows, value, "o-", label=label)
+        axes.loglog(rows, value[-1] * rows / rows[-1], ":", color="grey")
+    axes.set(xlabel="rows", ylabel="seconds", title="20 columns; dotted: linear in rows")
+    axes.legend()
+    figure.savefig(path, dpi=120, bbox_inches="tight")
+
+
+def report(results: dict[str, Any], run: harness.Run, folder: Path) -> None:
+    rows = [row_of(n, results[n]) for n in sorted(results, key=int)]
     text = [
         "# Tables larger than memory",
         "",
         f"{N_FLOATS} float32 and {N_BYTES} int8 columns in Parquet, logistic regression at epsilon "
         f"{EPSILON:g}, delta {DELTA:g} by {N_STEPS} noisy gradients over `ParquetRecords`. MB is "
         "peak anonymous memory (the page cache is not counted), interpreter and libraries "
-        "included. SGD is scikit-learn SGDClassifier.partial_fit, not private, on the same files.",
+        "included. A pass is one noisy gradient's sum over the mapped cache; NumPy reads the same "
+        "cache as int64 and adds it up, on one thread. Peers are not private, on the same "
+        "files: sgd is scikit-learn's SGDClassifier.partial_fit, five epochs; dask-ml its "
+        f"LogisticRegression, lbfgs of at most {N_STEPS} iterations over arrays kept in memory. "
+        "Accuracy is that on the first 65,536 rows, which are among the records.",
         "",
         harness.markdown_table(list(rows[0]), [list(row.values()) for row in rows]),
+        "",
+        "![Seconds by rows](scale.png)",
         "",
         harness.machine(run),
         "",
     ]
     (folder / "scale.md").write_text("\n".join(text))
-    (folder / "scale.json").write_text(json.dumps(results, indent=1) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--run", choices=["private", "peer"])
+    parser.add_argument("--run", choices=list(RUNS))
+    parser.add_argument("--draw", action="store_true", help="draw again what was measured")
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--dask-ml")
     parser.add_argument("sizes", nargs="*", type=int)
     told = parser.parse_args()
     if told.run:
-        function = fit_private if told.run == "private" else fit_peer
-        print(json.dumps(function(told.folder, told.sizes[0])))
+        print(json.dumps(RUNS[told.run](told.folder, told.sizes[0])))
         return
-    run = harness.Run()
+    run, results = harness.Run(), harness.results_folder(told.quick)
+    if told.draw:
+        plot(json.loads((results / "scale.json").read_text()), results / "scale.png")
+        return
     sizes = tuple(told.sizes) or (SIZES[:1] if told.quick else SIZES)
-    report(measure(sizes), run, harness.results_folder(told.quick))
+    folder = told.folder or Path(tempfile.mkdtemp(prefix="tacit-bench-"))
+    kept, known = results / "scale.json", dict[str, Any]()
+    if told.sizes and kept.exists():  # a part of a run: what was measured before stays
+        known = json.loads(kept.read_text())
+    try:
+        found = {**known, **measure(folder, sizes, told.dask_ml)}
+        kept.write_text(json.dumps(found, indent=1) + "\n")
+        report(found, run, results)
+        plot(found, results / "scale.png")
+    finally:
+        if told.folder is None:
+            shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from tacit import checks
         (lambda: checks.vector("a", [1.0], 2), r"a must be 2 real numbers.*\(1,\)"),
         (lambda: checks.vector("a", [1.0, math.inf], 2), "a has a coordinate that is not finite"),
         (lambda: checks.epsilon(0), "epsilon must be above 0.*math.inf for no privacy"),
+        (lambda: checks.epsilon(-1), "epsilon must be above 0, got -1.0: already at 0 the output"),
         (lambda: checks.finite_epsilon(math.inf), "epsilon must be positive and finite.*calibrate"),
         (lambda: checks.delta(1.0), r"delta must be in \[0, 1\), got 1\.0.*such as 1e-6"),
     ],

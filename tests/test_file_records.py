@@ -25,6 +25,8 @@ from tacit.preprocessing import (
     encode_file,
 )
 from tacit.records import Bounds, MemoryRecords
+from tacit.records.coordinates import Coordinates, measured
+from tacit.records.people_in_memory import PeopleInMemory
 from tacit.table_model import TableModel
 
 N = 3000
@@ -132,4 +134,44 @@ def test_a_table_model_takes_several_files_and_goes_to_disk(
     first = TableModel(SCHEMA, estimator, dtype=np.float32).fit_file(files)
     monkeypatch.setattr(disk, "memory_bytes", lambda: 1000)
     again = TableModel(SCHEMA, estimator, dtype=np.float32).fit_file(sorted(tmp_path.iterdir()))
+    assert np.array_equal(first.estimator_.coef_, again.estimator_.coef_)
+
+
+def test_lengths_in_other_coordinates_are_noted_beside_the_rows(tmp_path: Path) -> None:
+    files, bounds = write(tmp_path), Bounds(row_norm=SCHEMA.row_norm)
+    records = ParquetRecords(files, SCHEMA, bounds)
+    there = Coordinates(np.diag(np.arange(1.0, records.n_features + 1)))
+    noted = measured(records, there)
+    assert isinstance(noted, MemoryRecords)
+    assert disk.is_on_disk(noted._lengths)
+    (seen,) = noted.sum(lambda block: (np.array([block.lengths.sum()]),))
+    (expected,) = records.sum(lambda block: (np.array([there.lengths(block).sum()]),))
+    assert np.array_equal(seen, expected)
+
+
+@pytest.mark.parametrize("mechanism", [NoisyGradient(n_steps=20), "objective_perturbation"])
+def test_people_whose_records_lie_in_several_files_are_grouped_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: Any
+) -> None:
+    files, rng = write(tmp_path), np.random.default_rng(5)
+    people = rng.integers(0, N // 3, N)
+    for part, path in enumerate(sorted(tmp_path.iterdir())):
+        table = pyarrow.parquet.read_table(path)
+        some = people[part * N // 4 : (part + 1) * N // 4]
+        pyarrow.parquet.write_table(table.append_column("id", pa.array(some)), path)
+    schema = SCHEMA.with_unit("id")
+    estimator = LogisticRegression(2.0, 1e-6, random_state=3, mechanism=mechanism)
+    first = TableModel(schema, estimator).fit_file(files)
+    monkeypatch.setattr(disk, "memory_bytes", lambda: 1000)
+    seen = []
+    make = PeopleInMemory.__init__
+
+    def noted(self: PeopleInMemory, *told: Any, **more: Any) -> None:
+        make(self, *told, **more)
+        seen.append((disk.is_on_disk(self.rows), np.diff(self._people.owner).min() >= 0))
+
+    monkeypatch.setattr(PeopleInMemory, "__init__", noted)
+    again = TableModel(schema, estimator).fit_file(files)
+    assert seen
+    assert all(on_disk and in_order for on_disk, in_order in seen)
     assert np.array_equal(first.estimator_.coef_, again.estimator_.coef_)

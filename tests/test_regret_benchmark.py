@@ -32,7 +32,7 @@ def line(method: str, *errors: float, training: float = 0.0, **more: Any) -> dic
 def cell(report: Any, auto: float, a: float, b: float, **more: Any) -> Any:
     """A cell whose non-private error is 1 and whose constant has 2."""
     lines = {
-        "auto": line("auto", auto - 0.25, auto + 0.25, training=1.5, predicted=2.0),
+        "auto": line("auto", auto - 0.25, auto + 0.25, training=1.5, predicted=2.0, told=[4.0]),
         "a": line("a", a),
         "b": line("b", b),
         report.REFERENCE: line(report.REFERENCE, 1.0, optimum=[0.5]),
@@ -66,6 +66,7 @@ def test_risk_is_over_the_least_training_loss(report: Any) -> None:
     one = cell(report, 1.6, 1.8, 1.4)
     assert one.actual_risk == pytest.approx(1.0)
     assert one.risk_ratio == pytest.approx(2.0)
+    assert one.told_ratio == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(

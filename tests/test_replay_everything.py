@@ -21,6 +21,7 @@ import tacit.erm.tilting as tilting_module
 from tacit.erm import (
     Balanced,
     CannotSolve,
+    ExponentialInABall,
     L1Ball,
     L2Ball,
     NoisyGradient,
@@ -132,6 +133,13 @@ CASES = {
             "mechanism": PublicCandidates(np.vstack([np.eye(3), -np.eye(3)])),
         },
     ),
+    **{
+        f"{name.split('-')[0]}-in_a_ball": Case(
+            *PROBLEMS[name],
+            {"delta": 0.0, "constraint": L2Ball(3.0), "mechanism": ExponentialInABall()},
+        )
+        for name in ("logistic-binary", "svc-binary", "huber-number")
+    },
 }
 
 # What theory allows, so that nothing stops to apply unnoticed.
@@ -157,6 +165,7 @@ EITHER = {
     ),
     "geometric_median-ball-its_own",
     *("ball", "balanced", "l1-ball", "candidates"),
+    *(f"{name}-in_a_ball" for name in ("logistic", "svc", "huber")),
 }
 KNOWN = {
     Relation.REPLACE: EITHER,

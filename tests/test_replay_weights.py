@@ -16,7 +16,14 @@ import tacit.erm.balanced as balanced_module
 import tacit.erm.counting as counting_module
 import tacit.records.block as block_module
 import tacit.records.lattice_table as lattice_table_module
-from tacit.erm import CannotSolve, NoisyGradient, NoisySGD, PublicCandidates
+from tacit.erm import (
+    CannotSolve,
+    ExponentialInABall,
+    L2Ball,
+    NoisyGradient,
+    NoisySGD,
+    PublicCandidates,
+)
 from tacit.erm.planner import MECHANISMS
 from tacit.linear_model import LinearSVC, LogisticRegression
 from tacit.models import Example, ModelSpec, Predicts
@@ -136,6 +143,14 @@ def test_public_candidates() -> None:
     spec, example = PROBLEMS["logistic-binary"]
     candidates = PublicCandidates(np.vstack([np.eye(4), -np.eye(4)]))
     estimator = estimator_of(spec, example, mechanism=candidates, delta=0.0)
+    more = weighted(example, 1e9, example.odd[0])
+    assert replayed(estimator, more, tuple(part[:-1] for part in more)) >= 1
+
+
+def test_weights_in_a_ball() -> None:
+    spec, example = PROBLEMS["logistic-binary"]
+    told = {"mechanism": ExponentialInABall(), "constraint": L2Ball(2.0)}
+    estimator = estimator_of(spec, example, delta=0.0, **told)
     more = weighted(example, 1e9, example.odd[0])
     assert replayed(estimator, more, tuple(part[:-1] for part in more)) >= 1
 

@@ -180,6 +180,19 @@ def test_what_cannot_be_fitted_is_refused_before_reading(
         TableModel(schema, estimator).fit_file("no such file.csv")
 
 
+@pytest.mark.parametrize("n", [10, 11])  # as many records as the name has letters, or not
+def test_a_name_is_not_whose_the_records_are(n: int) -> None:
+    table = TABLE[:n].assign(patient_id=np.arange(n))
+    model = TableModel(ILL, LogisticRegression())
+    for given, way in (("unit", "unit"), ("y", "target")):
+        with pytest.raises(TableError) as error:
+            model.fit(table, **{given: "patient_id"})
+        assert f"table['patient_id'], or declare it in the schema: schema.with_{way}(" in str(error)
+    remedied = TableModel(ILL.with_unit("patient_id"), LogisticRegression()).fit(table)
+    for fitted in (remedied, model.fit(table, unit=table["patient_id"])):
+        assert fitted.privacy_.relation.by_person
+
+
 def test_an_unfitted_model_says_so() -> None:
     model = TableModel(ILL, LogisticRegression())
     for ask in (lambda: model.predict(TABLE), lambda: model.privacy_, lambda: model.plan_):

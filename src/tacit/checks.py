@@ -99,7 +99,7 @@ def epsilon(value: object) -> float:
     return above_zero(
         "epsilon",
         value,
-        remedy="zero epsilon means the output may not depend on the data at all; pass a positive "
+        remedy="already at 0 the output may not depend on the data at all; pass a positive "
         "number, or math.inf for no privacy.",
     )
 

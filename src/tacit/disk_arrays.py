@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 # An array larger than this share of the memory is made on disk.
 SHARE_OF_MEMORY = 0.25
+_ROWS_AT_ONCE = 1 << 14
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -77,6 +78,23 @@ def zeros_somewhere(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray
 def empty_like_rows(rows: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return room for an array beside ``rows``: on disk if they are."""
     return disk_array(shape, dtype) if is_on_disk(rows) else np.empty(shape, dtype)
+
+
+def rows_at(rows: Any, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Return the rows at some places: on disk if they are, and then never many in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.disk_arrays import rows_at
+    >>> rows_at(np.array([[1], [2], [3]]), np.array([2, 0])).ravel()
+    array([3, 1])
+    """
+    found = empty_like_rows(rows, (len(places), *rows.shape[1:]), rows.dtype)
+    for start in range(0, len(places), _ROWS_AT_ONCE):
+        at = slice(start, start + _ROWS_AT_ONCE)
+        found[at] = rows[places[at]]
+    return found
 
 
 def memory_bytes() -> int:

@@ -121,6 +121,10 @@ class ParquetRecords:
         """Add up ``function`` over blocks in whole steps, kept in another nameless file."""
         return self._read().sum_in_steps(function, n_outputs=n_outputs, keep=keep)
 
+    def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
+        """Return the same records, whose blocks know a length of each record, found in one pass."""
+        return self._read().measured(lengths)
+
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e."""
         return self._read().sum_error(fine=fine)
@@ -170,7 +174,7 @@ def check_schema(schema: Schema) -> None:
         raise SchemaError(
             f"the schema says that column {schema.unit!r} tells whose each record is, and a "
             "person's records may lie in several blocks; fit with TableModel.fit_file, which "
-            "groups them in memory, or keep one record of each person and ignore the column."
+            "groups them, or keep one record of each person and ignore the column."
         )
 
 

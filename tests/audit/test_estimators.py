@@ -84,6 +84,19 @@ def test_half_the_noise_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None
     assert spread_of(found) == pytest.approx(0.5, abs=0.2)
 
 
+def test_most_of_epsilon_1_is_found_by_few_fits_with_the_same_noise() -> None:
+    found = audit(model(1.0), fits=400)
+    # 0.96 in the middle; the spread of 1,200 numbers is known to 0.02, of which these are 6 and 5
+    assert 0.82 < found.findings[2].epsilon < 1.07
+
+
+def test_noise_cut_by_a_third_is_contradicted_by_few_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut(monkeypatch, 0.7)
+    found = audit(model(1.0), fits=400)
+    assert found.findings[2] in found.above_claim
+    assert 1.15 < found.findings[2].epsilon < 1.6
+
+
 def test_classifiers_whose_noise_cannot_be_recovered_are_looked_at_from_outside() -> None:
     for estimator in (
         model(8.0, regularization=None),
@@ -95,12 +108,6 @@ def test_classifiers_whose_noise_cannot_be_recovered_are_looked_at_from_outside(
         assert found.strongest.epsilon < 30.0
     with pytest.raises(ValueError, match="two classes"):
         audit(model(1.0, classes=[0, 1, 2]))
-
-
-@pytest.mark.slow
-def test_half_the_noise_is_contradicted_at_epsilon_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut(monkeypatch, 0.5)
-    assert audit(model(1.0), fits=4000).above_claim
 
 
 def test_the_command_says_what_was_found(tmp_path: Path) -> None:

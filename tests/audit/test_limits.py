@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from tacit.audit.limits import at_most, epsilon_of_errors, mu_of_errors, mu_of_means
+from tacit.audit.limits import at_most, epsilon_of_errors, mu_of_errors, mu_of_pairs
+
+Array = npt.NDArray[np.float64]
 
 
 @pytest.mark.parametrize(("runs", "ceiling"), [(500, 4.906), (1000, 5.601)])
@@ -45,50 +48,72 @@ def test_the_errors_of_the_best_guesser_of_a_gaussian_give_its_mu(mu: float) -> 
     assert mu_of_errors(1.0, 0.0) == 0.0
 
 
+def pair_of(rng: np.random.Generator, mu: float, n: int, shared: float) -> tuple[Array, Array]:
+    """Return scores of two worlds, so much of whose variance is the same noise."""
+    common, one, other = rng.standard_normal((3, n))
+    alone = np.sqrt(1 - shared)
+    return np.sqrt(shared) * common + alone * one, mu + np.sqrt(shared) * common + alone * other
+
+
 @pytest.mark.parametrize("mu", [0.0, 0.27, 1.7, 6.0])
-def test_the_mean_test_is_as_often_too_high_as_it_says(mu: float) -> None:
+@pytest.mark.parametrize("shared", [0.0, 0.9, 1.0])
+def test_the_mean_test_is_no_oftener_too_high_than_it_says(mu: float, shared: float) -> None:
     rng = np.random.default_rng()
     repeats, n = 1000, 100
-    found = [
-        mu_of_means(rng.standard_normal(n), mu + rng.standard_normal(n), 0.05)
-        for _ in range(repeats)
-    ]
-    above = sum(f > mu for f in found)
-    low, high = binom.ppf(1e-11, repeats, 0.05), binom.isf(1e-11, repeats, 0.05)
-    assert (low <= above <= high) if mu else above <= high
-    # It is not far below either: a bound of 0 would be right, too.
-    assert np.median(found) > mu - 0.4 - 0.1 * mu
+    found = [mu_of_pairs(*pair_of(rng, mu, n, shared), 0.05) for _ in range(repeats)]
+    above = sum(f > mu * (1 + 1e-9) + 1e-9 for f in found)
+    assert above <= binom.isf(1e-11, repeats, 0.05)
+    # It is not far below either: a bound of 0 would be right, too. The spread is known to a tenth.
+    assert np.median(found) > 0.8 * mu - 0.4 * np.sqrt(1 - shared) - 1e-9
+
+
+def test_each_part_has_its_share_of_the_level() -> None:
+    """With the same noise only the spread errs, with a fifth of it; of a known one the mean."""
+    rng = np.random.default_rng()
+    repeats, n, mu = 2000, 100, 3.0
+    same = sum(mu_of_pairs(*pair_of(rng, mu, n, 1.0), 0.25) > mu for _ in range(repeats))
+    # of two worlds with the same noise the spread is one number
+    assert binom.ppf(1e-11, repeats, 0.05) <= same <= binom.isf(1e-11, repeats, 0.05)
+    beside = np.tile(rng.standard_normal(100_000), (2, 1))
+    beside /= beside.std()
+    own = sum(mu_of_pairs(*pair_of(rng, 0.3, n, 0.0), 0.25, beside) > 0.3 for _ in range(repeats))
+    # 20 %, and hardly less: the spread is known to 0.4 %
+    assert binom.ppf(1e-11, repeats, 0.18) <= own <= binom.isf(1e-11, repeats, 0.2)
 
 
 def test_the_mean_test_of_many_fits_is_finite_and_close() -> None:
     rng = np.random.default_rng()
     n = 20_000
     for mu in (0.0, 0.3, 8.0):
-        found = mu_of_means(rng.standard_normal(n), mu + rng.standard_normal(n), 0.05)
-        assert mu - 0.02 * (1 + mu) - 0.06 < found < mu + 0.06 + 0.06 * mu
+        found = mu_of_pairs(*pair_of(rng, mu, n, 0.0), 0.05)
+        assert mu - 0.05 * mu - 0.09 < found < mu + 0.06 + 0.06 * mu
+        found = mu_of_pairs(*pair_of(rng, mu, n, 1.0), 0.05)
+        assert 0.93 * mu - 1e-9 <= found <= 1.04 * mu + 1e-9
 
 
 def test_what_stands_beside_the_scores_makes_their_spread_known() -> None:
     rng = np.random.default_rng()
-    repeats, n, mu = 1000, 50, 3.0
+    n, mu = 50, 3.0
     found = np.array(
         [
-            [
-                mu_of_means(
-                    *(scores := (rng.standard_normal(n), mu + rng.standard_normal(n))), 0.05
-                ),
-                mu_of_means(*scores, 0.05, rng.standard_normal(40 * n)),
-            ]
-            for _ in range(repeats)
+            [mu_of_pairs(*scores, 0.05), mu_of_pairs(*scores, 0.05, beside)]
+            for scores, beside in (
+                (pair_of(rng, mu, n, 1.0), rng.standard_normal((2, 40 * n))) for _ in range(500)
+            )
         ]
     )
-    above = np.sum(found[:, 1] > mu)
-    assert binom.ppf(1e-11, repeats, 0.05) <= above <= binom.isf(1e-11, repeats, 0.05)
-    assert found[:, 1].std() < 0.85 * found[:, 0].std()  # 0.69 of it
+    assert found[:, 1].std() < 0.5 * found[:, 0].std()  # 0.15 of it
+    assert np.median(found[:, 1]) > np.median(found[:, 0]) + 0.2
+
+
+def test_what_does_not_vary_tells_apart_surely_or_not_at_all() -> None:
+    nothing = np.zeros(10)
+    assert mu_of_pairs(nothing, nothing, 0.05) == 0.0
+    assert mu_of_pairs(nothing, nothing + 1.0, 0.05) == np.inf
 
 
 def test_a_spread_of_any_size_is_no_matter() -> None:
     seen = np.linspace(-1.0, 1.0, 50)
-    assert mu_of_means(seen, seen + 1.0, 0.05) == pytest.approx(
-        mu_of_means(1e6 * seen, 1e6 * (seen + 1.0), 0.05)
+    assert mu_of_pairs(seen, seen + 1.0, 0.05) == pytest.approx(
+        mu_of_pairs(1e6 * seen, 1e6 * (seen + 1.0), 0.05)
     )

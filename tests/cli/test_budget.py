@@ -24,9 +24,10 @@ def test_fit_warns(people: Path, schema: Path) -> None:
     result = run(*words, "-e", 11)
     assert result.exit_code == 0
     assert "epsilon 11" in result.stderr
-    assert LOUD not in run(*words, "-e", 1, "-d", 0.01).stderr  # nobody says how many records
+    assert LOUD not in run(*words, "-e", 1, "-d", 0.001).stderr  # nobody says how many records
+    assert "delta 0.5 is above 1 in 1,000" in run(*words, "-e", 1, "-d", 0.5).stderr
     schema.write_text("n_records = 2000\n" + SCHEMA)
-    assert "1 in the 2,000 records" in run(*words, "-e", 1, "-d", 0.01).stderr
+    assert "1 in the 2,000 records" in run(*words, "-e", 1, "-d", 0.001).stderr
 
 
 @pytest.mark.parametrize("command", ["fit", "compare"])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tacit.ledger import Ledger
 from tacit.saving import load
 from tests.cli.helpers import BAD_TABLES, bad_tables, refused, rows, run, write_csv
 
@@ -43,6 +44,13 @@ def test_what_is_printed(model: Path, others: Path, tmp_path: Path) -> None:
     assert "is there already" in refused("evaluate", model, others, "-e", 2, "--report", page)
 
 
+def test_a_number_of_records_is_whole(model: Path, tmp_path: Path) -> None:
+    few = write_csv(tmp_path / "few.csv", rows(900))
+    shown = run("evaluate", model, few, "-e", 4, "--bins", 2).stdout
+    lines = dict(line.split("\t", 1) for line in shown.splitlines() if "\t" in line)
+    assert all(number.isdigit() for number in lines["records"].split("\t"))
+
+
 def test_people(model: Path, tmp_path: Path) -> None:
     twice = write_csv(tmp_path / "twice.csv", rows(4000) * 2)
     record = json.loads(run("evaluate", model, twice, "-e", 4, "--unit", "id", "--json").stdout)
@@ -78,8 +86,18 @@ def test_numbers(people: Path, others: Path, hours: Path) -> None:
 
 
 def test_noise_is_refused_and_says_how_many_would_do(model: Path, others: Path) -> None:
-    assert "would do" in refused("evaluate", model, others, "-e", 0.01, "--rows", 4000)
-    assert "would do" in refused("evaluate", model, others, "-e", 0.01)
+    ledger = others.parent / "l"
+    run("ledger", "create", ledger, "--epsilon", 1)
+    words = ("evaluate", model, others, "-e", 0.01, "--ledger", ledger)
+    before = refused(*words, "--rows", 4000)
+    assert "would do" in before
+    assert "spent" not in before
+    assert Ledger.open(ledger).spent() == 0.0
+    after = refused(*words)
+    assert "would do" in after
+    assert "The budget is spent all the same" in after
+    assert "--rows" in after
+    assert Ledger.open(ledger).spent() > 0.0
 
 
 @pytest.mark.parametrize("bad", BAD_TABLES)

@@ -63,6 +63,9 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     for bought in record["buys"]:
         line = f"{bought['epsilon']:g}\t{bought['releases']:,}"
         assert line in text
+    assert "adds up: epsilon is that of all releases together, not the sum of theirs" in text
+    plain = run("ledger", "create", ledger.with_suffix(".sum"), "-e", 1, "--rule", "sum").stdout
+    assert "adds up" not in plain  # there it is
     # What it says it would buy is accepted, and one more is not.
     releases = record["buys"][4]["releases"]
     from tacit.privacy.gaussian_profile import gaussian_mu
@@ -70,6 +73,15 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     each = ("--gaussian", 1 / gaussian_mu(record["buys"][4]["epsilon"], 1e-6))
     over = refused("ledger", "charge", ledger, *each, "--times", releases + 1)
     assert "over the budget" in over
+    assert "raise" not in over
+    assert "fixed for life" in over
+    # ... and so is what the refusal says would be, and hardly more is not.
+    left = float(re.search(r"Gaussian release of epsilon ([\d.]+) at delta", over).group(1))  # type: ignore[union-attr]
+    assert left == pytest.approx(record["left"], abs=1e-4)
+    copy = Path(shutil.copy(ledger, ledger.with_suffix(".copy")))
+    more, most = (("--gaussian", 1 / gaussian_mu(e, 1e-6)) for e in (left + 2e-4, left))
+    assert "over the budget" in refused("ledger", "charge", copy, *more)
+    assert run("ledger", "charge", copy, *most).exit_code == 0
     assert run("ledger", "charge", ledger, *each, "--times", releases).exit_code == 0
 
 
@@ -105,9 +117,29 @@ def test_the_terminal_and_the_page_name_the_same_share(ledger: Path, tmp_path: P
 def test_a_key_is_paid_once(ledger: Path) -> None:
     charge = ("ledger", "charge", ledger, "--pure", 0.1, "--key", "march", "--json")
     first, second = (json.loads(run(*charge).stdout) for _ in range(2))
-    assert first == second
+    assert first == {**second, "already_booked": False}
+    assert second["already_booked"]
     assert first["entry"] == 1
+    said = run(*charge[:-1]).stdout
+    assert f"already, as entry 1 of ledger {first['ledger']}; nothing was charged" in said
+    other = run(*charge[:-2], "april").stdout
+    assert "already" not in other
+    assert "entry 2 of ledger" in other
     assert "another release" in refused(*charge[:4], 0.2, *charge[5:])
+
+
+def test_remedies_are_words_of_the_command_line(
+    ledger: Path, people: Path, schema: Path, model: Path
+) -> None:
+    assert "make one with tacit ledger create" in refused(
+        "ledger", "show", ledger.with_suffix(".x")
+    )
+    fit = ("fit", people, "--schema", schema, "--out", people.parent / "m.tacit")
+    for words in (fit, ("evaluate", model, people)):
+        said = refused(*words, "--epsilon", "inf", "--ledger", ledger)
+        assert "--epsilon inf promises nothing, and no ledger pays for that" in said
+    made = refused("ledger", "create", ledger.with_suffix(".y"), "--epsilon", "inf")
+    assert made.endswith("try things out without a ledger.")
 
 
 def test_what_is_charged_must_be_said(ledger: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,22 @@ def test_what_is_refused(people: Path, schema: Path, pool: Path, tmp_path: Path)
     hours.write_text(HOURS)
     words = ("pate", people, "--public", pool, "--schema", hours, "--out", tmp_path / "s.tacit")
     assert "classes" in refused(*words, "-e", 1)
+
+
+@pytest.mark.parametrize("link", [None, Path.symlink_to, Path.hardlink_to])
+def test_the_sensitive_table_is_no_public_pool(
+    people: Path, schema: Path, tmp_path: Path, link: Callable[[Path, Path], None] | None
+) -> None:
+    pool = people
+    if link is not None:
+        pool = tmp_path / "pool.csv"
+        link(pool, people)
+    run("ledger", "create", tmp_path / "l", "--epsilon", 5)
+    words = ("pate", people, "--public", pool, "--schema", schema, "-e", 4, *SMALL)
+    said = refused(*words, "--ledger", tmp_path / "l", "--out", tmp_path / "s.tacit")
+    assert "--public names the sensitive table itself" in said
+    assert Ledger.open(tmp_path / "l").spent() == 0.0
+    assert not (tmp_path / "s.tacit").exists()
 
 
 def test_a_hostile_record_is_not_told_of(schema: Path, pool: Path, tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ def test_in_words() -> None:
     assert "mechanism: objective_perturbation" in result.stdout
     assert "rows needed: about" in result.stdout
     assert "\n* objective_perturbation\t" in result.stdout
+    (sampled,) = (line for line in result.stdout.splitlines() if "noisy_sgd" in line)
+    assert sampled.endswith("(n_records in a schema, or tacit plan --public-rows).")
+    known = run("plan", "--rows", 30_000, "--columns", 100, "-e", 1, "--public-rows")
+    assert "--public-rows" not in known.stdout
     drowned = run("plan", "--rows", 50, "--columns", 100, "-e", 0.01)
     assert "drown" in drowned.stderr
 
@@ -86,6 +90,8 @@ def test_in_words() -> None:
     ("words", "said"),
     [
         (("--columns", 5, "-e", 0), "epsilon"),
+        (("--columns", 5, "-e", -1), "got -1: already at 0 the output may not depend"),
+        (("--columns", 5, "-e", "1,5"), "it with a decimal point, such as 1.5 or 1e-6."),
         (("--columns", 5, "-e", "inf"), "infinite"),
         (("--columns", 5, "-e", 1, "-d", -1), "delta"),
         (("--columns", 0, "-e", 1), "--columns"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner, Result
 from tacit.cli.errors import Refused
 from tacit.cli.running import CommandGroup
 from tacit.preprocessing import TableError
+from tacit.public_facts import UndeclaredWarning
 from tests.cli.helpers import environment
 
 
@@ -82,3 +84,24 @@ def test_a_closed_pipe_is_silent() -> None:
     )
     assert run.stderr == ""
     assert run.returncode in (0, 141)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(("kind", "bare"), [(UndeclaredWarning, True), (UserWarning, False)])
+def test_own_warnings_are_sentences(kind: type[Warning], bare: bool) -> None:
+    app = typer.Typer(cls=CommandGroup, rich_markup_mode=None)
+    shown = warnings.showwarning
+
+    @app.command()
+    def go() -> None:
+        warnings.warn("Do this.", kind, stacklevel=1)
+
+    @app.command()
+    def other() -> None:
+        pass
+
+    with warnings.catch_warnings(record=True) as caught:
+        result = CliRunner().invoke(app, ["go"], prog_name="tacit")
+    assert (result.stderr == "Do this.\n") == bare
+    assert [w.category for w in caught] == ([] if bare else [kind])
+    assert warnings.showwarning is shown

@@ -52,6 +52,12 @@ def test_accept_edit_ignore(draft: Path) -> None:
         'ill = { kind = "target", classes = ["no", "yes"] }\n'
     )
     assert "guessed; few" in result.stderr
+    # Answers that are piped in are shown, and each question is on a line of its own.
+    asked = [line for line in result.stderr.splitlines() if "[q]uit?" in line]
+    assert [line.partition("? ")[2] for line in asked] == ["y", "e", "i", "YES"]
+    assert [line[:6] for line in result.stderr.splitlines() if " of 4  " in line] == [
+        f"{place} of 4" for place in (1, 2, 3, 4)
+    ]
 
 
 def test_quitting_keeps_what_was_answered(draft: Path) -> None:

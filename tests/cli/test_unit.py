@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tacit.ledger import Ledger
 from tacit.saving import inspect, load
 from tests.cli.helpers import SCHEMA, SECRET, refused, rows, run, write_csv
 
@@ -54,6 +56,40 @@ def test_a_unit_that_the_schema_does_not_declare(visits: Path, schema: Path) -> 
     assert load(out).privacy_.relation.by_person
 
 
+@pytest.mark.parametrize("of", ["record", "person"])
+@pytest.mark.parametrize("command", ["fit", "evaluate", "pate"])
+def test_a_ledger_of_the_other_relation_names_the_remedy(
+    visits: Path, schema: Path, model: Path, of: str, command: str
+) -> None:
+    relations = {"record": "add_remove", "person": "add_remove_person"}
+    kept, asked = relations[of], next(word for key, word in relations.items() if key != of)
+    ledger, pool = visits.parent / "l", write_csv(visits.parent / "pool.csv", rows(300))
+    run("ledger", "create", ledger, "--epsilon", 5, "--relation", kept)
+    start = {
+        "fit": ("fit", visits, "--schema", schema, "--out", visits.parent / "m.tacit"),
+        "evaluate": ("evaluate", model, visits),
+        "pate": (
+            *("pate", visits, "--public", pool, "--schema", schema, "--teacher", "bayes"),
+            *("--out", visits.parent / "s.tacit", "--teachers", 40, "--queries", 30),
+        ),
+    }[command]
+    unit = ("--unit", "id") if of == "record" else ()
+    said = refused(*start, "--epsilon", 2, "--ledger", ledger, *unit)
+    assert f"under the relation {asked}, but the budget is kept under {kept}" in said
+    assert f"tacit ledger create --relation {asked} " in said
+    assert Ledger.open(ledger).spent() == 0.0
+
+
+def test_a_misspelt_unit_is_not_said_to_be_declared(
+    visits: Path, schema: Path, model: Path
+) -> None:
+    fit = ("fit", visits, "--schema", schema, "--out", visits.parent / "m.tacit")
+    for words in (fit, ("evaluate", model, visits)):
+        said = refused(*words, "-e", 1, "--unit", "ib")
+        assert "no column named 'ib', which is to say whose a record is (--unit, or" in said
+        assert "schema declares" not in said
+
+
 def test_a_plan_for_people(schema: Path) -> None:
     words = ("plan", "--rows", 2000, "--epsilon", 1, "--json")
     for told in (("--schema", schema, "--unit", "id"), ("--columns", 4, "--unit", "id")):
@@ -62,6 +98,12 @@ def test_a_plan_for_people(schema: Path) -> None:
     # a column that names people is no feature, whatever it was
     record = json.loads(run(*words, "--schema", schema, "--unit", "age").stdout)
     assert record["features"] == 3
+    # what is counted are people
+    few = run("plan", "--rows", 90, "--epsilon", 0.1, "--columns", 4, "--unit", "id")
+    assert "4 features, 90 people\n" in few.stdout
+    assert re.search(r"people needed: about [\d,]+ people for", few.stdout)
+    assert "take more people" in few.stderr
+    assert "rows" not in few.stdout.partition("\n\n")[0]
 
 
 def test_compare_by_people(visits: Path, schema: Path) -> None:
@@ -90,3 +132,18 @@ def test_what_is_refused(visits: Path, schema: Path) -> None:
     assert "the schema's unit is 'id'" in refused(*words, "--unit", "age")
     planned = ("plan", "--rows", 99, "--epsilon", 1, "--schema", schema)
     assert "any number of them" in refused(*planned, "--relation", "replace")
+
+
+@pytest.mark.filterwarnings("default")
+def test_too_few_records_held_out_are_said_without_code(visits: Path, schema: Path) -> None:
+    """A hundredth of 1,000 people are about ten, far fewer than noise hides at this budget."""
+    result = run(
+        *("fit", visits, "--schema", schema, "--unit", "id", "-e", 0.1, "--evaluate", 0.01),
+        *("--out", visits.parent / "m.tacit"),
+    )
+    assert result.exit_code == 0, result.output
+    (said,) = (line for line in result.stderr.splitlines() if "evaluation" in line)
+    assert said.startswith("the evaluation says nothing: about ")
+    assert said.endswith("(evaluate, or tacit fit --evaluate).")
+    assert "Warning" not in result.stderr
+    assert ".py" not in result.stderr

@@ -187,6 +187,22 @@ def test_a_class_that_is_not_declared_does_not_count() -> None:
     np.testing.assert_allclose(np.exp(model.predict_log_proba(rows)), model.predict_proba(rows))
 
 
+@pytest.mark.parametrize("by_table", [False, True], ids=["unit", "relation"])
+@pytest.mark.parametrize("spec", NETWORKS, ids=lambda spec: spec.word)
+def test_people_with_several_records_are_refused(spec: ModelSpec, by_table: bool) -> None:
+    (example,) = spec.examples()
+    model = spec.model(1.0, 1e-6, **example.parameters)
+    rows = example.rows
+    people: Any = np.arange(len(rows)) // 2
+    if by_table:
+        model.set_params(relation="add_remove_person")
+        with pytest.raises(ValueError, match="keep one record of each person"):
+            model.plan(rows.shape[1])
+    with pytest.raises(ValueError, match="keep one record of each person"):
+        model.fit(rows, example.labels, unit=people)
+    assert not hasattr(model, "weights_")
+
+
 def test_predictions_are_within_the_range() -> None:
     rows = np.random.default_rng(0).standard_normal((80, 3))
     model = NeuralRegressor(label_range=(5, 6), n_records=80, n_steps=3).fit(rows, rows[:, 0])

@@ -16,6 +16,8 @@ import pytest
 import tacit.erm
 from tacit.erm import (
     Balanced,
+    ExponentialInABall,
+    L2Ball,
     Mechanism,
     Objective,
     Plan,
@@ -68,12 +70,18 @@ def of_candidates() -> Plan:
     return PublicCandidates(np.eye(3)).plan(problem, Budget(1.0))
 
 
+def in_a_ball() -> Plan:
+    problem = Problem(Objective(LogisticLoss(), BOUNDS, feasible=L2Ball(2.0)), 3)
+    return ExponentialInABall().plan(problem, Budget(1.0))
+
+
 PLANS: dict[str, Callable[[], Plan]] = {
     **{name: partial(by_name, name, 1e-6) for name in MECHANISMS},
     "objective_perturbation, pure": partial(by_name, "objective_perturbation", 0.0),
     "output_perturbation, pure": partial(by_name, "output_perturbation", 0.0),
     "on a line": on_a_line,
     "of candidates": of_candidates,
+    "in a ball": in_a_ball,
 }
 
 

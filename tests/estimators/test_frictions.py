@@ -132,11 +132,14 @@ def test_a_large_epsilon_is_said_once(spec: ModelSpec) -> None:
         assert len(told(lambda: made(spec, example, epsilon=20.0).plan(3))) == 1
 
 
-def test_a_large_delta_is_said_where_the_number_of_records_is_public() -> None:
+def test_a_large_delta_is_said_of_the_public_number_of_records_or_of_a_thousand() -> None:
     parameters: dict[str, Any] = {"delta": 0.1, "row_norm": 1.0}
     (said,) = told(lambda: LogisticRegression(**parameters, n_records=60).fit(X, Y))
     assert "delta 0.1 is above 1 in the 60 records" in str(said.message)
-    assert told(lambda: LogisticRegression(**parameters).fit(X, Y)) == []
+    (said,) = told(lambda: LogisticRegression(**parameters).fit(X, Y))
+    assert "delta 0.1 is above 1 in 1,000" in str(said.message)
+    small = {**parameters, "delta": 1e-3}
+    assert told(lambda: LogisticRegression(**small).fit(X, Y)) == []
     assert len(told(lambda: LinearSVC(**parameters).plan(2, n_records=60))) == 1
     assert len(told(lambda: Median(1.0, 0.1).plan(2, n_records=60))) == 1
 

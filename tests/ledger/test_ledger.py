@@ -57,7 +57,9 @@ def test_it_is_an_accountant_that_is_found_again(address: str) -> None:
     assert (again.spent(), again.remaining()) == (0.25, 0.75)
     assert (again.budget, again.rule) == (ledger.budget, ledger.rule)
     assert again.head == paid.booking == ledger.verify().head
-    with pytest.raises(BudgetExceeded, match="over the budget"):
+    with pytest.raises(
+        BudgetExceeded, match=r"over the budget.* Epsilon 0\.75 is left\. .*for life\."
+    ):
         again.charge(PureEpsilon(0.76))
     again.check(PureEpsilon(0.75))
     with pytest.raises(BudgetExceeded):
@@ -236,7 +238,7 @@ def test_what_is_not_private_is_refused(address: str) -> None:
         ledger.charge(NonPrivate("because of sunshine"))
     with pytest.raises(BudgetExceeded, match="no guarantee"):
         Mean(0.5, 1e-7, row_norm=2.0, accountant=ledger, random_state=1).fit(ROWS)
-    with pytest.raises(ValueError, match="ADD_REMOVE"):
+    with pytest.raises(ValueError, match="kept under add_remove"):
         ledger.charge(Gaussian(9.0, relation=Relation.REPLACE))
     with pytest.raises(ValueError, match="finite"):
         Ledger.create(address + "2", Budget(math.inf))
@@ -294,7 +296,7 @@ def test_an_analyst_spends_a_share(address: str) -> None:
     ann, bo = ledger.bound(analyst="ann"), ledger.bound(analyst="bo")
     ann.charge(PureEpsilon(0.25))
     assert [ann.remaining(), bo.remaining()] == pytest.approx([0.05, 0.75])
-    with pytest.raises(BudgetExceeded, match=r"'ann' spent to epsilon 0\.35"):
+    with pytest.raises(BudgetExceeded, match=r"'ann' spent to epsilon 0\.35.* 0\.05 is left"):
         ann.charge(PureEpsilon(0.1))
     bo.charge(PureEpsilon(0.7))
     with pytest.raises(BudgetExceeded, match="over the budget"):

@@ -148,14 +148,17 @@ def test_it_is_charged_before_records_are_read(classifier: Any) -> None:
 def test_what_would_be_noise_is_refused_before_it_is_paid_for(classifier: Any) -> None:
     accountant = Accountant(Budget(1.0, 1e-6))
     rows, labels = records(100)
-    with pytest.raises(TooFewRecords, match=r"About \d+ would do"):
+    with pytest.raises(TooFewRecords, match=r"About \d+ would do.*bins\.$"):
         evaluate(
             classifier, rows, labels, epsilon=0.1, n_records=100, accountant=accountant, bins=16
         )
     assert accountant.spent() == 0.0
-    with pytest.raises(TooFewRecords):  # where the number is private, the noisy counts tell
+    # where the number is private, the noisy counts tell
+    with pytest.raises(TooFewRecords, match=r"would do.* is spent all the same.*n_records"):
         evaluate(classifier, rows, labels, epsilon=0.1, accountant=accountant, bins=16)
     assert accountant.spent() > 0.0
+    with pytest.raises(TooFewRecords, match=r"noisy counts can tell\.$"):  # a number far too large
+        evaluate(classifier, rows, labels, epsilon=0.1, n_records=10**6, bins=16)
 
 
 def test_seeded_noise_promises_nothing(classifier: Any) -> None:

@@ -37,6 +37,22 @@ def bounded(value, sensitivity=1.0, norm=Norm.L2, relation=Relation.ADD_REMOVE):
     return Bounded(value, sensitivity, norm, relation)
 
 
+def grouped_pvalue(counts, shares, least=20.0):
+    """Return the p-value of a chi-square test, rare outcomes put together to at least ``least``."""
+    from scipy.stats import chisquare
+
+    order = np.argsort(shares)
+    counts, shares = counts[order], shares[order]
+    groups, group = [], np.zeros(2)
+    for seen, expected in zip(counts, shares * counts.sum(), strict=True):
+        group += [seen, expected]
+        if group[1] >= least:
+            groups.append(group)
+            group = np.zeros(2)
+    groups[-1] += group
+    return float(chisquare(*np.transpose(groups)).pvalue)
+
+
 def smallest_exponent(outputs):
     """Return, for each output, the power of two of its lowest set bit (zeros left out)."""
     outputs = outputs[outputs != 0.0]

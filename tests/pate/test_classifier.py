@@ -103,6 +103,8 @@ def test_a_pool_of_other_columns_is_refused() -> None:
         clone(Made).fit(ROWS, LABELS, POOL[:, :2])
     with pytest.raises(ValueError, match="X_public"):
         clone(Made).fit(ROWS, LABELS)
+    with pytest.raises(ValueError, match="X_public is X, the sensitive records themselves"):
+        clone(Made).fit(ROWS, LABELS, ROWS)
     with pytest.raises(TypeError, match="teacher"):
         clone(Made).set_params(teacher="forest").fit(ROWS, LABELS, POOL)
 

@@ -144,7 +144,7 @@ def test_accountant_refuses_before_overspending() -> None:
         accountant.charge(Gaussian(4.0))
     assert len(accountant.events) == 1
     assert accountant.charge(Gaussian(6.0)) <= 1.0
-    with pytest.raises(ValueError, match="one relation"):
+    with pytest.raises(ValueError, match="under the relation replace, but"):
         accountant.charge(Gaussian(60.0, Relation.REPLACE))
     with pytest.raises(TypeError, match="Budget"):
         Accountant(1.0)  # type: ignore[arg-type]

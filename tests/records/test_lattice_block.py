@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import tacit.records.lattice_table as table_module
+import tacit.records.memory as memory_module
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.lattice_block import (
     MOST_ROWS,
@@ -20,6 +20,7 @@ from tacit.records.lattice_block import (
     sum_in_steps,
 )
 from tacit.records.lattice_kernels import compiled
+from tacit.records.lattice_tiles import Tiles
 
 N, D = 300, 37
 BOUNDS = Bounds(row_norm=2.0, intercept=0.5)
@@ -29,6 +30,12 @@ def table(seed: int = 0):
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((N, D)) * rng.choice([0.01, 1.0, 9.0], (N, 1))
     return np.where(rng.random((N, D)) < 0.3, rows, 0.0)
+
+
+def tiled(whole: Any) -> Tiles:
+    tiles = Tiles.room_for(whole)
+    tiles.put(0, whole)
+    return tiles
 
 
 def weights(*shape: int):
@@ -44,7 +51,7 @@ def scores_of(records: MemoryRecords, w: Any, how: str = "numba"):
         return (np.zeros(1),)
 
     compiles = how == "numba"
-    with mock.patch.object(table_module, "is_worth_compiling", return_value=compiles):
+    with mock.patch.object(memory_module, "is_worth_compiling", return_value=compiles):
         sum_in_steps(records, look, n_outputs=1 if w.ndim == 1 else w.shape[1])
     return np.concatenate(seen)
 
@@ -88,7 +95,7 @@ def test_sums_are_exact(n_outputs: int) -> None:
     expected = whole.T.astype(object) @ numbers.astype(int).astype(object)
     blocks = [
         LatticeBlock(whole, 1.0, None, 0.0),
-        LatticeBlock(whole, 1.0, None, 0.0, kernels=compiled()),
+        LatticeBlock(tiled(whole), 1.0, None, 0.0),
         LatticeBlock(scipy.sparse.csr_array(whole.astype(float)), 1.0, None, 0.0),
     ]
     for block in blocks:
@@ -98,7 +105,7 @@ def test_sums_are_exact(n_outputs: int) -> None:
 def test_lengths_are_those_of_the_steps() -> None:
     whole = MemoryRecords(table(), None, BOUNDS)._table().rows
     expected = (whole.astype(float) ** 2).sum(axis=1) * 2.0**-28
-    for rows in (whole, scipy.sparse.csr_array(whole.astype(float))):
+    for rows in (whole, tiled(whole), scipy.sparse.csr_array(whole.astype(float))):
         block = LatticeBlock(rows, 2.0**-14, None, 0.0)
         assert np.array_equal(block.squared_norms(), expected)
 
@@ -114,6 +121,10 @@ def test_weights_beyond_reason_are_refused() -> None:
     for absurd in (np.inf, np.nan, 1e200):
         with np.errstate(over="ignore"), pytest.raises(ValueError, match="not finite"):
             on_lattice(np.array([1.0, absurd]))
+    block = LatticeBlock(np.ones((1, 1), dtype=np.int16), 1.0, None, 1.0)
+    for absurd in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="not finite"):
+            block.scores(np.array([1.0, absurd]))
 
 
 def test_blocks_that_could_not_be_added_exactly_are_refused() -> None:

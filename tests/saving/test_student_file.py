@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -30,6 +35,7 @@ STUDENTS = [
     RidgeClassifier(),
     RandomForestClassifier(7, max_depth=4, random_state=0),
     DecisionTreeClassifier(max_depth=3, random_state=0),
+    GradientBoostingClassifier(n_estimators=9, max_depth=2, random_state=0),
 ]
 MADE = PATEClassifier(GaussianNB(), 30, n_queries=30, epsilon=20.0, delta=1e-5)
 
@@ -57,7 +63,14 @@ def test_a_student_is_saved(student: Any, names: tuple[str, ...], tmp_path: Path
     assert (tmp_path / "again.tacit").read_bytes() == (tmp_path / "student.tacit").read_bytes()
 
 
-@pytest.mark.parametrize("student", [LinearRegression(), RandomForestRegressor(5, random_state=0)])
+@pytest.mark.parametrize(
+    "student",
+    [
+        LinearRegression(),
+        RandomForestRegressor(5, random_state=0),
+        GradientBoostingRegressor(n_estimators=9, random_state=0),
+    ],
+)
 def test_numbers(student: Any, tmp_path: Path) -> None:
     model = PATERegressor(LinearRegression(), 30, student, 20, 9.0, 1e-5, label_range=(-3, 3))
     model.fit(ROWS, ROWS[:, 0], POOL)
@@ -72,9 +85,18 @@ def test_a_student_of_one_class(tmp_path: Path) -> None:
     assert set(load(tmp_path / "m.tacit").predict(ROWS).tolist()) == {1}
 
 
-def test_what_has_no_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotSave, match="KNeighborsClassifier"):
-        save(fitted(KNeighborsClassifier(1)), tmp_path / "m.tacit")
+@pytest.mark.parametrize(
+    "student",
+    [
+        KNeighborsClassifier(1),
+        GradientBoostingClassifier(n_estimators=2, init=GaussianNB()),
+        GradientBoostingClassifier(n_estimators=2, loss="exponential"),
+    ],
+)
+def test_what_has_no_form_is_refused(student: Any, tmp_path: Path) -> None:
+    names = ("a", "b")  # which is all that the exponential loss knows
+    with pytest.raises(CannotSave, match=type(student).__name__):
+        save(fitted(student, names), tmp_path / "m.tacit")
 
 
 def test_nothing_of_teachers_or_votes_is_in_the_file() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import make_pipeline
@@ -26,6 +27,7 @@ from tacit.preprocessing import (
     OpenNumber,
     Schema,
     SchemaEncoder,
+    Unit,
 )
 from tacit.preprocessing.private import PrivateQuantileBounds, PrivateStandardScaler
 from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian, Relation
@@ -144,6 +146,18 @@ def test_mistakes_are_told_before_records_are_read(wrong: dict[str, Any]) -> Non
     model, space = wrong.pop("model", logistic()), wrong.pop("space", SPACE)
     with pytest.raises((ValueError, TypeError)):
         search(model, space, **wrong).fit(_Unreadable().table)
+
+
+def test_whose_a_record_is_has_no_place_in_a_search() -> None:
+    schema = Schema((Number("age", 0, 1), Unit("who")), ClassTarget("ill", (0, 1)))
+    frame = pd.DataFrame({"age": [0.0, 1.0] * 20, "who": range(40), "ill": [0, 1] * 20})
+    told = r"protects one record, and {} says whose each is.*estimator\.fit\(X, y, unit=\.\.\.\)\.$"
+    for kind in (search(), DisjointSearch(logistic(), SPACE, epsilon=2.0)):
+        with pytest.raises(ValueError, match=told.format("unit")):
+            kind.fit(*records(40), unit=np.arange(40))  # type: ignore[arg-type]
+        kind.set_params(estimator=TableModel(schema, logistic()))
+        with pytest.raises(ValueError, match=told.format("the table")):
+            kind.fit(frame)
 
 
 def test_nothing_is_read_that_is_not_paid_for() -> None:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from tacit import checks
 from tacit.audit.finding import Audit
-from tacit.audit.foreign import LEVEL, audit_fits
+from tacit.audit.foreign import LEVEL, audit_pairs, check_level
+from tacit.audit.heard import HeardSource
 from tacit.audit.inversion import Inversion, can_invert
 from tacit.erm import Plan
 from tacit.erm.objective import records_gradient
@@ -34,9 +35,9 @@ def audit(
 
     Two worlds are made within its own bounds: many copies of one record, and one more that
     contradicts them, of which the loss has the steepest slope there is. Its plan is made once and
-    carried out many times, with fresh noise. Where the result is one minimiser of a tilted
-    objective (objective perturbation with a given ``regularization``), the noise is recovered from
-    it, which tells the most; else the released weights themselves are looked at.
+    carried out many times, on both with the same fresh noise. Where the result is one minimiser of
+    a tilted objective (objective perturbation with a given ``regularization``), the noise is
+    recovered from it, which tells the most; else the released weights themselves are looked at.
 
     Parameters
     ----------
@@ -73,14 +74,18 @@ def audit(
         nowhere = np.zeros(plan.problem.shape)
         along = records_gradient(plan.problem.objective, canary, nowhere)
         score = Inversion(plan, known, along)
-    found = audit_fits(
-        lambda records, _: plan.solve(records, None).value,
-        known,
-        more,
+    check_level(level)
+
+    def pair() -> tuple[Array, Array]:
+        heard = HeardSource()
+        first = plan.solve(known, heard).value
+        return first, plan.solve(more, heard.again()).value
+
+    found = audit_pairs(
+        (pair() for _ in range(checks.count("fits", fits, least=40) // 2)),
         plan.budget,
         score=score,
         beside=None if score is None else score.aside,
-        fits=fits,
         level=level,
         subject=f"{type(estimator).__name__} by {plan.name.replace('_', ' ')}",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,7 +40,9 @@ def audit_fits(
     Parameters
     ----------
     fit
-        Takes data and a generator, returns what is released: a vector. Its own randomness is fine.
+        Takes data and a generator, returns what is released: a vector. Both data sets of a pair
+        get the same generator, so that what the record moves shows; own randomness is fine, and
+        shows less.
     without, with_it
         Two data sets that are neighbours under the claim's relation: the worst that you can think
         of, such as many copies of a record, and one more that contradicts them.
@@ -60,7 +62,7 @@ def audit_fits(
     subject
         What is audited, in words.
     seed
-        For the generator that ``fit`` gets; fresh entropy by default.
+        For the generators that ``fit`` gets; fresh entropy by default.
 
     Examples
     --------
@@ -74,25 +76,43 @@ def audit_fits(
     [True]
     """
     half = checks.count("fits", fits, least=40) // 2
-    _check_level(level)
-    rng = np.random.default_rng(seed)
-    released = {
-        there: np.stack([_vector(fit(data, rng)) for _ in range(half)])
-        for there, data in ((False, without), (True, with_it))
-    }
+    check_level(level)
+    seeds = np.random.SeedSequence(seed).spawn(half)
+    pairs = [
+        tuple(fit(data, np.random.default_rng(one)) for data in (without, with_it)) for one in seeds
+    ]
+    named = subject or getattr(fit, "__name__", type(fit).__name__)
+    return audit_pairs(pairs, claim, score=score, beside=beside, level=level, subject=named)
+
+
+def audit_pairs(
+    pairs: Iterable[tuple[Any, ...]],
+    claim: Budget,
+    *,
+    score: Callable[[Array], float] | None,
+    beside: Callable[[Array], Array] | None,
+    level: float,
+    subject: str,
+) -> Audit:
+    """Return what pairs of releases tell, each without and with the record.
+
+    Pairs are independent; the two of one may have had the same noise.
+    """
+    both = [tuple(_vector(released) for released in pair) for pair in pairs]
+    without, with_it = (np.stack(world) for world in zip(*both, strict=True))
     if score is None:
-        without_it, with_one = _projected(released[False], released[True])
+        without_it, with_one = _projected(without, with_it)
     else:
         without_it, with_one = (
-            np.array([float(score(vector)) for vector in released[there]])
-            for there in (False, True)
+            np.array([float(score(vector)) for vector in world]) for world in (without, with_it)
         )
-    named = subject or getattr(fit, "__name__", type(fit).__name__)
     others = None
     if beside is not None:
-        others = np.concatenate([beside(v) for there in released.values() for v in there])
+        others = np.stack(
+            [np.concatenate([beside(v) for v in world]) for world in (without, with_it)]
+        )
     found = findings_of(without_it, with_one, claim, level, others)
-    return Audit(named, claim, level, found, without_it, with_one)
+    return Audit(subject, claim, level, found, without_it, with_one)
 
 
 def audit_one_run(
@@ -149,7 +169,7 @@ def audit_one_run(
     """
     m = len(canaries[0])
     checks.count("guesses", guesses, least=2, most=m)
-    _check_level(level)
+    check_level(level)
     rng = np.random.default_rng(seed)
     there = rng.random(m) < 0.5
     data = tuple(np.concatenate([b, c[there]]) for b, c in zip(base, canaries, strict=True))
@@ -195,6 +215,7 @@ def _projected(without: Array, with_it: Array) -> tuple[Array, Array]:
     return without[at:] @ direction, with_it[at:] @ direction
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Refuse a level that is no probability of error."""
     if not 0.0 < checks.real("level", level) < 0.5:
         raise ValueError(f"level must be between 0 and 0.5, got {level!r}; 0.05 is usual.")

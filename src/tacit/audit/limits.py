@@ -11,10 +11,9 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, nctdtr, ndtri
+from scipy.special import betaincinv, chdtri, ndtri, stdtrit
 
 from tacit import checks
-from tacit.privacy.roots import decreasing_root
 
 Array = npt.NDArray[np.float64]
 
@@ -65,32 +64,43 @@ def mu_of_errors(false_alarms: float, misses: float) -> float:
     return max(float(ndtri(1 - false_alarms) - ndtri(misses)), 0.0)
 
 
-def mu_of_means(without: Array, with_it: Array, level: float, beside: Array | None = None) -> float:
+# Of what a bound by means may err, how much is left to the difference; the rest is the spread's.
+_OF_DIFFERENCE = 0.8
+
+
+def mu_of_pairs(without: Array, with_it: Array, level: float, beside: Array | None = None) -> float:
     """Return what mu is at least, if scores are Gaussian with one spread in both worlds.
 
-    The difference of means over the pooled standard deviation is Student's t with noncentrality
-    mu / sqrt(1/n + 1/m); the mu at which what was seen, or more, has probability ``level``. Numbers
-    ``beside`` them that have mean 0 and the same spread in both worlds make it better known.
+        mu >= (mean difference of pairs - t sqrt(variance of differences / n)) / spread
+
+    The i-th fits of both worlds are a pair, and may have had the same noise: what the record moves
+    then shows at once. The mean difference is above its limit, and the spread below its own, except
+    with probability ``level`` together. Of two worlds the greater spread counts. Rows ``beside``,
+    one for each world, are numbers of mean 0 that the record does not move, of the spread of
+    scores: with them it is better known.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.audit.limits import mu_of_means
+    >>> from tacit.audit.limits import mu_of_pairs
     >>> seen = np.linspace(-1.5, 1.5, 101)
-    >>> round(mu_of_means(seen, seen + 0.6, 0.05), 2)
-    0.44
+    >>> round(mu_of_pairs(seen, seen + 0.6, 0.05), 2)  # the same noise in both worlds
+    0.57
+    >>> round(mu_of_pairs(seen, seen[::-1] + 0.6, 0.05), 2)
+    0.28
     """
-    n, m = checks.count("fits", len(without), least=2), checks.count("fits", len(with_it), least=2)
-    degrees, size = n + m - 2, math.sqrt(1 / n + 1 / m)
-    squares = float(np.square(without - without.mean()).sum())
-    squares += float(np.square(with_it - with_it.mean()).sum())
+    n = checks.count("fits", len(without), least=2)
+    moved = with_it - without
+    error = float(moved.std(ddof=1)) / math.sqrt(n)
+    difference = float(moved.mean()) - float(stdtrit(n - 1, 1 - _OF_DIFFERENCE * level)) * error
+    squares = [float(np.square(scores - scores.mean()).sum()) for scores in (without, with_it)]
+    degrees = n - 1
     if beside is not None:
-        degrees, squares = degrees + beside.size, squares + float(np.square(beside).sum())
-    t = float(with_it.mean() - without.mean()) / (math.sqrt(squares / degrees) * size)
-
-    def chance_of_less(noncentrality: float) -> float:
-        return float(nctdtr(degrees, noncentrality, t)) - (1 - level)
-
-    if chance_of_less(0.0) <= 0.0:
-        return 0.0
-    return decreasing_root(chance_of_less, max(t, 1.0)) * size
+        squares = [
+            own + float(np.square(row).sum()) for own, row in zip(squares, beside, strict=True)
+        ]
+        degrees += beside[0].size
+    # A chi-square variable is below this with what is left of the level.
+    least = float(chdtri(degrees, 1 - (1 - _OF_DIFFERENCE) * level))
+    spread = math.sqrt(max(squares) / least)
+    return max(difference, 0.0) / spread if spread > 0.0 else (math.inf if difference > 0 else 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.audit.finding import Finding
-from tacit.audit.limits import at_most, epsilon_of_errors, mu_of_errors, mu_of_means
+from tacit.audit.limits import at_most, epsilon_of_errors, mu_of_errors, mu_of_pairs
 from tacit.privacy import Budget
 from tacit.privacy.gaussian_profile import gaussian_epsilon
 
@@ -25,7 +25,8 @@ def findings_of(
 ) -> tuple[Finding, ...]:
     """Return every lower bound that scores of the two worlds allow, each at ``level``.
 
-    ``beside`` are numbers that the record does not move, of the spread that scores have.
+    Scores are in pairs, which may have had the same noise. ``beside`` are numbers of both worlds
+    that the record does not move, of the spread that scores have.
 
     Examples
     --------
@@ -57,8 +58,8 @@ def findings_of(
         "that the trade-off curve of the mechanism is a Gaussian one",
     )
     means = Finding(
-        "by the difference of means",
-        _epsilon(mu_of_means(without, with_it, level, beside), claim.delta),
+        "by the difference of means of pairs",
+        _epsilon(mu_of_pairs(without, with_it, level, beside), claim.delta),
         "that scores are Gaussian with the same spread in both worlds"
         + ("" if beside is None else " and in all directions"),
     )
@@ -66,6 +67,8 @@ def findings_of(
 
 
 def _epsilon(mu: float, delta: float) -> float:
+    if math.isinf(mu):
+        return math.inf
     return gaussian_epsilon(mu, delta) if mu > 0.0 else 0.0
 
 

@@ -58,11 +58,11 @@ def _speaking() -> tuple[type[BaseException], ...]:
     from tacit.ledger import LedgerError
     from tacit.metrics import TooFewRecords
     from tacit.preprocessing import SchemaError, TableError
-    from tacit.privacy.accountant import BudgetExceeded
+    from tacit.privacy.accountant import BudgetExceeded, CannotCharge
     from tacit.saving import CannotSave, NotAModel
 
     own = (SchemaError, TableError, CannotSave, NotAModel, CannotSolve, NotCertified)
-    return (Refused, *own, BudgetExceeded, LedgerError, TooFewRecords)
+    return (Refused, *own, BudgetExceeded, CannotCharge, LedgerError, TooFewRecords)
 
 
 def _of_usage(error: BaseException) -> str:
@@ -71,5 +71,7 @@ def _of_usage(error: BaseException) -> str:
     if not message or context is None:  # a group without a command: its help
         return message
     sentence = " ".join(message.split()).rstrip(".")
+    if "valid number" in sentence:  # as the parser says of 1,5
+        sentence += "; write it with a decimal point, such as 1.5 or 1e-6"
     remedy = "" if sentence.endswith("?") else "."
     return f"{sentence}{remedy} See '{context.command_path} --help'."

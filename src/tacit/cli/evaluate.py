@@ -75,7 +75,13 @@ def evaluate(
         with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)
         accountant = paying(
-            ledger, seen, analyst=analyst, partition=partition, label=label, purpose=purpose
+            ledger,
+            seen,
+            epsilon=epsilon,
+            analyst=analyst,
+            partition=partition,
+            label=label,
+            purpose=purpose,
         )
     warn_if_weak(epsilon, delta, rows)
     if math.isinf(epsilon):
@@ -134,8 +140,10 @@ def _show(found: Evaluation, report: Path | None) -> None:
 
 def show_metrics(found: Evaluation) -> None:
     """Print what an evaluation found, and what it refuses to say."""
-    shown = {**found.metrics, "records": found.n_records}
-    rows = [[name, *(f"{n:.4g}" for n in (e.value, e.low, e.high))] for name, e in shown.items()]
+    ends = {name: (e.value, e.low, e.high) for name, e in found.metrics.items()}
+    n = found.n_records
+    rows = [[name, *(f"{number:.4g}" for number in of)] for name, of in ends.items()]
+    rows.append(["records", *(f"{number:.0f}" for number in (n.value, n.low, n.high))])
     output.table("Evaluation", ("metric", "value", "low", "high"), rows)
     if found.confusion is not None:
         header = ("records of", *(f"taken for {name}" for name in found.confusion.classes))

@@ -58,6 +58,23 @@ def _same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
+def check_public(public: Path, data: Path) -> None:
+    """Refuse the sensitive table as the file of public rows, by whatever name or link it goes.
+
+    What is in the files is not compared: whether a table equals a file that somebody chose is
+    itself an answer about its records, which nobody has paid for.
+    """
+    try:
+        same = os.path.samefile(public, data)
+    except (OSError, ValueError):  # of which the reader of the file has more to say
+        return
+    if same:
+        raise Refused(
+            "--public names the sensitive table itself, and what is public is shown without noise; "
+            "name a file of other rows, which need no protection."
+        )
+
+
 def check_report(path: Path | None, force: bool, *inputs: Path | None) -> None:
     """Refuse a report as `check_new` does, and by a name that no HTML file has."""
     check_new(path, force, *inputs)

@@ -127,6 +127,7 @@ def fit(
             accountant=paying(
                 ledger,
                 seen,
+                epsilon=epsilon,
                 analyst=analyst,
                 partition=partition,
                 label=label,
@@ -217,7 +218,7 @@ def _show(certificate: Any, out: Path, report: Path | None) -> None:
     shown = {"model": f"{out} ({type(certificate.estimator).__name__})"}
     shown["sha256"] = certificate.sha256
     if plan is not None:
-        shown["mechanism"] = f"{plan.mechanism.name}: {plan.reason}"
+        shown["mechanism"] = f"{plan.name}: {plan.reason}"
     if report is not None:
         shown["report"] = str(report)
     output.facts(shown)

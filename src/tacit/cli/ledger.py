@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from tacit.ledger.terms import Terms
     from tacit.privacy import Event, Relation
 
+_ADDS_UP = (
+    "epsilon is that of all releases together, not the sum of theirs: many cost less than the sum, "
+    "a few may cost more"
+)
+
 ledger = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 Analysts = Annotated[
@@ -182,13 +187,17 @@ def charge(
         )
         assert opened is not None
         event = _event(opened, pure, gaussian, zcdp, times)
+        newest = opened.head.entry
         paid = opened.charge(event, key=key)
+    again = paid.booking.entry <= newest  # by its key
     if as_json:
-        output.document({"spent": float(paid), **paid.booking.to_dict()})
+        record = {"spent": float(paid), **paid.booking.to_dict(), "already_booked": again}
+        output.document(record)
         return
+    where = f"entry {paid.booking.entry} of ledger {paid.booking.ledger}"
     output.facts(
         {
-            "booked": f"entry {paid.booking.entry} of ledger {paid.booking.ledger}",
+            "booked": f"already, as {where}; nothing was charged" if again else where,
             "head": paid.booking.head,
             "spent": f"epsilon {_up(paid)} of {opened.budget.epsilon:g}",
         }
@@ -327,6 +336,7 @@ def _event(
 
 def _show(opened: Ledger, as_json: bool) -> None:
     from tacit.ledger import standing
+    from tacit.privacy import SumOfEpsilons
     from tacit.report.numbers import rounded_up
 
     now = standing(opened)
@@ -334,12 +344,14 @@ def _show(opened: Ledger, as_json: bool) -> None:
         output.document(_record(opened, now))
         return
     budget = now.terms.budget
+    adds = {} if isinstance(now.terms.rule, SumOfEpsilons) else {"adds up": _ADDS_UP}
     output.facts(
         {
             "ledger": f"{opened.address} ({now.head.ledger})",
             "budget": f"{budget}, by {type(now.terms.rule).__name__}",
             "spent": f"{output.bar(now.share)} {rounded_up(100 * now.share, 1)} %",
             "epsilon": f"{_up(now.spent)} spent; a release of {_down(now.left)} would be accepted",
+            **adds,
             "head": f"entry {now.head.entry}, {now.head.head}",
         }
     )

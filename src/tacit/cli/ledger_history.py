@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tacit.cli import output
 from tacit.ledger import Ledger
-from tacit.ledger.entry import Content
 from tacit.ledger.parts import WHOLE
 
 _SHOWN = 10
@@ -18,7 +20,7 @@ def show_history(ledger: Ledger) -> None:
     output.table(f"The last {len(rows)} entries", header, rows, texts=4)
 
 
-def _row(entry: Content) -> tuple[str, ...]:
+def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
     # As on the ledger's page: what the most expensive of a rule's parts costs.
     cost = f"{100 * max(entry['cost']) / WHOLE:.3g}" if "cost" in entry else ""
     who, analyst = entry["who"], entry.get("analyst")
@@ -26,7 +28,7 @@ def _row(entry: Content) -> tuple[str, ...]:
     return str(entry["number"]), entry["when"][:10], whom, _what(entry), cost
 
 
-def _what(entry: Content) -> str:
+def _what(entry: Mapping[str, Any]) -> str:
     if entry["kind"] != "charge":
         return f"{_DECLARED[entry['kind']]} {entry.get('name', '')}".strip()
     kind = str(entry["event"]["kind"]).replace("_", " ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ def paying(
     address: str | None,
     certificates: list[Path] | None,
     *,
+    epsilon: float | None = None,
     analyst: str | None,
     partition: str | None,
     label: str | None,
@@ -51,5 +53,10 @@ def paying(
             if value:
                 raise Refused(f"--{name} is about a ledger; pass --ledger as well.")
         return None
+    if epsilon is not None and math.isinf(epsilon):
+        raise Refused(
+            "--epsilon inf promises nothing, and no ledger pays for that; choose a finite epsilon, "
+            "or leave --ledger out."
+        )
     opened = Ledger.open(address, seen=bookings(certificates))
     return opened.bound(analyst=analyst, partition=partition, label=label, purpose=purpose)

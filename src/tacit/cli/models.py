@@ -7,10 +7,12 @@ from typing import Any
 
 from tacit.cli.errors import Refused
 from tacit.models import MODELS as DECLARED
-from tacit.models import ModelSpec, Predicts
+from tacit.models import ModelSpec, Predicts, spec_elsewhere
 from tacit.preprocessing import ClassTarget, Schema
 
 MODELS: dict[str, ModelSpec] = {spec.word: spec for spec in DECLARED if spec.is_offered}
+# Those that need torch, by the kind of their files: looked up when they are asked for.
+NETWORKS = {"network": "neural_classifier", "network_of_numbers": "neural_regressor"}
 
 
 def model_kind(name: str) -> ModelSpec:
@@ -22,9 +24,21 @@ def model_kind(name: str) -> ModelSpec:
     >>> model_kind("svc").model.__name__
     'LinearSVC'
     """
+    if name in NETWORKS:
+        return _network(name)
     if name not in MODELS:
-        raise Refused(f"--model {name!r} is unknown; choose from {', '.join(MODELS)}.")
+        words = ", ".join((*MODELS, *NETWORKS))
+        raise Refused(f"--model {name!r} is unknown; choose from {words}.")
     return MODELS[name]
+
+
+def _network(name: str) -> ModelSpec:
+    try:
+        found = spec_elsewhere(NETWORKS[name])
+    except ImportError as why:
+        raise Refused(f"--model {name}: {why}") from None
+    assert found is not None
+    return found
 
 
 def kind_for(schema: Schema, name: str | None) -> ModelSpec:
@@ -39,10 +53,11 @@ def kind_for(schema: Schema, name: str | None) -> ModelSpec:
     kind = model_kind(name or ("logistic" if of_class else "linear"))
     wanted = Predicts.CLASSES if of_class else Predicts.NUMBERS
     fitting = [other for other in MODELS.values() if other.predicts is wanted]
-    if kind not in fitting:
+    if kind.predicts is not wanted:
+        words = [*(other.word for other in fitting), list(NETWORKS)[not of_class]]
         raise Refused(
             f"--model {kind.word} does not predict {wanted.value}, which is what the schema says "
-            f"of {target.name!r}; choose from {', '.join(other.word for other in fitting)}."
+            f"of {target.name!r}; choose from {', '.join(words)}."
         )
     if isinstance(target, ClassTarget) and kind.two_classes and len(target.classes) != 2:
         several = ", ".join(other.word for other in fitting if not other.two_classes)
@@ -129,7 +144,7 @@ def make_estimator(
     if epsilon <= 0.0:
         # The library's sentence names math.inf, which is no word of the command line.
         raise Refused(
-            f"--epsilon must be above 0, got {epsilon:g}: zero epsilon means the output may not "
+            f"--epsilon must be above 0, got {epsilon:g}: already at 0 the output may not "
             "depend on the data at all; pass a positive number, such as 1 (tacit fit also takes "
             "inf, for no privacy)."
         )
@@ -150,4 +165,23 @@ def make_estimator(
                 f"from {able}."
             )
         own["inference"] = inference
+    if kind.word in NETWORKS:
+        return _network_of(kind, epsilon, delta, mechanism, relation, own)
     return kind.model(epsilon, delta, mechanism=mechanism, relation=relation, **own)
+
+
+def _network_of(
+    kind: ModelSpec,
+    epsilon: float,
+    delta: float,
+    mechanism: str,
+    relation: str,
+    own: dict[str, Any],
+) -> Any:
+    """Return a network: it has one way to place noise, and asks for no length of rows."""
+    if mechanism != "auto":
+        raise Refused(f"--model {kind.word} is trained in one way only; leave --mechanism out.")
+    if "class_weight" in own:
+        raise Refused(f"--model {kind.word} weighs classes alike; leave --class-weight out.")
+    own.pop("row_norm", None)
+    return kind.model(epsilon, delta, relation=relation, **own)

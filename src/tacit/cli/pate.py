@@ -12,10 +12,10 @@ from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.budget import warn_if_weak
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.files import check_new, check_report
+from tacit.cli.files import check_new, check_public, check_report
 
 _TEACHERS = "forest, boosting, logistic, tree or bayes"
-_STUDENTS = "semi_supervised, forest, logistic or tree"
+_STUDENTS = "semi_supervised, forest, boosting, logistic or tree"
 
 
 def pate(
@@ -74,12 +74,19 @@ def pate(
     from tacit.table_model import TableModel
 
     with before_records():
+        check_public(public, data)
         check_new(out, force, data, schema, public, report)
         check_report(report, force, data, schema, public, out)
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
         paid = paying(
-            ledger, seen, analyst=analyst, partition=partition, label=label, purpose=purpose
+            ledger,
+            seen,
+            epsilon=epsilon,
+            analyst=analyst,
+            partition=partition,
+            label=label,
+            purpose=purpose,
         )
         model = _model(epsilon, delta, teachers, queries, teacher, student, sanitised, jobs, paid)
         model.set_params(classes=list(declared.target.labels))
@@ -177,7 +184,7 @@ def _teachers() -> dict[str, Any]:
 
 
 def _students() -> dict[str, Any]:
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.tree import DecisionTreeClassifier
 
@@ -186,6 +193,7 @@ def _students() -> dict[str, Any]:
     return {
         "semi_supervised": SemiSupervised(),
         "forest": RandomForestClassifier(300, min_samples_leaf=3, random_state=0),
+        "boosting": GradientBoostingClassifier(max_depth=2, subsample=0.7, random_state=0),
         "logistic": LogisticRegression(max_iter=1000),
         "tree": DecisionTreeClassifier(max_depth=6, random_state=0),
     }

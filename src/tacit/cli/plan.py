@@ -22,7 +22,14 @@ _DROWNED = 0.4
 
 
 def plan(
-    rows: Annotated[int, typer.Option("--rows", "-n", help="About how many records there are.")],
+    rows: Annotated[
+        int,
+        typer.Option(
+            "--rows",
+            "-n",
+            help="About how many records there are; with a unit, about how many people.",
+        ),
+    ],
     epsilon: opt.Epsilon,
     delta: opt.Delta = 1e-6,
     columns: Annotated[
@@ -74,7 +81,7 @@ def plan(
       tacit plan --rows 30000 --schema schema.toml --epsilon 0.5 --gap 0.001
       tacit plan --rows 5000 --columns 12 --epsilon 1 --model linear --range 0 200 --json
     """  # noqa: D301
-    from tacit.cli.models import class_weight_of, make_estimator
+    from tacit.cli.models import NETWORKS, class_weight_of, make_estimator
 
     if rows < 1 or (columns is not None and columns < 1):
         raise Refused("--rows and --columns must be at least 1; say about how many there are.")
@@ -100,10 +107,15 @@ def plan(
             **facts,
         )
         made = estimator.plan(n_features, rows)
-        record = _record(kind.word, estimator, made, rows, gap)
+        known = _known(kind.word, made, rows, n_features)
+        of_network = kind.word in NETWORKS
+        record = known if of_network else _record(known, estimator, made, rows, gap)
     warn_if_weak(epsilon, delta, rows)
     if as_json:
         output.document(record)
+    elif of_network:
+        output.say(str(made))
+        output.note("What a network gains by training no public fact predicts.")
     else:
         _show(record)
 
@@ -151,7 +163,24 @@ def _shape(
     return kind, columns, {**facts, "classes": list(range(classes))}
 
 
-def _record(name: str, estimator: Any, made: Any, rows: int, gap: float | None) -> dict[str, Any]:
+def _known(name: str, made: Any, rows: int, n_features: int) -> dict[str, Any]:
+    """Return what every plan says."""
+    return {
+        "model": name,
+        "epsilon": made.budget.epsilon,
+        "delta": made.budget.delta,
+        "relation": made.budget.relation.value,
+        "rows": rows,
+        "features": n_features,
+        "mechanism": made.name,
+        "reason": made.reason,
+        "settings": dict(made.settings),
+    }
+
+
+def _record(
+    known: dict[str, Any], estimator: Any, made: Any, rows: int, gap: float | None
+) -> dict[str, Any]:
     from tacit.report.mechanisms import mechanisms_for
 
     objective = made.problem.objective
@@ -170,17 +199,9 @@ def _record(name: str, estimator: Any, made: Any, rows: int, gap: float | None) 
     if public:
         estimator.set_params(n_records=rows)
     return {
-        "model": name,
-        "epsilon": made.budget.epsilon,
-        "delta": made.budget.delta,
-        "relation": made.budget.relation.value,
-        "rows": rows,
+        **known,
         "rows_are_public": public,
-        "features": n_features,
         "row_norm": made.problem.objective.bounds.row_norm,
-        "mechanism": made.mechanism.name,
-        "reason": made.reason,
-        "settings": dict(made.settings),
         "gap": made.excess_risk,
         "loss_of_guessing": guess,
         "wanted_gap": wanted,
@@ -229,9 +250,10 @@ def _show(record: dict[str, Any]) -> None:
     share = record["gap"] / record["loss_of_guessing"]
     needed = record["rows_needed"]
     noise = next(m["noise"] for m in record["mechanisms"] if m["chosen"])
+    what = "people" if record["relation"] == "add_remove_person" else "rows"
     output.facts(
         {
-            "model": f"{record['model']}, {record['features']} features, {record['rows']:,} rows",
+            "model": f"{record['model']}, {record['features']} features, {record['rows']:,} {what}",
             "budget": f"epsilon {record['epsilon']:g}, delta {record['delta']:g}, "
             f"{record['relation']}",
             "mechanism": f"{record['mechanism']}: {record['reason']}",
@@ -239,13 +261,15 @@ def _show(record: dict[str, Any]) -> None:
             "predicted gap": f"{record['gap']:.2g} a record, {100 * share:.2g} % of the loss of "
             f"guessing ({record['loss_of_guessing']:.3g}); four times in five within a factor of "
             "three",
-            "rows needed": ("no number of rows" if needed is None else f"about {needed:,} rows")
+            f"{what} needed": (
+                f"no number of {what}" if needed is None else f"about {needed:,} {what}"
+            )
             + f" for a gap of {record['wanted_gap']:.2g}",
         }
     )
     if share >= _DROWNED:
         output.note(
-            "The noise would drown the model: take more rows, fewer columns or a larger epsilon."
+            f"The noise would drown the model: take more {what}, fewer columns or a larger epsilon."
         )
     rows = [
         (

@@ -6,11 +6,12 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from typer.core import TyperGroup
 
+from tacit.cli import output
 from tacit.cli.errors import sentence_of
 
 REFUSED, A_BUG, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
@@ -37,6 +38,7 @@ class CommandGroup(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "WEAK PROMISE")  # said once, as a notice
+                warnings.showwarning = _told(warnings.showwarning)
                 code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BaseException as error:
@@ -45,6 +47,18 @@ class CommandGroup(TyperGroup):
             if code == INTERRUPTED:  # typer makes it of a KeyboardInterrupt
                 _explain(KeyboardInterrupt(), False)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _told(otherwise: Callable[..., None]) -> Callable[..., None]:
+    """Return what shows tacit's own warnings as a sentence, without the line of code."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category.__module__.startswith("tacit."):
+            output.note(str(message))
+        else:
+            otherwise(message, category, *where, **more)
+
+    return show
 
 
 def _without_debug(words: list[str]) -> tuple[list[str], bool]:

@@ -149,6 +149,8 @@ def ask(question: str) -> str:
         answer = sys.stdin.readline()
     except UnicodeDecodeError:
         raise Refused("an answer is not text; nothing was written.") from None
+    if not sys.stdin.isatty():  # nobody pressed Enter: what is written next is on a line of its own
+        sys.stderr.write(answer.rstrip("\n") + "\n")
     if not answer:
         raise Refused(
             "the answers ended before the questions; nothing was written. Answer q to keep some."

@@ -24,7 +24,7 @@ from tacit.deep.clipping import Clip, FlatClip, Like
 from tacit.deep.costs import EpochCost
 from tacit.deep.descent import decayed_late
 from tacit.deep.networks import network_of
-from tacit.deep.planning import Sampling, epsilon_by_epoch, plan_training
+from tacit.deep.planning import Sampling, check_budget, epsilon_by_epoch, plan_training
 from tacit.deep.records import TensorRecords
 from tacit.deep.trainer import PrivateTrainer
 from tacit.engine import Plan
@@ -39,9 +39,10 @@ from tacit.public_facts import (
     n_records_of,
     source_of,
     warn_if_weak,
+    with_people,
 )
 from tacit.records import UnreadTable
-from tacit.records.unread import shown_rows
+from tacit.records.unread import has_people, shown_rows
 
 _BLOCK = 4096  # rows that are asked about at once
 _LEAST_BATCH, _MOST_BATCH, _BATCHES = 256, 4096, 16
@@ -131,12 +132,16 @@ class Neural(BaseEstimator):
         check_is_fitted(self, "privacy_")
         return epsilon_by_epoch(self.plan_)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged."""
+    def fit(self, X: Any, y: Any, unit: Any = None) -> Self:
+        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.
+
+        ``unit``, whose each record is, is refused: gradients are clipped record by record.
+        """
         told = informed(self, X)
-        budget = budget_of(told.epsilon, told.delta, told.relation)
         labels = told._labels(y)
-        table, names = note_columns(self, X, y, sparse=False)
+        table, names = note_columns(self, X, y, unit=unit, sparse=False)
+        budget = with_people(budget_of(told.epsilon, told.delta, told.relation), has_people(table))
+        check_budget(budget)
         public = n_records_of(told.n_records, shown_rows(table), budget.relation)
         warn_if_weak(budget, public.value)
         shape = self._shape(table.n_columns)

@@ -12,6 +12,7 @@ import torch
 
 from tacit import checks
 from tacit.deep.clipping import Clip, FlatClip, Sums
+from tacit.deep.clipping.clip import lengths_of
 from tacit.noise import Bounded, Norm
 from tacit.privacy import Relation
 
@@ -137,7 +138,7 @@ class AdaptiveState:
 
         ||(sum, a count)||^2 moves by at most C^2 + (a / 2)^2
         """
-        lengths = torch.linalg.vector_norm(sums.norms, dim=0)
+        lengths = lengths_of(sums.norms)
         weight = self.norm * self._share
         count = weight * float((lengths <= self.norm).double().sub(0.5).sum())
         sensitivity = math.hypot(self.norm * (1 + FLOAT_SLACK), weight / 2)

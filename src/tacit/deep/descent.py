@@ -52,8 +52,15 @@ class Descent:
         self._first_averaged = n_steps - round(average_last * n_steps)
         self._rates = [group["lr"] for group in optimizer.param_groups]
         self._sums = [torch.zeros_like(p) for p in parameters]
+        # The gradient in force, all parameters in one row, and what each of them is there.
+        self._flat = torch.zeros(sum(p.numel() for p in parameters))
+        sizes = [p.numel() for p in parameters]
+        self._gradients = [
+            part.view_as(p) for part, p in zip(self._flat.split(sizes), parameters, strict=True)
+        ]
         self.n_averaged = 0
         self._check_parameters()
+        optimizer.zero_grad(set_to_none=True)
 
     def _check_parameters(self) -> None:
         known = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
@@ -65,16 +72,13 @@ class Descent:
 
     def step(self, gradient: Array, number: int) -> None:
         """Go one step along a noisy gradient."""
-        flat = torch.from_numpy(np.ascontiguousarray(gradient)).float()
-        start = 0
-        for parameter in self._parameters:
-            parameter.grad = flat[start : start + parameter.numel()].view_as(parameter)
-            start += parameter.numel()
+        self._flat.copy_(torch.from_numpy(gradient))
+        for parameter, part in zip(self._parameters, self._gradients, strict=True):
+            parameter.grad = part
         factor = self._schedule(number / self._n_steps)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
         self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
         if number >= self._first_averaged:
             for total, parameter in zip(self._sums, self._parameters, strict=True):
                 total.add_(parameter.detach())
@@ -82,6 +86,7 @@ class Descent:
 
     def finish(self) -> None:
         """Put the average in the model's place, if there is one, and the rates back."""
+        self._optimizer.zero_grad(set_to_none=True)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate
         if self.n_averaged:

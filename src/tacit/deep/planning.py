@@ -89,7 +89,7 @@ def plan_training(
         )
     if n_steps is not None:
         checks.count("n_steps", n_steps)
-    _check(budget)
+    check_budget(budget)
     if budget.is_infinite:
         return _without_noise(sampling, budget, clip, n_steps)
     if noise_multiplier is None:
@@ -130,10 +130,17 @@ def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[Ep
     return [cost_after(step, min(e * each, n_steps), plan.budget.delta, e) for e in wanted]
 
 
-def _check(budget: Budget) -> None:
+def check_budget(budget: Budget) -> None:
+    """Refuse a budget that batches drawn at random are not proved for."""
     if budget.is_pure and not budget.is_infinite:
         raise ValueError("training adds Gaussian noise, which needs delta > 0; set delta.")
-    if not budget.relation.adds_or_removes or budget.relation.by_person:
+    if budget.relation.by_person:
+        raise ValueError(
+            "gradients are clipped record by record, which protects no person who has several "
+            "(unit, relation 'add_remove_person'); keep one record of each person, or fit a linear "
+            "model of tacit.linear_model, which protects people."
+        )
+    if not budget.relation.adds_or_removes:
         raise ValueError(
             "batches are drawn anew at every step, which is proved for relation 'add_remove' only; "
             "use it, or OrderedTrainer for 'replace'."

@@ -1,6 +1,7 @@
 """Private empirical risk minimisation: a problem, five places for the noise, a planner."""
 
 from tacit.erm.balanced import Balanced, balanced_exactly
+from tacit.erm.ball import ExponentialInABall
 from tacit.erm.class_weighted import ClassWeighted
 from tacit.erm.course import NoisePace
 from tacit.erm.engine import Result, minimize, minimize_unread
@@ -22,6 +23,7 @@ __all__ = [
     "Box",
     "CannotSolve",
     "ClassWeighted",
+    "ExponentialInABall",
     "FeasibleSet",
     "L1Ball",
     "L2Ball",

@@ -107,8 +107,7 @@ class ExactGradient:
         rows, loss = self._rows, self.objective.loss
 
         def whole(block: LatticeBlock) -> Array:
-            slopes = loss.slopes(block, weights, rows.limit)
-            return rows.whole_sum(block, block.weighed(slopes))
+            return loss.sum_in_steps(block, weights, rows)
 
         total = exact_sum(records, whole, self._rounding, n_outputs=self.objective.n_outputs)
         return total * rows.units(self.shape)

@@ -52,11 +52,18 @@ class RowLattice:
     def whole_sum(self, block: LatticeBlock, numbers: Array) -> Array:
         """Return sum_i a_i x_i over a block, in whole numbers."""
         whole = self.whole(numbers)
-        inner = block.whole_sum(whole)
+        return self.with_constant(block.whole_sum(whole), whole.sum(axis=0, keepdims=True))
+
+    def with_constant(self, inner: Array, total: Array) -> Array:
+        """Return a sum over rows with that of the intercept, which is the total of the numbers."""
         if not self.bounds.intercept:
             return inner
-        last = constant_steps(self.bounds) * whole.sum(axis=0, keepdims=True)
-        return np.concatenate([inner, last])
+        return np.concatenate([inner, constant_steps(self.bounds) * total])
+
+    @property
+    def most(self) -> int:
+        """The greatest whole number that is no longer than the limit."""
+        return math.floor(self.limit / self.step)
 
     def whole(self, numbers: Array) -> Array:
         """Return numbers in whole steps, none (or no row of them) longer than the limit.
@@ -70,9 +77,8 @@ class RowLattice:
         array([ 0.25, -0.75])
         """
         if numbers.ndim == 1:
-            most = math.floor(self.limit / self.step)
             steps = numbers * (1 / self.step)  # a power of two
-            return np.clip(np.rint(steps, out=steps), -most, most, out=steps)
+            return np.clip(np.rint(steps, out=steps), -self.most, self.most, out=steps)
         # Towards zero, no row gets longer.
         whole: Array = np.trunc(clipped_rows(numbers, self.limit) / self.step)
         return whole

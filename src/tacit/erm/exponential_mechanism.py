@@ -1,8 +1,9 @@
 """The exponential mechanism: exact on a line, and over public candidates in any dimension.
 
-In several dimensions sampling exp(-k F) needs a Markov chain whose distance from its target would
-have to be proved small; no diagnostic proves that, so tacit offers none. `PublicCandidates` and
-noisy gradient descent are the honest alternatives.
+In a ball of up to four dimensions `tacit.erm.ball` draws it exactly. In more, sampling exp(-k F)
+needs a Markov chain whose distance from its target would have to be proved small; no diagnostic
+proves that, so tacit offers none. `PublicCandidates` and noisy gradient descent are the honest
+alternatives.
 """
 
 from __future__ import annotations

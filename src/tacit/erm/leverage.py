@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tacit.records import Block, MemoryRecords, RecordSource, Sample
-from tacit.records.coordinates import Coordinates
+from tacit.records import Block, RecordSource, Sample
+from tacit.records.coordinates import Coordinates, measured
 from tacit.records.sampling import Words
 
 Array = npt.NDArray[np.float64]
@@ -47,9 +47,7 @@ class LeverageWeighted:
     """
 
     def __init__(self, records: RecordSource, coordinates: Coordinates, length: float) -> None:
-        if isinstance(records, MemoryRecords):
-            records = records.measured(coordinates.lengths)
-        self.records = records
+        self.records = measured(records, coordinates)
         self.coordinates = coordinates
         self.length = length
         self.bounds = replace(records.bounds, max_weight=records.bounds.max_weight or 1.0)

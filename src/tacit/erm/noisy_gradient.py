@@ -46,7 +46,8 @@ from tacit.privacy import (
     Repeated,
 )
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.records import Block, MemoryRecords, RecordSource
+from tacit.records import Block, RecordSource
+from tacit.records.coordinates import measured
 from tacit.records.person_sums import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
@@ -267,6 +268,27 @@ class NoisyGradient(Descent):
         return f"Gaussian noise of standard deviation {std} at each of {settings.n_steps:,} steps."
 
 
+def descend_there(
+    problem: Problem,
+    budget: Budget,
+    records: RecordSource,
+    turned: Turned,
+    n_records: float,
+    mu: float,
+    source: Source,
+) -> tuple[Array, list[Event]]:
+    """Return weights from steps in the coordinates of a second moment, and what the steps cost.
+
+    ``mu`` is for all of them together: T steps of multiplier sqrt(T) / mu.
+    """
+    course = NoisyGradient()._course(problem, budget, n_records, turned)
+    multiplier, events = math.sqrt(course.n_steps) / mu, list[Event]()
+    decide("number of steps", course.n_steps)
+    gradient = _noisy_gradient(course, records, budget.relation, multiplier, source, events)
+    step = 1 / (course.smoothness + course.ridge)
+    return turned.coordinates.of(_descend(gradient, problem, course.n_steps, step)), events
+
+
 def _noisy_gradient(
     course: Course,
     records: RecordSource,
@@ -299,8 +321,8 @@ def _turned_gradient(
 ) -> Callable[[Array], Bounded]:
     """Return what adds up gradients in other coordinates, in double precision."""
     turned.check_rounding(records)
-    if isinstance(records, MemoryRecords) and not relation.by_person:
-        records = records.measured(turned.coordinates.lengths)
+    if not relation.by_person:
+        records = measured(records, turned.coordinates)
     # a gradient of norm C there has norm at most C / shrinks before it is turned
     fine = needs_fine_sums(records, FLOAT_SLACK * turned.shrinks / 2)
     reach, there = _reach(course, relation), turned.coordinates

@@ -74,7 +74,8 @@ class NoisySGD(Descent):
         if problem.objective.bounds.n_records is None:
             raise CannotSolve(
                 "noisy SGD divides by the expected size of a sample: declare n_records, an "
-                "approximate public number of records."
+                "approximate public number of records (n_records in a schema, or tacit plan "
+                "--public-rows)."
             )
         clip = clip_of(problem, self.clip)
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.counting import noisy_count
+from tacit.erm.descending import descended, may_descend
 from tacit.erm.expecting import expected_risk_there
 from tacit.erm.following import covers, following
 from tacit.erm.laws import Solved
@@ -160,6 +161,10 @@ class ObjectivePerturbation(Mechanism):
                 lost = expected_risk_there(asked, there, after, found, n)
                 weights = turned.coordinates.of(found)
                 return Solved(weights, receipt(events, plan.event), risk=lost)
+            if turned and may_descend(plan, tilt):
+                weights = descended(plan, tilt, asked, records, n, source)
+                events += [moment, event, *([trace.event] if trace else [])]
+                return Solved(weights, receipt(events, plan.event))
         if count or moment:
             problem, tilt = following(tilt, problem, n, at_least)
             _check_covered(plan, tilt, problem)

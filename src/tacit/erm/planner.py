@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from tacit.erm.ball import ExponentialInABall
 from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
 from tacit.erm.noisy_gradient import NoisyGradient
 from tacit.erm.noisy_sgd import NoisySGD
@@ -23,6 +24,7 @@ KINDS: dict[str, type[Mechanism]] = {
     "noisy_sgd": NoisySGD,
     "quantile_on_a_line": QuantileOnALine,
     "public_candidates": PublicCandidates,
+    "exponential_in_a_ball": ExponentialInABall,
 }
 # Those that need no more than a name; the names that "auto" tries, in order.
 MECHANISMS = {kind.name: kind() for kind in KINDS.values() if kind.is_named}

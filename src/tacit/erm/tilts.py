@@ -78,6 +78,19 @@ class GaussianTilt(Settings):
         multiplier = _OUTPUT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
         return Gaussian(multiplier, budget.relation)
 
+    def gaussian_part(self, objective: Objective, budget: Budget) -> Gaussian:
+        """Return a Gaussian release that costs no more than b, the output's noise and the trace.
+
+        A record whose slope is as large as it may be, and bends no more, moves b by L and nothing
+        else: between such neighbours the tilt is a Gaussian mechanism of multiplier s / L, so that
+        no sound event of it costs less (docs/proofs/objective_perturbation.md, section 15).
+        """
+        parts = [objective.lipschitz / self.noise_std, 1 / self.output(budget).noise_multiplier]
+        if self.trace_noise_multiplier:
+            parts.append(1 / self.trace_noise_multiplier)
+        mu = math.sqrt(math.fsum(part**2 for part in parts)) * (1 - 2.0**-40)
+        return Gaussian(1 / mu, budget.relation)
+
     def squared_norm(self, dimension: int) -> float:
         """Return d s^2."""
         return self.noise_std**2 * dimension

@@ -241,8 +241,8 @@ class PostgresStore:
             yield
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
             raise LedgerError(
-                f"there is no ledger {self._name!r} in the database; make one with Ledger.create, "
-                "or check the name after ?ledger=."
+                f"there is no ledger {self._name!r} in the database; make one with tacit ledger "
+                "create or Ledger.create, or check the name after ?ledger=."
             ) from None
         except psycopg.errors.LockNotAvailable:
             raise LedgerError(

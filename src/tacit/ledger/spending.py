@@ -7,8 +7,13 @@ from tacit.ledger.entry import Content
 from tacit.ledger.state import State
 from tacit.ledger.terms import Terms
 from tacit.privacy import BudgetExceeded
-from tacit.privacy.accountant import refusal
+from tacit.privacy.accountant import CannotCharge, Remedies, refusal, still_accepted
 from tacit.privacy.filters import Charge
+
+_REMEDIES = Remedies(
+    "Leave random_state out and choose a finite epsilon, or try things out without the ledger.",
+    "Lower this release's epsilon or delta: a ledger's budget is fixed for life.",
+)
 
 
 def afford(terms: Terms, bound: Bound, charge: Charge, content: Content, before: State) -> State:
@@ -17,7 +22,8 @@ def afford(terms: Terms, bound: Bound, charge: Charge, content: Content, before:
     after = before.after(content)
     for exposure in after.exposures(bound.partition):
         if not terms.fits(exposure):
-            raise BudgetExceeded(_refusal(terms, charge, terms.spent(exposure)))
+            left = before.left(terms, bound.partition, bound.analyst)
+            raise BudgetExceeded(_refusal(terms, charge, terms.spent(exposure), left))
     if bound.analyst is None:
         return after
     share = after.analysts[bound.analyst]
@@ -25,7 +31,10 @@ def afford(terms: Terms, bound: Bound, charge: Charge, content: Content, before:
         raise BudgetExceeded(
             f"it would bring what {bound.analyst!r} spent to epsilon "
             f"{terms.spent(share.spent):.6g}, over their {share.epsilon:g} of the budget "
-            f"({terms.budget}). Nothing was released."
+            f"({terms.budget}). Nothing was released. "
+            + still_accepted(
+                before.left(terms, bound.partition, bound.analyst), terms.budget, terms.rule
+            )
         )
     return after
 
@@ -34,17 +43,18 @@ def check_names(bound: Bound, state: State) -> None:
     """Raise if a charge names what the ledger does not know, or no analyst where it must."""
     analyst, partition = bound.analyst, bound.partition
     if partition is not None and partition not in state.partitions:
-        raise ValueError(f"the ledger has no partition {partition!r}; declare it first.")
+        raise CannotCharge(f"the ledger has no partition {partition!r}; declare it first.")
     if analyst is None and state.analysts:
-        raise ValueError(
-            "the budget is divided among analysts, and the charge names none of them; pass "
-            f"ledger.bound(analyst=...), one of {', '.join(map(repr, state.analysts))}."
+        raise CannotCharge(
+            "the budget is divided among analysts, and the charge names none of them; name "
+            "one (--analyst, or ledger.bound(analyst=...)): "
+            f"{', '.join(map(repr, state.analysts))}."
         )
     if analyst is not None and analyst not in state.analysts:
-        raise ValueError(f"the ledger has no analyst {analyst!r}; give them a share first.")
+        raise CannotCharge(f"the ledger has no analyst {analyst!r}; give them a share first.")
 
 
-def _refusal(terms: Terms, charge: Charge, total: float) -> str:
+def _refusal(terms: Terms, charge: Charge, total: float, left: float) -> str:
     # A budget of deltas that is used up makes the total infinite, an event without price too.
     alone = terms.rule.spent((charge,), terms.budget.delta)
     why = (
@@ -53,4 +63,4 @@ def _refusal(terms: Terms, charge: Charge, total: float) -> str:
         else f"the deltas are used up: not enough of delta {terms.budget.delta:g} is left for "
         f"{charge.delta:g}; ask for a smaller delta, or for a pure release"
     )
-    return refusal(charge, total, terms.budget, terms.rule, why)
+    return refusal(charge, total, terms.budget, terms.rule, left, _REMEDIES, why)

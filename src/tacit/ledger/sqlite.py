@@ -221,7 +221,7 @@ class SqliteStore:
         if application != _APPLICATION:
             raise LedgerError(
                 f"{self._name} is not a ledger, or one whose making was interrupted; name another "
-                "file, or make one with Ledger.create."
+                "file, or make one with tacit ledger create or Ledger.create."
             )
         if version != _VERSION:
             raise LedgerError(f"{self._name} was made by a newer tacit; use that one.")
@@ -245,8 +245,8 @@ class SqliteStore:
             ) from None
         if isinstance(why, OSError) or not os.path.exists(self.address):
             raise LedgerError(
-                f"there is no ledger at {self._name}; make one with Ledger.create, or check the "
-                "path."
+                f"there is no ledger at {self._name}; make one with tacit ledger create or "
+                "Ledger.create, or check the path."
             ) from None
         if isinstance(why, sqlite3.Error) and not why.sqlite_errorname.startswith(_BUSY):
             raise self._explained(why) from why

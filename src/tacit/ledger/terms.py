@@ -51,8 +51,8 @@ def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
     """
     if budget.is_infinite:
         raise ValueError(
-            "a ledger keeps a finite budget, and epsilon is infinite; try things out with "
-            "Accountant(Budget(math.inf))."
+            "a ledger keeps a finite budget, and epsilon is infinite; try things out without "
+            "a ledger."
         )
     if rule is None:
         rule = "sum" if budget.is_pure else "renyi"

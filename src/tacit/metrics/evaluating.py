@@ -11,7 +11,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from tacit.engine import release
 from tacit.metrics.cells import NumberSums, SeveralClassCells, TwoClassCells
-from tacit.metrics.evaluation import Evaluation
+from tacit.metrics.evaluation import Evaluation, TooFewRecords
 from tacit.metrics.numbers import number_evaluation
 from tacit.metrics.planning import EvaluationPlan, evaluation_plan
 from tacit.metrics.reading import answers_of, labels_of, taken
@@ -29,6 +29,11 @@ Array = npt.NDArray[np.float64]
 MODEL_IS_PUBLIC = (
     "the model that was evaluated is public, or protected by a guarantee of its own: this one is "
     "about the records it was evaluated on"
+)
+_PAID = "The budget is spent all the same, since only the noisy counts can tell."
+_KNOW_HOW_MANY = (
+    " If the number of records is public, pass it (n_records, or tacit evaluate --rows): too few "
+    "are then refused before anything is spent."
 )
 
 
@@ -88,7 +93,8 @@ def evaluate(
     Raises
     ------
     TooFewRecords
-        If the answer would be noise; it says how many records would do.
+        If the answer would be noise; it says how many records would do. It is paid for all the
+        same, unless ``n_records`` told before.
 
     Notes
     -----
@@ -134,7 +140,11 @@ def evaluate(
         source=source,
         assumptions=(*table.assumptions, MODEL_IS_PUBLIC),
     )
-    return evaluation_of(plan, released.value, released.privacy)
+    try:
+        return evaluation_of(plan, released.value, released.privacy)
+    except TooFewRecords as why:
+        remedy = _KNOW_HOW_MANY if n_records is None else ""
+        raise TooFewRecords(f"{why} {_PAID}{remedy}") from None
 
 
 def plan_for(

@@ -20,6 +20,10 @@ class TooFewRecords(ValueError):
     """What was asked for would be noise."""
 
 
+class NoEvaluationWarning(UserWarning):
+    """A model is fitted as asked, and the records held out were too few to evaluate it on."""
+
+
 @dataclass(frozen=True, eq=False)
 class Curve:
     """Points of a curve, and the interval in which each ``y`` would be without noise."""

@@ -1,9 +1,11 @@
 """The only code that draws randomness for releases."""
 
 from tacit.noise.additive_rows import prepare_gaussian, prepare_sphere
+from tacit.noise.ball_selection import Concave, select_in_ball
 from tacit.noise.bounded import Bounded, Norm
 from tacit.noise.cap import Cap, cap
 from tacit.noise.cap_rows import prepare_cap
+from tacit.noise.cells import BallLattice
 from tacit.noise.frequent import frequent
 from tacit.noise.gaussian import draw_ahead, gaussian
 from tacit.noise.generator import Source, secure_source, seeded_source
@@ -34,8 +36,10 @@ from tacit.noise.tape import (
 
 __all__ = [
     "Ahead",
+    "BallLattice",
     "Bounded",
     "Cap",
+    "Concave",
     "Decision",
     "Entry",
     "Grid",
@@ -69,6 +73,7 @@ __all__ = [
     "secure_source",
     "seeded_source",
     "select",
+    "select_in_ball",
     "select_on_line",
     "sphere",
 ]

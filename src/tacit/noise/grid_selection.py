@@ -12,25 +12,15 @@ import numpy.typing as npt
 
 from tacit import checks
 from tacit.noise.bounded import LARGEST_VALUE, Bounded
-from tacit.noise.exact import (
-    GUARD_BITS,
-    Arithmetic,
-    LazyUniform,
-    ends,
-    magnitude_bits,
-    nearest_float,
-    smallness_bits,
-)
+from tacit.noise.exact import nearest_float
 from tacit.noise.generator import Source
 from tacit.noise.release import Release, emit
+from tacit.noise.run import SERIES_ERROR, Run, log_series
 from tacit.noise.selection import check_utilities, gumbel_max
 from tacit.privacy.events import ExponentialMechanism
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-
-# Slopes below this change no float; the enclosures use the true ones.
-_FLAT = 1e-290
 
 
 @dataclass(frozen=True)
@@ -251,76 +241,14 @@ class _Pieces:
         utility: Array = self.at(piece, point)
         return utility
 
-    def run(self, piece: int, rate: Fraction) -> _Run:
+    def run(self, piece: int, rate: Fraction) -> Run:
         """Return one piece exactly."""
         left, right = Fraction(float(self.left[piece])), Fraction(float(self.right[piece]))
         low, high = Fraction(float(self.low[piece])), Fraction(float(self.high[piece]))
         first, n = int(self.first[piece]), int(self.n[piece])
         slope = rate * (high - low) / (right - left)
         top = first + n - 1 if slope > 0 else first
-        return _Run(rate * low + slope * (top - left), abs(slope), n)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Points of geometrically falling weight: exp(top - fall * m), m = 0, ..., n - 1.
-
-    log mass = top + log((1 - exp(-fall n)) / (1 - exp(-fall))),  or top + log n without slope
-    """
-
-    top: Fraction
-    fall: Fraction
-    n: int
-
-    @property
-    def extra_bits(self) -> int:
-        return (
-            magnitude_bits(self.top)
-            + magnitude_bits(self.fall * self.n)
-            + (2 * smallness_bits(self.fall) if self.fall else 0)
-        )
-
-    def enclose(self, arithmetic: Arithmetic) -> Any:
-        log = arithmetic.context.log
-        if not self.fall:
-            return arithmetic.number(self.top) + log(arithmetic.number(Fraction(self.n)))
-        mass = self._missing(arithmetic, self.n) / self._missing(arithmetic, 1)
-        return arithmetic.number(self.top) + log(mass)
-
-    def share_before(self, m: int, precision: int) -> tuple[Fraction, Fraction]:
-        """Return bounds on the probability of the first m points."""
-        if not self.fall:
-            return Fraction(m, self.n), Fraction(m, self.n)
-        arithmetic = Arithmetic(precision + self.extra_bits)
-        return ends(self._missing(arithmetic, m) / self._missing(arithmetic, self.n))
-
-    def _missing(self, arithmetic: Arithmetic, m: int) -> Any:
-        return 1 - arithmetic.context.exp(-arithmetic.number(self.fall * m))
-
-    def draw(self, source: Source) -> int:
-        """Return m with probability exactly proportional to exp(-fall * m)."""
-        uniform = LazyUniform(int(source.words(1)[0]))
-        m = self._guess(min(uniform.numerator * 2.0**-64, 1.0 - 2.0**-53))
-        while True:
-            low, high = uniform.ends
-            start = self.share_before(m, uniform.n_bits + GUARD_BITS)
-            stop = self.share_before(m + 1, uniform.n_bits + GUARD_BITS)
-            if m > 0 and high <= start[0]:
-                m -= 1
-            elif m + 1 < self.n and low >= stop[1]:
-                m += 1
-            elif (m == 0 or low >= start[1]) and (m + 1 == self.n or high <= stop[0]):
-                return m
-            else:
-                uniform = uniform.refined(source)
-
-    def _guess(self, share: float) -> int:
-        fall = nearest_float(self.fall)
-        if fall < _FLAT:
-            m = share * self.n
-        else:
-            m = -math.log1p(share * math.expm1(-min(fall * self.n, 700.0))) / fall
-        return min(max(int(m), 0), self.n - 1)
+        return Run(rate * low + slope * (top - left), abs(slope), n)
 
 
 def _draw(pieces: _Pieces, rate: Fraction, source: Source) -> int:
@@ -341,11 +269,7 @@ def _log_masses(pieces: _Pieces, rate: float) -> tuple[Array, float]:
         rises = pieces.high > pieces.low
         top = pieces.first + np.where(rises, pieces.n - 1, 0)
         weight = rate * pieces.at(slice(None), top.astype(np.float64))
-        # mass / exp(weight) = (1 - exp(-fall n)) / (1 - exp(-fall)), from 1 to n
-        steep = np.maximum(fall, _FLAT)
-        mass = np.expm1(-steep * pieces.n) / np.expm1(-steep)
-        log_mass = weight + np.log(np.where(fall < _FLAT, pieces.n, mass))
-        # Weights: at most 2^-46 of the largest. Mass: a relative error r of fall changes its log
-        # by at most r, and the three functions add 2^-44 each. See the proof.
+        log_mass = weight + log_series(fall, pieces.n)
+        # Weights: at most 2^-46 of the largest. See the proof.
         largest = rate * max(float(np.max(np.abs(pieces.low))), float(np.max(np.abs(pieces.high))))
-        return log_mass, 2.0**-46 * largest + 2.0**-38
+        return log_mass, 2.0**-46 * largest + SERIES_ERROR

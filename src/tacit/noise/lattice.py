@@ -107,6 +107,7 @@ class Ahead:
                 z = self._quantiles[start : start + _BLOCK]
                 words = self._words[start : start + _BLOCK]
                 _table_quantile(words, table, z, *buffers[:, : z.size])
+                _fill_tails(words, law, z)
 
     def taken(self, n_coordinates: int, law: Law) -> tuple[Words, Array]:
         """Return words and quantiles, once and never again."""
@@ -228,13 +229,29 @@ def _inversion_table(law: Law) -> tuple[Array, ...]:
     return tuple(np.ascontiguousarray(column) for column in np.vstack([upper, lower]).T)
 
 
-def _decide(words: Words, fraction: Array, ratio: float, law: Law, source: Source) -> Array:
-    """Return round(fraction + ratio * z) for words the table could not decide."""
+def _fill_tails(words: Words, law: Law, z: Array) -> None:
+    """Put the float quantile where the table has none: its margin is the smaller one.
+
+    NaN stays where tails are so small that they are decided exactly.
+    """
+    open_ones = np.flatnonzero(np.isnan(z))
+    found, tail = _float_quantile(words[open_ones], law)
+    z[open_ones] = np.where(tail >= _SMALLEST_FAST_TAIL, found, np.nan)
+
+
+def _float_quantile(words: Words, law: Law) -> tuple[Array, Array]:
+    """Return z for each word by the law's own function, and the tail beyond it."""
     # U < 1/2: Z > 0 with tail U. Otherwise Z < 0 with tail 1 - U, in (~word, ~word + 1] / 2^64.
     positive = words < np.uint64(1 << 63)
     # In floats: the middle of that interval, so never 0.
     tail = np.where(positive, words, ~words) * 2.0**-64 + 2.0**-65
-    position = np.where(positive, 1.0, -1.0) * law.quantile(tail) * ratio + fraction
+    return np.where(positive, 1.0, -1.0) * law.quantile(tail), tail
+
+
+def _decide(words: Words, fraction: Array, ratio: float, law: Law, source: Source) -> Array:
+    """Return round(fraction + ratio * z) for words the table could not decide."""
+    z, tail = _float_quantile(words, law)
+    position = z * ratio + fraction
     nearest = np.rint(position)
     threshold = 0.5 - ratio * _QUANTILE_MARGIN - _ROUNDING_MARGIN
     certain = (np.abs(position - nearest) <= threshold) & (tail >= _SMALLEST_FAST_TAIL)

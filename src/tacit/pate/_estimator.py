@@ -53,6 +53,11 @@ def asked_of(model: Any, X: Any, y: Any, X_public: Any, unit: Any) -> Asked:
             "X_public is missing: teachers are asked about rows that are public, and the student "
             "learns from these; pass rows of the same columns that need no protection."
         )
+    if X_public is X:
+        raise ValueError(
+            "X_public is X, the sensitive records themselves, and what is public is not protected; "
+            "pass other rows, which need no protection."
+        )
     if isinstance(X, EncodedTable):
         if budget.relation is Relation.REPLACE:
             X.refuse_positions()

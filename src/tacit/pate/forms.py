@@ -75,9 +75,10 @@ class KernelForm:
 
 @dataclass(frozen=True, eq=False)
 class TreesForm:
-    """The mean of trees; node i goes to left[i] where row[feature[i]] <= threshold[i].
+    """Trees, averaged or added up; node i goes to left[i] where row[feature[i]] <= threshold[i].
 
-    A leaf is its own left and right. ``roots`` are the nodes at which trees begin.
+    A leaf is its own left and right. ``roots`` are the nodes at which trees begin. If
+    ``boosted``, trees are added up, and sums for classes are logits.
     """
 
     roots: Indices
@@ -86,9 +87,10 @@ class TreesForm:
     feature: Indices
     threshold: Array
     value: Array
+    boosted: bool
 
     def scores(self, rows: Array) -> Array:
-        """Return the mean of the leaves' values, as scikit-learn: rows in single precision."""
+        """Return what leaves hold, averaged or added up; rows in single, as in scikit-learn."""
         x = np.asarray(rows, dtype=np.float32)
         place = np.arange(len(x))
         total = np.zeros((len(x), self.value.shape[1]))
@@ -101,11 +103,12 @@ class TreesForm:
                     break
                 node = following
             total += self.value[node]
-        return total / len(self.roots)
+        return total if self.boosted else total / len(self.roots)
 
     def shares(self, scores: Array) -> Array:
-        """Return the scores: leaves hold shares of classes."""
-        return scores
+        """Return the scores, or the softmax of logits."""
+        result: Array = softmax(scores, axis=1) if self.boosted else scores
+        return result
 
 
 Form = ConstantForm | LinearForm | KernelForm | TreesForm
@@ -122,9 +125,11 @@ def form_of(student: Any) -> Form | None:
     if name == "DummyClassifier":
         return ConstantForm(np.ones(1))
     if name in ("RandomForestClassifier", "ExtraTreesClassifier", "RandomForestRegressor"):
-        return _trees(student.estimators_)
+        return _forest(student.estimators_)
     if name in ("DecisionTreeClassifier", "DecisionTreeRegressor"):
-        return _trees([student])
+        return _forest([student])
+    if name in ("GradientBoostingClassifier", "GradientBoostingRegressor"):
+        return _boosted(student)
     if name in ("LinearRegression", "Ridge", "RidgeClassifier", "LinearSVC"):
         return _linear(student, logit=False)
     if name in ("LogisticRegression", "LinearDiscriminantAnalysis"):
@@ -141,15 +146,43 @@ def _linear(student: Any, *, logit: bool) -> LinearForm:
     return LinearForm(coef, np.ascontiguousarray(intercept), logit)
 
 
-def _trees(trees: Any) -> TreesForm:
+def _forest(models: Any) -> TreesForm:
+    """Return trees whose leaves hold shares, or numbers."""
+    values = [model.tree_.value[:, 0, :] for model in models]
+    if hasattr(models[0], "classes_"):
+        values = [value / value.sum(axis=1, keepdims=True) for value in values]
+    return _trees([model.tree_ for model in models], values, boosted=False)
+
+
+def _boosted(student: Any) -> TreesForm | None:
+    """Return boosted trees: score = constant + rate * tree + rate * tree + ..., in this order."""
+    steps = student.estimators_  # one tree a step, or one a step and class
+    if student.init is not None or student.loss not in ("log_loss", "squared_error"):
+        return None
+    width = steps.shape[1]
+    values = []
+    for i, model in enumerate(steps.ravel()):
+        value = np.zeros((model.tree_.node_count, width))
+        value[:, i % width] = student.learning_rate * model.tree_.value[:, 0, 0]
+        values.append(value)
+    if not hasattr(student, "classes_"):
+        values[0] += student.init_.constant_.ravel()
+    elif width > 1:
+        values[0] += np.log(student.init_.class_prior_)
+    else:
+        first, second = student.init_.class_prior_
+        values[0] += np.log(second / first)
+        values = [np.column_stack([0.0 * value, value]) for value in values]
+        values[0][:, 0] = -np.finfo(np.float64).tiny  # so that the second class wins at 0
+    return _trees([model.tree_ for model in steps.ravel()], values, boosted=True)
+
+
+def _trees(trees: Any, values: list[Array], *, boosted: bool) -> TreesForm:
+    """Return the trees one after another."""
     roots, parts, at = [], [], 0
-    for model in trees:
-        tree, n = model.tree_, model.tree_.node_count
-        own = np.arange(n)
+    for tree, value in zip(trees, values, strict=True):
+        own = np.arange(tree.node_count)
         leaf = tree.children_left < 0
-        value = tree.value[:, 0, :]
-        if hasattr(model, "classes_"):
-            value = value / value.sum(axis=1, keepdims=True)
         roots.append(at)
         parts.append(
             (
@@ -160,7 +193,7 @@ def _trees(trees: Any) -> TreesForm:
                 value,
             )
         )
-        at += n
+        at += tree.node_count
     left, right, feature, threshold, value = (
         np.concatenate(each) for each in zip(*parts, strict=True)
     )
@@ -168,4 +201,4 @@ def _trees(trees: Any) -> TreesForm:
         array.astype(np.int64) for array in (np.array(roots), left, right, feature)
     )
     floats = threshold.astype(np.float64), value.astype(np.float64)
-    return TreesForm(starts, left, right, feature, *floats)
+    return TreesForm(starts, left, right, feature, *floats, boosted)

@@ -112,7 +112,8 @@ def published(model: PATEClassifier | PATERegressor) -> PublishedStudent:
     if form is None:
         raise TypeError(
             f"a student of type {type(model.student_).__name__} cannot be written down as arrays. "
-            "Use SemiSupervised, a linear model, a random forest or a tree of scikit-learn."
+            "Use SemiSupervised, or of scikit-learn a linear model, a tree, a random forest or "
+            "GradientBoosting with its own loss and init."
         )
     made = PublishedStudent()
     made.form_, made.privacy_ = form, model.privacy_

@@ -16,20 +16,25 @@ from tacit import checks
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
-# Pool rows that a kernel is made of, at most: more take long to solve for, and add little.
-_MOST_CENTRES = 4_000
+# Rows of the pool around which bumps stand, and that these learn from, at most: more take long to
+# solve for, and add little.
+_MOST_CENTRES, _MOST_ROWS = 2_000, 10_000
+# Added to the kernel's diagonal of ones, so that rows that are alike can be solved for.
+_JITTER = 1e-6
 
 
 class SemiSupervised(ClassifierMixin, BaseEstimator):
     """Few labels, many public rows: labels spread over a graph, then self-training, then a kernel.
 
     1. Labels spread over the graph of nearest neighbours (Zhou et al. 2004).
-    2. ``n_rounds`` times: a linear discriminant learns from the share ``trusted`` of the pool of
-       which the graph is surest, and its probabilities are smoothed over the graph.
-    3. Ridge regression with a Gaussian kernel on what came out of it, half soft and half hard.
+    2. ``n_rounds`` times: a linear discriminant learns from what the pool is held to be, and its
+       probabilities are smoothed over the graph. It is too stiff to follow a wrong answer.
+    3. ``n_rounds`` times: ridge regression with a Gaussian kernel says of each row what it is to
+       all *others*, and the row is held to be that. What the last round learned from is learned.
 
-    It works by distances: bring the columns of the pool to comparable sizes. It knows no record,
-    so whatever it does costs nothing.
+    An answer counts in the first step alone: noise made some of them wrong, and none is believed
+    against all its neighbours. It works by distances: bring the columns of the pool to comparable
+    sizes. It knows no record, so whatever it does costs nothing.
 
     Parameters
     ----------
@@ -38,11 +43,9 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
     alpha
         How far labels spread, below 1.
     n_rounds
-        Rounds of self-training.
-    trusted
-        The share of the pool that a round learns from.
+        Rounds of self-training, of either kind.
     ridge
-        Of the last step.
+        Of the regression: how much it shrinks, where the kernel of a row and itself is 1.
     bandwidth
         Of the kernel, in median distances between rows of the pool.
 
@@ -62,14 +65,12 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         n_neighbors: int = 8,
         alpha: float = 0.99,
         n_rounds: int = 4,
-        trusted: float = 0.95,
-        ridge: float = 0.03,
-        bandwidth: float = 0.5,
+        ridge: float = 0.1,
+        bandwidth: float = 1.0,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.alpha = alpha
         self.n_rounds = n_rounds
-        self.trusted = trusted
         self.ridge = ridge
         self.bandwidth = bandwidth
 
@@ -88,48 +89,29 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         given[places, codes] = 1.0
         belief = _spread(graph, given, self.alpha)
         for _ in range(self.n_rounds):
-            belief = self._round(rows, graph, belief, given, places)
+            belief = _discriminated(rows, graph, belief)
         self._solve(rows, belief)
         self.n_features_in_ = rows.shape[1]
         return self
 
-    def _round(self, rows: Array, graph: Any, belief: Array, given: Array, places: Places) -> Array:
-        """Return what a discriminant says that learned from the surest, smoothed over the graph."""
-        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
-        sure = belief.max(axis=1)
-        kept = np.argsort(-sure, kind="stable")[: max(round(self.trusted * len(rows)), 1)]
-        kept = np.union1d(kept, places)
-        hard = belief.argmax(axis=1)
-        if len(np.unique(hard[kept])) < len(self.classes_):
-            return belief  # a class has been lost: no further
-        model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.2)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            said = model.fit(rows[kept], hard[kept]).predict_proba(rows)
-        return _spread(graph, 0.5 * (said + _rows_to_one(belief)), 0.5)
-
     def _solve(self, rows: Array, belief: Array) -> None:
-        """Set the centres and weights of a kernel machine: (K + ridge n / 100) w = targets."""
-        from scipy.linalg import cho_factor, cho_solve
-
-        chosen = np.arange(len(rows))
-        if len(rows) > _MOST_CENTRES:
-            chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[:_MOST_CENTRES])
-        self.centres_ = rows[chosen]
+        """Set centres and weights: bumps by ridge regression on what rows are held to be."""
+        chosen = np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]
+        self.centres_ = rows[chosen[:_MOST_CENTRES]]
         self.precision_ = 1.0 / (self.bandwidth * _median_distance(self.centres_)) ** 2 / 2.0
-        soft = _rows_to_one(belief[chosen])
-        hard = np.eye(belief.shape[1])[soft.argmax(axis=1)]
-        kernel = _kernel(self.centres_, self.centres_, self.precision_)
-        kernel[np.diag_indices_from(kernel)] += self.ridge
-        factor = cho_factor(kernel, overwrite_a=True, check_finite=False)
-        self.weights_ = cho_solve(factor, 0.5 * (soft + hard) - 1.0 / belief.shape[1])
+        machine = _Ridge(rows[chosen], self.centres_, self.precision_, self.ridge)
+        held = _held(_rows_to_one(belief[chosen]))
+        for _ in range(self.n_rounds):
+            said = _held(machine.of_the_others(held))
+            if np.any(said.sum(axis=0) == 0.0):
+                break  # a class has been lost: no further
+            held = said
+        self.weights_ = machine.weights(held - 1.0 / held.shape[1])
 
     def _check(self) -> None:
         checks.count("n_neighbors", self.n_neighbors)
         checks.count("n_rounds", self.n_rounds, least=0)
-        for name in ("alpha", "trusted", "ridge", "bandwidth"):
-            most = 1.0 if name in ("alpha", "trusted") else np.inf
+        for name, most in (("alpha", 1.0), ("ridge", np.inf), ("bandwidth", np.inf)):
             checks.positive(name, getattr(self, name), most=most)
 
     def decision_function(self, X: Any) -> Array:
@@ -146,6 +128,78 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         """Return the class of the greatest score."""
         said: npt.NDArray[Any] = self.classes_[self.decision_function(X).argmax(axis=1)]
         return said
+
+
+class _Ridge:
+    """Ridge regression on bumps around m centres, by which any targets are soon solved for.
+
+    With K_nm the kernel of rows and centres, K_mm = L L' that of centres, and Z = K_nm L'^-1:
+
+        coefficients  c = (Z'Z + ridge)^-1 Z' targets,   weights  w = L'^-1 c,   fitted  Z c
+
+    If centres are all rows that is kernel ridge regression.
+    """
+
+    def __init__(self, rows: Array, centres: Array, precision: float, ridge: float) -> None:
+        from scipy.linalg import cholesky, solve_triangular
+
+        inner = _kernel(centres, centres, precision)
+        inner[np.diag_indices_from(inner)] += _JITTER
+        self._root = cholesky(inner, lower=True)
+        self._design = solve_triangular(self._root, _kernel(rows, centres, precision).T, lower=True)
+        square = self._design @ self._design.T
+        square[np.diag_indices_from(square)] += ridge
+        self._factor = cholesky(square, lower=True)
+        # z' (Z'Z + ridge)^-1 z for each row z of Z
+        self._leverage = np.sum(
+            solve_triangular(self._factor, self._design, lower=True) ** 2, axis=0
+        )[:, None]
+
+    def _coefficients(self, targets: Array) -> Array:
+        from scipy.linalg import cho_solve
+
+        found: Array = cho_solve((self._factor, True), self._design @ targets)
+        return found
+
+    def weights(self, targets: Array) -> Array:
+        """Return one weight for each centre and column of targets."""
+        from scipy.linalg import solve_triangular
+
+        found: Array = solve_triangular(
+            self._root, self._coefficients(targets), lower=True, trans=1
+        )
+        return found
+
+    def of_the_others(self, targets: Array) -> Array:
+        """Return what a fit without a row says of it: (fitted - h target) / (1 - h)."""
+        fitted = self._design.T @ self._coefficients(targets)
+        left_out: Array = (fitted - self._leverage * targets) / (1.0 - self._leverage)
+        return left_out
+
+
+def _discriminated(rows: Array, graph: Any, belief: Array) -> Array:
+    """Return what a linear discriminant says that learned from a belief, smoothed over the graph.
+
+    Rows that no answer reached do not count; if a class has been lost, the belief stays.
+    """
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    reached = belief.sum(axis=1) > 0.0
+    hard = belief.argmax(axis=1)
+    if len(np.unique(hard[reached])) < belief.shape[1]:
+        return belief
+    model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.2)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        said = model.fit(rows[reached], hard[reached]).predict_proba(rows)
+    return _spread(graph, 0.5 * (said + _rows_to_one(belief)), 0.5)
+
+
+def _held(shares: Array) -> Array:
+    """Return 1 for the greatest share of each row, and 0 for others; equal shares stay."""
+    level = shares.max(axis=1) == shares.min(axis=1)
+    held: Array = np.where(level[:, None], shares, np.eye(shares.shape[1])[shares.argmax(axis=1)])
+    return held
 
 
 def kernel_scores(rows: Array, centres: Array, weights: Array, precision: float) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -21,6 +20,7 @@ from tacit.engine import release
 from tacit.features import FeatureMap
 from tacit.metrics import TooFewRecords
 from tacit.metrics.evaluating import evaluation_of
+from tacit.metrics.evaluation import NoEvaluationWarning
 from tacit.noise import Release
 from tacit.pipeline.arrays import (
     PipelineOfArrays,
@@ -38,7 +38,7 @@ from tacit.pipeline.steps import admitted, check_steps
 from tacit.preprocessing import SchemaEncoder
 from tacit.preprocessing.private import PrivateVocabulary
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.public_facts import budget_of, source_of, warn_if_weak, with_people
+from tacit.public_facts import budget_of, source_of, warn, warn_if_weak, with_people
 from tacit.table_facts import EncodedTable, TableFacts
 
 Learned = tuple[str, Any, tuple[str, ...]]
@@ -266,7 +266,10 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             try:
                 self.evaluation_ = evaluation_of(plan.evaluation, released.value, self.privacy_)
             except TooFewRecords as why:
-                warnings.warn(f"the evaluation says nothing: {why}", stacklevel=3)
+                said = (
+                    f"the evaluation says nothing: {why} A larger share held out has more records"
+                )
+                warn(f"{said} (evaluate, or tacit fit --evaluate).", NoEvaluationWarning)
         if self.verbose:
             sys.stderr.write(f"{plan}\n{self.privacy_.statement()}\n")
         return self

@@ -214,6 +214,15 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         refuse_absent(present, names)
         also = [schema.unit, None if schema.target is None else schema.target.name]
         names += [other for other in also if other is not None and other in present]
+        if isinstance(values, str):
+            word, declare = (
+                repr(values[:80]),
+                "with_unit" if what == "identifier" else "with_target",
+            )
+            raise TableError(
+                f"the {what} is a word, {word}, and not one value for each record; pass the column "
+                f"itself, table[{word}], or declare it in the schema: schema.{declare}({word})."
+            )
         ndim, sized = getattr(values, "ndim", 1), hasattr(values, "__len__")
         if ndim != 1 or not sized or len(values) != n_rows_of(table):
             raise TableError(

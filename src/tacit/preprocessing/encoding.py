@@ -26,6 +26,11 @@ from tacit.preprocessing.schema.schema import Schema
 
 Rows = npt.NDArray[Any]
 
+_OF_UNIT = (
+    'which is to say whose a record is (--unit, or kind = "unit" in the schema); check the name '
+    "there and in the table's header"
+)
+
 
 def write_rows(chunk: Chunk, columns: Sequence[Column], out: Rows) -> None:
     """Fill rows that are zero so far with the features of a chunk's records."""
@@ -184,7 +189,8 @@ def encode_file(
 def refuse_without_columns(table: Any, schema: Schema) -> None:
     """Refuse a table in memory without the declared columns; no value is read."""
     _check_can_fit(schema)
-    refuse_absent(names_of(table), _wanted(schema, True))
+    refuse_absent(names_of(table), _unit_of(schema), _OF_UNIT)
+    refuse_absent(names_of(table), _wanted(schema, False))
 
 
 def refuse_file_without_columns(
@@ -192,13 +198,19 @@ def refuse_file_without_columns(
 ) -> None:
     """Refuse a file that is absent or lacks a declared column; only its header is read."""
     _check_can_fit(schema)
-    refuse_absent_in(path, open_table(path, delimiter=delimiter).names(), _wanted(schema, True))
+    present = open_table(path, delimiter=delimiter).names()
+    refuse_absent_in(path, present, _unit_of(schema), _OF_UNIT)
+    refuse_absent_in(path, present, _wanted(schema, False))
 
 
 def _wanted(schema: Schema, with_unit: bool) -> list[str]:
     assert schema.target is not None
-    unit = [schema.unit] if with_unit and schema.unit is not None else []
+    unit = _unit_of(schema) if with_unit else []
     return [*(column.name for column in schema.encoded), *unit, schema.target.name]
+
+
+def _unit_of(schema: Schema) -> list[str]:
+    return [] if schema.unit is None else [schema.unit]
 
 
 def _check_can_fit(schema: Schema) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
 
 from tacit import checks
 from tacit.privacy.budget import Budget
@@ -16,6 +16,10 @@ from tacit.privacy.processes import generation
 
 class BudgetExceeded(RuntimeError):
     """A release was refused because it would overspend; nothing was released."""
+
+
+class CannotCharge(ValueError):
+    """A release was refused that its accountant cannot book as it is; nothing was released."""
 
 
 @runtime_checkable
@@ -200,16 +204,24 @@ class Accountant:
         total = self.rule.spent(charges, self.budget.delta)
         if not total <= self.budget.epsilon * (1 + ROUNDING):
             why = self.rule.why_infinite(charges, self.budget.delta) if math.isinf(total) else ""
-            raise BudgetExceeded(refusal(charges[-1], total, self.budget, self.rule, why))
+            raise BudgetExceeded(
+                refusal(
+                    charges[-1], total, self.budget, self.rule, self.remaining(), _REMEDIES, why
+                )
+            )
         return charges, total
 
 
 def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
     """Return an event as it is charged to a budget: under its relation, at a delta of its own."""
     if event.relation is not budget.relation:
-        raise ValueError(
-            f"the event is under {event.relation.name} but this accountant's budget is under "
-            f"{budget.relation.name}; use one relation for the fit and the accountant."
+        asked, kept = event.relation.value, budget.relation.value
+        raise CannotCharge(
+            f"the release is under the relation {asked}, but the budget is kept under {kept}, and "
+            "promises under both do not add up. Nothing was released. Keep one budget of each: a "
+            f"ledger that tacit ledger create --relation {asked} makes, or an accountant of "
+            f"Budget(..., relation=Relation.{event.relation.name}). Promises about people are "
+            "those with a unit."
         )
     if delta is None:
         pure = math.isfinite(Guarantee(event).epsilon(0.0))
@@ -217,17 +229,39 @@ def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
     return Charge(event, checks.delta(delta))
 
 
-def refusal(charge: Charge, total: float, budget: Budget, rule: Filter, why: str = "") -> str:
-    """Return why a charge is refused that would bring the total to an epsilon.
+class Remedies(NamedTuple):
+    """What to do about a refusal, which depends on who keeps the budget."""
 
-    ``why`` says, where that is infinite, what the rule cannot price.
+    no_guarantee: str
+    overspent: str
+
+
+_REMEDIES = Remedies(
+    "Leave random_state out and choose a finite epsilon, or try things out with "
+    "Accountant(Budget(math.inf)).",
+    "Lower this release's epsilon or delta, or take an accountant with a larger budget.",
+)
+
+
+def refusal(
+    charge: Charge,
+    total: float,
+    budget: Budget,
+    rule: Filter,
+    left: float,
+    remedies: Remedies,
+    why: str = "",
+) -> str:
+    """Return why a charge is refused that would bring the total to an epsilon, and what to do.
+
+    ``left`` is what the rule says remains before it, and ``why`` says, where the total is infinite,
+    what the rule cannot price.
     """
     void = Guarantee(charge.event).voided_by
     if void:
         return (
             f"the release would carry no guarantee ({'; '.join(void)}), and no finite budget "
-            f"({budget}) pays for that. Nothing was released. Leave random_state out and "
-            "choose a finite epsilon, or try things out with Accountant(Budget(math.inf))."
+            f"({budget}) pays for that. Nothing was released. {remedies.no_guarantee}"
         )
     alone = Guarantee(charge.event).epsilon(charge.delta)
     asked = f"a release of epsilon {alone:.4g} at delta {charge.delta:g}"
@@ -235,6 +269,19 @@ def refusal(charge: Charge, total: float, budget: Budget, rule: Filter, why: str
         return f"{asked} is refused: {why}. Nothing was released. The budget is {budget}."
     return (
         f"{asked} would bring the total to epsilon {total:.6g} at delta {budget.delta:g} by "
-        f"{type(rule).__name__}, over the budget ({budget}). Nothing was released. Lower this "
-        "release's epsilon or delta, or raise the accountant's budget."
+        f"{type(rule).__name__}, over the budget ({budget}). Nothing was released. "
+        f"{still_accepted(left, budget, rule)} {remedies.overspent}"
+    )
+
+
+def still_accepted(left: float, budget: Budget, rule: Filter) -> str:
+    """Return a sentence on the largest release that would be accepted, rounded down."""
+    largest = math.floor(left * 1e4 * (1 + ROUNDING)) / 1e4  # 1 - 0.9 is 0.1 to who reads it
+    if largest <= 0.0:
+        return "Hardly anything is left."
+    if isinstance(rule, SumOfEpsilons):
+        return f"Epsilon {largest:.10g} is left."
+    return (
+        f"A Gaussian release of epsilon {largest:.10g} at delta {budget.delta:g} would still be "
+        "accepted."
     )

@@ -6,6 +6,9 @@ import math
 
 # exp(10) is 22,026: a bet of one in 22,000 that somebody is in the data may become an even one.
 _LARGE_EPSILON = 10.0
+# To publish each record whole with probability delta keeps a promise of delta, whatever epsilon:
+# above 1 in 1,000 that is more than one record in a thousand, however many there are.
+_LARGE_DELTA = 1e-3
 
 
 class WeakPromiseWarning(UserWarning):
@@ -24,6 +27,8 @@ def weakness(epsilon: float, delta: float, n_records: int | None) -> str:
     ''
     >>> print(weakness(1.0, 0.01, 1000)[:58])
     WEAK PROMISE: delta 0.01 is above 1 in the 1,000 records,
+    >>> print(weakness(1.0, 0.01, None)[:45])
+    WEAK PROMISE: delta 0.01 is above 1 in 1,000,
     """
     if math.isinf(epsilon):
         return ""
@@ -37,6 +42,11 @@ def weakness(epsilon: float, delta: float, n_records: int | None) -> str:
         said.append(
             f"delta {delta:g} is above 1 in the {n_records:,} records, which allows to publish "
             "some of them whole"
+        )
+    elif delta > _LARGE_DELTA:
+        said.append(
+            f"delta {delta:g} is above 1 in 1,000, which allows to publish more than one record in "
+            "a thousand whole"
         )
     remedy = "take a smaller one" if len(said) == 1 else "take smaller ones"
     return f"WEAK PROMISE: {', and '.join(said)}; {remedy} if you can." if said else ""

@@ -142,9 +142,11 @@ def bounded_labels(labels: Any | None, bounds: Bounds) -> Array | None:
     """Return labels as numbers within their range; those not finite count as 0."""
     if labels is None:
         return None
+    is_whole = getattr(labels, "dtype", np.dtype(float)).kind in "biu"
     numbers = np.asarray(labels, dtype=float)
-    # What is not finite counts as 0: a NaN would be in every sum that its record is in.
-    numbers = np.where(np.isfinite(numbers), numbers, 0.0)
+    if not is_whole:
+        # What is not finite counts as 0: a NaN would be in every sum that its record is in.
+        numbers = np.where(np.isfinite(numbers), numbers, 0.0)
     return numbers if bounds.label_range is None else np.clip(numbers, *bounds.label_range)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from tacit.row_clipping import row_norms
 
 if TYPE_CHECKING:
     from tacit.records.block import Block
+    from tacit.records.source import RecordSource
 
 Array = npt.NDArray[np.float64]
 
@@ -55,3 +57,28 @@ class Coordinates:
         sums = np.column_stack([dense, last]) if intercept else dense
         squares: Array = row_norms(sums @ self.matrix) ** 2
         return squares
+
+
+@runtime_checkable
+class NotesLengths(Protocol):
+    """A source that can keep a length of each record from one pass to the next."""
+
+    def measured(self, lengths: Callable[[Block], Array]) -> RecordSource:
+        """Return the same records, whose blocks know a length of each record."""
+
+
+def measured(records: RecordSource, coordinates: Coordinates) -> RecordSource:
+    """Return the same records; where the source can, their lengths are worked out once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> from tacit.records.coordinates import Coordinates, measured
+    >>> records = MemoryRecords(np.array([[3.0, 4.0]]), None, Bounds(row_norm=10.0))
+    >>> measured(records, Coordinates(np.eye(2))).sum(lambda block: (block.lengths,))
+    (array([5.]),)
+    """
+    if isinstance(records, NotesLengths):
+        return records.measured(coordinates.lengths)
+    return records

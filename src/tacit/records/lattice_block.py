@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from tacit.records.block import Block
 from tacit.records.bounds import Bounds
-from tacit.records.lattice_kernels import Kernels, small_rows
+from tacit.records.lattice_kernels import small_rows
 from tacit.records.lattice_rows import ROW_BITS, in_steps, power_above, row_step
+from tacit.records.lattice_tiles import Tiles
 from tacit.records.source import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -39,12 +40,11 @@ class LatticeBlock:
     2. Sums of whole numbers times rows are exact.
     """
 
-    rows: Any  # int16, or a CSR array of whole float64
+    rows: Any  # int16, `Tiles` of it for compiled loops, or a CSR array of whole float64
     step: float
     labels: Array | None
     intercept: float
     weights: Array | None = None
-    kernels: Kernels | None = None
     buffer: Array | None = None  # room for the rows in double precision
     people: None = None  # a person's records are added up in ordinary blocks
 
@@ -55,12 +55,20 @@ class LatticeBlock:
 
     def scores(self, weights: Array) -> Array:
         """Return <w, x> for every record, for weights rounded to 38 bits."""
-        inner = weights[:-1] if self.intercept else weights
-        scores = self._along(on_lattice(inner))
+        inner, constant = self.lattice_weights(weights)
+        scores = self._along(inner)
         scores *= self.step  # a power of two
         if self.intercept:
-            scores += self.intercept * weights[-1]
+            scores += constant
         return scores
+
+    def lattice_weights(self, weights: Array) -> tuple[Array, Any]:
+        """Return the rows' weights rounded to 38 bits, and what the intercept adds to a score."""
+        if not self.intercept:
+            return on_lattice(weights), 0.0
+        constant = self.intercept * weights[-1]
+        _refuse_unless(np.all(np.isfinite(constant)))
+        return on_lattice(weights[:-1]), constant
 
     def steady_scores(self, weights: Array) -> Array:
         """Return the same: no score depends on other rows."""
@@ -89,8 +97,8 @@ class LatticeBlock:
         if hasattr(self.rows, "tocsr"):
             for at in _slices(n, MOST_ROWS):
                 total += self.rows[at].T @ coefficients[at]
-        elif coefficients.ndim == 1 and self.kernels is not None:
-            self.kernels.down(self.rows, coefficients, total)
+        elif coefficients.ndim == 1 and isinstance(self.rows, Tiles):
+            return self.rows.down(coefficients)
         else:
             rows = self._doubles()
             for at in _slices(n, small_rows(d, total.size // max(d, 1))):
@@ -104,19 +112,19 @@ class LatticeBlock:
     def _along(self, weights: Array) -> Array:
         if hasattr(self.rows, "tocsr"):
             return np.asarray(self.rows @ weights)
+        if weights.ndim == 1 and isinstance(self.rows, Tiles):
+            return self.rows.along(weights)
         scores = np.empty((self.n_rows, *weights.shape[1:]))
-        if weights.ndim == 1 and self.kernels is not None:
-            self.kernels.along(self.rows, weights, scores)
-            return scores
         rows = self._doubles()
         for at in _slices(self.n_rows, small_rows(*weights.reshape(len(weights), -1).shape)):
             np.matmul(rows[at], weights, out=scores[at])
         return scores
 
     def _doubles(self) -> Array:
-        if self.buffer is None:
-            return np.asarray(self.rows, dtype=np.float64)
-        return self.buffer  # filled when the block was made
+        if self.buffer is not None:
+            return self.buffer  # filled when the block was made
+        rows = self.rows.rows() if isinstance(self.rows, Tiles) else self.rows
+        return np.asarray(rows, dtype=np.float64)
 
 
 def _slices(n: int, step: int) -> list[slice]:
@@ -136,14 +144,18 @@ def on_lattice(weights: Array) -> Array:
     True
     """
     size = float(np.sqrt(np.max(np.sum(weights * weights, axis=0), initial=0.0)))
-    if not size < 2.0**400:
-        raise ValueError("the weights are not finite or too large to compute with; add a ridge.")
+    _refuse_unless(size < 2.0**400)
     if size < 2.0**-400:
         return np.zeros_like(weights)
     # One more bit than the norm needs: it is rounded, and so are the weights.
     spacing = math.ldexp(1.0, power_above(size) + 1 + ROW_BITS - 53)
     rounded: Array = np.rint(weights / spacing) * spacing
     return rounded
+
+
+def _refuse_unless(are_usable: Any) -> None:
+    if not are_usable:
+        raise ValueError("the weights are not finite or too large to compute with; add a ridge.")
 
 
 def check_few_rows(n_rows: int) -> None:

@@ -13,8 +13,8 @@ from tacit.disk_arrays import is_on_disk
 from tacit.records.block import bounded_labels, shares_of
 from tacit.records.bounds import Bounds
 from tacit.records.lattice_block import LatticeBlock
-from tacit.records.lattice_kernels import compiled, is_worth_compiling
 from tacit.records.lattice_rows import row_step
+from tacit.records.lattice_tiles import Tiles
 from tacit.records.summing import added_up
 from tacit.records.threads import Workers
 
@@ -46,8 +46,8 @@ class LatticeTable:
     ) -> None:
         self.rows, self.bounds = rows, bounds
         # Of labels in memory what counts is found once; of those on disk, block by block.
-        self._are_usable = not is_on_disk(labels)
-        self._labels = bounded_labels(labels, bounds) if self._are_usable else labels
+        self._labels = labels if is_on_disk(labels) else bounded_labels(labels, bounds)
+        self._are_usable = not is_on_disk(labels) or _are_within(labels, bounds)
         self._weights = weights
         self._buffers: dict[int, Array] = {}
         self._workers: Workers | None = None
@@ -56,7 +56,11 @@ class LatticeTable:
         """Return the rows at some places."""
         labels = None if self._labels is None else self._labels[at]
         weights = None if self._weights is None else self._weights[at]
-        return LatticeTable(self.rows[at], labels, self.bounds, weights)
+        rows = self.rows
+        if isinstance(rows, Tiles):
+            places = np.arange(rows.shape[0])[at]
+            return LatticeTable(rows.at(places), labels, self.bounds, weights)
+        return LatticeTable(rows[at], labels, self.bounds, weights)
 
     def sum(
         self, function: Callable[[LatticeBlock], tuple[Array, ...]], *, n_outputs: int = 1
@@ -64,6 +68,8 @@ class LatticeTable:
         """Add up ``function`` over blocks; by several threads if the table is large."""
         n, d = self.rows.shape
         step = max(1, (_NUMBERS if n_outputs == 1 else _NUMBERS_OF_SEVERAL) // max(d, 1))
+        if isinstance(self.rows, Tiles):  # whole tiles
+            step = max(step // self.rows.size, 1) * self.rows.size
         starts = range(0, max(n, 1), step)
 
         def total(worker: int, share: Sequence[int]) -> tuple[Array, ...]:
@@ -82,27 +88,33 @@ class LatticeTable:
         if self._labels is None:
             return None
         labels = self._labels[at]
-        return labels if self._are_usable else bounded_labels(labels, self.bounds)
+        if self._are_usable:
+            return np.asarray(labels, dtype=np.float64)
+        return bounded_labels(labels, self.bounds)
 
     def _block(self, at: slice, worker: int, n_outputs: int) -> LatticeBlock:
         rows, d = self.rows[at], self.rows.shape[1]
-        kernels = None
-        if n_outputs == 1 and is_worth_compiling(*self.rows.shape):
-            kernels = compiled()
-        buffer = None
-        if kernels is None and not hasattr(rows, "tocsr"):
+        buffer, is_tiled = None, isinstance(rows, Tiles)
+        if not (hasattr(rows, "tocsr") or (is_tiled and n_outputs == 1)):
             # One a thread for all blocks: a fresh one each time costs page faults.
             kept = self._buffers.get(worker)
             if kept is None or len(kept) < rows.shape[0]:
                 kept = self._buffers[worker] = np.empty((rows.shape[0], d))
             buffer = kept[: rows.shape[0]]
-            np.copyto(buffer, rows)
+            np.copyto(buffer, rows.rows() if is_tiled else rows)
         return LatticeBlock(
             rows,
             row_step(self.bounds.row_norm),
             self._some_labels(at),
             self.bounds.intercept,
             shares_of(None if self._weights is None else self._weights[at], self.bounds),
-            kernels,
             buffer,
         )
+
+
+def _are_within(labels: Any, bounds: Bounds) -> bool:
+    """Return whether labels are whole numbers, all of them within their range."""
+    if labels.dtype.kind not in "iu" or not len(labels):
+        return False
+    lower, upper = bounds.label_range or (-np.inf, np.inf)
+    return bool(lower <= labels.min() and labels.max() <= upper)

@@ -15,8 +15,10 @@ from tacit.disk_arrays import empty_like_rows
 from tacit.records.block import Block, factors_of, make_block
 from tacit.records.bounds import Bounds
 from tacit.records.lattice_block import LatticeBlock, lattice_block
+from tacit.records.lattice_kernels import compiled, is_worth_compiling
 from tacit.records.lattice_rows import in_steps
 from tacit.records.lattice_table import LatticeTable
+from tacit.records.lattice_tiles import Tiles
 from tacit.records.mapped import MappedRows
 from tacit.records.sampling import Sample, Words, poisson_choice
 from tacit.records.sparse_rows import canonical
@@ -128,28 +130,40 @@ class MemoryRecords:
         """
         if self._is_mapped or (self._steps is None and not keep):
             return self.sum(lambda block: function(lattice_block(block, self.bounds)))
-        return self._table().sum(function, n_outputs=n_outputs)
+        return self._table(n_outputs).sum(function, n_outputs=n_outputs)
 
-    def _table(self) -> LatticeTable:
-        """Return the rows in whole steps."""
+    def _table(self, n_outputs: int = 1) -> LatticeTable:
+        """Return the rows in whole steps, laid out for so many outputs the first time."""
         if self._steps is None:
             self.clip_factors()  # before work is shared, as in `sum`
-            norm = self.bounds.row_norm
-            if hasattr(self.rows, "tocsr"):
-                block = self._block(0, self.count())
-                whole = in_steps(block.rows, block.factors, norm)
-            else:
-                whole = empty_like_rows(self.rows, self.rows.shape, np.int16)
-                step = self._block_rows()
-
-                def fill(worker: int, starts: Sequence[int]) -> None:
-                    for at in starts:
-                        block = self._block(at, at + step, worker)
-                        in_steps(block.rows, block.factors, norm, out=whole[at : at + step])
-
-                self._shared(fill, range(0, self.count(), step))
+            is_sparse = hasattr(self.rows, "tocsr")
+            whole = self._sparse_steps() if is_sparse else self._dense_steps(n_outputs)
             self._steps = LatticeTable(whole, self._labels, self.bounds, self._weights)
         return self._steps
+
+    def _sparse_steps(self) -> Any:
+        block = self._block(0, self.count())
+        return in_steps(block.rows, block.factors, self.bounds.row_norm)
+
+    def _dense_steps(self, n_outputs: int) -> Any:
+        """Return tiles for compiled loops, which there are for one output, or rows for BLAS."""
+        compiles = n_outputs == 1 and is_worth_compiling(*self.rows.shape)
+        tiles = Tiles.room_for(self.rows) if compiles and compiled() is not None else None
+        whole = None
+        if tiles is None:
+            whole = empty_like_rows(self.rows, self.rows.shape, np.int16)
+        step, norm = self._block_rows(), self.bounds.row_norm
+
+        def fill(worker: int, starts: Sequence[int]) -> None:
+            for at in starts:
+                block = self._block(at, at + step, worker)
+                out = None if whole is None else whole[at : at + step]
+                steps = in_steps(block.rows, block.factors, norm, out=out)
+                if tiles is not None:
+                    tiles.put(at, steps)
+
+        self._shared(fill, range(0, self.count(), step))
+        return whole if tiles is None else tiles
 
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
@@ -192,7 +206,8 @@ class MemoryRecords:
 
     def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
         """Return the same records, whose blocks know a length of each record, found in one pass."""
-        known, step = np.empty(self.count()), self._block_rows()
+        known = empty_like_rows(self.rows, (self.count(),), np.float64)
+        step = self._block_rows()
 
         def fill(worker: int, starts: Sequence[int]) -> None:
             for at in starts:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.disk_arrays import is_on_disk, rows_at
 from tacit.records.block import Block
 from tacit.records.bounds import Bounds
 from tacit.records.memory import MemoryRecords
@@ -28,7 +29,8 @@ class PeopleInMemory(MemoryRecords):
     Notes
     -----
     **Guarantee**. All rows of a person are in one block, and a block has no more people than it
-    would have rows: its edges are moved on to where the next person starts.
+    would have rows: its edges are moved on to where the next person starts. Rows on disk are
+    sorted on disk.
 
     Examples
     --------
@@ -56,7 +58,10 @@ class PeopleInMemory(MemoryRecords):
             )
         order = people.order()
         if not np.array_equal(order, np.arange(len(people))):
-            rows = rows.tocsr()[order] if hasattr(rows, "tocsr") else rows[order]
+            if is_on_disk(rows):
+                rows = rows_at(rows, order)
+            else:
+                rows = rows.tocsr()[order] if hasattr(rows, "tocsr") else rows[order]
             labels, weights = (
                 None if values is None else np.asarray(values)[order]
                 for values in (labels, weights)

@@ -101,8 +101,12 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         sizes = [None if n is None else max(n // (len(found) + 1), 1)] * len(found)
         return self._plan(budget, self._tries(found, budget, unread, sizes))
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Search among records ``X`` with labels ``y``, read when the search has been charged."""
+    def fit(self, X: Any, y: Any = None, unit: None = None) -> Self:
+        """Search among records ``X`` with labels ``y``, read when the search has been charged.
+
+        ``unit`` is refused: what a search promises is about one record, not about one person.
+        """
+        models.refuse_unit(unit)
         budget, found = self._checked()
         unread = models.unread(self.estimator, X, y, budget)
         models.check_can_be_split(unread.table, budget.relation)

@@ -38,6 +38,11 @@ _ONE_TRY = (
     "This is a step of one of several fits; the best of them was released, which costs more than "
     "one: its whole cost is that of the search."
 )
+_OF_RECORDS = (
+    "a search protects one record, and {what} says whose each is, so that a person may have "
+    "several. Search on one record a person, or fit the estimator itself, with parameters chosen "
+    "without the records, which protects people: estimator.fit(X, y, unit=...)."
+)
 _OWN = ("epsilon", "delta", "relation", "accountant", "random_state")
 
 
@@ -191,13 +196,16 @@ def expected(model: Any, n_features: int | None, n_records: int | None, budget: 
     return _known(model, _Expected(n_columns, n_records, facts), None, budget)
 
 
+def refuse_unit(unit: Any) -> None:
+    """Refuse to be told whose each record is."""
+    if unit is not None:
+        raise ValueError(_OF_RECORDS.format(what="unit"))
+
+
 def _known(model: Any, table: Any, y: Any, budget: Budget) -> Unread:
     facts: TableFacts | None = getattr(table, "facts", None)
     if getattr(table, "has_people", False) or (facts is not None and facts.of_people):
-        raise ValueError(
-            "a search protects one record, and the table says whose each is, so that a person may "
-            "have several; search on one record a person."
-        )
+        raise ValueError(_OF_RECORDS.format(what="the table"))
     last = informed(last_of(model), facts)
     declared = last.get_params(deep=False)
     if facts is None and not between(model) and "row_norm" in declared:

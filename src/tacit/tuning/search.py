@@ -152,8 +152,12 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         n_train = _share_of(unread.n_records, 1.0 - score.share)
         return plan_of(self._tries(budget, law, score, unread, n_train), budget, law)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Search among records ``X`` with labels ``y``, read when the search has been charged."""
+    def fit(self, X: Any, y: Any = None, unit: None = None) -> Self:
+        """Search among records ``X`` with labels ``y``, read when the search has been charged.
+
+        ``unit`` is refused: what a search promises is about one record, not about one person.
+        """
+        models.refuse_unit(unit)
         budget, law, score = self._checked()
         unread = models.unread(self.estimator, X, y, budget)
         if score.share:

@@ -23,6 +23,7 @@ from tacit.pate.sites import (
     VotesRejected,
     digest_of,
 )
+from tacit.pate.sites.site import noisy_votes
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian, Guarantee, Relation
 from tacit.testing import replay
 from tests.pate.helpers import Fragile, OrderedTree, table
@@ -182,6 +183,56 @@ def test_a_site_refuses_what_was_not_agreed(tmp_path: Path) -> None:
         site.answer(Round("m", odd[1:], 3, agreed.queries, 40, 2.0), *part(0), POOL)
 
 
+@pytest.mark.parametrize("n_queries", [1, 39, 41])
+def test_a_round_that_miscounts_its_queries_is_refused_before_it_is_paid(
+    n_queries: int, tmp_path: Path
+) -> None:
+    # noise is for as many queries as the round says: 40 answers under the noise of one would leak
+    paid = Accountant(Budget(1000.0, 1e-5))
+    site = sites_of(tmp_path, accountant=paid)[0]
+    entries = round_of(sites_of(tmp_path)).sites
+    wrong = Round("m", entries, 3, digest_of(POOL), n_queries, 2.0)
+    with pytest.raises(VotesRejected, match=f"{n_queries} queries"):
+        site.answer(wrong, *part(0), POOL)
+    assert paid.spent() == 0.0
+    assert not list(tmp_path.rglob("round-*"))
+
+
+def test_keys_that_are_none_are_refused_before_a_round_is_paid(tmp_path: Path) -> None:
+    paid = Accountant(Budget(1000.0, 1e-5))
+    sites = sites_of(tmp_path, accountant=paid)
+    first, second, third = round_of(sites, masked=True).sites
+    with pytest.raises(ValueError, match="hexadecimal"):
+        SiteEntry("south", 10, "z" * 64)
+    with pytest.raises(ValueError, match="key of its own"):
+        Round(
+            "m", (first, second, SiteEntry("x", 10, second.public_key)), 3, digest_of(POOL), 40, 2.0
+        )
+    # of low order: everybody knows the secret that it makes
+    weak = (first, second, SiteEntry("west", 10, "0" * 64))
+    with pytest.raises(VotesRejected, match="key of west"):
+        sites[0].answer(Round("m", weak, 3, digest_of(POOL), 40, 2.0, masked=True), *part(0), POOL)
+    assert paid.spent() == 0.0
+    assert third.public_key
+
+
+@pytest.mark.parametrize("size", [60.0, 2.0**40])
+def test_a_site_cannot_claim_more_votes_for_a_class_than_it_has_teachers(
+    size: float, tmp_path: Path
+) -> None:
+    sites = sites_of(tmp_path)
+    agreed = round_of(sites)
+    collector = VoteCollector(agreed)
+    votes = SiteVotes.from_bytes(sites[0].answer(agreed, *part(0), POOL))
+    swayed = votes.steps.copy()
+    moved = np.uint64(round(size / agreed.spacing))
+    # what one class gains another loses: the sum is as it should be
+    swayed[7] += np.array([moved, -np.array(moved), 0], dtype=np.uint64)
+    with pytest.raises(VotesRejected, match="not those of"):
+        collector.add(SiteVotes(agreed.digest, 0, 10, swayed).to_bytes())
+    assert len(collector.missing) == 3
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"{}", b"[1]", b"\xff", b'{"format":"tacit-round","version":2}', b"[" * 9999],
@@ -202,16 +253,16 @@ def test_a_round_is_its_bytes(tmp_path: Path) -> None:
         Round("m", (SiteEntry("a", 3),), 2, agreed.queries, 4, 1.0, masked=True)
 
 
-def test_the_noise_of_all_sites_is_that_of_the_sum(tmp_path: Path) -> None:
+def test_the_noise_of_all_sites_is_that_of_the_sum() -> None:
     """Three shares of variance sigma^2 / 2, so that any two of them are enough."""
     queries = np.zeros((20_000, 1))
     entries = tuple(SiteEntry(name, 10) for name in NAMES)
     agreed = Round("may", entries, 2, digest_of(queries), 20_000, noise_std=8.0, n_missing=1)
     noise = np.zeros((20_000, 2))
-    for i, name in enumerate(NAMES):
-        site = TeacherSite(name, GaussianNB(), 10, tmp_path / name, classes=[0, 1])
+    for _ in NAMES:
         counts = np.tile([[7.0, 3.0]], (20_000, 1))
-        noise += site._noisy(agreed, i, counts, None).value.view(np.int64) * agreed.spacing - counts
+        sent = noisy_votes(agreed, counts, None, None).value.view(np.int64)
+        noise += sent * agreed.spacing - counts
     spread = 8.0 * math.sqrt(3 / 2)
     assert kstest(noise.ravel() / spread, ndtr).pvalue > 1e-9
     for factor in (0.9, 1.1):

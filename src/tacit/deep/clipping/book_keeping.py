@@ -6,7 +6,8 @@ gradient from the two, and one weighted product a layer (docs/proofs/networks.md
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -20,10 +21,12 @@ from tacit.deep.clipping.gradients import Gradients, Written
 from tacit.deep.clipping.parts import CannotClip, Layer, layers_of, parts_of
 from tacit.deep.clipping.rules import Call
 from tacit.deep.clipping.tensors import floats_of, tensors_of
-from tacit.deep.clipping.watching import Use, watching
+from tacit.deep.clipping.watching import Use, Watcher
 
 Loss = Callable[[Any, Tensor], Tensor]
-_IN_ROWS: tuple[Dimensions, Dimensions] = ((0,), (0,))
+# Where records are in what a layer is given, and in what it returns.
+Where = tuple[Dimensions, Dimensions]
+_IN_ROWS: Where = ((0,), (0,))
 # What is raised by a record that a model or a loss cannot take, such as a class beyond the last.
 REFUSALS = (IndexError, RuntimeError, ValueError)
 
@@ -73,13 +76,14 @@ class BookKeeper:
         self,
         model: nn.Module,
         loss: Loss,
-        dimensions: tuple[tuple[Dimensions, Dimensions], ...] | None = None,
+        dimensions: tuple[Where, ...] | None = None,
         micro_batch: int = 256,
     ) -> None:
         self.micro_batch = micro_batch
         self.model, self.loss = model, loss
         self._layers = layers_of(model)
         self._parts = parts_of(self._layers)
+        self._watcher = Watcher(model, self._layers)
         self._dimensions = dimensions
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         sizes = [p.numel() for p in self.parameters]
@@ -132,14 +136,15 @@ class BookKeeper:
             return self._weighted(x, y, gradients, clip)
 
     def _weighted(self, x: Tensor, y: Tensor, gradients: list[Gradients], clip: Clip) -> Sums:
-        norms = torch.stack([part.squares() for part in gradients]).sqrt()
-        if not torch.isfinite(norms).all():
+        norms = torch.stack([part.squares() for part in gradients]).sqrt_()
+        if not math.isfinite(float(norms.sum())):  # rarely because the sum alone overflows
             finite = torch.isfinite(norms).all(0)
-            return self.strict_sums(x[finite], y[finite], clip)
+            if not finite.all():
+                return self.strict_sums(x[finite], y[finite], clip)
         factors = clip.factors(norms)
         self._buffer.zero_()
-        for part, factor, into in zip(gradients, factors, self._views, strict=True):
-            part.add_weighted(factor, into)
+        for number, (part, into) in enumerate(zip(gradients, self._views, strict=True)):
+            part.add_weighted(factors[number], into)
         return Sums(self._buffer.double(), norms)
 
     def _views_of(self, layers: list[Layer]) -> dict[str, Tensor]:
@@ -152,52 +157,43 @@ class BookKeeper:
 
     def gradients(self, x: Tensor, y: Tensor) -> list[Gradients]:
         """Return the gradients of all records, part by part."""
-        with watching(self.model, self._layers) as watch:
+        with self._watcher.watching() as watch:
             losses = losses_of(self.loss, self.model(x), y)
             edges = [edge for use in watch.uses for edge in use.edges]
-            found = torch.autograd.grad(losses.sum(), edges, allow_unused=True)
+            each = torch.ones_like(losses)
+            found = torch.autograd.grad(losses, edges, each, allow_unused=True)
         with torch.no_grad():
-            return self._gathered(watch.uses, list(found), len(x))
+            return self._gathered(watch.uses, found, len(x))
 
-    def _gathered(self, uses: list[Use], found: list[Tensor | None], n: int) -> list[Gradients]:
+    def _gathered(self, uses: list[Use], found: Sequence[Tensor | None], n: int) -> list[Gradients]:
         if self._dimensions is not None and len(uses) != len(self._dimensions):
             raise CannotClip(
                 "which layers the model uses, or how often, depends on the records; let it use the "
                 "same ones for every batch."
             )
-        calls: dict[int, list[Call]] = {id(layer): [] for layer in self._layers}
-        numbers: dict[int, list[int]] = {id(layer): [] for layer in self._layers}
+        met: dict[int, list[tuple[Call, Where]]] = {id(layer): [] for layer in self._layers}
+        start = 0
         for number, use in enumerate(uses):
             use.check_untouched()
-            back = []
-            for output in floats_of(use.outputs):
-                gradient = found.pop(0)
-                back.append(torch.zeros_like(output) if gradient is None else gradient)
-            calls[id(use.layer)].append(Call(use.args, use.kwargs, use.outputs, back))
-            numbers[id(use.layer)].append(number)
-        return [self._of_part(layers, calls, numbers, n) for layers in self._parts]
+            back = found[start : start + len(use.edges)]
+            start += len(use.edges)
+            call = Call(use.args, use.kwargs, use.outputs, _known(use, back))
+            met[id(use.layer)].append((call, self._where(call, number)))
+        return [self._of_part(layers, met, n) for layers in self._parts]
 
     def _of_part(
-        self,
-        layers: list[Layer],
-        calls: dict[int, list[Call]],
-        numbers: dict[int, list[int]],
-        n: int,
+        self, layers: list[Layer], met: dict[int, list[tuple[Call, Where]]], n: int
     ) -> Gradients:
-        where = {
-            id(layer): [
-                self._where(call, number)
-                for call, number in zip(calls[id(layer)], numbers[id(layer)], strict=True)
-            ]
-            for layer in layers
-        }
         first = layers[0]
-        if len(layers) == 1 and first.rule is not None and set(where[id(first)]) == {_IN_ROWS}:
-            return first.rule(first.module, calls[id(first)], first.names)
+        own = met[id(first)]
+        by_rule = len(layers) == 1 and first.rule is not None and len(own) > 0
+        if by_rule and all(where == _IN_ROWS for _, where in own):
+            assert first.rule is not None
+            return first.rule(first.module, [call for call, _ in own], first.names)
         each: dict[int, Tensor] = {}
         for layer in layers:
-            own = calls[id(layer)]
-            written = any_layer(layer.module, own, layer.names, where[id(layer)]).each
+            calls, where = zip(*met[id(layer)], strict=True) if met[id(layer)] else ((), ())
+            written = any_layer(layer.module, calls, layer.names, where).each
             for name, parameter in layer.trained:
                 gradient = written.get(name, parameter.new_zeros(n, *parameter.shape))
                 held = each.get(id(parameter))
@@ -207,11 +203,22 @@ class BookKeeper:
         )
         return Written({name: each.pop(key) for name, key in named if key in each})
 
-    def _where(self, call: Call, number: int) -> tuple[Dimensions, Dimensions]:
+    def _where(self, call: Call, number: int) -> Where:
         if self._dimensions is not None:
             return self._dimensions[number]
         given = tuple(0 for _ in tensors_of((call.args, call.kwargs)))
         return given, tuple(0 for _ in call.gradients)
+
+
+def _known(use: Use, found: Sequence[Tensor | None]) -> list[Tensor]:
+    """Return what came back to each output of a layer: zeros where it was not used."""
+    known = [gradient for gradient in found if gradient is not None]
+    if len(known) == len(found):
+        return known
+    return [
+        torch.zeros_like(output) if gradient is None else gradient
+        for output, gradient in zip(floats_of(use.outputs), found, strict=True)
+    ]
 
 
 def losses_of(loss: Loss, outputs: Any, y: Tensor) -> Tensor:

@@ -25,6 +25,20 @@ class Clip(Protocol):
         """Return a factor for each part of a model and each record, from lengths alike."""
 
 
+def lengths_of(norms: torch.Tensor) -> torch.Tensor:
+    """Return how long each record's gradient is, from the lengths of its parts.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tacit.deep.clipping.clip import lengths_of
+    >>> lengths_of(torch.tensor([[3.0, 0.0], [4.0, 1.0]]))
+    tensor([5., 1.])
+    """
+    # A norm along the first dimension does the same, several times slower.
+    return norms[0] if len(norms) == 1 else norms.square().sum(0).sqrt_()
+
+
 @dataclass(frozen=True)
 class FlatClip:
     """A gradient longer than ``norm`` is scaled down to it, all layers together.
@@ -45,7 +59,7 @@ class FlatClip:
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
         """Return min(1, norm / length)."""
-        length = torch.linalg.vector_norm(norms, dim=0)
+        length = lengths_of(norms)
         return (self.norm / length.clamp(min=self.norm)).expand_as(norms)
 
 
@@ -96,5 +110,5 @@ class AutomaticClip:
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
         """Return norm / (length + stability), below norm / length."""
-        length = torch.linalg.vector_norm(norms, dim=0)
+        length = lengths_of(norms)
         return (self.norm / (length + self.stability)).expand_as(norms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -35,6 +36,9 @@ class Factor(Protocol):
     def rows(self, some: slice) -> Tensor:
         """Return what it is for some records."""
 
+    def most(self) -> Tensor:
+        """Return, for each record and group, no less than the sum of all squares."""
+
 
 @dataclass(frozen=True)
 class Whole:
@@ -50,6 +54,10 @@ class Whole:
     def rows(self, some: slice) -> Tensor:
         """Return some of it."""
         return self.tensor[some]
+
+    def most(self) -> Tensor:
+        """Return the sum of all squares."""
+        return _squares(self.tensor)
 
 
 class Gradients(Protocol):
@@ -85,11 +93,10 @@ class OuterProducts:
 
     def add_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
         """Add (w g)' a, one product for all records."""
-        weighted = self.g * weights[:, None]
         if "weight" in self.names:
-            into["weight"].addmm_(weighted.T, self.a)
+            into["weight"].addmm_((self.g * weights[:, None]).T, self.a)
         if "bias" in self.names:
-            into["bias"].add_(weighted.sum(0))
+            into["bias"].addmv_(self.g.T, weights)
 
 
 @dataclass
@@ -121,8 +128,13 @@ class SummedProducts:
         if "weight" in self.names:
             square = square + (self._of_written() if self.writes else self._of_products())
         if "bias" in self.names:
-            square = square + self.g.sum(3).square().sum((1, 2))
+            square = square + torch.linalg.vector_norm(self._of_bias, dim=1).square_()
         return square
+
+    @cached_property
+    def _of_bias(self) -> Tensor:
+        """Every record's gradient of the bias: g, its places added up."""
+        return self.g.sum(3).flatten(1)
 
     def _of_written(self) -> Tensor:
         """Write gradients down, some records at a time: what they meet then stays in a cache."""
@@ -133,14 +145,17 @@ class SummedProducts:
             rows = slice(start, start + some)
             a, g, written = self.a.rows(rows), self.g[rows], self._written[rows]
             torch.matmul(g, a.transpose(2, 3), out=written)
-            square = torch.linalg.vector_norm(written.flatten(1), dim=1).square()
-            squares.append(torch.maximum(square, _LEAST_WRITTEN * _greatest(a, g)))
-        return torch.cat(squares)
+            squares.append(torch.linalg.vector_norm(written.flatten(1), dim=1).square_())
+        return torch.maximum(torch.cat(squares), self._greatest().mul_(_LEAST_WRITTEN))
 
     def _of_products(self) -> Tensor:
         a, g = self.a.rows(slice(None)), self.g
         products = torch.matmul(a.transpose(2, 3), a) * torch.matmul(g.transpose(2, 3), g)
-        return torch.maximum(products.sum((1, 2, 3)), _LEAST_PRODUCT * _greatest(a, g))
+        return torch.maximum(products.sum((1, 2, 3)), self._greatest().mul_(_LEAST_PRODUCT))
+
+    def _greatest(self) -> Tensor:
+        """Return ||a||^2 ||g||^2 of every record, groups apart: what no square exceeds."""
+        return (self.a.most() * _squares(self.g)).sum(1)
 
     def add_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
         """Add the weighted sum of what is written down, or one product a group."""
@@ -151,13 +166,11 @@ class SummedProducts:
             a = self.a.rows(slice(None)).permute(1, 0, 3, 2).flatten(1, 2)
             into["weight"].add_(torch.bmm(weighted, a).view_as(into["weight"]))
         if "bias" in self.names:
-            into["bias"].addmv_(self.g.sum(3).flatten(1).T, weights)
+            into["bias"].addmv_(self._of_bias.T, weights)
 
 
-def _greatest(a: Tensor, g: Tensor) -> Tensor:
-    """Return ||a||^2 ||g||^2 of every record, groups apart: what no square exceeds."""
-    squares = [torch.linalg.vector_norm(t, dim=(2, 3)).square() for t in (a, g)]
-    return (squares[0] * squares[1]).sum(1)
+def _squares(of_groups: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(of_groups, dim=(2, 3)).square_()
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import nn
@@ -34,7 +35,7 @@ class Layer:
     trained: tuple[tuple[str, nn.Parameter], ...]
     rule: Rule | None
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """What the trained parameters are called in the module."""
         return frozenset(name for name, _ in self.trained)

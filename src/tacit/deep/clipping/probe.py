@@ -19,7 +19,7 @@ from tacit.deep.clipping.book_keeping import REFUSALS, BookKeeper, Loss, losses_
 from tacit.deep.clipping.clip import FlatClip
 from tacit.deep.clipping.parts import CannotClip, layers_of
 from tacit.deep.clipping.tensors import floats_of, tensors_of
-from tacit.deep.clipping.watching import Use, watching
+from tacit.deep.clipping.watching import Use, Watcher
 
 _SEED = 20_240
 _AT_ONCE = 1 << 21  # numbers in all layers together
@@ -147,7 +147,7 @@ def _refuse_mixing(model: nn.Module, record: Like) -> None:
 
 
 def _uses(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> list[Use]:
-    with watching(model, layers_of(model)) as watch:
+    with Watcher(model, layers_of(model)).watching() as watch:
         losses_of(loss, model(x), y)
     for use in watch.uses:
         use.check_untouched()

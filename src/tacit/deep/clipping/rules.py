@@ -106,6 +106,19 @@ class Patches:
         )
         return windows.reshape(len(images), *self.shape[1:])
 
+    def most(self) -> Tensor:
+        """Return the squares of all pixels, each as often as it can be met.
+
+        Along a side by min(kernel, places) patches, by kernel / stride where no pixel is skipped.
+        """
+        times = 1
+        for kernel, stride, dilation, places in zip(
+            self.kernel, self.stride, self.dilation, self.places, strict=True
+        ):
+            times *= min(places, -(-kernel // stride) if dilation == 1 else kernel)
+        grouped = self.images.unflatten(1, (self.groups, -1)).flatten(3)
+        return torch.linalg.vector_norm(grouped, dim=(2, 3)).square_().mul_(times)
+
 
 def _scales(
     normal: Callable[[Any, Tensor], Tensor], over: Callable[[Any, Tensor], tuple[int, ...]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,12 +24,12 @@ class Use:
     kwargs: dict[str, Any]
     outputs: Any
     edges: list[GradientEdge]  # of the outputs that are floats
+    given: list[Tensor]
     versions: list[int]
 
     def check_untouched(self) -> None:
         """Refuse inputs that were changed in place after the layer had met them."""
-        given = tensors_of((self.args, self.kwargs))
-        if [tensor._version for tensor in given] != self.versions:
+        if [tensor._version for tensor in self.given] != self.versions:
             raise CannotClip(
                 f"what layer {self.layer.name!r} was given is changed in place later on, so that "
                 "its gradient is lost; write x = x + y instead of x += y, and inplace=False."
@@ -69,8 +69,9 @@ class Watch:
         outputs: Any,
         edges: list[GradientEdge],
     ) -> None:
-        versions = [tensor._version for tensor in tensors_of((args, kwargs))]
-        self.uses.append(Use(layer, args, kwargs, outputs, edges, versions))
+        given = tensors_of((args, kwargs) if kwargs else args)
+        versions = [tensor._version for tensor in given]
+        self.uses.append(Use(layer, args, kwargs, outputs, edges, given, versions))
 
     def _starting(self, tensor: Tensor) -> Tensor:
         if tensor.requires_grad or not tensor.is_floating_point():
@@ -78,26 +79,33 @@ class Watch:
         return tensor.detach().requires_grad_()
 
 
-@contextmanager
-def watching(model: nn.Module, layers: Sequence[Layer]) -> Iterator[Watch]:
-    """Watch the layers of a model; its parameters are frozen meanwhile."""
-    in_place = any(getattr(module, "inplace", False) for module in model.modules())
-    watch = Watch(copies=in_place)
-    trained = [p for p in model.parameters() if p.requires_grad]
-    handles = [
-        layer.module.register_forward_hook(
-            lambda _, args, kwargs, outputs, layer=layer: watch.see(layer, args, kwargs, outputs),
-            with_kwargs=True,
-        )
-        for layer in layers
-    ]
-    try:
-        for parameter in trained:
-            parameter.requires_grad_(False)
-        with torch.enable_grad():
-            yield watch
-    finally:
-        for handle in handles:
-            handle.remove()
-        for parameter in trained:
-            parameter.requires_grad_(True)
+class Watcher:
+    """Watches the layers of a model, one forward pass at a time."""
+
+    def __init__(self, model: nn.Module, layers: Sequence[Layer]) -> None:
+        self._layers = list(layers)
+        self._trained = [p for p in model.parameters() if p.requires_grad]
+        self._copies = any(getattr(module, "inplace", False) for module in model.modules())
+
+    @contextmanager
+    def watching(self) -> Iterator[Watch]:
+        """Watch one pass; the model's parameters are frozen meanwhile."""
+        watch = Watch(copies=self._copies)
+        handles = [
+            layer.module.register_forward_hook(_noting(watch, layer), with_kwargs=True)
+            for layer in self._layers
+        ]
+        try:
+            for parameter in self._trained:
+                parameter.requires_grad_(False)
+            with torch.enable_grad():
+                yield watch
+        finally:
+            for handle in handles:
+                handle.remove()
+            for parameter in self._trained:
+                parameter.requires_grad_(True)
+
+
+def _noting(watch: Watch, layer: Layer) -> Callable[..., Any]:
+    return lambda _, args, kwargs, outputs: watch.see(layer, args, kwargs, outputs)

@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.exact_rows import RowLattice
 from tacit.privacy import Event, Relation
 from tacit.records import Block, Bounds
 from tacit.records.coordinates import Coordinates
@@ -155,6 +156,10 @@ class AnyLoss(ABC):
     def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
         """Return every record's slope, clipped to ``limit``."""
         raise TypeError("there are slopes only for losses of scores.")
+
+    def sum_in_steps(self, block: LatticeBlock, weights: Array, rows: RowLattice) -> Array:
+        """Return the sum of the records' gradients in whole steps, each clipped to the lattice."""
+        return rows.whole_sum(block, block.weighed(self.slopes(block, weights, rows.limit)))
 
     @abstractmethod
     def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:

@@ -39,6 +39,10 @@ class Loss(AnyLoss):
     def d2(self, score: Array, label: Array) -> Array:
         """Return the second derivative in the score, 0 where it does not exist."""
 
+    def steady_d1(self, score: Array, label: Array) -> Array:
+        """Return d1 for sums on a lattice, where each entry depends on its own score alone."""
+        return self.d1(score, label)
+
     def bend(self, score: Array, label: Array, along: Array) -> Array:
         """Return the Hessian in the score times ``along``."""
         return self.d2(score, label) * along
@@ -113,7 +117,7 @@ class Loss(AnyLoss):
 
     def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
         """Return d1, clipped; scores are a record's own to the bit."""
-        slopes = self.d1(block.steady_scores(weights), self.labels(block))
+        slopes = self.steady_d1(block.steady_scores(weights), self.labels(block))
         if isinstance(block, LatticeBlock) and block.weights is None:
             return slopes  # which `RowLattice` clips to the same limit
         return clip_slopes(slopes, limit)

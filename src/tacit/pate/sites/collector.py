@@ -14,7 +14,7 @@ from tacit.privacy import Guarantee
 
 Words = npt.NDArray[np.uint64]
 
-# In standard deviations: a site with so many more or fewer votes than teachers has lied.
+# In standard deviations: so far beyond what teachers can say, noise is no excuse.
 _PLAUSIBLE = 8.0
 
 
@@ -110,17 +110,19 @@ class VoteCollector:
         return Guarantee(agreed.sum_event, delta, (whom, *seen))
 
     def _check_plausible(self, votes: SiteVotes) -> None:
-        """Refuse a site whose votes are not as many as its teachers; masked, nobody can tell.
+        """Refuse votes that no honest site sends, or one in 10^14; masked, nobody can tell.
 
-        The mean over queries of the sum over classes is n_teachers + N(0, s^2 classes / queries).
+        A count is between 0 and n_teachers, those of a query add up to n_teachers, and noise of
+        share_std is on each. So what a site can sway is its own teachers' votes.
         """
         agreed = self.round
         if agreed.masked:
             return
         counts = votes.steps.view(np.int64) * agreed.spacing
-        spread = agreed.share_std * math.sqrt(agreed.n_classes / agreed.n_queries)
-        found = float(np.mean(np.sum(counts, axis=1)))
-        if not abs(found - votes.n_teachers) <= _PLAUSIBLE * spread + agreed.spacing:
+        noise = _PLAUSIBLE * agreed.share_std + agreed.spacing
+        apart = np.abs(np.sum(counts, axis=1) - votes.n_teachers)
+        within = np.all((counts >= -noise) & (counts <= votes.n_teachers + noise))
+        if not within or np.any(apart > math.sqrt(agreed.n_classes) * noise):
             raise VotesRejected(
                 f"the votes of {agreed.sites[votes.site].name} are not those of "
                 f"{votes.n_teachers} teachers; they do not count."

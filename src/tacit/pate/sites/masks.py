@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.pate.sites.messages import VotesRejected
 from tacit.pate.sites.round import Round
 
 Words = npt.NDArray[np.uint64]
@@ -54,7 +55,13 @@ def mask_of(agreed: Round, site: int, private_key: bytes) -> Words:
     for other, entry in enumerate(agreed.sites):
         if other == site:
             continue
-        words = _words(agreed, private_key, bytes.fromhex(entry.public_key), total.size)
+        try:
+            words = _words(agreed, private_key, bytes.fromhex(entry.public_key), total.size)
+        except ValueError:  # a point of low order: everybody knows the secret that it makes
+            raise VotesRejected(
+                f"the public key of {entry.name} is none that hides anything; agree on a round "
+                "with the key that its TeacherSite.entry gives."
+            ) from None
         # modulo 2^64, as uint64 is
         total += words.reshape(total.shape) if other > site else -words.reshape(total.shape)
     return total

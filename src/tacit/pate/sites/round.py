@@ -20,6 +20,7 @@ DIGEST_BYTES = 32
 # From here on the lattice would be coarser than one vote, and votes would be rounded.
 _MOST_SHARE = 2.0**10
 _MOST_BYTES = 10**6
+_DIGITS = "0123456789abcdef"
 # What the sum of lattices lacks of one Gaussian is far below this (docs/proofs/pate.md, 6).
 _A_HAIR = 1.0 + 1e-12
 
@@ -43,7 +44,8 @@ class SiteEntry:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= 100:
             raise ValueError("a site's name must have 1 to 100 letters.")
         checks.count("n_teachers", self.n_teachers, most=10**6)
-        if not isinstance(self.public_key, str) or len(self.public_key) not in (0, 64):
+        digits = isinstance(self.public_key, str) and set(self.public_key) <= set(_DIGITS)
+        if not digits or len(self.public_key) not in (0, 64):
             raise ValueError("public_key must be 64 hexadecimal digits, or empty.")
 
 
@@ -116,7 +118,10 @@ class Round:
                 f"each site would add noise of {self.share_std:g} to a count; from {_MOST_SHARE:g} "
                 "on votes would be rounded. Ask fewer queries, or raise epsilon."
             )
-        if self.masked and not all(site.public_key for site in self.sites):
+        keys = [site.public_key for site in self.sites if site.public_key]
+        if len(set(keys)) != len(keys):
+            raise ValueError("two sites have the same public_key; each needs a key of its own.")
+        if self.masked and len(keys) != k:
             raise ValueError("masked votes need the public key of every site.")
 
     @property

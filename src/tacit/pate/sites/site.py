@@ -146,6 +146,11 @@ class TeacherSite:
             raise VotesRejected("the round lists this site with other teachers or another key.")
         if digest_of(queries) != agreed.queries:
             raise VotesRejected("these are not the queries that the round is about.")
+        if len(queries) != agreed.n_queries:  # of as many the noise hides a record
+            raise VotesRejected(
+                f"the round says that it has {agreed.n_queries} queries, and these are "
+                f"{len(queries)}; agree on a round that counts them right."
+            )
         if len(self.classes) != agreed.n_classes:
             raise VotesRejected("the round has another number of classes than this site.")
         return place
@@ -157,7 +162,8 @@ class TeacherSite:
                 "the round protects people and this site has no unit, or the other way round."
             )
         source = source_of(self.random_state)
-        event = agreed.sum_event if agreed.masked else agreed.share_event
+        mask = mask_of(agreed, place, self._private_key()) if agreed.masked else None
+        event = agreed.share_event if mask is None else agreed.sum_event
         epsilon = Guarantee(event).epsilon(self.delta)
         plan = engine.Plan(
             "site_votes",
@@ -168,7 +174,7 @@ class TeacherSite:
 
         def work() -> Release[Words]:
             counts = self._counts(agreed.relation, table, queries, source)
-            return self._noisy(agreed, place, counts, source)
+            return noisy_votes(agreed, counts, mask, source)
 
         released = engine.release(plan, work, accountant=self.accountant, source=source)
         return SiteVotes(agreed.digest, place, self.n_teachers, released.value)
@@ -188,20 +194,6 @@ class TeacherSite:
             self.teacher, own, rows, codes, self.classes, queries, key, n_jobs=self.n_jobs
         )
 
-    def _noisy(
-        self, agreed: Round, place: int, counts: npt.NDArray[np.float64], source: Source | None
-    ) -> Release[Words]:
-        """Return counts plus the site's noise, in steps of the lattice, masked if so agreed."""
-        bounded = Bounded(counts, agreed.sensitivity, Norm.L2, agreed.relation)
-        noisy = gaussian(bounded, agreed.share_multiplier, source)
-        # exact: both are powers of two times whole numbers below 2^53
-        steps = np.rint(np.asarray(noisy.value) / agreed.spacing).astype(np.int64).view(np.uint64)
-        if not agreed.masked:
-            return Release(steps, noisy.event)
-        event = agreed.sum_event
-        masked = steps + mask_of(agreed, place, self._private_key())
-        return Release(masked, event if source is None else priced(event, source))
-
     def _private_key(self) -> bytes:
         path = self.folder / "site.key"
         if not path.exists():
@@ -210,6 +202,20 @@ class TeacherSite:
         if len(key) != KEY_BYTES:
             raise ValueError("the site's key file is damaged; make a new one, and new rounds.")
         return key
+
+
+def noisy_votes(
+    agreed: Round, counts: npt.NDArray[np.float64], mask: Words | None, source: Source | None
+) -> Release[Words]:
+    """Return counts plus the site's noise, in steps of the lattice, masked if so agreed."""
+    bounded = Bounded(counts, agreed.sensitivity, Norm.L2, agreed.relation)
+    noisy = gaussian(bounded, agreed.share_multiplier, source)
+    # exact: both are powers of two times whole numbers below 2^53
+    steps = np.rint(np.asarray(noisy.value) / agreed.spacing).astype(np.int64).view(np.uint64)
+    if mask is None:
+        return Release(steps, noisy.event)
+    event = agreed.sum_event
+    return Release(steps + mask, event if source is None else priced(event, source))
 
 
 def _keep(path: Path, data: bytes) -> None:

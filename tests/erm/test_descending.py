@@ -1,0 +1,143 @@
+"""Where a minimum cannot be certified, noisy gradients cost no more than the tilt that was paid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit.erm.descending as descending
+import tacit.erm.objective_perturbation as module
+from tacit.erm import Objective, ObjectivePerturbation, Problem
+from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss, SoftmaxLoss
+from tacit.erm.noisy_gradient import descend_there
+from tacit.erm.tilts import GaussianTilt
+from tacit.linear_model import LinearRegression, LogisticRegression
+from tacit.privacy import Budget, Composed, Gaussian, Guarantee
+from tacit.records import Bounds, MemoryRecords
+from tacit.testing import replay
+from tests.erm.test_turning import short_rows
+
+LOSSES: list[Any] = [
+    LogisticLoss(),
+    LogCoshLoss(0.25),
+    SoftmaxLoss(3),
+    HuberLoss(0.25),
+    PoissonLoss(5.0, 20.0),
+]
+
+
+def plan_of(loss: Any, budget: Budget) -> Any:
+    labels = {"log_cosh": (-1.0, 1.0), "huber": (-1.0, 1.0), "poisson": (0.0, 20.0)}.get(loss.key)
+    return ObjectivePerturbation().plan(Problem(Objective(loss, Bounds(1.0, labels)), 3), budget)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.key)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_a_tilt_costs_at_least_its_gaussian_part(loss: Any, epsilon: float) -> None:
+    """By every route: profiles, and Renyi divergences where a ledger adds those up."""
+    budget = Budget(epsilon, 1e-6)
+    plan = plan_of(loss, budget)
+    tilt, objective = GaussianTilt.of(plan), plan.problem.objective
+    main: Any = tilt.main(objective, budget)
+    alone = Gaussian(tilt.noise_std / objective.lipschitz)
+    grid = np.linspace(0.0, 3 * epsilon, 60)
+    assert np.all(main.profile(grid) >= np.asarray(alone.profile(grid)) * (1 - 1e-9))
+    orders = np.array([1.5, 2.0, 4.0, 16.0, 64.0])
+    assert np.all(main.renyi(orders) >= alone.renyi(orders) * (1 - 1e-9))
+    parts = [main, tilt.output(budget)]
+    if tilt.trace_noise_multiplier:
+        parts.append(Gaussian(tilt.trace_noise_multiplier))
+    part = tilt.gaussian_part(objective, budget)
+    for delta in (1e-4, 1e-6, 1e-9):
+        paid, spent = Guarantee(Composed(tuple(parts))), Guarantee(part)
+        assert spent.epsilon(delta) <= paid.epsilon(delta)
+    if loss in LOSSES[:2]:  # and nearly all of it: nothing is wasted
+        assert spent.epsilon(1e-6) > 0.9 * paid.epsilon(1e-6)
+
+
+MODELS: list[Any] = [
+    LinearRegression(4.0, 1e-6, label_range=(-1.0, 1.0)),
+    LogisticRegression(4.0, 1e-6, classes=[0, 1]),
+    LogisticRegression(4.0, 1e-6, classes=[0, 1, 2], mechanism="objective_perturbation"),
+]
+
+
+@pytest.fixture
+def uncertified(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """No minimum can be certified; what is descended instead is noted."""
+    seen: list[Any] = []
+    honest = descending.descended
+
+    def noted(*args: Any) -> Any:
+        seen.append(honest(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(module, "can_certify", lambda *_: False)
+    monkeypatch.setattr(module, "descended", noted)
+    return seen
+
+
+def fitted(model: Any, n: int) -> Any:
+    rows, labels = short_rows(3_000), np.arange(3_000) % 2
+    rows[-1], labels[-1] = [0.0, 0.0, 1.0], 1
+    return model.set_params(random_state=0).fit(rows[:n], labels[:n]).coef_
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_neighbours_meet_the_same_releases(model: Any, uncertified: list[Any]) -> None:
+    found: list[Any] = []
+    assert replay(lambda n: found.append(fitted(model, n)), 2_999, 3_000) >= 10
+    np.testing.assert_array_equal(*found)
+    assert len(uncertified) == 2
+
+
+@pytest.mark.parametrize("model", MODELS[:2], ids=lambda m: type(m).__name__)
+def test_a_gradient_that_is_not_clipped_is_caught(
+    model: Any, uncertified: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss = LogisticLoss if isinstance(model, LogisticRegression) else LogCoshLoss
+    honest = loss.gradient_clipped_in
+
+    def unclipped(self: Any, there: Any, block: Any, weights: Any, bounds: Any, clip: float) -> Any:
+        return honest(self, there, block, weights, bounds, 100 * clip)
+
+    monkeypatch.setattr(loss, "gradient_clipped_in", unclipped)
+    with pytest.raises(AssertionError):
+        replay(lambda n: fitted(model, n), 2_999, 3_000)
+
+
+@pytest.mark.parametrize("loss", LOSSES[:3], ids=lambda loss: loss.key)
+def test_it_is_charged_as_planned(loss: Any, uncertified: list[Any]) -> None:
+    plan = plan_of(loss, Budget(4.0, 1e-6))
+    bounds = plan.problem.objective.bounds
+    records = MemoryRecords(short_rows(3_000), np.ones(3_000), bounds)
+    assert plan.solve(records, None).event == plan.event
+    assert len(uncertified) == 1
+    assert Guarantee(plan.event).epsilon(1e-6) <= 4.0
+
+
+def test_steps_that_cost_more_are_withheld(
+    uncertified: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest: Any = descend_there
+
+    def dearer(*args: Any) -> Any:
+        *rest, mu, source = args
+        return honest(*rest, 1.01 * mu, source)
+
+    monkeypatch.setattr(descending, "descend_there", dearer)
+    plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))
+    records = MemoryRecords(short_rows(3_000), np.ones(3_000), plan.problem.objective.bounds)
+    with pytest.raises(RuntimeError, match="withheld"):
+        plan.solve(records, None)
+
+
+def test_what_is_not_proved_is_left_to_the_tilt(uncertified: list[Any]) -> None:
+    facts: dict[str, Any] = {"classes": [0, 1], "n_records": 3_000}
+    fitted(LogisticRegression(4.0, 1e-6, relation="replace", **facts), 3_000)
+    rows, labels = short_rows(3_000), np.arange(3_000) % 2
+    weighted = LogisticRegression(4.0, 1e-6, max_weight=1.0, classes=[0, 1])
+    weighted.fit(rows, labels, sample_weight=np.ones(3_000))
+    assert not uncertified

@@ -1,0 +1,140 @@
+"""Tiles hold the rows they were given, and compiled loops over them give NumPy's bits."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import tacit.records.memory as memory_module
+from tacit.disk_arrays import disk_array, is_on_disk
+from tacit.erm import ClassWeighted, Objective
+from tacit.erm.exact_gradient import ExactGradient
+from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
+from tacit.privacy import Relation
+from tacit.records import Bounds, MemoryRecords, RecordSource
+from tacit.records.compiled_tiles import logistic_sum
+from tacit.records.lattice_tiles import Tiles
+from tacit.records.sigmoid import sigmoid
+
+BOUNDS = Bounds(row_norm=2.0, intercept=0.7, label_range=(-1.0, 1.0), n_classes=2)
+
+
+def whole(n: int, d: int) -> Any:
+    return np.random.default_rng(n + d).integers(-(2**14), 2**14, (n, d)).astype(np.int16)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4095, 3), (4097, 20), (2000, 200), (300, 1500)])
+def test_rows_come_back_as_they_were_put(shape: tuple[int, int]) -> None:
+    rows, tiles = whole(*shape), Tiles.room_for(np.empty(shape))
+    n = shape[0]
+    for start in range(0, n, 77):
+        tiles.put(start, rows[start : start + 77])
+    assert np.array_equal(tiles.rows(), rows)
+    places = np.array([n - 1, 0, n // 2])
+    assert np.array_equal(tiles.at(places), rows[places])
+    size = tiles.size
+    assert np.array_equal(tiles[size : 3 * size].rows(), rows[size : 3 * size])
+    assert not is_on_disk(tiles.tiles)
+    assert is_on_disk(Tiles.room_for(disk_array(shape, np.float32)).tiles)
+
+
+def gradient(records: RecordSource, loss: Any, w: Any, clip: float, compiles: bool) -> Any:
+    exact = ExactGradient(
+        Objective(loss, records.bounds), w.shape, clip, Relation.ADD_REMOVE, 1000.0
+    )
+    with mock.patch.object(memory_module, "is_worth_compiling", return_value=compiles):
+        return exact(records, w).value
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.5), SoftmaxLoss(3)], ids=str)
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (4095, 3), (4097, 20), (3000, 37), (700, 300)])
+@pytest.mark.parametrize("clip", [0.01, 0.3, 50.0])
+def test_gradients_have_the_same_bits_compiled_or_not(loss: Any, n: int, d: int, clip: float):
+    rng = np.random.default_rng(n)
+    rows = rng.normal(size=(n, d)).astype(np.float32)
+    labels = rng.choice(np.array([-1, 0, 1], dtype=np.int8), n)
+    bounds = Bounds(2.0, intercept=0.7, label_range=(-1.0, 1.0), n_classes=3)
+    for scale in (0.1, 3.0, 1e6):
+        w = rng.normal(size=Objective(loss, bounds).shape(d)) * scale
+        on_disk, files = disk_array((n, d), np.float32), disk_array((n,), np.int8)
+        on_disk[:], files[:] = rows, labels
+        tiled, plain, mapped = (
+            gradient(MemoryRecords(r, y, bounds), loss, w, clip, compiles)
+            for r, y, compiles in (
+                (rows, labels, True),
+                (rows, labels, False),
+                (on_disk, files, True),
+            )
+        )
+        assert np.array_equal(tiled, plain)
+        assert np.array_equal(mapped, plain)
+
+
+def test_weighted_records_have_the_same_bits_compiled_or_not() -> None:
+    rng = np.random.default_rng(4)
+    rows, labels = rng.normal(size=(4500, 7)), rng.choice([-1.0, 1.0], 4500)
+    w = rng.normal(size=8)
+    found = [
+        gradient(
+            ClassWeighted(MemoryRecords(rows, labels, BOUNDS), (0.3, 1.0)),
+            LogisticLoss(),
+            w,
+            0.5,
+            compiles,
+        )
+        for compiles in (True, False)
+    ]
+    assert np.array_equal(*found)
+
+
+def test_labels_on_disk_outside_their_range_are_held_to_it() -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    labels = disk_array((50,), np.int8)
+    labels[:] = np.arange(50) - 20
+    w = np.array([0.3, -0.2, 0.1])
+    odd = MemoryRecords(rows, labels, BOUNDS)
+    held = MemoryRecords(rows, np.clip(np.array(labels), -1, 1), BOUNDS)
+    for compiles in (True, False):
+        found = [gradient(records, HuberLoss(0.5), w, 0.5, compiles) for records in (odd, held)]
+        assert np.array_equal(*found)
+
+
+def test_the_compiled_logistic_sum_is_the_formula() -> None:
+    n, d = 9000, 5
+    rows, rng = whole(n, d), np.random.default_rng(1)
+    tiles = Tiles.room_for(np.empty((n, d)))
+    tiles.put(0, rows)
+    labels, w = rng.choice([-1.0, 0.0, 1.0], n), np.round(rng.normal(size=d) * 2**20) / 2**20
+    scores = (rows.astype(float) @ w) * 2.0**-13 + 0.3
+    slopes = np.clip(np.rint((sigmoid(scores) - (labels > 0)) * 2.0**18), -200_000, 200_000)
+    total = np.zeros(d)
+    of_slopes = logistic_sum(tiles.tiles, labels, w, 2.0**-13, 0.3, 2.0**18, 200_000.0, total)
+    assert of_slopes == slopes.sum()
+    assert np.array_equal(total, rows.T.astype(float) @ slopes)
+
+
+def test_samples_and_parts_of_tiles_are_those_of_their_rows() -> None:
+    rng = np.random.default_rng(2)
+    rows, labels = rng.normal(size=(5000, 6)), rng.choice([-1.0, 1.0], 5000)
+    records, w = MemoryRecords(rows, labels, BOUNDS), rng.normal(size=7)
+    gradient(records, LogisticLoss(), w, 0.5, True)  # which makes the tiles
+    places = np.flatnonzero(rng.random(5000) < 0.1)
+    for at in (places, slice(None, None, 3)):
+        parts = [records.where(at), MemoryRecords(rows[at], labels[at], BOUNDS)]
+        assert np.array_equal(*(gradient(p, LogisticLoss(), w, 0.5, True) for p in parts))
+
+
+def test_without_numba_rows_lie_as_they_came_and_bits_are_the_same() -> None:
+    rng = np.random.default_rng(3)
+    rows, labels = rng.normal(size=(5000, 6)), rng.choice([-1.0, 1.0], 5000)
+    w = rng.normal(size=7)
+    tiled, plain = (MemoryRecords(rows, labels, BOUNDS) for _ in range(2))
+    first = gradient(tiled, LogisticLoss(), w, 0.5, True)
+    with mock.patch.object(memory_module, "compiled", return_value=None):
+        second = gradient(plain, LogisticLoss(), w, 0.5, True)
+    assert isinstance(tiled._table().rows, Tiles)
+    assert isinstance(plain._table().rows, np.ndarray)
+    assert np.array_equal(first, second)
