@@ -238,11 +238,13 @@ class ModelSpec:
 NAMES = "feature_names_in_"
 # Set where the fit was asked for standard errors.
 ERRORS = ("estimates_", "standard_errors_")
+# Set where the range of the labels was declared, by the estimator or by a table's schema.
+RANGE = "label_range_"
 # What one fit sets and another does not.
-SOMETIMES = frozenset((NAMES, *ERRORS))
+SOMETIMES = frozenset((NAMES, RANGE, *ERRORS))
 _ROWS = ("n_features_in_", NAMES)
 _CLASSIFIER = ("coef_", "intercept_", "classes_", "row_norm_", *_ROWS)
-_REGRESSOR = ("coef_", "intercept_", "row_norm_", *_ROWS)
+_REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, *_ROWS)
 _LOCATION = ("location_", *_ROWS)
 # A local stream can go on: the learner's state, and what was agreed on. The server may see both.
 _STREAM = ("state_", "n_reports_", "sanitizer_", "learner_", "_stream", "_source", "_notes")

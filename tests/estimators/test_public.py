@@ -104,6 +104,7 @@ ALLOWED = {
     "privacy_",
     "plan_",
     "row_norm_",
+    "label_range_",
     "location_",
 }
 

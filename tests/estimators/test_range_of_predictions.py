@@ -17,6 +17,9 @@ from tacit.linear_model import (
     QuantileRegressor,
     Ridge,
 )
+from tacit.preprocessing import Number, NumberTarget, Schema, SchemaEncoder
+from tacit.saving.errors import NotAModel
+from tacit.saving.released import check_released, kind_of, spec_of_kind
 
 LOW, HIGH = 0.0, 4.0
 
@@ -73,3 +76,27 @@ def test_kernels_keep_it_too() -> None:
     model = KernelRidge(0.1, 1e-6, label_range=(-1.0, 1.0), row_norm=1.5)
     with_noise = model.fit(rows, rows[:, 0]).predict(rng.uniform(-1, 1, (500, 2)))
     assert np.all(np.abs(with_noise) <= 1.0)
+
+
+def test_a_range_of_a_schema_is_kept_before_and_after_saving(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = {"a": rng.uniform(0, 1, 60), "y": rng.uniform(0, 4, 60)}
+    schema = Schema((Number("a", 0, 1),), NumberTarget("y", LOW, HIGH))
+    made = tacit.Pipeline([("encode", SchemaEncoder(schema)), ("model", LinearRegression(1.0))])
+    made.fit(table, table["y"])
+    made["model"].coef_ = np.array([500.0])
+    found = made.predict(table)
+    assert (found.min(), found.max()) == (LOW, HIGH)
+    tacit.save(made, tmp_path / "m.tacit")
+    np.testing.assert_array_equal(tacit.load(tmp_path / "m.tacit").predict(table), found)
+    # what an earlier fit was told does not outlive it
+    made["model"].set_params(epsilon=np.inf).fit([[0.0], [1.0]], [0.0, 50.0])
+    assert made["model"].predict([[1.0]])[0] > HIGH
+
+
+@pytest.mark.parametrize("ends", [(4.0, 0.0), (0.0,), [0.0, 4.0], (0.0, np.inf), ("0", "4")])
+def test_a_damaged_range_is_refused(ends: Any) -> None:
+    fitted = starved(LinearRegression)
+    fitted.label_range_ = ends
+    with pytest.raises(NotAModel, match="label_range_"):
+        check_released(fitted, spec_of_kind(kind_of(fitted) or ""))

@@ -15,7 +15,7 @@ from tacit.erm import FeasibleSet, Mechanism
 from tacit.linear_model._linear_model import LinearModel
 from tacit.linear_model._tables import clipped_scores
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.public_facts import INFER, Fact, is_inferred, label_range_of
+from tacit.public_facts import INFER, Fact, Provenance, is_inferred, label_range_of
 from tacit.records import as_numbers
 
 Array = npt.NDArray[np.float64]
@@ -105,9 +105,10 @@ class Regressor(ScoredNumbers, LinearModel):
     def predict(self, X: Any) -> Array:
         """Return the predicted number of every record, within the declared range of labels."""
         numbers = self._numbers(super().predict(X))
-        if self.label_range is None or is_inferred(self.label_range):
+        declared = getattr(self, "label_range_", self.label_range)
+        if declared is None or is_inferred(declared):
             return numbers
-        low, high = label_range_of(self.label_range).value
+        low, high = label_range_of(declared).value
         within: Array = np.clip(numbers, low, high)
         return within
 
@@ -131,3 +132,7 @@ class Regressor(ScoredNumbers, LinearModel):
     def _publish(self, coef: Array, intercept: Array, labels: Interval) -> None:
         self.coef_ = coef
         self.intercept_ = float(intercept[0]) + labels.middle
+        # declared here, or by a table's schema
+        self.__dict__.pop("label_range_", None)
+        if labels.fact.provenance is Provenance.DECLARED:
+            self.label_range_ = labels.fact.value

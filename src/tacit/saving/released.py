@@ -13,6 +13,7 @@ from tacit.models import (
     ERRORS,
     MODELS,
     NAMES,
+    RANGE,
     ModelSpec,
     Predicts,
     spec_elsewhere,
@@ -60,6 +61,7 @@ def check_released(model: Any, spec: ModelSpec) -> None:
     else:
         _check_numbers(model, "coef_", (_n_terms(model, spec),))
         _check_number(model, "intercept_", -math.inf)
+        _check_range(model)
     _check_number(model, "row_norm_", 0.0)
     if "seed_" in spec.released:
         _check_number(model, "bandwidth_", 0.0)
@@ -104,6 +106,17 @@ def _check_errors(model: Any) -> None:
         raise NotAModel(f"it has {there[0]} without its twin.")
     if there and not np.all(model.standard_errors_ >= 0.0):
         raise NotAModel("standard_errors_ has a negative value.")
+
+
+def _check_range(model: Any) -> None:
+    """Refuse a range of labels that is not two rising numbers, or not the declared one."""
+    ends = getattr(model, RANGE, None)
+    if ends is None:
+        return
+    if type(ends) is not tuple or len(ends) != 2 or any(type(end) is not float for end in ends):
+        raise NotAModel(f"{RANGE} is not two numbers.")
+    if not -math.inf < ends[0] < ends[1] < math.inf:
+        raise NotAModel(f"{RANGE} does not rise from one number to another.")
 
 
 def _check_number(model: Any, name: str, least: float) -> None:
