@@ -1,7 +1,9 @@
-"""Where a minimum cannot be certified, noisy gradients cost no more than the tilt that was paid."""
+"""Where records are more than was planned for, steps cost no more than the tilt paid for."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,12 @@ import pytest
 
 import tacit.erm.descending as descending
 import tacit.erm.objective_perturbation as module
+import tacit.erm.plan as planned
+import tacit.erm.planner as planner
 from tacit.erm import Objective, ObjectivePerturbation, Problem
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss, SoftmaxLoss
 from tacit.erm.noisy_gradient import descend_there
+from tacit.erm.plan import gaussian_receipt
 from tacit.erm.tilts import GaussianTilt
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee
@@ -79,6 +84,24 @@ def uncertified(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
+@pytest.fixture
+def unplanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Plans expect so few records that they ask for no second moment; descents are noted."""
+    seen: list[Any] = []
+    honest = descending.descended
+
+    def noted(*args: Any) -> Any:
+        assert args[2] is None  # no moment was planned
+        seen.append(honest(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(planned, "TYPICAL_N_RECORDS", 10)
+    monkeypatch.setattr(module, "descended", noted)
+    planner._remembered.cache_clear()
+    yield seen
+    planner._remembered.cache_clear()
+
+
 def fitted(model: Any, n: int) -> Any:
     rows, labels = short_rows(3_000), np.arange(3_000) % 2
     rows[-1], labels[-1] = [0.0, 0.0, 1.0], 1
@@ -91,6 +114,58 @@ def test_neighbours_meet_the_same_releases(model: Any, uncertified: list[Any]) -
     assert replay(lambda n: found.append(fitted(model, n)), 2_999, 3_000) >= 10
     np.testing.assert_array_equal(*found)
     assert len(uncertified) == 2
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_neighbours_meet_the_same_moment_and_steps(model: Any, unplanned: list[Any]) -> None:
+    found: list[Any] = []
+    assert replay(lambda n: found.append(fitted(model, n)), 2_999, 3_000) >= 10
+    np.testing.assert_array_equal(*found)
+    assert len(unplanned) == 2
+
+
+@pytest.mark.parametrize("loss", LOSSES[:3], ids=lambda loss: loss.key)
+def test_a_moment_that_was_not_planned_is_paid_by_the_tilt(
+    loss: Any, unplanned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(loss, Budget(4.0, 1e-6))
+    tilt = GaussianTilt.of(plan)
+    assert tilt.moment(plan.budget.relation) is None
+    records = MemoryRecords(short_rows(3_000), np.ones(3_000), plan.problem.objective.bounds)
+    spent: list[Any] = []
+    honest = gaussian_receipt
+
+    def noted(events: Any, allowed: Gaussian) -> Any:
+        spent.append((math.fsum(1 / e.noise_multiplier**2 for e in events), allowed))
+        return honest(events, allowed)
+
+    monkeypatch.setattr(descending, "gaussian_receipt", noted)
+    assert plan.solve(records, None).event == plan.event
+    assert len(unplanned) == 1
+    ((mu2, allowed),) = spent
+    assert 1 - 1e-9 < mu2 * allowed.noise_multiplier**2 <= 1  # all of it, and no more
+
+
+def test_a_moment_beside_steps_for_all_of_the_tilt_is_withheld(
+    unplanned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))
+    allowed = GaussianTilt.of(plan).gaussian_part(plan.problem.objective, plan.budget)
+    honest: Any = descend_there
+
+    def as_if_free(*args: Any) -> Any:
+        *rest, _, source = args
+        return honest(*rest, (1 - 2.0**-40) / allowed.noise_multiplier, source)
+
+    monkeypatch.setattr(descending, "descend_there", as_if_free)
+    records = MemoryRecords(short_rows(3_000), np.ones(3_000), plan.problem.objective.bounds)
+    with pytest.raises(RuntimeError, match="withheld"):
+        plan.solve(records, None)
+
+
+def test_few_records_keep_the_tilt(unplanned: list[Any]) -> None:
+    fitted(LogisticRegression(0.2, 1e-6, classes=[0, 1]), 1_000)
+    assert not unplanned
 
 
 @pytest.mark.parametrize("model", MODELS[:2], ids=lambda m: type(m).__name__)
@@ -134,10 +209,12 @@ def test_steps_that_cost_more_are_withheld(
         plan.solve(records, None)
 
 
-def test_what_is_not_proved_is_left_to_the_tilt(uncertified: list[Any]) -> None:
+@pytest.mark.parametrize("case", ["uncertified", "unplanned"])
+def test_what_is_not_proved_is_left_to_the_tilt(case: str, request: pytest.FixtureRequest) -> None:
+    seen = request.getfixturevalue(case)
     facts: dict[str, Any] = {"classes": [0, 1], "n_records": 3_000}
     fitted(LogisticRegression(4.0, 1e-6, relation="replace", **facts), 3_000)
     rows, labels = short_rows(3_000), np.arange(3_000) % 2
     weighted = LogisticRegression(4.0, 1e-6, max_weight=1.0, classes=[0, 1])
     weighted.fit(rows, labels, sample_weight=np.ones(3_000))
-    assert not uncertified
+    assert not seen

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.counting import noisy_count
-from tacit.erm.descending import descended, may_descend
+from tacit.erm.descending import descended, may_ask, may_descend
 from tacit.erm.expecting import expected_risk_there
 from tacit.erm.following import covers, following
 from tacit.erm.laws import Solved
@@ -143,6 +143,7 @@ class ObjectivePerturbation(Mechanism):
         n, at_least = float(problem.n_records), None
         count, moment = tilt.count_question(budget.relation), tilt.moment(budget.relation)
         trace = tilt.trace_question(budget.relation)
+        unspent = [trace.event] if trace else []  # where weights are not shrunk
         if count:
             counted = noisy_count(records, count, source)
             events.append(counted.event)
@@ -155,16 +156,19 @@ class ObjectivePerturbation(Mechanism):
             if turned and can_certify(after, problem, turned, budget, n):
                 _check_covered(plan, after, there)
                 released = tilted_there(there, turned, after, budget, records, event, source)
-                # the trace is left unspent: where moments are seen there is little to shrink
-                events += [moment, released.event, *([trace.event] if trace else [])]
+                # where moments are seen there is little to shrink
+                events += [moment, released.event, *unspent]
                 found = np.asarray(released.value)
                 lost = expected_risk_there(asked, there, after, found, n)
                 weights = turned.coordinates.of(found)
                 return Solved(weights, receipt(events, plan.event), risk=lost)
             if turned and may_descend(plan, tilt):
                 weights = descended(plan, tilt, asked, records, n, source)
-                events += [moment, event, *([trace.event] if trace else [])]
+                events += [moment, event, *unspent]
                 return Solved(weights, receipt(events, plan.event))
+        if count and may_ask(plan, tilt, n):
+            weights = descended(plan, tilt, None, records, n, source)
+            return Solved(weights, receipt([*events, event, *unspent], plan.event))
         if count or moment:
             problem, tilt = following(tilt, problem, n, at_least)
             _check_covered(plan, tilt, problem)

@@ -23,7 +23,7 @@ _UP = 1 + 2.0**-50  # so that no float costs more than the plan
 _MOST_COLUMNS = 600  # of which a Hessian is formed, and a second moment asked for
 # Moments are worth asking for where an even table's would not be far below their noise: it is then
 # still seen how long rows are.
-_BELOW_NOISE = 4.0
+BELOW_NOISE = 4.0
 _UNIT, _FAR, _ROOM = 2.0**-53, 100.0, 8.0
 USUAL_BEND = 0.5  # of how much a slope may bend
 _SEEN = 0.1  # of the level of noise: below it a moment is taken for that
@@ -32,21 +32,25 @@ _SEEN = 0.1  # of the level of noise: below it a moment is taken for that
 def may_turn(problem: Problem, budget: Budget, n_records: float) -> bool:
     """Return whether the rows' second moment is worth its noise, for so many records."""
     small = problem.n_features <= _MOST_COLUMNS and not problem.even_ridge
-    return small and not budget.is_pure and MOMENT.pays(problem, budget, _BELOW_NOISE * n_records)
+    return small and not budget.is_pure and MOMENT.pays(problem, budget, BELOW_NOISE * n_records)
 
 
 def best_turned(turned: Turned, tilt: Tilt, problem: Problem, n_records: float) -> Turned | None:
     """Return coordinates with the length that counts in full there, or None to leave rows alone.
 
     Rows count in full up to their root mean square, further where noise is small, so that with more
-    records or budget ever fewer count for less. Noise for that length r costs
+    records or budget ever fewer count for less. Slopes that saturate at k cost about 1 / k^4, rows
+    that count for less beyond r about 1 / r^4, and noise (k r d / (mu n))^2: all together are least
+    for k r that grows like the square root of mu n / d. Slopes have the cube root (`widening`), so
+    that rows are left a sixth root. Noise for that length r costs
 
         r^2 sum (1 / lam0 + 1 / m_j),   and R^2 sum 1 / m_j if rows are left as they are
 
     with lam0 the level of the noise in the moments, which are known above a tenth of it.
     """
     longest, lam0 = problem.objective.row_norm, turned.moment
-    length = min(problem.widening(_mu(tilt, problem), n_records) * turned.row_norm, longest)
+    further = math.sqrt(problem.widening(_mu(tilt, problem), n_records))
+    length = min(further * turned.row_norm, longest)
     # the eigenvalues of A^2 are lam0 / (m_j + lam0)
     shares = np.linalg.eigvalsh(turned.coordinates.matrix) ** 2
     moments = np.maximum(lam0 / shares - lam0, _SEEN * lam0)
