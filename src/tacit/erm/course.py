@@ -92,7 +92,7 @@ class NoisePace:
     0.2
     """
 
-    scores: float = 10.0
+    scores: float = 5.0
     momentum: float = 0.9
 
     def __post_init__(self) -> None:
