@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,16 @@ import tacit.erm.descending as descending
 import tacit.erm.objective_perturbation as module
 import tacit.erm.plan as planned
 import tacit.erm.planner as planner
-from tacit.erm import Objective, ObjectivePerturbation, Problem
-from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss, SoftmaxLoss
+from tacit.erm import Objective, ObjectivePerturbation, Problem, SecondMoment
+from tacit.erm.class_weighted import ClassWeighted
+from tacit.erm.losses import (
+    HuberLoss,
+    LogCoshLoss,
+    LogisticLoss,
+    PoissonLoss,
+    SmoothHingeLoss,
+    SoftmaxLoss,
+)
 from tacit.erm.noisy_gradient import descend_there
 from tacit.erm.plan import gaussian_receipt
 from tacit.erm.tilts import GaussianTilt
@@ -47,7 +56,7 @@ def test_a_tilt_costs_at_least_its_gaussian_part(loss: Any, epsilon: float) -> N
     tilt, objective = GaussianTilt.of(plan), plan.problem.objective
     main: Any = tilt.main(objective, budget)
     alone = Gaussian(tilt.noise_std / objective.lipschitz)
-    grid = np.linspace(0.0, 3 * epsilon, 60)
+    grid = np.linspace(-3 * epsilon, 3 * epsilon, 121)
     assert np.all(main.profile(grid) >= np.asarray(alone.profile(grid)) * (1 - 1e-9))
     orders = np.array([1.5, 2.0, 4.0, 16.0, 64.0])
     assert np.all(main.renyi(orders) >= alone.renyi(orders) * (1 - 1e-9))
@@ -60,6 +69,47 @@ def test_a_tilt_costs_at_least_its_gaussian_part(loss: Any, epsilon: float) -> N
         assert spent.epsilon(delta) <= paid.epsilon(delta)
     if loss in LOSSES[:2]:  # and nearly all of it: nothing is wasted
         assert spent.epsilon(1e-6) > 0.9 * paid.epsilon(1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_rows_that_count_for_less_leave_less(epsilon: float) -> None:
+    """What a plan for few records pays is for shorter rows, and so is what steps may spend."""
+    budget, objective = Budget(epsilon, 1e-6), Objective(LogisticLoss(), Bounds(n_records=100))
+    objective = replace(objective, bounds=replace(objective.bounds, intercept=0.25))
+    plan = ObjectivePerturbation().plan(Problem(objective, 20), budget)
+    tilt = GaussianTilt.of(plan)
+    assert tilt.row_scale < 1
+    part = tilt.gaussian_part(plan.problem.objective, budget)
+    assert Guarantee(part).epsilon(1e-6) <= epsilon
+
+
+def test_a_tilt_that_leaves_little_is_not_spent_on_a_moment() -> None:
+    """A loss with a sharp bend pays for curvature: a moment would cost more than is left."""
+    budget, loss = Budget(0.01, 1e-6), SmoothHingeLoss(0.01)
+    plan = ObjectivePerturbation().plan(Problem(Objective(loss, Bounds()), 30), budget)
+    records = MemoryRecords(np.eye(30), np.ones(30), plan.problem.objective.bounds)
+    tilt = GaussianTilt.of(plan)
+    assert descending._left(plan, tilt) < 0
+    assert not descending.may_ask(plan, tilt, records, 1e6)
+
+
+def test_sums_that_could_not_be_formed_are_not_asked_for() -> None:
+    """Rows of one direction, so many that a sum there would be refused after the moment."""
+    problem, budget = Problem(Objective(LogisticLoss(), Bounds()), 2), Budget(8.0, 1e-6)
+    assert SecondMoment().pays(problem, budget, 100_000)
+    for n in (4e6, 1e8, 1e12):
+        assert not SecondMoment().pays(problem, budget, n)
+        assert not SecondMoment(always=True).pays(problem, budget, n)
+
+
+def test_records_with_weights_of_their_own_are_left_to_the_tilt() -> None:
+    plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))
+    bounds = replace(plan.problem.objective.bounds, n_classes=2)
+    records = MemoryRecords(short_rows(30), np.ones(30), bounds)
+    weighted = ClassWeighted(records, (1.0, 0.5))
+    tilt = GaussianTilt.of(plan)
+    assert descending.may_descend(plan, tilt, records)
+    assert not descending.may_descend(plan, tilt, weighted)
 
 
 MODELS: list[Any] = [

@@ -21,9 +21,10 @@ from tacit.erm.noisy_gradient import descend_there
 from tacit.erm.plan import Plan, gaussian_receipt
 from tacit.erm.preconditioner import SecondMoment, Turned
 from tacit.erm.tilts import GaussianTilt, Tilt
-from tacit.erm.turning import BELOW_NOISE, may_turn
+from tacit.erm.turning import may_turn
 from tacit.noise import Source
 from tacit.privacy import Event, Relation
+from tacit.privacy.calibration import gaussian_multiplier
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -32,22 +33,38 @@ Array = npt.NDArray[np.float64]
 _MOMENT = SecondMoment()
 
 
-def may_descend(plan: Plan, tilt: Tilt) -> bool:
+def may_descend(plan: Plan, tilt: Tilt, records: RecordSource) -> bool:
     """Return whether the proof covers it: Gaussian noise, one record more or less, no weights."""
     return (
         isinstance(tilt, GaussianTilt)
         and plan.budget.relation is Relation.ADD_REMOVE
         and plan.problem.objective.bounds.max_weight is None
+        and records.bounds.max_weight is None
     )
 
 
-def may_ask(plan: Plan, tilt: Tilt, n_records: float) -> bool:
+def may_ask(plan: Plan, tilt: Tilt, records: RecordSource, n_records: float) -> bool:
     """Return whether a moment that was not planned is worth a share of the tilt's budget.
 
-    An even table's must be above its noise, since what is then not turned has no tilt either.
+    An even table's must be above its noise, since what is then not turned has no tilt either; and
+    steps must be left half of the mu^2 that one Gaussian release within the budget has, which a
+    tilt that pays much for what a record does to the curvature does not leave.
     """
-    seen = may_turn(plan.problem, plan.budget, n_records / BELOW_NOISE)
-    return seen and not tilt.moment(plan.budget.relation) and may_descend(plan, tilt)
+    problem, budget = plan.problem, plan.budget
+    if tilt.moment(budget.relation) or not may_descend(plan, tilt, records):
+        return False
+    return (
+        may_turn(problem, budget, n_records)
+        and _MOMENT.pays(problem, budget, n_records)
+        and _left(plan, tilt) >= 0.5 / gaussian_multiplier(budget) ** 2
+    )
+
+
+def _left(plan: Plan, tilt: Tilt) -> float:
+    """Return the mu^2 that a moment leaves of the tilt's, below 0 if it costs more."""
+    assert isinstance(tilt, GaussianTilt), "as may_descend asks"
+    allowed = tilt.gaussian_part(plan.problem.objective, plan.budget)
+    return 1 / allowed.noise_multiplier**2 - 1 / _MOMENT.noise_multiplier(plan.budget) ** 2
 
 
 def descended(
@@ -74,8 +91,7 @@ def descended(
     if turned is None:
         turned = _MOMENT.ask(plan.problem, records, plan.budget, n_records, source)
         events.append(turned.event)
-        # mu^2 of the moment
-        left -= 1 / _MOMENT.noise_multiplier(plan.budget) ** 2
+        left = _left(plan, tilt)
     open_ridge = replace(plan.problem, objective=replace(objective, regularization=None))
     mu = (1 - 2.0**-40) * math.sqrt(left)
     weights, steps = descend_there(open_ridge, plan.budget, records, turned, n_records, mu, source)

@@ -34,7 +34,7 @@ from tacit.erm.plan import (
     receipt,
     unknown,
 )
-from tacit.erm.preconditioner import SecondMoment, Turned
+from tacit.erm.preconditioner import FLOAT_SLACK, SecondMoment, Turned
 from tacit.erm.shrinking import TRACE_MULTIPLE, can_shrink, shrunk
 from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
 from tacit.privacy import (
@@ -52,10 +52,8 @@ from tacit.records.person_sums import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
 
-# Charged to the sensitivity for the float error of a sum in other coordinates.
-FLOAT_SLACK = 1e-4
-# The same in turned coordinates, where clips may be far below the slopes there are, and most of it
-# is for the rounding of shared records' scores.
+# Charged to the sensitivity in turned coordinates, where clips may be far below the slopes there
+# are: most of it is for the rounding of shared records' scores.
 TURNED_SLACK = 1e-3
 
 

@@ -162,11 +162,11 @@ class ObjectivePerturbation(Mechanism):
                 lost = expected_risk_there(asked, there, after, found, n)
                 weights = turned.coordinates.of(found)
                 return Solved(weights, receipt(events, plan.event), risk=lost)
-            if turned and may_descend(plan, tilt):
+            if turned and may_descend(plan, tilt, records):
                 weights = descended(plan, tilt, asked, records, n, source)
                 events += [moment, event, *unspent]
                 return Solved(weights, receipt(events, plan.event))
-        if count and may_ask(plan, tilt, n):
+        if count and may_ask(plan, tilt, records, n):
             weights = descended(plan, tilt, None, records, n, source)
             return Solved(weights, receipt([*events, event, *unspent], plan.event))
         if count or moment:

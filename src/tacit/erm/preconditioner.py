@@ -30,6 +30,7 @@ from tacit.records import RecordSource
 from tacit.records.coordinates import Coordinates
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.records.person_sums import MOST_COUNTED
+from tacit.records.summing import fine_rows, float_error
 
 Array = npt.NDArray[np.float64]
 
@@ -38,6 +39,11 @@ _MOST_COLUMNS = 4096
 _UNIT = 2.0**-53
 # How far rounding in a product with A may move a sum, of two neighbours together, in clips.
 _ROUNDING = 2.5e-5
+# Charged to the sensitivity for the float error of a sum in other coordinates.
+FLOAT_SLACK = 1e-4
+# A count is taken for half of what there may be: whether sums can be formed is no longer a question
+# after the moment is released.
+_AT_MOST = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +106,12 @@ class Turned:
 def _rounding(width: int, n_records: float, stretch: float) -> bool:
     """Return whether d u (||A|| / a) n, a the least that A does, is too much (proof, section 7)."""
     return 2 * width * _UNIT * stretch * n_records > _ROUNDING
+
+
+def _sum_error(width: int, n_records: float) -> float:
+    """Return how far a sum of gradients may be off, of two neighbours together, in units of one."""
+    most = math.ceil(_AT_MOST * n_records)
+    return 2 * float_error(most, fine_rows(width, most), fine=True)
 
 
 @dataclass(frozen=True)
@@ -165,14 +177,25 @@ class SecondMoment:
                 f"{_MOST_COLUMNS:,} do; leave the preconditioner out, or project the rows."
             )
 
-    def pays(self, problem: Problem, budget: Budget, n_records: float) -> bool:
-        """Return whether so many records say more than the noise of their second moment."""
+    def pays(
+        self, problem: Problem, budget: Budget, n_records: float, below_noise: float = 1.0
+    ) -> bool:
+        """Return whether so many records say more than the noise of their second moment.
+
+        Or so many times less, ``below_noise``. Not where there are so many that sums in its
+        coordinates could not be formed.
+        """
         n = n_records / (MOST_COUNTED if budget.relation.by_person else 1)
         width = problem.n_features + (1 if problem.objective.bounds.intercept else 0)
         lam0, most = self._least(problem, budget, width), n * problem.objective.row_norm**2
-        if _rounding(width, n_records, math.sqrt(width * (most / lam0 + 2))):
+        stretch = math.sqrt(most / lam0 + 2)  # 1 / a, a the least that A does, at most
+        if _rounding(width, n_records, math.sqrt(width) * stretch):
             return False
-        return self.always or lam0 * width <= most  # an even table has moments n R^2 / d
+        if _sum_error(width, n_records) > FLOAT_SLACK / stretch / 2:
+            return False
+        return (
+            self.always or lam0 * width <= below_noise * most
+        )  # an even table has moments n R^2 / d
 
     def _least(self, problem: Problem, budget: Budget, width: int) -> float:
         """Return lam0 = 2 s sqrt(2 d), twice the norm of the noise."""

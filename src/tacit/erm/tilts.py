@@ -81,11 +81,11 @@ class GaussianTilt(Settings):
     def gaussian_part(self, objective: Objective, budget: Budget) -> Gaussian:
         """Return a Gaussian release that costs no more than b, the output's noise and the trace.
 
-        A record whose slope is as large as it may be, and bends no more, moves b by L and nothing
-        else: between such neighbours the tilt is a Gaussian mechanism of multiplier s / L, so that
-        no sound event of it costs less (docs/proofs/objective_perturbation.md, section 15).
+        The loss that the event of b is the law of is nowhere below that of a Gaussian mechanism of
+        multiplier s / L (docs/proofs/objective_perturbation.md, section 15).
         """
-        parts = [objective.lipschitz / self.noise_std, 1 / self.output(budget).noise_multiplier]
+        lipschitz = objective.lipschitz * objective.bounds.length(self.row_scale)  # as in `main`
+        parts = [lipschitz / self.noise_std, 1 / self.output(budget).noise_multiplier]
         if self.trace_noise_multiplier:
             parts.append(1 / self.trace_noise_multiplier)
         mu = math.sqrt(math.fsum(part**2 for part in parts)) * (1 - 2.0**-40)

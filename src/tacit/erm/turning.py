@@ -23,7 +23,7 @@ _UP = 1 + 2.0**-50  # so that no float costs more than the plan
 _MOST_COLUMNS = 600  # of which a Hessian is formed, and a second moment asked for
 # Moments are worth asking for where an even table's would not be far below their noise: it is then
 # still seen how long rows are.
-BELOW_NOISE = 4.0
+_BELOW_NOISE = 4.0
 _UNIT, _FAR, _ROOM = 2.0**-53, 100.0, 8.0
 USUAL_BEND = 0.5  # of how much a slope may bend
 _SEEN = 0.1  # of the level of noise: below it a moment is taken for that
@@ -32,7 +32,7 @@ _SEEN = 0.1  # of the level of noise: below it a moment is taken for that
 def may_turn(problem: Problem, budget: Budget, n_records: float) -> bool:
     """Return whether the rows' second moment is worth its noise, for so many records."""
     small = problem.n_features <= _MOST_COLUMNS and not problem.even_ridge
-    return small and not budget.is_pure and MOMENT.pays(problem, budget, BELOW_NOISE * n_records)
+    return small and not budget.is_pure and MOMENT.pays(problem, budget, n_records, _BELOW_NOISE)
 
 
 def best_turned(turned: Turned, tilt: Tilt, problem: Problem, n_records: float) -> Turned | None:
