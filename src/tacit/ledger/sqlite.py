@@ -13,7 +13,7 @@ from pathlib import Path
 from tacit.ledger.entry import REMEDY, Entry
 from tacit.ledger.errors import Interrupted, LedgerDamaged, LedgerError
 from tacit.ledger.forks import no_fork
-from tacit.ledger.kept import Kept, Opened
+from tacit.ledger.kept import Kept, Opened, Place
 from tacit.ledger.store import PATIENCE, Head
 
 _APPLICATION = 0x74616374  # "tact": by this `file` and we tell a ledger from another database
@@ -105,7 +105,7 @@ class SqliteStore:
         with self._transaction("BEGIN IMMEDIATE") as opened:
             page = SqlitePage(opened.connection, since, key)
             yield page
-        if page.is_written and not opened.place.is_of(self.address):
+        if page.is_written and not opened.place.is_under(self.address):
             raise Interrupted(f"{self._name} was replaced or removed while it was written to.")
 
     def reading(self, since: int, key: str | None = None) -> SqlitePage:
@@ -136,6 +136,16 @@ class SqliteStore:
             raise LedgerDamaged(
                 f"{self._name}: {', '.join(names)} is not as tacit made it, so rows may have been "
                 f"changed. {REMEDY}"
+            )
+
+    def _check_place(self, place: Place) -> None:
+        self._check_name(place.path)
+        # The journal that undoes a charge which was cut short is found by the file's name alone.
+        if place.names > 1:
+            raise LedgerError(
+                f"{self._name} is one of {place.names} names of a file (hard links): a charge that "
+                "is cut short under one name is not undone under another. Remove the other names, "
+                "or use symbolic links."
             )
 
     def _check_name(self, path: str) -> None:
@@ -207,14 +217,8 @@ class SqliteStore:
         is_new = opened.schema is None
         if not opened.is_at(self.address):
             return False
-        self._check_name(opened.place.path)
-        # The journal that undoes a charge which was cut short is found by the file's name alone.
-        if (links := opened.place.names) > 1:
-            raise LedgerError(
-                f"{self._name} is one of {links} names of a file (hard links): a charge that is "
-                "cut short under one name is not undone under another. Remove the other names, or "
-                "use symbolic links."
-            )
+        if is_new:
+            self._check_place(opened.place)
         connection = opened.connection
         ((application,),) = connection.execute("PRAGMA application_id")
         ((version,),) = connection.execute("PRAGMA user_version")
@@ -231,7 +235,7 @@ class SqliteStore:
                 f"{self._name} was put into journal mode {mode}, in which a charge may be lost; "
                 "put it back with: PRAGMA journal_mode = DELETE."
             )
-        if is_new:  # else its tables and triggers are those that were looked at
+        if is_new:  # else its place, tables and triggers are those that were looked at
             self._check_schema(connection)
         return True
 
@@ -275,15 +279,15 @@ class SqlitePage:
         self._connection = connection
         self.head = Head(*_one(connection, "SELECT number, hash, state FROM head"))
         last = self.head.number
-        select = "SELECT number, body, hash, key FROM entries WHERE number IN (?, ?, ?) "
-        rows = connection.execute(select + "ORDER BY number", (since, last - 1, last))
-        self.entries: Sequence[Entry] = [Entry(*row) for row in rows]
+        self.entries: Sequence[Entry] = _entries(connection, last - 1, last + 1)
+        if since < last - 1:
+            self.entries = [*_entries(connection, since, since + 1), *self.entries]
         self.found: Entry | None = None
         self.is_written = False
         if key is not None:
             select = "SELECT number, body, hash, key FROM entries WHERE key = ?"
             for row in connection.execute(select, (key,)).fetchall():
-                self.found = Entry(*row)
+                self.found = Entry._make(row)
 
     def append(self, entry: Entry, state: str) -> None:
         """Write an entry and the state after it."""
@@ -307,4 +311,4 @@ def _one(connection: sqlite3.Connection, select: str) -> tuple[int, str, str]:
 def _entries(connection: sqlite3.Connection, start: int, stop: int) -> list[Entry]:
     select = "SELECT number, body, hash, key FROM entries WHERE number >= ? AND number < ? "
     rows = connection.execute(select + "ORDER BY number", (start, stop))
-    return [Entry(*row) for row in rows]
+    return [Entry._make(row) for row in rows]
