@@ -64,6 +64,7 @@ class Opened:
     connection: sqlite3.Connection
     place: Place
     schema: str | None = None
+    is_written: bool = False
     is_done: bool = False
     made_in: int = field(default_factory=generation)
 
@@ -127,7 +128,7 @@ class Kept:
             _inherited.append(opened)
             return
         if _KEEPS and opened.is_done and not self._idle:
-            opened.is_done = False
+            opened.is_done = opened.is_written = False
             try:
                 # Nothing that was read is believed again.
                 opened.connection.execute("PRAGMA shrink_memory")

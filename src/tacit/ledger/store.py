@@ -33,7 +33,10 @@ class Page(Protocol):
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """The entry of the number asked for and the last two, in order, those that are there."""
+        """The entry of the number asked for and the last two, in order, those that are there.
+
+        Where the last is asked for, the one before it may be left out.
+        """
 
     @property
     def found(self) -> Entry | None:
