@@ -8,7 +8,7 @@ from tacit.ledger.entry import GENESIS, Draft, canonical, digest
 from tacit.ledger.parts import INFINITE, LIMIT, WHOLE
 from tacit.ledger.state import Share, State
 from tacit.ledger.terms import RULES, Terms, rule_for
-from tacit.privacy import Budget, Odometer
+from tacit.privacy import Booking, Budget, Odometer
 
 SAID = {
     "who": 'Zo\u00eb "Z" \\ \n\u2028\U0001f600',
@@ -57,3 +57,15 @@ def test_the_last_part_decides(name: str) -> None:
     assert LIMIT == WHOLE + 10**6  # the 10^12th part that accountants allow for rounding
     assert terms.fits((LIMIT, *others))
     assert not terms.fits((LIMIT + 1, *others))
+
+
+@pytest.mark.parametrize("wrong", ["g" * 64, "a" * 63, "a" * 31 + "A" + "a" * 32, "é" * 64, 7])
+def test_a_booking_names_a_head(wrong: object) -> None:
+    assert Booking("0" * 32, 7, "0123456789abcdef" * 4).entry == 7
+    with pytest.raises(ValueError, match="head must be 64 hexadecimal digits"):
+        Booking("0" * 32, 7, wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="ledger must be 32 hexadecimal digits"):
+        Booking("x" * 32, 7, "a" * 64)
+    for entry in (-1, True, 1.5):
+        with pytest.raises((ValueError, TypeError), match="entry"):
+            Booking("0" * 32, entry, "a" * 64)  # type: ignore[arg-type]
