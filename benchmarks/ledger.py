@@ -26,6 +26,7 @@ import harness
 
 from tacit.ledger import Ledger
 from tacit.ledger.books import following
+from tacit.ledger.entry import Draft
 from tacit.ledger.sqlite import SqliteStore
 from tacit.privacy import Budget, Event, Gaussian, PureEpsilon
 from tacit.privacy.accountant import charge_of
@@ -50,7 +51,9 @@ def lengthened(path: str | os.PathLike[str], event: Event, n: int) -> None:
         "partition": None,
         "label": "",
         "purpose": "",
+        "who": "",
     }
+    draft = Draft(fixed)
     with sqlite3.connect(path) as connection:
         triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         made = triggers.fetchall()
@@ -58,7 +61,7 @@ def lengthened(path: str | os.PathLike[str], event: Event, n: int) -> None:
             connection.execute(f"DROP TRIGGER {name}")
         for _ in range(n):
             state = state.after(fixed)
-            last = following({**fixed, "key": uuid.uuid4().hex}, last, state, "")
+            last = following(draft, uuid.uuid4().hex, last, state)
             row = (last.number, last.key, last.body, last.hash)
             connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
         head = (last.number, last.hash, state.text)

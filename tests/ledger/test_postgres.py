@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
 from typing import Any
 
 import pytest
 
+import tacit.ledger.postgres
 from tacit.ledger import Ledger, LedgerDamaged, LedgerError
 from tacit.ledger.postgres import _PREPARED, PostgresStore
+from tacit.ledger.state import State
 from tacit.privacy import Budget, PureEpsilon
 from tests.ledger.server import Server
 
@@ -91,3 +95,43 @@ def test_a_statement_that_was_forgotten_is_an_error_and_no_charge(address: str) 
         ledger.charge(TENTH)
     assert ledger.charge(TENTH) == 0.2
     assert ledger.verify().entries == 3
+
+
+# --- one at a time --------------------------------------------------------------------------------
+
+
+def wait_until_somebody_waits(address: str) -> None:
+    """Return once a session of the server waits for another's lock."""
+    import psycopg
+
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with psycopg.connect(address.split("&ledger=")[0], autocommit=True) as session:
+        for _ in range(3000):
+            if session.execute(asked).fetchone() != (0,):
+                return
+            time.sleep(0.01)
+    raise AssertionError("nobody waits")
+
+
+@pytest.mark.parametrize("turn", ["EXECUTE locked", "EXECUTE turn; EXECUTE locked"])
+def test_whoever_holds_the_head_is_waited_for(
+    address: str, monkeypatch: pytest.MonkeyPatch, turn: str
+) -> None:
+    ledger, other = Ledger.create(address, BUDGET), Ledger.open(address)
+    _, draft = ledger._priced(TENTH, None)
+    paid: list[float] = []
+    thread = threading.Thread(target=lambda: paid.append(other.charge(TENTH)))
+    ours = tacit.ledger.postgres._WRITE
+    # A tacit that does not queue for its turn locks the same row.
+    monkeypatch.setattr(tacit.ledger.postgres, "_WRITE", ("READ COMMITTED", turn))
+
+    def accept(before: State) -> State:
+        monkeypatch.setattr(tacit.ledger.postgres, "_WRITE", ours)
+        thread.start()
+        wait_until_somebody_waits(address)
+        return before.after(draft.content)
+
+    ledger._books.book(draft, accept)
+    thread.join(60)
+    assert paid == [0.2]
+    assert other.verify().entries == 3

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -59,6 +62,25 @@ def test_the_inverses_agree_with_it_for_tiny_mu() -> None:
         assert exact(mu, epsilon) <= 0.01 * mu * (1 + 1e-9)
         again = gaussian_mu(epsilon, 0.01 * mu)
         assert again == pytest.approx(mu, rel=1e-6)
+
+
+@pytest.mark.parametrize("mu", [1e-90, 1e-9, 9e-5, 1.1e-4, 0.003, 0.1, 1.0, 7.0, 300.0, 2e3])
+@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-6, 1e-12, 1e-100])
+def test_epsilon_is_enough_and_hardly_more(mu: float, delta: float) -> None:
+    delta *= min(mu, 1.0)  # or none is needed
+    epsilon = gaussian_epsilon(mu, delta)
+    assert log_gaussian_delta(mu, epsilon) <= math.log(delta)
+    assert exact(mu, epsilon) <= delta * (1 + 1e-8)
+    assert exact(mu, epsilon * (1 - 1e-7)) > delta
+
+
+def test_log_delta_falls_ever_more_steeply() -> None:
+    # so that Newton's steps from above stay above
+    for mu in (1e-3, 0.1, 1.0, 10.0):
+        grid = mu * np.linspace(0.0, 12.0 + mu, 60)
+        logs = [mpmath.log(exact(mu, float(e))) for e in grid]
+        falls = [before - after for before, after in itertools.pairwise(logs)]
+        assert all(later > earlier > 0 for earlier, later in itertools.pairwise(falls))
 
 
 def test_the_midpoint_rule_errs_by_what_its_docstring_says() -> None:

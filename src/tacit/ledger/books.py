@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
-import uuid
 from collections.abc import Callable
+from typing import Any
 
 from tacit.ledger.audit import check_booking, terms_of
 from tacit.ledger.bound import name as name_of
-from tacit.ledger.entry import GENESIS, Content, Entry, sealed
+from tacit.ledger.entry import GENESIS, Content, Draft, Entry
 from tacit.ledger.errors import Interrupted, LedgerError
 from tacit.ledger.state import State
 from tacit.ledger.store import Store
@@ -55,10 +56,10 @@ class Books:
         """Return how a certificate names an entry."""
         return Booking(self.terms.ledger, entry.number, entry.hash)
 
-    def create(self, terms: Terms, content: Content, who: str) -> None:
+    def create(self, terms: Terms, content: Content) -> None:
         """Make the store with its first entry."""
         state = State().after(content)
-        entry = following(content, None, state, who)
+        entry = following(Draft(content), None, None, state)
         self.store.create(entry, state.text)
         self._terms, self._last = terms, Followed(entry, state)
 
@@ -85,9 +86,8 @@ class Books:
 
     def book(
         self,
-        content: Content,
+        draft: Draft,
         accept: Callable[[State], State],
-        who: str,
         key: str | None = None,
     ) -> tuple[Entry, State]:
         """Write an entry in one transaction, asking again by its key if that was interrupted.
@@ -95,7 +95,7 @@ class Books:
         ``accept`` returns the state after it, or raises if there is to be no such entry.
         """
         drawn = key is None
-        content = {**content, "key": uuid.uuid4().hex if key is None else name_of("key", key)}
+        key = os.urandom(16).hex() if key is None else name_of("key", key)
         if self._last is None:
             self.look()
         for place, pause in enumerate(_PAUSES):
@@ -103,59 +103,60 @@ class Books:
                 time.sleep(pause)
             try:
                 # A key that was just drawn cannot be there yet: it is not looked for at first.
-                return self._transact(content, accept, who, look=not drawn or place > 0)
+                return self._transact(draft, accept, key, look=not drawn or place > 0)
             except Interrupted as why:
                 interrupted = why
-        raise self._after_all(content, interrupted)
+        raise self._after_all(key, interrupted)
 
     def _transact(
-        self, content: Content, accept: Callable[[State], State], who: str, look: bool
+        self, draft: Draft, accept: Callable[[State], State], key: str, look: bool
     ) -> tuple[Entry, State]:
         seen = self._last
         assert seen is not None
-        with self.store.writing(seen.entry.number, content["key"] if look else None) as page:
+        with self.store.writing(seen.entry.number, key if look else None) as page:
             last = caught_up(seen, page.entries, page.head)
             if page.found is not None:
-                return self._found(page.found, content), last.state
+                return self._found(page.found, key, draft.content), last.state
             after = accept(last.state)
-            entry = following(content, last.entry, after, who)
+            entry = following(draft, key, last.entry, after)
             page.append(entry, after.text)
         self._last = Followed(entry, after)
         return entry, after
 
-    def _found(self, entry: Entry, content: Content) -> Entry:
+    def _found(self, entry: Entry, key: str, content: Content) -> Entry:
         said = entry.content
-        asked = ("kind", "key", "event", "delta", "analyst", "partition")
-        if any(said.get(name) != content.get(name) for name in asked):
+        asked = ("kind", "event", "delta", "analyst", "partition")
+        if said.get("key") != key or any(said.get(name) != content.get(name) for name in asked):
             raise ValueError(
-                f"key {content['key']!r} is that of entry {entry.number}, another release; a key "
+                f"key {key!r} is that of entry {entry.number}, another release; a key "
                 "names one release alone. Nothing was booked."
             )
         before = next(self.store.entries(entry.number - 1, entry.number))
         entry.check(before.hash)
         return entry
 
-    def _after_all(self, content: Content, why: Interrupted) -> LedgerError:
+    def _after_all(self, key: str, why: Interrupted) -> LedgerError:
         """Return what to say of a transaction that was interrupted time and again."""
         try:
             # Whoever has the lock sees what was committed, and what was not never will be.
-            with self.store.writing(-1, content["key"]) as page:
+            with self.store.writing(-1, key) as page:
                 found = page.found
         except LedgerError:
             return LedgerError(
                 f"{why} Whether the charge was booked is not known, so it counts as spent and "
-                f"nothing may be released; its key is {content['key']}."
+                f"nothing may be released; its key is {key}."
             )
         booked = "It was booked after all" if found else "Nothing was booked"
         return LedgerError(f"{why} {booked}, and nothing was released.")
 
 
-def following(content: Content, last: Entry | None, after: State, who: str) -> Entry:
-    """Return the entry of a content that follows the last, sealed, with the state after it."""
+def following(draft: Draft, key: str | None, last: Entry | None, after: State) -> Entry:
+    """Return the entry of a draft that follows the last, sealed, with the state after it."""
     number = 0 if last is None else last.number + 1
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    full = {**content, "number": number, "who": who, "when": now}
-    full["state"] = after.digest
+    more: dict[str, Any] = {"number": number, "when": now, "state": after.digest}
+    if key is not None:
+        more["key"] = key
     if number and number % CHECKPOINT == 0:
-        full["totals"] = after.to_dict()
-    return sealed(full, GENESIS if last is None else last.hash)
+        more["totals"] = after.to_dict()
+    return draft.sealed(more, GENESIS if last is None else last.hash)

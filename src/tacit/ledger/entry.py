@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tacit.ledger.errors import LedgerDamaged
 
@@ -20,8 +19,7 @@ Content = Mapping[str, Any]
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry as it is stored: number, text and hash; ``key`` is a copy, for finding it.
 
     Examples
@@ -58,7 +56,7 @@ REMEDY = (
 )
 
 
-def canonical(record: Content | list[Any]) -> str:
+def canonical(record: Any) -> str:
     """Return the one text of a record: keys in order, ASCII, no space, no NaN."""
     return _CANONICAL.encode(record)
 
@@ -68,7 +66,36 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
+class Draft:
+    """What an entry will say but for its place: put into words once, for every entry that says it.
+
+    Examples
+    --------
+    >>> from tacit.ledger.entry import GENESIS, Draft
+    >>> Draft({"kind": "created", "who": "me"}).sealed({"number": 0}, GENESIS).body
+    '{"kind":"created","number":0,"who":"me"}'
+    """
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self._texts = _texts(content)
+
+    def sealed(self, more: Content, previous: str) -> Entry:
+        """Return the entry that says more, its number at least, and follows a hash."""
+        texts = self._texts | _texts(more)
+        # What `canonical` makes of all of it.
+        body = f"{{{','.join([texts[name] for name in sorted(texts)])}}}"
+        return Entry(more["number"], body, digest(f"{previous}\n{body}"), more.get("key"))
+
+
+def _texts(content: Content) -> dict[str, str]:
+    return {name: f'"{name}":{_text(value)}' for name, value in content.items()}
+
+
+def _text(value: Any) -> str:
+    return str(value) if type(value) is int else canonical(value)
+
+
 def sealed(content: Content, previous: str) -> Entry:
     """Return the entry of a content that follows the hash ``previous``."""
-    body = canonical(content)
-    return Entry(content["number"], body, digest(f"{previous}\n{body}"), content.get("key"))
+    return Draft({}).sealed(content, previous)

@@ -8,7 +8,6 @@ file the path leads to, and nothing that was read in one is believed in the next
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import weakref
@@ -35,6 +34,10 @@ class Place(NamedTuple):
     may_write: bool
 
     def is_of(self, path: str) -> bool:
+        """Return whether a path leads to this file, and it may be written as before."""
+        return self.is_under(path) and os.access(path, os.W_OK) == self.may_write
+
+    def is_under(self, path: str) -> bool:
         """Return whether a path leads to this file, under the one name it had."""
         try:
             found = os.lstat(self.path)  # no link: this is the file's own name
@@ -45,7 +48,6 @@ class Place(NamedTuple):
             found.st_ino == led_to.st_ino == self.file
             and found.st_dev == led_to.st_dev == self.device
             and found.st_nlink == self.names
-            and os.access(path, os.W_OK) == self.may_write
         )
 
 
@@ -62,6 +64,7 @@ class Opened:
     connection: sqlite3.Connection
     place: Place
     schema: str | None = None
+    is_written: bool = False
     is_done: bool = False
     made_in: int = field(default_factory=generation)
 
@@ -125,10 +128,13 @@ class Kept:
             _inherited.append(opened)
             return
         if _KEEPS and opened.is_done and not self._idle:
-            opened.is_done = False
-            with contextlib.suppress(sqlite3.Error):
+            opened.is_done = opened.is_written = False
+            try:
                 # Nothing that was read is believed again.
                 opened.connection.execute("PRAGMA shrink_memory")
+            except sqlite3.Error:
+                pass
+            else:
                 self._idle.append(opened)
                 return
         opened.connection.close()  # rolls back what was not committed

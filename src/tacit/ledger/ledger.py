@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from tacit.ledger.audit import Verified, verified
@@ -14,7 +14,7 @@ from tacit.ledger.bound import Bound, account
 from tacit.ledger.bound import name as name_of
 from tacit.ledger.bound import text as text_of
 from tacit.ledger.declaring import analyst_of, declared, partition_of
-from tacit.ledger.entry import Content
+from tacit.ledger.entry import Content, Draft
 from tacit.ledger.spending import afford, check_names
 from tacit.ledger.state import State
 from tacit.ledger.store import store_at
@@ -67,7 +67,7 @@ class Ledger:
         self._books = books
         self._bound = bound
         # Folds of one search are charged the same event time and again.
-        self._last_price: tuple[Event, float | None, Charge, dict[str, Any]] | None = None
+        self._last_price: tuple[Event, float | None, Charge, Draft] | None = None
 
     @classmethod
     def create(
@@ -112,8 +112,9 @@ class Ledger:
             "version": VERSION,
             "label": text_of("label", label),
             "purpose": text_of("purpose", purpose),
+            "who": bound.who,
         }
-        made._books.create(terms, content, bound.who)
+        made._books.create(terms, content)
         return made
 
     @classmethod
@@ -212,17 +213,17 @@ class Ledger:
         LedgerError
             If the ledger cannot be written, or is damaged. Nothing may be released then.
         """
-        charge, content = self._priced(event, delta)
+        charge, draft = self._priced(event, delta)
         terms, bound = self.terms, self._bound
         entry, state = self._books.book(
-            content, lambda before: afford(terms, bound, charge, content, before), bound.who, key
+            draft, lambda before: afford(terms, bound, charge, draft.content, before), key
         )
         return Booked(state.spent(terms), self._books.booking(entry))
 
     def check(self, event: Event, delta: float | None = None) -> None:
         """Raise if charging ``event`` would overspend; book nothing either way."""
-        charge, content = self._priced(event, delta)
-        afford(self.terms, self._bound, charge, content, self._books.look())
+        charge, draft = self._priced(event, delta)
+        afford(self.terms, self._bound, charge, draft.content, self._books.look())
 
     def spent(self) -> float:
         """Return the epsilon spent so far, at the budget's delta, on the most exposed records."""
@@ -285,27 +286,23 @@ class Ledger:
 
     # --- within -----------------------------------------------------------------------------------
 
-    def _priced(self, event: Event, delta: float | None) -> tuple[Charge, dict[str, Any]]:
+    def _priced(self, event: Event, delta: float | None) -> tuple[Charge, Draft]:
         known = self._last_price  # once: another thread may change it
         if known is None or known[:2] != (event, delta):
             charge = charge_of(event, delta, self.budget)
-            said = {"event": readable_again(event), "cost": list(self.terms.price(charge))}
-            self._last_price = known = event, delta, charge, said
-        charge, said = known[2:]
-        return charge, {
-            "kind": "charge",
-            **said,
-            "delta": charge.delta,
-            "analyst": self._bound.analyst,
-            "partition": self._bound.partition,
-            "label": self._bound.label,
-            "purpose": self._bound.purpose,
-        }
+            said = {
+                "kind": "charge",
+                "event": readable_again(event),
+                "cost": list(self.terms.price(charge)),
+                "delta": charge.delta,
+                **asdict(self._bound),
+            }
+            self._last_price = known = event, delta, charge, Draft(said)
+        return known[2:]
 
     def _declare(self, content: Content) -> Booking:
-        entry, _ = self._books.book(
-            content, lambda before: declared(content, before), self._bound.who
-        )
+        draft = Draft({**content, "who": self._bound.who})
+        entry, _ = self._books.book(draft, lambda before: declared(content, before))
         return self._books.booking(entry)
 
 

@@ -44,12 +44,12 @@ def _parts(cost: float, most: float) -> int:
 
 def added(one: Parts, other: Parts) -> Parts:
     """Return the sum."""
-    return tuple(min(a + b, INFINITE) for a, b in zip(one, other, strict=True))
+    return tuple([min(a + b, INFINITE) for a, b in zip(one, other, strict=True)])
 
 
 def totals_of(parts: Parts, most: Totals) -> Totals:
     """Return parts as the numbers that a rule reads."""
-    return tuple(_total(p, m) for p, m in zip(parts, most, strict=True))
+    return tuple([_total(p, m) for p, m in zip(parts, most, strict=True)])
 
 
 def _total(part: int, most: float) -> float:

@@ -41,16 +41,21 @@ _NAMES = ["entries_stay", "head_advances", "head_stays"]
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 _ROWS = "SELECT number, body, hash, key FROM {0}.entries "
 _INSERT = "INSERT INTO {0}.entries (number, key, body, hash) VALUES (%s, %s, %s, %s)"
+_QUEUE = 0x74616374  # "tact"
 _HEAD = "SELECT number, hash, state FROM {0}.head"
 # Once it has the lock, each statement of a writer sees what is committed by then; a reader sees one
 # instant and waits for nobody.
-_WRITE, _READ = ("READ COMMITTED", "locked"), ("REPEATABLE READ READ ONLY", "head")
+# Writers queue for a lock of their own before they lock the head's row: of those that wait for a
+# row the first is woken to look at it anew, and the next to wait in its place, each time.
+_WRITE = ("READ COMMITTED", "EXECUTE turn; EXECUTE locked")
+_READ = ("REPEATABLE READ READ ONLY", "EXECUTE head")
 # Planned once for each connection: to plan them takes longer than to carry them out.
 _PREPARED = (
     f"PREPARE since(bigint) AS {_ROWS}WHERE number = $1",
     f"PREPARE keyed(text) AS {_ROWS}WHERE key = $1",
     f"PREPARE last AS {_ROWS}ORDER BY number DESC LIMIT 2",
     f"PREPARE head AS {_HEAD}",
+    f"PREPARE turn AS SELECT pg_advisory_xact_lock({_QUEUE}, '{{0}}.head'::regclass::oid::int4)",
     f"PREPARE locked AS {_HEAD} FOR UPDATE",
     "PREPARE added(bigint, text, text, text) AS "
     "INSERT INTO {0}.entries (number, key, body, hash) VALUES ($1, $2, $3, $4)",
@@ -77,8 +82,9 @@ _SETTINGS = (
 class PostgresStore:
     """Entries in a schema of a PostgreSQL database.
 
-    A charge locks the row of the head (SELECT ... FOR UPDATE), which lets in one at a time and
-    shows what the last one wrote. Connections are kept for the next charge, never over a fork.
+    A charge waits for its turn (an advisory lock) and locks the row of the head (SELECT ... FOR
+    UPDATE), which lets in one at a time and shows what the last one wrote. Connections are kept for
+    the next charge, never over a fork.
 
     Parameters
     ----------
@@ -268,16 +274,15 @@ class _Page:
 
     def begin(self, since: int, key: str | None, mode: tuple[str, str]) -> None:
         """Start the transaction and read."""
-        isolation, head_or_locked = mode
+        isolation, to_head = mode
         # What never changes is read before the lock: every look within it is a wait for others.
-        statement = (
-            f"BEGIN ISOLATION LEVEL {isolation}; EXECUTE since(%s); EXECUTE {head_or_locked}; "
-            "EXECUTE last"
-        )
+        statement = f"BEGIN ISOLATION LEVEL {isolation}; EXECUTE since(%s); {to_head}; EXECUTE last"
         values: tuple[int | str, ...] = (since,)
         if key is not None:
             statement, values = f"{statement}; EXECUTE keyed(%s)", (since, key)
-        _, rows, head, last, *found = _asked(self._connection, statement.encode("ascii"), values)
+        answers = _asked(self._connection, statement.encode("ascii"), values)
+        rows = answers[1]
+        head, last, found = answers[-3:] if key is not None else (*answers[-2:], [])
         if not head:
             raise LedgerDamaged(f"the head of the ledger is missing. {REMEDY}")
         number, ash, state = head[0]
@@ -285,7 +290,7 @@ class _Page:
         # The one that was asked for may be one of the last.
         seen = [row for row in rows if row[0] not in {other[0] for other in last}]
         self.entries = [_entry(row) for row in (*seen, *reversed(last))]
-        self.found = _entry(found[0][0]) if found and found[0] else None
+        self.found = _entry(found[0]) if found else None
 
     def append(self, entry: Entry, state: str) -> None:
         """Keep what is to be written, which goes out with the commit."""

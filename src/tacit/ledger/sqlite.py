@@ -7,14 +7,18 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypeVar
 
 from tacit.ledger.entry import REMEDY, Entry
 from tacit.ledger.errors import Interrupted, LedgerDamaged, LedgerError
 from tacit.ledger.forks import no_fork
-from tacit.ledger.kept import Kept, Opened
+from tacit.ledger.kept import Kept, Opened, Place
 from tacit.ledger.store import PATIENCE, Head
+
+T = TypeVar("T")
 
 _APPLICATION = 0x74616374  # "tact": by this `file` and we tell a ledger from another database
 _VERSION = 1
@@ -80,8 +84,7 @@ class SqliteStore:
         except OSError as why:
             raise LedgerError(f"{self._name} cannot be made ({why.strerror}).") from None
         try:
-            with self._transaction("BEGIN IMMEDIATE", new=True) as opened:
-                connection = opened.connection
+            with self._transaction("BEGIN IMMEDIATE", _connection, new=True) as connection:
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
                 for statement in _TABLES:
@@ -99,31 +102,26 @@ class SqliteStore:
                 self._path.unlink()
             raise
 
-    @contextlib.contextmanager
-    def writing(self, since: int, key: str | None) -> Iterator[SqlitePage]:
+    def writing(self, since: int, key: str | None) -> AbstractContextManager[SqlitePage]:
         """Return a transaction that nobody else writes in; on disk when its block ends."""
-        with self._transaction("BEGIN IMMEDIATE") as opened:
-            page = SqlitePage(opened.connection, since, key)
-            yield page
-        if page.is_written and not opened.place.is_of(self.address):
-            raise Interrupted(f"{self._name} was replaced or removed while it was written to.")
+        return self._transaction("BEGIN IMMEDIATE", lambda opened: SqlitePage(opened, since, key))
 
     def reading(self, since: int, key: str | None = None) -> SqlitePage:
         """Return the head, the entry ``since`` and the last two."""
-        with self._transaction("BEGIN") as opened:
-            return SqlitePage(opened.connection, since, key)
+        with self._transaction("BEGIN", lambda opened: SqlitePage(opened, since, key)) as page:
+            return page
 
     def entries(self, start: int, stop: int) -> Iterator[Entry]:
         """Yield entries; a thousand at a time, so that charges get in between."""
         for first in range(start, stop, 1000):
-            with self._transaction("BEGIN") as opened:
-                found = _entries(opened.connection, first, min(first + 1000, stop))
+            with self._transaction("BEGIN", _connection) as connection:
+                found = _entries(connection, first, min(first + 1000, stop))
             yield from found
 
     def check(self) -> None:
         """Ask SQLite whether its file is whole, and compare the tables and triggers, as ever."""
-        with self._transaction("BEGIN") as opened:
-            said = [row[0] for row in opened.connection.execute("PRAGMA integrity_check(3)")]
+        with self._transaction("BEGIN", _connection) as connection:
+            said = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
         if said != ["ok"]:
             raise LedgerDamaged(f"{self._name}: SQLite finds {'; '.join(said)}. {REMEDY}")
 
@@ -136,6 +134,16 @@ class SqliteStore:
             raise LedgerDamaged(
                 f"{self._name}: {', '.join(names)} is not as tacit made it, so rows may have been "
                 f"changed. {REMEDY}"
+            )
+
+    def _check_place(self, place: Place) -> None:
+        self._check_name(place.path)
+        # The journal that undoes a charge which was cut short is found by the file's name alone.
+        if place.names > 1:
+            raise LedgerError(
+                f"{self._name} is one of {place.names} names of a file (hard links): a charge that "
+                "is cut short under one name is not undone under another. Remove the other names, "
+                "or use symbolic links."
             )
 
     def _check_name(self, path: str) -> None:
@@ -151,14 +159,17 @@ class SqliteStore:
         return repr(self.address)
 
     @contextlib.contextmanager
-    def _transaction(self, begin: str, new: bool = False) -> Iterator[Opened]:
+    def _transaction(
+        self, begin: str, view: Callable[[Opened], T], new: bool = False
+    ) -> Iterator[T]:
+        """Begin, give what ``view`` makes of it, and commit; wait for others if it must be."""
         deadline = time.monotonic() + PATIENCE
         while True:
             with no_fork:
                 opened, why = self._begun(begin, new)
                 if opened is not None:
                     try:
-                        yield opened
+                        yield view(opened)
                         self._commit(opened)
                     except sqlite3.Error as error:
                         raise self._explained(error) from error
@@ -201,20 +212,16 @@ class SqliteStore:
         except sqlite3.Error as why:
             raise Interrupted(str(self._explained(why))) from why
         opened.is_done = True
+        if opened.is_written and not opened.place.is_under(self.address):
+            raise Interrupted(f"{self._name} was replaced or removed while it was written to.")
 
     def _recognised(self, opened: Opened) -> bool:
         """Return whether this is the file; raise if it is no ledger, or one not to be written."""
         is_new = opened.schema is None
         if not opened.is_at(self.address):
             return False
-        self._check_name(opened.place.path)
-        # The journal that undoes a charge which was cut short is found by the file's name alone.
-        if (links := opened.place.names) > 1:
-            raise LedgerError(
-                f"{self._name} is one of {links} names of a file (hard links): a charge that is "
-                "cut short under one name is not undone under another. Remove the other names, or "
-                "use symbolic links."
-            )
+        if is_new:
+            self._check_place(opened.place)
         connection = opened.connection
         ((application,),) = connection.execute("PRAGMA application_id")
         ((version,),) = connection.execute("PRAGMA user_version")
@@ -231,7 +238,7 @@ class SqliteStore:
                 f"{self._name} was put into journal mode {mode}, in which a charge may be lost; "
                 "put it back with: PRAGMA journal_mode = DELETE."
             )
-        if is_new:  # else its tables and triggers are those that were looked at
+        if is_new:  # else its place, tables and triggers are those that were looked at
             self._check_schema(connection)
         return True
 
@@ -271,28 +278,34 @@ class SqliteStore:
 class SqlitePage:
     """What a transaction with SQLite sees."""
 
-    def __init__(self, connection: sqlite3.Connection, since: int, key: str | None) -> None:
-        self._connection = connection
+    def __init__(self, opened: Opened, since: int, key: str | None) -> None:
+        self._opened = opened
+        self._connection = connection = opened.connection
         self.head = Head(*_one(connection, "SELECT number, hash, state FROM head"))
         last = self.head.number
-        select = "SELECT number, body, hash, key FROM entries WHERE number IN (?, ?, ?) "
-        rows = connection.execute(select + "ORDER BY number", (since, last - 1, last))
-        self.entries: Sequence[Entry] = [Entry(*row) for row in rows]
+        # What was followed up to the last entry needs none before it.
+        first = last if since == last else last - 1
+        self.entries: Sequence[Entry] = _entries(connection, first, last + 1)
+        if since < first:
+            self.entries = [*_entries(connection, since, since + 1), *self.entries]
         self.found: Entry | None = None
-        self.is_written = False
         if key is not None:
             select = "SELECT number, body, hash, key FROM entries WHERE key = ?"
             for row in connection.execute(select, (key,)).fetchall():
-                self.found = Entry(*row)
+                self.found = Entry._make(row)
 
     def append(self, entry: Entry, state: str) -> None:
         """Write an entry and the state after it."""
-        self.is_written = True
+        self._opened.is_written = True
         row = (entry.number, entry.key, entry.body, entry.hash)
         self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
         self._connection.execute(
             "UPDATE head SET number = ?, hash = ?, state = ?", (entry.number, entry.hash, state)
         )
+
+
+def _connection(opened: Opened) -> sqlite3.Connection:
+    return opened.connection
 
 
 def _one(connection: sqlite3.Connection, select: str) -> tuple[int, str, str]:
@@ -307,4 +320,4 @@ def _one(connection: sqlite3.Connection, select: str) -> tuple[int, str, str]:
 def _entries(connection: sqlite3.Connection, start: int, stop: int) -> list[Entry]:
     select = "SELECT number, body, hash, key FROM entries WHERE number >= ? AND number < ? "
     rows = connection.execute(select + "ORDER BY number", (start, stop))
-    return [Entry(*row) for row in rows]
+    return [Entry._make(row) for row in rows]

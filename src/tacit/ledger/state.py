@@ -34,23 +34,23 @@ class State:
     analysts: Mapping[str, Share] = field(default_factory=dict)
 
     def exposures(self, partition: str | None = None) -> Iterable[Parts]:
-        """Yield what the records of a partition were exposed to, or those of every one."""
+        """Return what the records of a partition were exposed to, or those of every one."""
         if partition is not None:
-            yield added(self.whole, self.partitions[partition])
-            return
-        for parts in self.partitions.values() or ((0,) * len(self.whole),):
-            yield added(self.whole, parts)
+            return (added(self.whole, self.partitions[partition]),)
+        if not self.partitions:
+            return (self.whole,)
+        return [added(self.whole, parts) for parts in self.partitions.values()]
 
     def after(self, content: Content) -> State:
         """Return the state after an entry."""
-        kind, nothing = content["kind"], (0,) * len(self.whole)
+        kind = content["kind"]
         if kind == "charge":
             return self._charged(content)
         if kind == "created":
             if self.whole:
                 raise ValueError("a ledger is made once")
             return State((0,) * len(content["most"]))
-        name = content["name"]
+        name, nothing = content["name"], (0,) * len(self.whole)
         # Whatever is declared anew would start from nothing again.
         if name in (self.analysts if kind == "analyst" else self.partitions):
             raise ValueError(f"{kind} {name!r} is there already")
@@ -62,20 +62,20 @@ class State:
         raise ValueError(f"{kind!r} is no kind of entry")
 
     def _charged(self, content: Content) -> State:
-        cost, found = tuple(content["cost"]), self
+        cost = tuple(content["cost"])
         if not all(type(part) is int and part >= 0 for part in cost):
             raise ValueError("a cost is whole numbers, none below 0")
+        whole, partitions, analysts = self.whole, self.partitions, self.analysts
         partition, analyst = content["partition"], content["analyst"]
         if partition is None:
-            found = replace(found, whole=added(self.whole, cost))
+            whole = added(whole, cost)
         else:
-            parts = {**self.partitions, partition: added(self.partitions[partition], cost)}
-            found = replace(found, partitions=parts)
+            partitions = {**partitions, partition: added(partitions[partition], cost)}
         if analyst is not None:
-            share = self.analysts[analyst]
+            share = analysts[analyst]
             share = replace(share, spent=added(share.spent, cost))
-            found = replace(found, analysts={**self.analysts, analyst: share})
-        return found
+            analysts = {**analysts, analyst: share}
+        return State(whole, partitions, analysts)
 
     def has_grown_from(self, earlier: State) -> bool:
         """Return whether no total is less than it was, and every share is as it was given."""
@@ -127,7 +127,10 @@ class State:
     @cached_property
     def text(self) -> str:
         """The state as it is stored beside the entries."""
-        return canonical(self.to_dict())
+        if self.partitions or self.analysts:
+            return canonical(self.to_dict())
+        # The same, for most ledgers, in a tenth of the time.
+        return f'{{"analysts":{{}},"partitions":{{}},"whole":[{",".join(map(str, self.whole))}]}}'
 
     @property
     def digest(self) -> str:

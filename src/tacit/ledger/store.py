@@ -6,8 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tacit.ledger.entry import Entry
 
@@ -17,8 +16,7 @@ PATIENCE = 60.0
 _ELSEWHERE = re.compile(r"\s*[a-z][a-z0-9+.-]+:/|(.*\s)?\s*(host|password|dbname)\s*=", re.I | re.S)
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """The last entry's number and hash, and the state after it, as text."""
 
     number: int
@@ -35,7 +33,10 @@ class Page(Protocol):
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """The entry of the number asked for and the last two, in order, those that are there."""
+        """The entry of the number asked for and the last two, in order, those that are there.
+
+        Where the last is asked for, the one before it may be left out.
+        """
 
     @property
     def found(self) -> Entry | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tacit.ledger.entry import GENESIS, REMEDY, Content, Entry, digest
 from tacit.ledger.errors import LedgerDamaged
@@ -92,8 +93,7 @@ def from_checkpoint(entries: Sequence[Entry], head: Head) -> Walk:
     return walk
 
 
-@dataclass(frozen=True)
-class Followed:
+class Followed(NamedTuple):
     """The last entry that was followed, and the state after it."""
 
     entry: Entry

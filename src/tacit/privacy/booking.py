@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tacit import checks
 
-_HEX = re.compile(r"[0-9a-f]+")
+_HEX = "0123456789abcdef"
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,10 @@ class Booking:
     head: str
 
     def __post_init__(self) -> None:
-        checks.count("entry", self.entry, least=0)
+        if type(self.entry) is not int or self.entry < 0:
+            checks.count("entry", self.entry, least=0)
         for name, value, digits in (("ledger", self.ledger, 32), ("head", self.head, 64)):
-            if not isinstance(value, str) or len(value) != digits or not _HEX.fullmatch(value):
+            if not isinstance(value, str) or len(value) != digits or value.strip(_HEX):
                 raise ValueError(f"{name} must be {digits} hexadecimal digits, got {value!r}.")
 
     def __str__(self) -> str:

@@ -30,6 +30,10 @@ Array = npt.NDArray[np.float64]
 _SMALL_MU = 1e-4
 # What 1 - x R(x) may lose up to x = 50: about x^2 2^-53.
 _CANCELLED = 1e-12
+# To which epsilon is solved for, relatively, and the mu whose slopes floats can tell.
+_TOLERANCE = 1e-13
+_NEWTON = 1e-100, 1e3
+_MOST_LOG = 700.0
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -74,15 +78,22 @@ def gaussian_delta(mu: float, epsilon: npt.ArrayLike) -> Array:
 
 def log_gaussian_delta(mu: float, epsilon: float) -> float:
     """Return log dG(mu, epsilon) for one epsilon >= 0; the scalar twin used for root finding."""
+    return _log_delta_and_fall(mu, epsilon)[0]
+
+
+def _log_delta_and_fall(mu: float, epsilon: float) -> tuple[float, float]:
+    """Return log dG, and how fast it falls in epsilon: d dG / de = -exp(e) Phi(-mu/2 - e/mu)."""
     if mu == 0.0:
-        return -math.inf
-    if mu < _SMALL_MU:
-        return float(_log_delta_of_small_mu(mu, np.asarray(epsilon / mu)))
-    first = float(log_ndtr(mu / 2 - epsilon / mu))
+        return -math.inf, math.inf
     second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    if mu < _SMALL_MU:
+        log_delta = float(_log_delta_of_small_mu(mu, np.asarray(epsilon / mu)))
+        return log_delta, math.exp(min(second - log_delta, _MOST_LOG))
+    first = float(log_ndtr(mu / 2 - epsilon / mu))
     if second >= first:
-        return -math.inf
-    return first + math.log(-math.expm1(second - first))
+        return -math.inf, math.inf
+    ratio = -math.expm1(second - first)
+    return first + math.log(ratio), math.exp(second - first) / ratio
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -99,7 +110,25 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     target = math.log(delta)
     if log_gaussian_delta(mu, 0.0) <= target:
         return 0.0
-    return decreasing_root(lambda e: log_gaussian_delta(mu, e) - target, mu * mu / 2 + mu)
+    if not _NEWTON[0] < mu < _NEWTON[1]:
+        return decreasing_root(lambda e: log_gaussian_delta(mu, e) - target, mu * mu / 2 + mu)
+    # dG <= Phi(mu/2 - e/mu) <= exp(-(e/mu - mu/2)^2 / 2): to start with, more than it takes.
+    epsilon = mu * (math.sqrt(-2.0 * target) + mu / 2)
+    # Newton's steps from above stay above: log dG falls ever more steeply (docs/proofs/events.md,
+    # section 3).
+    log_delta, fall = _log_delta_and_fall(mu, epsilon)
+    while log_delta < target:
+        step = (target - log_delta) / fall
+        if step <= _TOLERANCE * epsilon:
+            return epsilon
+        epsilon -= step
+        log_delta, fall = _log_delta_and_fall(mu, epsilon)
+    # As near as floats tell: now to the side where the promise holds.
+    factor = 1.0 + _TOLERANCE
+    while log_gaussian_delta(mu, epsilon) > target:
+        epsilon *= factor
+        factor *= factor
+    return epsilon
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
