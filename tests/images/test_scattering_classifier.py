@@ -65,17 +65,17 @@ def test_it_learns_and_costs_what_was_planned() -> None:
 
 
 def test_one_seventh_more_or_less_noise_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recipe's releases: the count, the moment with 9 % of mu^2, and 250 equal steps."""
+    """The recipe's releases: the count, the moment with 9 % of mu^2, and 500 equal steps."""
     rows, across = drawn(60)
     with recording() as tape:
         model().fit(rows, across)
     events = [entry.event for entry in tape.entries if isinstance(entry, Entry)]
     z = gaussian_multiplier(Budget(3.0, 1e-5))
     multipliers = [e.noise_multiplier for e in events if isinstance(e, Gaussian)]
-    assert len(multipliers) == len(events) == 252
+    assert len(multipliers) == len(events) == 502
     assert multipliers[0] == pytest.approx(10 * z)
     assert multipliers[1] == pytest.approx(z / 0.3)
-    np.testing.assert_allclose(multipliers[2:], z * np.sqrt(250 / 0.9), rtol=1e-9)
+    np.testing.assert_allclose(multipliers[2:], z * np.sqrt(500 / 0.9), rtol=1e-9)
 
 
 EXTREME = np.where(np.arange(SIZE) % 3, 1e6, -1e6)
