@@ -7,7 +7,6 @@ from typing import Any
 from tacit.features import (
     Interactions,
     LaplacianKernel,
-    Logarithms,
     PolynomialFeatures,
     RandomFourierFeatures,
     SplineFeatures,
@@ -27,7 +26,6 @@ def maps(**known: Any) -> dict[str, Any]:
         "rough waves": RandomFourierFeatures(LaplacianKernel(), 3, seed=1, **known),
         "polynomials": PolynomialFeatures(**known),
         "cubes": PolynomialFeatures(3, **known),
-        "logarithms": Logarithms(0.3, **known),
         "interactions": Interactions(**known),
         "splines": SplineFeatures(**known),
         "some splines": SplineFeatures(4, 2, columns=[1], **known),

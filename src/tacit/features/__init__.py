@@ -6,7 +6,6 @@ from tacit.features.fourier import RandomFourierFeatures
 from tacit.features.images import CosineWaves, GroupNormalization, Scattering
 from tacit.features.interactions import Interactions
 from tacit.features.kernels import GaussianKernel, Kernel, LaplacianKernel, MaternKernel
-from tacit.features.logarithms import Logarithms
 from tacit.features.polynomials import PolynomialFeatures
 from tacit.features.splines import SplineFeatures
 
@@ -19,7 +18,6 @@ __all__ = [
     "Interactions",
     "Kernel",
     "LaplacianKernel",
-    "Logarithms",
     "MaternKernel",
     "PolynomialFeatures",
     "RandomFourierFeatures",

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import NoisePace, NoisyGradient, Plan, SecondMoment
-from tacit.features import CosineWaves, FeatureMap, GroupNormalization, Logarithms, Scattering
+from tacit.features import CosineWaves, FeatureMap, GroupNormalization, Scattering
 from tacit.features.domain import Domain, declared_domain
 from tacit.features.images import Chain, image_shape_of
 from tacit.features.scattering import ALIKE, grid_of
@@ -33,8 +33,6 @@ RECIPE = NoisyGradient(
     pace=NoisePace(10.0, 0.9),
 )
 _N_WAVES = 4
-# Below what share of the greatest pixel a scattering is faint.
-_FAINT = 0.01
 # Of neighbouring paths; those of mirrored images are groups that a mirror does not tear apart.
 _N_GROUPS = 27
 
@@ -42,12 +40,11 @@ _N_GROUPS = 27
 class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     """A linear classifier of scattered images, with a differential-privacy guarantee.
 
-    Images are scattered (`Scattering`), in photographs faint edges made to count beside strong ones
-    (`Logarithms`), groups of them made alike (`GroupNormalization`), and slow waves over each image
-    kept (`CosineWaves`): public maps that learn nothing. On these rows of norm 1 logistic
-    regression descends in the coordinates of their second moment, for which 9 % of the budget are
-    kept: gradients are clipped far below their size, 250 steps are as long as their noise allows,
-    and the last quarter is averaged.
+    Images are scattered (`Scattering`), groups of scatterings made alike (`GroupNormalization`),
+    and slow waves over each image kept (`CosineWaves`): public maps that learn nothing. On these
+    rows of norm 1 logistic regression descends in the coordinates of their second moment, for which
+    9 % of the budget are kept: gradients are clipped far below their size, 250 steps are as long as
+    their noise allows, and the last quarter is averaged.
 
     Parameters
     ----------
@@ -59,8 +56,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
         The least and greatest value of a pixel; others are clipped.
     mirrored : bool, default=False
         Whether an image means the same as its mirror image, left for right, as photographs do and
-        digits do not: features of both are averaged, and half as many are left. Their logarithms
-        are taken, since light and shade span powers of ten.
+        digits do not: features of both are averaged, and half as many are left.
     verbose : int, default=0
         Print the share of the features that is made, the plan and the guarantee to standard error.
 
@@ -129,11 +125,8 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
         grid = grid_of(*shape[:2])
         scattering = Scattering(shape, centred=True)
         waves = CosineWaves(grid, _N_WAVES, mirrored=self.mirrored)
-        if not self.mirrored:
-            return scattering, GroupNormalization(_N_GROUPS), waves
-        faint = _FAINT * max(abs(end) for end in self.pixel_range)
-        alike = GroupNormalization(tuple(math.prod(grid) * n for n in ALIKE))
-        return scattering, Logarithms(faint), alike, waves
+        groups = tuple(math.prod(grid) * n for n in ALIKE) if self.mirrored else _N_GROUPS
+        return scattering, GroupNormalization(groups), waves
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data.
