@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -60,7 +61,11 @@ class FlatClip:
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
         """Return min(1, norm / length)."""
         length = lengths_of(norms)
-        return (self.norm / length.clamp(min=self.norm)).expand_as(norms)
+        return torch.div(self._norm, length.clamp(min=self.norm)).expand_as(norms)
+
+    @cached_property
+    def _norm(self) -> torch.Tensor:
+        return torch.tensor(self.norm, dtype=torch.float32)
 
 
 @dataclass(frozen=True)
