@@ -117,10 +117,10 @@ class BookKeeper:
 
     def sums(self, x: Tensor, y: Tensor, clip: Clip, micro_batch: int | None = None) -> Sums:
         """Return the sum of clipped gradients, a micro-batch at a time."""
-        some = micro_batch or self.micro_batch
-        if len(x) <= some:
+        some, n = micro_batch or self.micro_batch, x.shape[0]
+        if n <= some:
             return self._tried(x, y, clip)
-        parts = [slice(start, start + some) for start in range(0, len(x), some)]
+        parts = [slice(start, start + some) for start in range(0, n, some)]
         return added([self._tried(x[part], y[part], clip) for part in parts])
 
     def _tried(self, x: Tensor, y: Tensor, clip: Clip) -> Sums:
@@ -139,11 +139,11 @@ class BookKeeper:
 
     def strict_sums(self, x: Tensor, y: Tensor, clip: Clip) -> Sums:
         """Return the sum in one go, raising what a record makes the model or the loss raise."""
-        if len(x) == 0:
+        if x.shape[0] == 0:
             return self.empty()
         uses, found = self._passed(x, y)
         with torch.no_grad():
-            return self._weighted(x, y, self._gathered(uses, found, len(x)), clip)
+            return self._weighted(x, y, self._gathered(uses, found, x.shape[0]), clip)
 
     def _weighted(self, x: Tensor, y: Tensor, gradients: list[Gradients], clip: Clip) -> Sums:
         norms = torch.stack([part.lengths() for part in gradients])
@@ -231,7 +231,7 @@ def _known(use: Use, found: list[Tensor | None]) -> list[Tensor]:
 def losses_of(loss: Loss, outputs: Any, y: Tensor) -> Tensor:
     """Return one loss a record: the mean over whatever else the loss returns for it."""
     losses = loss(outputs, y)
-    if losses.ndim == 0 or len(losses) != len(y):
+    if losses.ndim == 0 or losses.shape[0] != y.shape[0]:
         raise CannotClip(
             "the loss must return one number for each record, and it returned one for all of them "
             "or another number of them; pass one with reduction='none'."

@@ -37,7 +37,7 @@ def lengths_of(norms: torch.Tensor) -> torch.Tensor:
     tensor([5., 1.])
     """
     # A norm along the first dimension does the same, several times slower.
-    return norms[0] if len(norms) == 1 else norms.square().sum(0).sqrt_()
+    return norms[0] if norms.shape[0] == 1 else (norms * norms).sum(0).sqrt_()
 
 
 @dataclass(frozen=True)

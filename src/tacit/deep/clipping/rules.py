@@ -58,22 +58,22 @@ def linear(_: nn.Linear, calls: Sequence[Call], names: frozenset[str], room: Roo
     return _summed(a, g, names, room)
 
 
-def forward_of(module: nn.Module, rule: Rule | None) -> Callable[..., Any]:
+def forward_of(module: Any, rule: Rule | None) -> Callable[..., Any]:
     """Return what a layer does, the quickest way: a narrow product has records side by side.
 
     A product's outputs lie side by side in the registers of a processor, and fewer than fit in one
     leave the rest idle. Where gradients go on to what the layer met they would lie the other way
     round as well, and small products cost less than a call: these are left as they are.
     """
+    own: Callable[..., Any] = module.forward
     if rule is not linear or module.out_features >= _LANES or "forward" in vars(module):
-        return module.forward
+        return own
 
-    def narrow(*args: Any, **kwargs: Any) -> Tensor:
+    def narrow(*args: Any, **kwargs: Any) -> Any:
         (met,) = (*args, *kwargs.values())
-        weight, bias = module.weight, module.bias
-        if met.ndim != 2 or met.requires_grad or met.numel() < _LARGE or bias is None:
-            return functional.linear(met, weight, bias)
-        return torch.addmm(bias.unsqueeze(1), weight, met.T).T.contiguous()
+        if met.ndim != 2 or met.requires_grad or met.numel() < _LARGE or module.bias is None:
+            return own(met)
+        return torch.addmm(module.bias.unsqueeze(1), module.weight, met.T).T.contiguous()
 
     return narrow
 
@@ -119,12 +119,14 @@ class Patches:
     def of(cls, module: Any, call: Call, room: Room) -> Patches:
         """Return the patches of a layer's use."""
         settings = [module.kernel_size, module.stride, module.dilation, module.padding]
-        images, places = call.met, tuple(call.gradients[0].shape[2:])
+        images = call.met
+        places: Any = tuple(call.gradients[0].shape[2:])
         if images.ndim == 3:  # one dimension is two of which one is flat
             images, places = images[:, :, None], (1, *places)
             flat = (1, 1, 1, 0)
             settings = [(one, *of) for one, of in zip(flat, settings, strict=True)]
-        return cls(images, module.groups, *settings, places, room)
+        kernel, stride, dilation, padding = settings
+        return cls(images, module.groups, kernel, stride, dilation, padding, places, room)
 
     @property
     def shape(self) -> tuple[int, ...]:
