@@ -96,6 +96,15 @@ def test_narrow_products_are_those_of_single_records(hidden: bool, bias: bool) -
     assert_close(ours - rest, clipped(each, 0.5))
 
 
+def test_a_hook_of_the_users_own_is_part_of_the_model() -> None:
+    torch.manual_seed(6)
+    model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
+    model[0].register_forward_hook(lambda _, __, outputs: 3 * outputs)
+    x, y = torch.randn(5, 6), torch.arange(5) % 3
+    ours = keeper_of(model, ARCHITECTURES["mlp"], x).sums(x, y, FlatClip(0.5)).value
+    assert_close(ours, clipped(each_alone(model, x, y), 0.5))
+
+
 @st.composite
 def generated(draw: Any) -> Architecture:
     """A stack of convolutions, norms and linear layers, each of drawn sizes."""
