@@ -82,8 +82,7 @@ class Watch:
 class Watcher:
     """Watches the layers of a model, one forward pass at a time.
 
-    A layer's ``forward`` is its own again after the pass, which costs a fifth of putting hooks on
-    and taking them off.
+    A layer's ``forward`` is replaced for the pass and its own again after it.
     """
 
     def __init__(self, model: nn.Module, layers: Sequence[Layer]) -> None:
