@@ -50,6 +50,21 @@ class Twice(nn.Module):
         return out
 
 
+class Scales(nn.Module):
+    """One convolution that two others share, and that meets images of two sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        conv = nn.Conv2d(2, 2, 3, padding=1)
+        self.near = nn.Sequential(conv, nn.Tanh(), nn.Flatten())
+        self.far = nn.Sequential(nn.AvgPool2d(2), conv, nn.Flatten())
+        self.last = nn.Linear(2 * 36 + 2 * 9, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.last(torch.cat([self.near(x), self.far(x)], 1))
+        return out
+
+
 class Tied(nn.Module):
     """Words in and words out by one table."""
 
@@ -216,6 +231,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "lstm_cell": Architecture(lambda: Cells(nn.LSTMCell), (4, 4)),
     "gru_cell": Architecture(lambda: Cells(nn.GRUCell), (4, 4)),
     "used_thrice": Architecture(Twice, (5,)),
+    "two_scales": Architecture(Scales, (2, 6, 6)),
     "tied": Architecture(Tied, (5,), 7),
     "token": Architecture(Positions, (4, 6)),
     "weight_norm": Architecture(normed, (6,)),

@@ -96,9 +96,9 @@ def test_a_layer_that_is_not_clipped_is_caught(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_bias_that_is_not_counted_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def of_weights(self: gradients.OuterProducts) -> Any:
-        return (self.a.square().sum(1) * self.g.square().sum(1)).clamp(min=1e-12)
+        return (self.a.square().sum(1) * self.g.square().sum(1)).sqrt().clamp(min=1e-6)
 
-    monkeypatch.setattr(gradients.OuterProducts, "squares", of_weights)
+    monkeypatch.setattr(gradients.OuterProducts, "lengths", of_weights)
     caught("bias", clip=FlatClip(0.01))
 
 

@@ -6,7 +6,6 @@ gradient from the two, and one weighted product a layer (docs/proofs/networks.md
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -30,6 +29,12 @@ _IN_ROWS: Where = ((0,), (0,))
 # What is raised by a record that a model or a loss cannot take, such as a class beyond the last.
 REFUSALS = (IndexError, RuntimeError, ValueError)
 
+# A gradient that is longer counts as not finite: the factor that shortens it would be rounded.
+_LONGEST = 2.0**63
+# A C library gives large blocks back to the system as they are freed, and new pages cost more than
+# what is computed on them. The usual one keeps blocks up to the size of one that has been freed.
+_KEPT_BYTES = 31 << 20
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -42,6 +47,8 @@ class Sums:
 def added(parts: list[Sums]) -> Sums:
     """Return the sum of several, without a copy for each."""
     first, *others = parts
+    if not others:
+        return first
     for other in others:
         first.value.add_(other.value)
     return Sums(first.value, torch.cat([part.norms for part in parts], 1))
@@ -96,6 +103,7 @@ class BookKeeper:
         # Where every micro-batch is summed, and what each part's parameters are there.
         self._buffer = torch.zeros(self.n_parameters)
         self._views = [self._views_of(layers) for layers in self._parts]
+        torch.empty(_KEPT_BYTES, dtype=torch.uint8)
 
     @property
     def n_parts(self) -> int:
@@ -109,9 +117,11 @@ class BookKeeper:
 
     def sums(self, x: Tensor, y: Tensor, clip: Clip, micro_batch: int | None = None) -> Sums:
         """Return the sum of clipped gradients, a micro-batch at a time."""
-        some = micro_batch or self.micro_batch
-        parts = [slice(start, start + some) for start in range(0, len(x), some)]
-        return added([self._tried(x[part], y[part], clip) for part in parts] or [self.empty()])
+        some, n = micro_batch or self.micro_batch, x.shape[0]
+        if n <= some:
+            return self._tried(x, y, clip)
+        parts = [slice(start, start + some) for start in range(0, n, some)]
+        return added([self._tried(x[part], y[part], clip) for part in parts])
 
     def _tried(self, x: Tensor, y: Tensor, clip: Clip) -> Sums:
         """Return the sum over the records that model and loss take."""
@@ -129,22 +139,20 @@ class BookKeeper:
 
     def strict_sums(self, x: Tensor, y: Tensor, clip: Clip) -> Sums:
         """Return the sum in one go, raising what a record makes the model or the loss raise."""
-        if len(x) == 0:
+        if x.shape[0] == 0:
             return self.empty()
-        gradients = self.gradients(x, y)
+        uses, found = self._passed(x, y)
         with torch.no_grad():
-            return self._weighted(x, y, gradients, clip)
+            return self._weighted(x, y, self._gathered(uses, found, x.shape[0]), clip)
 
     def _weighted(self, x: Tensor, y: Tensor, gradients: list[Gradients], clip: Clip) -> Sums:
-        norms = torch.stack([part.squares() for part in gradients]).sqrt_()
-        if not math.isfinite(float(norms.sum())):  # rarely because the sum alone overflows
-            finite = torch.isfinite(norms).all(0)
-            if not finite.all():
-                return self.strict_sums(x[finite], y[finite], clip)
-        factors = clip.factors(norms)
-        self._buffer.zero_()
-        for number, (part, into) in enumerate(zip(gradients, self._views, strict=True)):
-            part.add_weighted(factors[number], into)
+        norms = torch.stack([part.lengths() for part in gradients])
+        if not float(norms.max()) <= _LONGEST:
+            counts = (norms <= _LONGEST).all(0)
+            return self.strict_sums(x[counts], y[counts], clip)
+        factors = clip.factors(norms).unbind()
+        for part, weights, into in zip(gradients, factors, self._views, strict=True):
+            part.put_weighted(weights, into)
         return Sums(self._buffer.double(), norms)
 
     def _views_of(self, layers: list[Layer]) -> dict[str, Tensor]:
@@ -157,13 +165,17 @@ class BookKeeper:
 
     def gradients(self, x: Tensor, y: Tensor) -> list[Gradients]:
         """Return the gradients of all records, part by part."""
+        uses, found = self._passed(x, y)
+        with torch.no_grad():
+            return self._gathered(uses, found, len(x))
+
+    def _passed(self, x: Tensor, y: Tensor) -> tuple[list[Use], Sequence[Tensor | None]]:
+        """Go forward and back; return the uses of layers, and what came back to their outputs."""
         with self._watcher.watching() as watch:
             losses = losses_of(self.loss, self.model(x), y)
             edges = [edge for use in watch.uses for edge in use.edges]
             each = torch.ones_like(losses)
-            found = torch.autograd.grad(losses, edges, each, allow_unused=True)
-        with torch.no_grad():
-            return self._gathered(watch.uses, found, len(x))
+            return watch.uses, torch.autograd.grad(losses, edges, each, allow_unused=True)
 
     def _gathered(self, uses: list[Use], found: Sequence[Tensor | None], n: int) -> list[Gradients]:
         if self._dimensions is not None and len(uses) != len(self._dimensions):
@@ -172,13 +184,11 @@ class BookKeeper:
                 "same ones for every batch."
             )
         met: dict[int, list[tuple[Call, Where]]] = {id(layer): [] for layer in self._layers}
-        start = 0
+        back = iter(found)
         for number, use in enumerate(uses):
             use.check_untouched()
-            back = found[start : start + len(use.edges)]
-            start += len(use.edges)
-            call = Call(use.args, use.kwargs, use.outputs, _known(use, back))
-            met[id(use.layer)].append((call, self._where(call, number)))
+            use.call.gradients = _known(use, [next(back) for _ in use.edges])
+            met[id(use.layer)].append((use.call, self._where(use.call, number)))
         return [self._of_part(layers, met, n) for layers in self._parts]
 
     def _of_part(
@@ -189,7 +199,7 @@ class BookKeeper:
         by_rule = len(layers) == 1 and first.rule is not None and len(own) > 0
         if by_rule and all(where == _IN_ROWS for _, where in own):
             assert first.rule is not None
-            return first.rule(first.module, [call for call, _ in own], first.names)
+            return first.rule(first.module, [call for call, _ in own], first.names, first.room)
         each: dict[int, Tensor] = {}
         for layer in layers:
             calls, where = zip(*met[id(layer)], strict=True) if met[id(layer)] else ((), ())
@@ -210,21 +220,18 @@ class BookKeeper:
         return given, tuple(0 for _ in call.gradients)
 
 
-def _known(use: Use, found: Sequence[Tensor | None]) -> list[Tensor]:
+def _known(use: Use, found: list[Tensor | None]) -> list[Tensor]:
     """Return what came back to each output of a layer: zeros where it was not used."""
-    known = [gradient for gradient in found if gradient is not None]
-    if len(known) == len(found):
-        return known
     return [
-        torch.zeros_like(output) if gradient is None else gradient
-        for output, gradient in zip(floats_of(use.outputs), found, strict=True)
+        torch.zeros_like(floats_of(use.call.outputs)[number]) if gradient is None else gradient
+        for number, gradient in enumerate(found)
     ]
 
 
 def losses_of(loss: Loss, outputs: Any, y: Tensor) -> Tensor:
     """Return one loss a record: the mean over whatever else the loss returns for it."""
     losses = loss(outputs, y)
-    if losses.ndim == 0 or len(losses) != len(y):
+    if losses.ndim == 0 or losses.shape[0] != y.shape[0]:
         raise CannotClip(
             "the loss must return one number for each record, and it returned one for all of them "
             "or another number of them; pass one with reduction='none'."

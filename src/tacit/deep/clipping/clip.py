@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -36,7 +37,7 @@ def lengths_of(norms: torch.Tensor) -> torch.Tensor:
     tensor([5., 1.])
     """
     # A norm along the first dimension does the same, several times slower.
-    return norms[0] if len(norms) == 1 else norms.square().sum(0).sqrt_()
+    return norms[0] if norms.shape[0] == 1 else (norms * norms).sum(0).sqrt_()
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,11 @@ class FlatClip:
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
         """Return min(1, norm / length)."""
         length = lengths_of(norms)
-        return (self.norm / length.clamp(min=self.norm)).expand_as(norms)
+        return torch.div(self._norm, length.clamp(min=self.norm)).expand_as(norms)
+
+    @cached_property
+    def _norm(self) -> torch.Tensor:
+        return torch.tensor(self.norm, dtype=torch.float32)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ its length and the weighted sum over records follow without ever writing most gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -24,20 +25,46 @@ _LEAST_PRODUCT = 2.0**-13
 _CACHED = 1 << 19
 # Writing a gradient down costs a pass over memory, which is worth some products.
 _PASS = 8
+_ONE = torch.ones(())  # what a bias is multiplied with
+
+
+class Room:
+    """Memory of a layer that is kept between steps: new pages cost more than what fills them.
+
+    Examples
+    --------
+    >>> from tacit.deep.clipping.gradients import Room
+    >>> room = Room()
+    >>> room.of("patches", 2, 3).data_ptr() == room.of("patches", 5).data_ptr()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Tensor] = {}
+
+    def of(self, name: str, *shape: int) -> Tensor:
+        """Return memory of a shape, with whatever was left in it; the same for the same name."""
+        size = math.prod(shape)
+        if name not in self._kept or self._kept[name].numel() < size:
+            self._kept[name] = torch.empty(size)
+        return self._kept[name][:size].view(shape)
 
 
 class Factor(Protocol):
-    """What a layer met: (records, groups, inputs, places), of some records at a time."""
+    """What a layer met: (records, groups, places, inputs), of some records at a time."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Its shape."""
 
     def rows(self, some: slice) -> Tensor:
-        """Return what it is for some records."""
+        """Return what it is for some records, until it is asked for others."""
 
     def most(self) -> Tensor:
         """Return, for each record and group, no less than the sum of all squares."""
+
+    def as_weight(self, gradient: Tensor, weight: Tensor) -> Tensor:
+        """Return a gradient of shape (groups, outputs, inputs) in the order of a weight."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +86,45 @@ class Whole:
         """Return the sum of all squares."""
         return _squares(self.tensor)
 
+    def as_weight(self, gradient: Tensor, weight: Tensor) -> Tensor:
+        """Return the gradient in the weight's shape; the order is the same."""
+        return gradient.view_as(weight)
+
+
+@dataclass(frozen=True)
+class Several:
+    """What a layer met that was used several times: all places, one use after another."""
+
+    uses: Sequence[Factor]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape, with the places of all uses."""
+        n, groups, _, inputs = self.uses[0].shape
+        return (n, groups, sum(use.shape[2] for use in self.uses), inputs)
+
+    def rows(self, some: slice) -> Tensor:
+        """Return some of every use."""
+        # Cloned: all uses have the same memory.
+        return torch.cat([use.rows(some).clone() for use in self.uses], 2)
+
+    def most(self) -> Tensor:
+        """Return the sum over uses."""
+        return torch.stack([use.most() for use in self.uses]).sum(0)
+
+    def as_weight(self, gradient: Tensor, weight: Tensor) -> Tensor:
+        """Return the gradient in the order that every use has."""
+        return self.uses[0].as_weight(gradient, weight)
+
 
 class Gradients(Protocol):
     """One gradient for each record of a batch."""
 
-    def squares(self) -> Tensor:
-        """Return the square of each one's length."""
+    def lengths(self) -> Tensor:
+        """Return how long each one is."""
 
-    def add_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Add the weighted sum, parameter by parameter."""
+    def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
+        """Put the weighted sum in its place, parameter by parameter."""
 
 
 @dataclass
@@ -81,22 +138,23 @@ class OuterProducts:
     g: Tensor  # (records, outputs)
     names: frozenset[str]
 
-    def squares(self) -> Tensor:
-        """Return ||g||^2 (||a||^2 + 1), each term where its parameter is trained."""
-        per_output = torch.linalg.vector_norm(self.g, dim=1).square_()
+    def lengths(self) -> Tensor:
+        """Return ||g|| (||a||^2 + 1)^(1/2), each term where its parameter is trained."""
+        of_outputs = torch.linalg.vector_norm(self.g, dim=1)
         if "weight" not in self.names:
-            return per_output
-        of_inputs = torch.linalg.vector_norm(self.a, dim=1).square_()
+            return of_outputs
+        of_inputs = torch.linalg.vector_norm(self.a, dim=1)
         if "bias" in self.names:
-            of_inputs += 1.0
-        return of_inputs.mul_(per_output)
+            of_inputs = torch.hypot(of_inputs, _ONE)
+        return of_inputs.mul_(of_outputs)
 
-    def add_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Add (w g)' a, one product for all records."""
+    def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
+        """Put (w g)' a, one product for all records."""
+        g = self.g.T
         if "weight" in self.names:
-            into["weight"].addmm_((self.g * weights[:, None]).T, self.a)
+            torch.mm(g * weights, self.a, out=into["weight"])
         if "bias" in self.names:
-            into["bias"].addmv_(self.g.T, weights)
+            torch.mv(g, weights, out=into["bias"])
 
 
 @dataclass
@@ -109,27 +167,28 @@ class SummedProducts:
         ||sum_t g_t a_t'||^2 = sum_{s,t} <a_s, a_t> <g_s, g_t>
     """
 
-    a: Factor  # (records, groups, inputs, places)
+    a: Factor  # (records, groups, places, inputs)
     g: Tensor  # (records, groups, outputs, places)
     names: frozenset[str]
+    room: Room
     _written: Tensor | None = field(default=None, init=False)
 
     @property
     def writes(self) -> bool:
         """Whether gradients are written down."""
-        _, _, inputs, places = self.a.shape
+        _, _, places, inputs = self.a.shape
         outputs = self.g.shape[2]
         cheaper: bool = 2 * _PASS * inputs * outputs < places**2 * (inputs + outputs)
         return cheaper
 
-    def squares(self) -> Tensor:
-        """Return the squares, no shorter than floats can tell."""
+    def lengths(self) -> Tensor:
+        """Return the lengths, none shorter than floats can tell."""
         square = self.g.new_zeros(len(self.g))
         if "weight" in self.names:
             square = square + (self._of_written() if self.writes else self._of_products())
         if "bias" in self.names:
             square = square + torch.linalg.vector_norm(self._of_bias, dim=1).square_()
-        return square
+        return square.sqrt_()
 
     @cached_property
     def _of_bias(self) -> Tensor:
@@ -138,35 +197,41 @@ class SummedProducts:
 
     def _of_written(self) -> Tensor:
         """Write gradients down, some records at a time: what they meet then stays in a cache."""
-        n, groups, inputs, places = self.a.shape
-        self._written = self.g.new_empty(n, groups, self.g.shape[2], inputs)
-        squares, some = [], max(1, _CACHED // (groups * inputs * places))
+        n, groups, places, inputs = self.a.shape
+        self._written = self.room.of("written", n, groups, self.g.shape[2], inputs)
+        lengths, some = self.g.new_empty(n), max(1, _CACHED // (groups * inputs * places))
         for start in range(0, n, some):
             rows = slice(start, start + some)
-            a, g, written = self.a.rows(rows), self.g[rows], self._written[rows]
-            torch.matmul(g, a.transpose(2, 3), out=written)
-            squares.append(torch.linalg.vector_norm(written.flatten(1), dim=1).square_())
-        return torch.maximum(torch.cat(squares), self._greatest().mul_(_LEAST_WRITTEN))
+            written = self._written[rows]
+            torch.matmul(self.g[rows], self.a.rows(rows), out=written)
+            torch.linalg.vector_norm(written.flatten(1), dim=1, out=lengths[rows])
+        return torch.maximum(lengths.square_(), self._greatest().mul_(_LEAST_WRITTEN))
 
     def _of_products(self) -> Tensor:
         a, g = self.a.rows(slice(None)), self.g
-        products = torch.matmul(a.transpose(2, 3), a) * torch.matmul(g.transpose(2, 3), g)
+        products = torch.matmul(a, a.transpose(2, 3)) * torch.matmul(g.transpose(2, 3), g)
         return torch.maximum(products.sum((1, 2, 3)), self._greatest().mul_(_LEAST_PRODUCT))
 
     def _greatest(self) -> Tensor:
         """Return ||a||^2 ||g||^2 of every record, groups apart: what no square exceeds."""
         return (self.a.most() * _squares(self.g)).sum(1)
 
-    def add_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Add the weighted sum of what is written down, or one product a group."""
-        if "weight" in self.names and self._written is not None:
-            into["weight"].view(-1).addmv_(self._written.flatten(1).T, weights)
-        elif "weight" in self.names:
-            weighted = (self.g * weights[:, None, None, None]).permute(1, 2, 0, 3).flatten(2)
-            a = self.a.rows(slice(None)).permute(1, 0, 3, 2).flatten(1, 2)
-            into["weight"].add_(torch.bmm(weighted, a).view_as(into["weight"]))
+    def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
+        """Put the weighted sum of what is written down, or one product a group."""
+        if "weight" in self.names:
+            summed = self._weighted(weights)
+            into["weight"].copy_(self.a.as_weight(summed, into["weight"]))
         if "bias" in self.names:
-            into["bias"].addmv_(self._of_bias.T, weights)
+            torch.mv(self._of_bias.T, weights, out=into["bias"])
+
+    def _weighted(self, weights: Tensor) -> Tensor:
+        """Return the weighted sum of a weight's gradients: (groups, outputs, inputs)."""
+        if self._written is not None:
+            summed = torch.mv(self._written.flatten(1).T, weights)
+            return summed.view(self._written.shape[1:])
+        weighted = (self.g * weights[:, None, None, None]).permute(1, 2, 0, 3).flatten(2)
+        a = self.a.rows(slice(None)).transpose(0, 1).flatten(1, 2)
+        return torch.bmm(weighted, a)
 
 
 def _squares(of_groups: Tensor) -> Tensor:
@@ -183,17 +248,17 @@ class Rows:
     ids: Tensor  # (records, places)
     g: Tensor  # (records, places, width); zero where a place does not count
 
-    def squares(self) -> Tensor:
-        """Return the squares, no shorter than floats can tell."""
+    def lengths(self) -> Tensor:
+        """Return the lengths, none shorter than floats can tell."""
         same = self.ids[:, :, None] == self.ids[:, None, :]
         square = (torch.matmul(self.g, self.g.transpose(1, 2)) * same).sum((1, 2))
         whole = torch.linalg.vector_norm(self.g, dim=(1, 2)).square()
-        return torch.maximum(square, _LEAST_PRODUCT * self.ids.shape[1] * whole)
+        return torch.maximum(square, _LEAST_PRODUCT * self.ids.shape[1] * whole).sqrt_()
 
-    def add_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Add w g_t to the rows that are named."""
+    def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
+        """Put w g_t, added up, into the rows that are named."""
         weighted = (self.g * weights[:, None, None]).flatten(0, 1)
-        into["weight"].index_add_(0, self.ids.flatten(), weighted)
+        into["weight"].zero_().index_add_(0, self.ids.flatten(), weighted)
 
 
 @dataclass
@@ -202,12 +267,12 @@ class Written:
 
     each: dict[str, Tensor]
 
-    def squares(self) -> Tensor:
-        """Return the sums of squares."""
+    def lengths(self) -> Tensor:
+        """Return the lengths, of all parameters together."""
         parts = [torch.linalg.vector_norm(g.flatten(1), dim=1).square() for g in self.each.values()]
-        return torch.stack(parts).sum(0)
+        return torch.stack(parts).sum(0).sqrt_()
 
-    def add_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Add the weighted sums."""
+    def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
+        """Put the weighted sums."""
         for name, gradient in self.each.items():
-            into[name].view(-1).addmv_(gradient.flatten(1).T, weights)
+            torch.mv(gradient.flatten(1).T, weights, out=into[name].view(-1))

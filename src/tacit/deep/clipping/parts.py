@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from tacit.deep.clipping.batch_norm import BATCH_NORM
+from tacit.deep.clipping.gradients import Room
 from tacit.deep.clipping.rules import Rule, rule_of
 
 _DROPOUT = (
@@ -34,6 +35,7 @@ class Layer:
     module: nn.Module
     trained: tuple[tuple[str, nn.Parameter], ...]
     rule: Rule | None
+    room: Room
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -60,7 +62,8 @@ def layers_of(model: nn.Module) -> list[Layer]:
                 f"parameter {name!r} is of type {parameter.dtype} on {parameter.device}; noise is "
                 "drawn and sums are kept on the CPU: use model.float().cpu()."
             )
-    layers = list(_found("", model))
+    # A module that others share is one layer, used several times.
+    layers = list({id(layer.module): layer for layer in _found("", model)}.values())
     if not layers:
         raise CannotClip(
             "the model has no parameter with requires_grad=True, so there is nothing to train; "
@@ -98,7 +101,7 @@ def _found(name: str, module: nn.Module) -> Iterator[Layer]:
             "random inside, and its gradients are computed in a second pass that would drop "
             "others; set its dropout to 0 and put nn.Dropout before or after it."
         )
-    yield Layer(name, module, trained, rule)
+    yield Layer(name, module, trained, rule, Room())
 
 
 def _draws(module: nn.Module) -> bool:

@@ -161,9 +161,10 @@ def _dimensions(two: list[Use], three: list[Use]) -> tuple[tuple[Dimensions, Dim
     found = []
     for small, large in zip(two, three, strict=True):
         given = _grown(
-            tensors_of((small.args, small.kwargs)), tensors_of((large.args, large.kwargs))
+            tensors_of((small.call.args, small.call.kwargs)),
+            tensors_of((large.call.args, large.call.kwargs)),
         )
-        returned = _grown(floats_of(small.outputs), floats_of(large.outputs))
+        returned = _grown(floats_of(small.call.outputs), floats_of(large.call.outputs))
         if None in returned or set(given) == {None}:
             raise CannotClip(f"layer {small.layer.name!r} {_SHARED}")
         found.append((given, returned))
@@ -172,7 +173,8 @@ def _dimensions(two: list[Use], three: list[Use]) -> tuple[tuple[Dimensions, Dim
 
 def _micro_batch(uses: list[Use]) -> int:
     """Return how many records keep what layers meet and return within a cache or so."""
-    tensors = [t for use in uses for t in tensors_of((use.args, use.kwargs, use.outputs))]
+    calls = [use.call for use in uses]
+    tensors = [t for call in calls for t in tensors_of((call.args, call.kwargs, call.outputs))]
     each = sum(tensor.numel() for tensor in tensors) // 3 + 1
     return int(min(max(_AT_ONCE // each, 32), 4096))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tacit.deep.clipping.gradients import (
+    Factor,
     Gradients,
     OuterProducts,
+    Room,
     Rows,
+    Several,
     SummedProducts,
     Whole,
     Written,
 )
+
+# How many floats a register holds, and from how many on a product costs more than some calls.
+_LANES = 16
+_LARGE = 1 << 17
 
 
 @dataclass
@@ -27,84 +35,135 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: Any
-    gradients: list[Tensor]
+    gradients: Sequence[Tensor]
 
     @property
     def met(self) -> Tensor:
         """The one tensor that a layer with a rule is given."""
-        given = [*self.args, *self.kwargs.values()]
-        met: Tensor = given[0]
+        met: Tensor = self.args[0] if self.args else next(iter(self.kwargs.values()))
         return met
 
 
-Rule = Callable[[Any, Sequence[Call], frozenset[str]], Gradients]
+# From a layer, its uses, the parameters that are trained, and memory of its own.
+Rule = Callable[[Any, Sequence[Call], frozenset[str], Room], Gradients]
 
 
-def linear(_: nn.Linear, calls: Sequence[Call], names: frozenset[str]) -> Gradients:
+def linear(_: nn.Linear, calls: Sequence[Call], names: frozenset[str], room: Room) -> Gradients:
     """Return the gradients of a linear layer, of any number of places and uses."""
     if len(calls) == 1 and calls[0].met.ndim == 2:
         return OuterProducts(calls[0].met, calls[0].gradients[0], names)
-    # (records, places, width) -> (records, one group, width, places)
-    a = torch.cat([_places(call.met) for call in calls], 1).transpose(1, 2)[:, None]
-    g = torch.cat([_places(call.gradients[0]) for call in calls], 1).transpose(1, 2)[:, None]
-    return SummedProducts(Whole(a), g, names)
+    # (records, places, width) -> (records, one group, places, width)
+    a = [Whole(_places(call.met).unsqueeze(1)) for call in calls]
+    g = [_places(call.gradients[0]).transpose(1, 2).unsqueeze(1) for call in calls]
+    return _summed(a, g, names, room)
+
+
+def forward_of(module: Any, rule: Rule | None) -> Callable[..., Any]:
+    """Return what a layer does, the quickest way: a narrow product has records side by side.
+
+    A product's outputs lie side by side in the registers of a processor, and fewer than fit in one
+    leave the rest idle. Where gradients go on to what the layer met they would lie the other way
+    round as well, and small products cost less than a call: these are left as they are.
+    """
+    own: Callable[..., Any] = module.forward
+    if rule is not linear or module.out_features >= _LANES or "forward" in vars(module):
+        return own
+
+    def narrow(*args: Any, **kwargs: Any) -> Any:
+        (met,) = (*args, *kwargs.values())
+        if met.ndim != 2 or met.requires_grad or met.numel() < _LARGE or module.bias is None:
+            return own(met)
+        return torch.addmm(module.bias.unsqueeze(1), module.weight, met.T).T.contiguous()
+
+    return narrow
 
 
 def _places(rows: Tensor) -> Tensor:
     return rows[:, None] if rows.ndim == 2 else rows.flatten(1, -2)
 
 
-def convolution(module: Any, calls: Sequence[Call], names: frozenset[str]) -> Gradients:
+def _summed(
+    a: Sequence[Factor], g: Sequence[Tensor], names: frozenset[str], room: Room
+) -> Gradients:
+    """Return the gradients of a layer from what each use of it met and got back."""
+    if len(a) == 1:
+        return SummedProducts(a[0], g[0], names, room)
+    return SummedProducts(Several(a), torch.cat(list(g), 3), names, room)
+
+
+def convolution(module: Any, calls: Sequence[Call], names: frozenset[str], room: Room) -> Gradients:
     """Return the gradients of a convolution in one or two dimensions: patches, each a place."""
-    patches = [Patches.of(module, call.met, call.gradients[0].shape) for call in calls]
+    patches = [Patches.of(module, call, room) for call in calls]
     back = [call.gradients[0].flatten(2).unflatten(1, (module.groups, -1)) for call in calls]
-    if len(calls) == 1:
-        return SummedProducts(patches[0], back[0], names)
-    a = torch.cat([patch.rows(slice(None)) for patch in patches], 3)
-    return SummedProducts(Whole(a), torch.cat(back, 3), names)
+    return _summed(patches, back, names, room)
 
 
 @dataclass(frozen=True)
 class Patches:
-    """What a convolution's kernel meets at every place, made of images when it is asked for."""
+    """What a convolution's kernel meets at every place, made of images when it is asked for.
 
-    images: Tensor  # padded
+    Channels come last, so that a patch is a few runs of numbers: copying it one number at a time
+    costs what the product of patches costs.
+    """
+
+    images: Tensor  # (records, channels, rows, columns)
     groups: int
     kernel: tuple[int, int]
     stride: tuple[int, int]
     dilation: tuple[int, int]
+    padding: tuple[int, int]
     places: tuple[int, int]
+    room: Room
 
     @classmethod
-    def of(cls, module: Any, images: Tensor, returned: Sequence[int]) -> Patches:
-        """Return the patches of a layer that returned a tensor of this shape."""
+    def of(cls, module: Any, call: Call, room: Room) -> Patches:
+        """Return the patches of a layer's use."""
         settings = [module.kernel_size, module.stride, module.dilation, module.padding]
-        places: Any = tuple(returned[2:])
+        images = call.met
+        places: Any = tuple(call.gradients[0].shape[2:])
         if images.ndim == 3:  # one dimension is two of which one is flat
             images, places = images[:, :, None], (1, *places)
             flat = (1, 1, 1, 0)
             settings = [(one, *of) for one, of in zip(flat, settings, strict=True)]
-        kernel, stride, dilation, (high, wide) = settings
-        padded = functional.pad(images, (wide, wide, high, high)) if high or wide else images
-        return cls(padded.contiguous(), module.groups, kernel, stride, dilation, places)
+        kernel, stride, dilation, padding = settings
+        return cls(images, module.groups, kernel, stride, dilation, padding, places, room)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Records, groups, channels times kernel, places."""
-        inputs = self.images.shape[1] // self.groups * self.kernel[0] * self.kernel[1]
-        return (len(self.images), self.groups, inputs, self.places[0] * self.places[1])
+        """Records, groups, places, kernel times channels."""
+        n, channels = self.images.shape[:2]
+        inputs = channels // self.groups * math.prod(self.kernel)
+        return (n, self.groups, math.prod(self.places), inputs)
 
     def rows(self, some: slice) -> Tensor:
-        """Return the patches of some images, copied once."""
-        images = self.images[some]
-        of_record, of_channel, of_row, of_column = images.stride()
-        steps = (of_row * self.dilation[0], of_column * self.dilation[1])
-        strides = (of_row * self.stride[0], of_column * self.stride[1])
+        """Return the patches of some images."""
+        images = self._channels_last(self.images[some])
+        of_record, of_row, of_column, _ = images.stride()
+        n, channels = len(images), images.shape[3] // self.groups
         windows = images.as_strided(
-            (*images.shape[:2], *self.kernel, *self.places),
-            (of_record, of_channel, *steps, *strides),
+            (n, self.groups, *self.places, *self.kernel, channels),
+            (
+                of_record,
+                channels,
+                of_row * self.stride[0],
+                of_column * self.stride[1],
+                of_row * self.dilation[0],
+                of_column * self.dilation[1],
+                1,
+            ),
         )
-        return windows.reshape(len(images), *self.shape[1:])
+        patches = self.room.of("patches", *windows.shape).copy_(windows)
+        return patches.view(n, *self.shape[1:])
+
+    def _channels_last(self, images: Tensor) -> Tensor:
+        """Return some images padded, with channels last."""
+        n, channels, rows, columns = images.shape
+        high, wide = self.padding
+        made = self.room.of("images", n, rows + 2 * high, columns + 2 * wide, channels)
+        if high or wide:
+            made.zero_()
+        made[:, high : high + rows, wide : wide + columns] = images.movedim(1, 3)
+        return made
 
     def most(self) -> Tensor:
         """Return the squares of all pixels, each as often as it can be met.
@@ -116,8 +175,12 @@ class Patches:
             self.kernel, self.stride, self.dilation, self.places, strict=True
         ):
             times *= min(places, -(-kernel // stride) if dilation == 1 else kernel)
-        grouped = self.images.unflatten(1, (self.groups, -1)).flatten(3)
-        return torch.linalg.vector_norm(grouped, dim=(2, 3)).square_().mul_(times)
+        grouped = self.images.unflatten(1, (self.groups, -1)).flatten(2)
+        return torch.linalg.vector_norm(grouped, dim=2).square_().mul_(times)
+
+    def as_weight(self, gradient: Tensor, weight: Tensor) -> Tensor:
+        """Return the gradient with channels before the kernel."""
+        return gradient.view(len(weight), *self.kernel, -1).movedim(3, 1).reshape_as(weight)
 
 
 def _scales(
@@ -125,7 +188,7 @@ def _scales(
 ) -> Rule:
     """Return the rule of a layer that scales and shifts what it has normalised."""
 
-    def rule(module: Any, calls: Sequence[Call], names: frozenset[str]) -> Gradients:
+    def rule(module: Any, calls: Sequence[Call], names: frozenset[str], _: Room) -> Gradients:
         each: dict[str, Tensor] = {}
         for call in calls:
             g = call.gradients[0]
@@ -161,7 +224,9 @@ def _by_instance(module: Any, x: Tensor) -> Tensor:
     return functional.instance_norm(x, eps=module.eps)
 
 
-def embedding(module: nn.Embedding, calls: Sequence[Call], _: frozenset[str]) -> Gradients:
+def embedding(
+    module: nn.Embedding, calls: Sequence[Call], _names: frozenset[str], _room: Room
+) -> Gradients:
     """Return the gradients of an embedding, rows of padding left out."""
     ids = torch.cat(
         [call.met.flatten(1) if call.met.ndim > 1 else call.met[:, None] for call in calls], 1

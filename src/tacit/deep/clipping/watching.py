@@ -1,4 +1,4 @@
-"""What every layer was given and returned in one forward pass, seen through hooks."""
+"""What every layer was given and returned in one forward pass."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from tacit.deep.clipping.parts import CannotClip, Layer
+from tacit.deep.clipping.rules import Call, forward_of
 from tacit.deep.clipping.tensors import replaced, tensors_of
 
 
@@ -20,9 +21,7 @@ class Use:
     """One use of a layer, as it was seen."""
 
     layer: Layer
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    outputs: Any
+    call: Call  # its gradients are known after the backward pass
     edges: list[GradientEdge]  # of the outputs that are floats
     given: list[Tensor]
     versions: list[int]
@@ -71,7 +70,8 @@ class Watch:
     ) -> None:
         given = tensors_of((args, kwargs) if kwargs else args)
         versions = [tensor._version for tensor in given]
-        self.uses.append(Use(layer, args, kwargs, outputs, edges, given, versions))
+        call = Call(args, kwargs, outputs, ())
+        self.uses.append(Use(layer, call, edges, given, versions))
 
     def _starting(self, tensor: Tensor) -> Tensor:
         if tensor.requires_grad or not tensor.is_floating_point():
@@ -80,32 +80,42 @@ class Watch:
 
 
 class Watcher:
-    """Watches the layers of a model, one forward pass at a time."""
+    """Watches the layers of a model, one forward pass at a time.
+
+    A layer's ``forward`` is replaced for the pass and its own again after it.
+    """
 
     def __init__(self, model: nn.Module, layers: Sequence[Layer]) -> None:
-        self._layers = list(layers)
         self._trained = [p for p in model.parameters() if p.requires_grad]
         self._copies = any(getattr(module, "inplace", False) for module in model.modules())
+        self._watch = Watch()
+        self._watched = [(vars(layer.module), self._noting(layer)) for layer in layers]
 
     @contextmanager
     def watching(self) -> Iterator[Watch]:
         """Watch one pass; the model's parameters are frozen meanwhile."""
-        watch = Watch(copies=self._copies)
-        handles = [
-            layer.module.register_forward_hook(_noting(watch, layer), with_kwargs=True)
-            for layer in self._layers
-        ]
+        self._watch = watch = Watch(copies=self._copies)
+        own = [names.get("forward") for names, _ in self._watched]
         try:
+            for names, noting in self._watched:
+                names["forward"] = noting
             for parameter in self._trained:
-                parameter.requires_grad_(False)
+                parameter.requires_grad = False
             with torch.enable_grad():
                 yield watch
         finally:
-            for handle in handles:
-                handle.remove()
+            for (names, _), forward in zip(self._watched, own, strict=True):
+                if forward is None:
+                    del names["forward"]
+                else:
+                    names["forward"] = forward
             for parameter in self._trained:
-                parameter.requires_grad_(True)
+                parameter.requires_grad = True
 
+    def _noting(self, layer: Layer) -> Callable[..., Any]:
+        forward = forward_of(layer.module, layer.rule)
 
-def _noting(watch: Watch, layer: Layer) -> Callable[..., Any]:
-    return lambda _, args, kwargs, outputs: watch.see(layer, args, kwargs, outputs)
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            return self._watch.see(layer, args, kwargs, forward(*args, **kwargs))
+
+        return noting
