@@ -1,4 +1,4 @@
-"""Diabetes-130 by patient: five splits, each with teachers, queries and noise of its own; AUC.
+"""Diabetes-130 by patient: five splits, each with teachers of its own and five draws; AUC.
 
 Of the patients 80 % are the teachers', 10 % the public pool, and 10 % are judged. Teacher, student,
 how many teachers and queries, and the way of asking were chosen by labels of pool rows that were
@@ -28,6 +28,8 @@ from tacit.pate.student import learned
 from tacit.privacy import Budget
 
 DELTA, SEEDS = 1e-5, 5
+# Of queries and noise, on each split: what settings are compared by is then mostly the splits.
+DRAWS = 5
 # The share of stays after which a patient is back within 30 days, by public labels of the pools.
 PRIOR = 0.11
 
@@ -80,7 +82,10 @@ def run_diabetes(
             one[f"votes_of_{n_teachers}"] = float(share)
             for place, setting in enumerate(SETTINGS):
                 if setting.n_teachers == n_teachers:
-                    one["settings"][str(place)] = _student(split, votes, counts_of, setting, seed)
+                    one["settings"][str(place)] = [
+                        _student(split, votes, counts_of, setting, DRAWS * seed + draw)
+                        for draw in range(DRAWS)
+                    ]
         found["splits"].append(one)
         keep("diabetes", found)
 
