@@ -53,7 +53,7 @@ DELTA, SEEDS = 1e-5, 5
 PIECES = harness.SCRATCH / "pate"
 ADD = Relation.ADD_REMOVE
 # What is charged where the cost that the votes say is told too; noise_std is then 64.
-SANITISED_EPSILON = 1.8
+SANITISED_EPSILON, SANITISED_QUERIES = 1.8, 500
 # Epsilon and queries. How many was chosen by labels of the first 9,000 images: at 0.5, of 20, 30,
 # 40 and 50 the one at which no draw of the noise ruined the student.
 MNIST_SETTINGS = ((1.0, 50), (0.5, 30))
@@ -167,9 +167,9 @@ def sanitised_adult(votes: Any, pool: Any, labels: Any, test: Any) -> list[float
     """Return what is charged, accuracy and what the votes say, sanitised."""
     scores, told = [], []
     budget = Budget(SANITISED_EPSILON, DELTA)
-    plan = make_plan(budget, len(votes), 500, 2, Majority(), Sanitised())
+    plan = make_plan(budget, len(votes), SANITISED_QUERIES, 2, Majority(), Sanitised())
     for seed in range(SEEDS):
-        places = np.random.default_rng(seed).permutation(len(pool))[:500]
+        places = np.random.default_rng(seed).permutation(len(pool))[:SANITISED_QUERIES]
         answers, cost = told_of(counts_of(votes, places, 2), plan, None).value
         assert cost is not None
         assert cost.epsilon is not None
@@ -177,7 +177,7 @@ def sanitised_adult(votes: Any, pool: Any, labels: Any, test: Any) -> list[float
         fitted = learned(adult_student(seed), pool, places, answers.astype(bool))
         scores.append(float(np.mean(fitted.predict(test) == labels[len(pool) :])))
     noise = plan.settings["noise_std"]
-    return [SANITISED_EPSILON, noise, *spread(scores), *spread(told)]
+    return [SANITISED_EPSILON, SANITISED_QUERIES, noise, *spread(scores), *spread(told)]
 
 
 def raw_and_smooth(votes: Any, noise_std: float, n_queries: int) -> list[float]:
