@@ -133,7 +133,8 @@ def _mnist(found: dict[str, Any], others: dict[str, Any]) -> list[str]:
         )
         lines.append(
             f"| MNIST, each of ten blocks of 1,000, {n_queries} queries | | | "
-            f"{_percent(blocks)} at {epsilon:g} (least {100 * blocks[2]:.2f}) | | | |"
+            f"{_percent(blocks)} at {epsilon:g}, least {100 * blocks[2]:.2f}: "
+            f"{_verdict(100 * blocks[0], 98.5, 2)} | | | |"
         )
     return lines
 
@@ -210,7 +211,7 @@ def _diabetes_note(one: dict[str, Any]) -> str:
     (better, error), (tight, tight_error) = gain(0, 3), gain(4, 5)
     return _DIABETES.format(
         commit=one["commit"],
-        pool=round(statistics.mean(s["pool"] for s in splits), -2),
+        pool=int(round(statistics.mean(s["pool"] for s in splits), -2)),
         few=statistics.mean(s["votes_of_250"] for s in splits),
         many=statistics.mean(s["votes_of_1000"] for s in splits),
         draws=statistics.mean(statistics.stdev(s["settings"]["0"]) for s in splits),
