@@ -24,6 +24,7 @@ from tacit.linear_model import LogisticRegression
 from tacit.pate import DesignedQueries, Majority, RandomQueries, WorstCase
 from tacit.pate.classifier import told_of
 from tacit.pate.plan import make_plan
+from tacit.pate.queries import Queries
 from tacit.pate.student import learned
 from tacit.privacy import Budget
 
@@ -74,7 +75,7 @@ def run_diabetes(
     data = load_diabetes130(schema=diabetes130.SCHEMA)
     for seed in range(len(found["splits"]), SEEDS):
         split = _split(data, seed)
-        one = {"pool": len(split.pool[0]), "settings": {}, **_others(split, seed)}
+        one: dict[str, Any] = {"pool": len(split.pool[0]), "settings": {}, **_others(split, seed)}
         for n_teachers in sorted({setting.n_teachers for setting in SETTINGS}):
             rows, labels, unit = split.train
             votes = all_votes(_teacher(), rows, labels, split.pool[0], n_teachers, unit)
@@ -114,7 +115,7 @@ def _teacher() -> PlainLogisticRegression:
 def _student(split: Split, votes: Any, counts_of: Any, how: Setting, seed: int) -> float:
     """Return the AUC of a student on the patients who are judged."""
     pool, _ = split.pool
-    ways = {"designed": DesignedQueries(), "random": RandomQueries(seed)}
+    ways: dict[str, Queries] = {"designed": DesignedQueries(), "random": RandomQueries(seed)}
     places = ways[how.queries].places(pool, how.n_queries)
     budget, rule = Budget(how.epsilon, DELTA), Majority(cut=how.cut)
     plan = make_plan(budget, len(votes), how.n_queries, 2, rule, WorstCase())
