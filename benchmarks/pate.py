@@ -26,13 +26,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: E4
 from sklearn.ensemble import (  # noqa: E402
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
-    RandomForestClassifier,
 )
-from sklearn.linear_model import LogisticRegression as PlainLogisticRegression  # noqa: E402
-from sklearn.metrics import roc_auc_score  # noqa: E402
 from sklearn.svm import SVC  # noqa: E402
 
-from tacit.datasets import adult, diabetes130, load_adult, load_diabetes130  # noqa: E402
+from tacit.datasets import adult, load_adult  # noqa: E402
 from tacit.linear_model import LogisticRegression  # noqa: E402
 from tacit.noise import secure_source  # noqa: E402
 from tacit.pate import (  # noqa: E402
@@ -56,7 +53,7 @@ DELTA, SEEDS = 1e-5, 5
 PIECES = harness.SCRATCH / "pate"
 ADD = Relation.ADD_REMOVE
 # What is charged where the cost that the votes say is told too; noise_std is then 64.
-SANITISED_EPSILON = 1.8
+SANITISED_EPSILON, SANITISED_QUERIES = 1.8, 500
 # Epsilon and queries. How many was chosen by labels of the first 9,000 images: at 0.5, of 20, 30,
 # 40 and 50 the one at which no draw of the noise ruined the student.
 MNIST_SETTINGS = ((1.0, 50), (0.5, 30))
@@ -170,9 +167,9 @@ def sanitised_adult(votes: Any, pool: Any, labels: Any, test: Any) -> list[float
     """Return what is charged, accuracy and what the votes say, sanitised."""
     scores, told = [], []
     budget = Budget(SANITISED_EPSILON, DELTA)
-    plan = make_plan(budget, len(votes), 500, 2, Majority(), Sanitised())
+    plan = make_plan(budget, len(votes), SANITISED_QUERIES, 2, Majority(), Sanitised())
     for seed in range(SEEDS):
-        places = np.random.default_rng(seed).permutation(len(pool))[:500]
+        places = np.random.default_rng(seed).permutation(len(pool))[:SANITISED_QUERIES]
         answers, cost = told_of(counts_of(votes, places, 2), plan, None).value
         assert cost is not None
         assert cost.epsilon is not None
@@ -180,7 +177,7 @@ def sanitised_adult(votes: Any, pool: Any, labels: Any, test: Any) -> list[float
         fitted = learned(adult_student(seed), pool, places, answers.astype(bool))
         scores.append(float(np.mean(fitted.predict(test) == labels[len(pool) :])))
     noise = plan.settings["noise_std"]
-    return [SANITISED_EPSILON, noise, *spread(scores), *spread(told)]
+    return [SANITISED_EPSILON, SANITISED_QUERIES, noise, *spread(scores), *spread(told)]
 
 
 def raw_and_smooth(votes: Any, noise_std: float, n_queries: int) -> list[float]:
@@ -198,48 +195,6 @@ def raw_and_smooth(votes: Any, noise_std: float, n_queries: int) -> list[float]:
         if told < best[1]:
             best = [noise_std, float(told), size]
     return best
-
-
-def run_diabetes() -> None:
-    """Logistic regressions on 250 parts by patient, and one as student; AUC."""
-    data = load_diabetes130(schema=diabetes130.SCHEMA)
-    rng = np.random.default_rng(0)
-    unit = np.asarray(data.test_unit)
-    patients = np.unique(unit)
-    public = np.isin(unit, rng.permutation(patients)[: len(patients) // 2])
-    pool, test, truth = data.test_rows[public], data.test_rows[~public], data.test_labels[~public]
-    found: dict[str, Any] = {"floor": 0.5, "rows": [], "pool": len(pool)}
-    forest = RandomForestClassifier(60, min_samples_leaf=20, max_samples=0.4, random_state=0)
-    whole = forest.fit(data.train_rows, data.train_labels)
-    found["ceiling"] = float(roc_auc_score(truth, whole.predict_proba(test)[:, 1]))
-    teacher = PlainLogisticRegression(C=0.05, class_weight="balanced", max_iter=200)
-    votes, _ = kept_votes(
-        "diabetes", teacher, data.train_rows, data.train_labels, pool, data.train_unit
-    )
-    found["vote_auc"] = float(roc_auc_score(data.test_labels[public], votes.mean(axis=0)))
-    # The cut is public: teachers weigh classes equally, so that half of the votes is the middle.
-    # Teacher, student and queries were chosen by labels of public rows not asked about.
-    for epsilon, n_queries, cut in ((1.44, 1000, 0.5), (0.5, 1000, 0.5)):
-        values = []
-        for seed in range(SEEDS):
-            places = np.random.default_rng(seed).permutation(len(pool))[:n_queries]
-            plan = plan_of(epsilon, votes, n_queries, 2, Majority(cut=cut))
-            answers, _ = told_of(counts_of(votes, places, 2), plan, None).value
-            student = PlainLogisticRegression(C=0.01)
-            fitted = learned(student, pool, places, answers.astype(bool))
-            said = fitted.predict_proba(test)[:, -1]
-            values.append(float(roc_auc_score(truth, said)))
-        found["rows"].append([epsilon, n_queries, *spread(values)])
-        print(found["rows"][-1], flush=True)
-    values = []
-    for _ in range(SEEDS):
-        model = LogisticRegression(
-            1.44, DELTA, row_norm=diabetes130.ROW_NORM, classes=[False, True]
-        )
-        model.fit(data.train_rows, data.train_labels, unit=data.train_unit)
-        values.append(float(roc_auc_score(truth, model.decision_function(test))))
-    found["logistic"] = spread(values)
-    keep("diabetes", found)
 
 
 def run_mnist() -> None:
@@ -266,20 +221,23 @@ def run_mnist() -> None:
 
 
 def run_mnist_others() -> None:
-    """On the same features and 1,000 images: a kernel machine, and private logistic regression."""
+    """On the same features and 1,000 images: a kernel machine, and private logistic regression.
+
+    Each fit is kept as it ends, and none is made twice: a run that was stopped goes on.
+    """
     train, labels, test, digits, _ = mnist_features()
-    whole = SVC(C=10.0).fit(train, labels)
-    right = np.mean(whole.predict(test[9000:]) == digits[9000:])
-    found: dict[str, Any] = {"ceiling": float(right)}
-    keep("mnist-others", found)
+    path = PIECES / "mnist-others.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     for epsilon, _ in MNIST_SETTINGS:
-        values = []
-        for _ in range(SEEDS):
+        values = found.setdefault(str(epsilon), [])
+        while len(values) < SEEDS:
             model = LogisticRegression(epsilon, DELTA, row_norm=1.0, classes=list(range(10)))
             model.fit(train, labels)
             values.append(float(np.mean(model.predict(test[9000:]) == digits[9000:])))
-            print(epsilon, values[-1], flush=True)
-        found[str(epsilon)] = spread(values)
+            keep("mnist-others", found)
+    if "ceiling" not in found:
+        whole = SVC(C=10.0).fit(train, labels)
+        found["ceiling"] = float(np.mean(whole.predict(test[9000:]) == digits[9000:]))
         keep("mnist-others", found)
 
 
@@ -317,12 +275,13 @@ def run_speed() -> None:
 
 
 def main() -> int:
+    from pate_diabetes import run_diabetes
     from pate_rare import run_rare
     from pate_report import write_report
 
     cases: dict[str, Callable[[], None]] = {
         "adult": run_adult,
-        "diabetes": run_diabetes,
+        "diabetes": lambda: run_diabetes(PIECES / "diabetes.json", all_votes, counts_of, keep),
         "features": lambda: print(mnist_features()[-1]),
         "mnist": run_mnist,
         "mnist-others": run_mnist_others,

@@ -10,25 +10,23 @@ from scipy.special import ndtr
 
 from tacit.noise import secure_source
 from tacit.noise.smooth import smooth_gaussian
-from tacit.pate import Sanitised
+from tacit.pate import GNMax, LNMax, Majority, Sanitised
 from tacit.pate.accounting import SeveralClasses, TwoClasses, tell_cost, votes_renyi
 from tacit.privacy import (
     Budget,
     Composed,
     Gaussian,
     Guarantee,
-    NoisyMajority,
     Relation,
     Repeated,
     SmoothGaussian,
-    calibrate,
 )
 
 DELTA = 1e-5
 
 
 def winners(noise_std: float, n_queries: int) -> Guarantee:
-    return Guarantee(Repeated(Gaussian(noise_std / math.sqrt(2)), n_queries))
+    return Guarantee(GNMax(noise_std).event(n_queries, Relation.ADD_REMOVE))
 
 
 @pytest.mark.parametrize(
@@ -43,12 +41,14 @@ def test_gaussian_composition(n_queries: int, noise_std: float, epsilon: float) 
     [(1, 50, 37.3), (1, 100, 52.8), (1, 500, 118), (2, 50, 19.9), (2, 100, 28.2), (0.5, 50, 70.3)],
 )
 def test_calibration(epsilon: float, n_queries: int, noise_std: float) -> None:
-    event = calibrate(
-        lambda s: Repeated(Gaussian(s / math.sqrt(2)), n_queries), Budget(epsilon, DELTA)
-    )
-    assert isinstance(event, Repeated)
-    assert isinstance(event.event, Gaussian)
-    assert event.event.noise_multiplier * math.sqrt(2) == pytest.approx(noise_std, rel=2e-3)
+    planned = GNMax().planned(Budget(epsilon, DELTA), n_queries)
+    assert planned.noise_std == pytest.approx(noise_std, rel=2e-3)
+    assert winners(planned.noise_std, n_queries).epsilon(DELTA) == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_laplace_costs_two_gamma() -> None:
+    assert Guarantee(LNMax(0.05).event(30, Relation.ADD_REMOVE)).epsilon(0.0) == pytest.approx(3.0)
+    assert LNMax().planned(Budget(3.0, 0.0), 30).gamma == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,10 @@ def test_calibration(epsilon: float, n_queries: int, noise_std: float) -> None:
     [(500, 100, 1.02), (500, 80, 1.31), (500, 40, 2.81), (1500, 80, 2.39)],
 )
 def test_majorities(n_queries: int, noise_std: float, epsilon: float) -> None:
-    spent = Guarantee(Repeated(NoisyMajority(noise_std), n_queries)).epsilon(DELTA)
+    spent = Guarantee(Majority(noise_std).event(n_queries, Relation.ADD_REMOVE)).epsilon(DELTA)
     assert spent == pytest.approx(epsilon, abs=0.006)
+    planned = Majority().planned(Budget(epsilon, DELTA), n_queries)
+    assert planned.noise_std == pytest.approx(noise_std, rel=6e-3)
     assert spent < 0.87 * winners(noise_std, n_queries).epsilon(DELTA)
 
 

@@ -198,6 +198,19 @@ def test_plans_need_no_data() -> None:
 
 
 @pytest.mark.parametrize("aggregator", [GNMax(), LNMax(), Majority(), Confident(50, 0.5)])
+@pytest.mark.parametrize("agreeing", [52.0, 100.0])
+def test_what_is_released_is_what_was_planned(aggregator: Any, agreeing: float) -> None:
+    """Whatever the votes: the same answers are given, or not, at the same cost."""
+    plan = PATEClassifier(n_queries=90, epsilon=3.0, delta=1e-5, aggregator=aggregator).plan(2)
+    votes = np.tile([[agreeing, 100.0 - agreeing]], (90, 1))
+    released = plan.aggregator.answers(votes, Relation.ADD_REMOVE, None)
+    assert released.event == plan.event
+    assert released.value.shape == (90,)
+    if not isinstance(aggregator, Confident):
+        assert np.all(released.value >= 0)
+
+
+@pytest.mark.parametrize("aggregator", [GNMax(), LNMax(), Majority(), Confident(50, 0.5)])
 def test_what_a_plan_expects_is_what_happens(aggregator: Any) -> None:
     plan = PATEClassifier(
         n_teachers=100, n_queries=100, epsilon=3.0, delta=1e-5, aggregator=aggregator

@@ -4,6 +4,7 @@ from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
 from tacit.pate.analysis import Analysis, analysis
 from tacit.pate.classifier import PATEClassifier
+from tacit.pate.designed import DesignedQueries
 from tacit.pate.plan import PATEPlan
 from tacit.pate.published import PublishedStudent, published
 from tacit.pate.queries import AllQueries, ChosenQueries, KMeansQueries, RandomQueries
@@ -15,6 +16,7 @@ __all__ = [
     "Analysis",
     "ChosenQueries",
     "Confident",
+    "DesignedQueries",
     "GNMax",
     "KMeansQueries",
     "LNMax",

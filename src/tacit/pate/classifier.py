@@ -68,7 +68,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
     accounting
         "worst_case", or "sanitised" for a figure beside it (`Sanitised`).
     queries
-        Which public rows: "kmeans", "random", "all", places in the pool, or a `KMeansQueries`.
+        Which public rows: "kmeans", "designed", "random", "all", places in the pool, or an object
+        such as `KMeansQueries` or `DesignedQueries`.
     accountant
         A budget shared with other releases: an `Accountant` or a `Ledger`.
     n_jobs

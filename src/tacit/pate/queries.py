@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.pate.designed import DesignedQueries
 
 Places = npt.NDArray[np.int64]
 
@@ -112,7 +113,9 @@ class ChosenQueries:
     def places(self, pool: Any, n_queries: int) -> Places:
         """Return the chosen places, of which there must be ``n_queries``."""
         places = np.asarray(self.chosen, dtype=np.int64)
-        if len(set(self.chosen)) != n_queries or not np.all((places >= 0) & (places < len(pool))):
+        if len(set(self.chosen)) != n_queries or not np.all(
+            (places >= 0) & (places < pool.shape[0])
+        ):
             raise ValueError(
                 f"n_queries is {n_queries}, so as many distinct places in the public pool must be "
                 f"chosen; got {len(set(self.chosen))} places."
@@ -122,6 +125,7 @@ class ChosenQueries:
 
 _WORDS: dict[str, Queries] = {
     "all": AllQueries(),
+    "designed": DesignedQueries(),
     "kmeans": KMeansQueries(),
     "random": RandomQueries(),
 }
