@@ -111,7 +111,7 @@ def _tiles_sums(tiles: Any, limbs: Any, out: Any) -> None:
 
 
 @_machine_code
-def _put_limbs(number: float, limbs: Any, i: int) -> int:
+def _put_limbs(number: float, limbs: Any, i: int) -> Any:
     """Take a whole number of up to 18 bits apart, and return it."""
     whole = np.int32(number)
     high = (whole + (1 << (SLOPE_BITS - 1))) >> SLOPE_BITS

@@ -45,9 +45,9 @@ def add_scores(_: Any, n_outputs: Any, where: Any) -> Any:
 
         add_scores(n_outputs, (rows, n_columns, limbs, out))
 
-    ``limbs`` are pairs of 16-bit
-    numbers, (pair of columns, output, limb from the lowest). A last column without another is
-    multiplied by the first of its pair, and itself again by the second, which must be 0.
+    ``limbs`` are pairs of 16-bit numbers, (pair of columns, output, limb from the lowest). A last
+    column without another is multiplied by the first of its pair and again by the second, which
+    must be 0.
     """
     n = n_outputs.literal_value
 
@@ -57,8 +57,10 @@ def add_scores(_: Any, n_outputs: Any, where: Any) -> Any:
         def terms(pair: Any) -> list[Any]:
             first = builder.mul(pair, _LONG(2))
             columns = (first, _within(builder, builder.add(first, _LONG(1)), n_columns))
-            two = [_loaded(builder, rows, builder.mul(at, _LONG(LANES)), _SHORTS) for at in columns]
-            halves = [_picked(builder, *two, half) for half in _HALVES]
+            left, right = (
+                _loaded(builder, rows, builder.mul(at, _LONG(LANES)), _SHORTS) for at in columns
+            )
+            halves = [_picked(builder, left, right, half) for half in _HALVES]
             start = builder.mul(pair, _LONG(n * WEIGHT_LIMBS))
             at = [builder.add(start, _LONG(k)) for k in range(n * WEIGHT_LIMBS)]
             both = [_everywhere(builder, _loaded(builder, limbs, each, _INT)) for each in at]
