@@ -15,7 +15,9 @@ from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords, RecordSource
+from tacit.records.lattice_block import MOST_ROWS, LatticeBlock
 from tacit.records.lattice_kernels import TILE_ROWS
+from tacit.records.lattice_table import LatticeTable
 from tacit.records.lattice_tiles import Tiles
 from tacit.records.sigmoid import sigmoid
 
@@ -124,6 +126,22 @@ def test_samples_and_parts_of_tiles_are_those_of_their_rows() -> None:
     for at in (places, slice(None, None, 3)):
         parts = [records.where(at), MemoryRecords(rows[at], labels[at], BOUNDS)]
         assert np.array_equal(*(gradient(p, LogisticLoss(), w, 0.5, True) for p in parts))
+
+
+@pytest.mark.parametrize("is_tiled", [True, False])
+def test_no_block_has_more_rows_than_floats_add_up(is_tiled: bool) -> None:
+    rows = np.ones((2 * MOST_ROWS + 100, 1), dtype=np.int16)
+    tiles = Tiles.room_for(rows)
+    table = LatticeTable(tiles if is_tiled else rows, None, Bounds())
+    seen = list[int]()
+
+    def noted(block: LatticeBlock) -> Any:
+        seen.append(block.n_rows)
+        return (np.zeros(1),)
+
+    table.sum(noted)
+    assert sum(seen) == len(rows)
+    assert max(seen) <= MOST_ROWS
 
 
 def test_without_numba_rows_lie_as_they_came_and_bits_are_the_same() -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tacit.disk_arrays import is_on_disk
 from tacit.records.block import bounded_labels, shares_of
 from tacit.records.bounds import Bounds
-from tacit.records.lattice_block import LatticeBlock
+from tacit.records.lattice_block import MOST_ROWS, LatticeBlock
 from tacit.records.lattice_kernels import TILE_ROWS
 from tacit.records.lattice_rows import row_step
 from tacit.records.lattice_tiles import Tiles
@@ -22,8 +22,8 @@ from tacit.records.threads import Workers
 Array = npt.NDArray[np.float64]
 
 # Numbers in a block: enough that calls do not count; of several outputs that BLAS multiplies, what
-# the cache holds as doubles from scores to sums.
-_NUMBERS = 1 << 20
+# the cache holds as doubles from scores to sums. Compiled loops see to their caches themselves.
+_NUMBERS, _NUMBERS_IN_TILES = 1 << 20, 1 << 21
 _NUMBERS_OF_SEVERAL = 1 << 18
 # So many rows of wide tables, too, lest weights be taken apart more often than used.
 _LEAST_ROWS = 2048
@@ -71,8 +71,9 @@ class LatticeTable:
         """Add up ``function`` over blocks; by several threads if the table is large."""
         n, d = self.rows.shape
         is_tiled = isinstance(self.rows, Tiles)
-        numbers = _NUMBERS if n_outputs == 1 or is_tiled else _NUMBERS_OF_SEVERAL
-        step = max(1, numbers // max(d, 1))
+        of_rows = _NUMBERS if n_outputs == 1 else _NUMBERS_OF_SEVERAL
+        numbers = _NUMBERS_IN_TILES if is_tiled else of_rows
+        step = min(max(1, numbers // max(d, 1)), MOST_ROWS)
         if is_tiled:  # whole ones
             step = max(step, _LEAST_ROWS) // TILE_ROWS * TILE_ROWS
         starts = range(0, max(n, 1), step)
