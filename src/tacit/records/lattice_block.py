@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -72,7 +73,8 @@ class LatticeBlock:
         """
         constant = self.intercept * weights[-1] if self.intercept else 0.0
         _refuse_unless(np.all(np.isfinite(constant)))
-        whole, spacing = on_lattice(weights[:-1] if self.intercept else weights)
+        inner = np.asarray(weights[:-1] if self.intercept else weights, dtype=np.float64)
+        whole, spacing = _known_on_lattice(inner.tobytes(), inner.shape)
         return whole, spacing * self.step, constant
 
     def steady_scores(self, weights: Array) -> Array:
@@ -134,6 +136,12 @@ class LatticeBlock:
 
 def _slices(n: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+@lru_cache(maxsize=8)
+def _known_on_lattice(weights: bytes, shape: tuple[int, ...]) -> tuple[Array, float]:
+    """Return the same as `on_lattice`, once for all blocks of a pass; nobody writes to it."""
+    return on_lattice(np.frombuffer(weights).reshape(shape))
 
 
 def on_lattice(weights: Array) -> tuple[Array, float]:

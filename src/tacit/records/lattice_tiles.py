@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,8 @@ class Tiles:
         return sums
 
     def _limbs(self, weights: Array) -> Any:
-        return self._loops.weight_limbs(_columns(weights))
+        doubles = _columns(np.asarray(weights, dtype=np.float64))
+        return _limbs_of(doubles.tobytes(), doubles.shape)
 
     def down(self, numbers: Array) -> Array:
         """Return the sum of all rows, each times its whole number, or numbers, of 18 bits."""
@@ -99,6 +101,13 @@ class Tiles:
         """Return all rows, each in one stretch."""
         rows: Whole = self.tiles.transpose(0, 2, 1).reshape(-1, self.shape[1])[: self.shape[0]]
         return rows
+
+
+@lru_cache(maxsize=8)
+def _limbs_of(weights: bytes, shape: tuple[int, int]) -> Any:
+    """Return weights taken apart, once for all blocks of a pass."""
+    loops: Any = compiled()
+    return loops.weight_limbs(np.frombuffer(weights).reshape(shape))
 
 
 def _columns(values: Array) -> Array:
