@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from tacit.kernel import KernelLogisticRegression
 from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression
 from tacit.local import LocalLogisticRegression, LocalRegressor
 from tacit.location import Mean
@@ -18,14 +20,18 @@ from tacit.preprocessing import (
     Category,
     ClassTarget,
     Ignored,
+    Indicator,
+    Intervals,
     Number,
     NumberTarget,
     Schema,
     SchemaEncoder,
     SchemaError,
     TableError,
+    encode_file,
     encode_table,
 )
+from tacit.preprocessing import encoder as encoder_module
 from tacit.privacy import Accountant, Budget, BudgetExceeded
 from tacit.public_facts import informed
 from tacit.table_model import TableModel
@@ -118,6 +124,37 @@ def test_a_file_is_the_table_in_it(ending: str, tmp_path: Path) -> None:
     assert from_file.estimator_.coef_.tobytes() == in_memory.estimator_.coef_.tobytes()
     assert shares[-1] == 1.0
     assert shares == sorted(shares)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(2.0, 1e-6, random_state=0),
+        LogisticRegression(2.0, 1e-6, random_state=0, mechanism="noisy_gradient", n_records=N),
+        LogisticRegression(float("inf")),
+        LinearSVC(2.0, 1e-6, random_state=0),
+        KernelLogisticRegression(2.0, 1e-6, random_state=0),
+        LocalLogisticRegression(2.0, random_state=0),
+    ],
+    ids=str,
+)
+def test_a_file_of_indicators_has_the_same_bits_in_an_eighth_of_the_memory(
+    estimator: Any, dtype: Any, tmp_path: Path
+) -> None:
+    TABLE.to_csv(tmp_path / "people.csv", index=False)
+    columns = (Intervals("age", (20.0, 50.0)), Category("sex", ("f", "m"), Indicator()))
+    schema = Schema(columns, ClassTarget("ill", ("yes", "no")))
+    assert schema.has_indicators_alone
+    assert not ILL.has_indicators_alone
+    assert not schema.with_references().has_indicators_alone
+    model = TableModel(schema, estimator, dtype=dtype)
+    with mock.patch.object(encoder_module, "encode_file", wraps=encode_file) as encoded:
+        from_file = clone(model).fit_file(tmp_path / "people.csv")
+    assert encoded.call_args.args[2] == (np.int8 if hasattr(estimator, "plan") else dtype)
+    in_memory = clone(model).fit(TABLE)
+    scores = (each.decision_function(TABLE).tobytes() for each in (from_file, in_memory))
+    assert len(set(scores)) == 1
 
 
 def test_facts_come_from_the_schema() -> None:

@@ -137,8 +137,12 @@ class TableModel(BaseEstimator):
     ) -> Self:
         """Fit to one file or several, some records at a time; arguments as in `encode_file`."""
         self._check_before_reading()
-        table = self._encoder().unread_file(path, delimiter=delimiter, progress=progress)
-        return self._fitted(table)
+        encoder = self._encoder()
+        if self.schema.has_indicators_alone and hasattr(self.estimator, "plan"):
+            # Sums over blocks in double precision are the same to the bit, of an eighth of the
+            # memory.
+            encoder.dtype = np.int8
+        return self._fitted(encoder.unread_file(path, delimiter=delimiter, progress=progress))
 
     def fit_records(self, make: Callable[[Bounds], RecordSource]) -> Self:
         """Fit to records that lie elsewhere, as sums alone: on a cluster, or in files.

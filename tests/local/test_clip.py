@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tacit.local._compiled import machine_code
 from tacit.local.clip import clipped
 from tacit.row_clipping import clipped_rows
 
@@ -62,8 +63,8 @@ def test_the_rule_is_that_of_every_row(norm: float) -> None:
 
 
 def test_compiled_it_is_the_same_rule() -> None:
-    numba = pytest.importorskip("numba")
-    compiled = numba.njit(clipped)
+    pytest.importorskip("numba")
+    compiled = machine_code(clipped)
     for vector in vectors():
         np.testing.assert_allclose(
             compiled(vector, 1.0), clipped(vector, 1.0), rtol=1e-13, atol=0.0

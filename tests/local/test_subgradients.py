@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tacit.erm.losses import AbsoluteLoss, DistanceLoss, HingeLoss, HuberLoss, LogisticLoss
+from tacit.local._compiled import machine_code
 from tacit.local.subgradients import (
     Absolute,
     Distance,
@@ -19,7 +20,7 @@ from tacit.local.subgradients import (
     SumOfDistances,
 )
 
-numba = pytest.importorskip("numba")
+pytest.importorskip("numba")
 
 # Each loss with the one of tacit.erm that it is, and the factor between them.
 ON_SCORES = [
@@ -133,7 +134,7 @@ def test_pull_leaves_its_arguments_alone(loss):
 
 @pytest.mark.parametrize("loss", ALL, ids=repr)
 def test_compiled_pull_is_the_python_pull(loss):
-    compiled = numba.njit(type(loss).pull)
+    compiled = machine_code(type(loss).pull)
     for point, row, label in zip(*people(n=30), strict=True):
         np.testing.assert_allclose(
             compiled(point, row, label, loss.width), pull(loss, point, row, label), rtol=1e-13

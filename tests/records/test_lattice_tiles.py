@@ -15,7 +15,9 @@ from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords, RecordSource
-from tacit.records.compiled_tiles import logistic_sum
+from tacit.records.lattice_block import MOST_ROWS, LatticeBlock
+from tacit.records.lattice_kernels import TILE_ROWS
+from tacit.records.lattice_table import LatticeTable
 from tacit.records.lattice_tiles import Tiles
 from tacit.records.sigmoid import sigmoid
 
@@ -35,7 +37,7 @@ def test_rows_come_back_as_they_were_put(shape: tuple[int, int]) -> None:
     assert np.array_equal(tiles.rows(), rows)
     places = np.array([n - 1, 0, n // 2])
     assert np.array_equal(tiles.at(places), rows[places])
-    size = tiles.size
+    size = TILE_ROWS
     assert np.array_equal(tiles[size : 3 * size].rows(), rows[size : 3 * size])
     assert not is_on_disk(tiles.tiles)
     assert is_on_disk(Tiles.room_for(disk_array(shape, np.float32)).tiles)
@@ -110,9 +112,8 @@ def test_the_compiled_logistic_sum_is_the_formula() -> None:
     labels, w = rng.choice([-1.0, 0.0, 1.0], n), np.round(rng.normal(size=d) * 2**20) / 2**20
     scores = (rows.astype(float) @ w) * 2.0**-13 + 0.3
     slopes = np.clip(np.rint((sigmoid(scores) - (labels > 0)) * 2.0**18), -200_000, 200_000)
-    total = np.zeros(d)
-    of_slopes = logistic_sum(tiles.tiles, labels, w, 2.0**-13, 0.3, 2.0**18, 200_000.0, total)
-    assert of_slopes == slopes.sum()
+    total, of_slopes = tiles.logistic_sum(labels, w * 2**20, 2.0**-33, 0.3, 2.0**18, 200_000)
+    assert of_slopes[0] == slopes.sum()
     assert np.array_equal(total, rows.T.astype(float) @ slopes)
 
 
@@ -127,6 +128,22 @@ def test_samples_and_parts_of_tiles_are_those_of_their_rows() -> None:
         assert np.array_equal(*(gradient(p, LogisticLoss(), w, 0.5, True) for p in parts))
 
 
+@pytest.mark.parametrize("is_tiled", [True, False])
+def test_no_block_has_more_rows_than_floats_add_up(is_tiled: bool) -> None:
+    rows = np.ones((2 * MOST_ROWS + 100, 1), dtype=np.int16)
+    tiles = Tiles.room_for(rows)
+    table = LatticeTable(tiles if is_tiled else rows, None, Bounds())
+    seen = list[int]()
+
+    def noted(block: LatticeBlock) -> Any:
+        seen.append(block.n_rows)
+        return (np.zeros(1),)
+
+    table.sum(noted)
+    assert sum(seen) == len(rows)
+    assert max(seen) <= MOST_ROWS
+
+
 def test_without_numba_rows_lie_as_they_came_and_bits_are_the_same() -> None:
     rng = np.random.default_rng(3)
     rows, labels = rng.normal(size=(5000, 6)), rng.choice([-1.0, 1.0], 5000)
@@ -138,3 +155,37 @@ def test_without_numba_rows_lie_as_they_came_and_bits_are_the_same() -> None:
     assert isinstance(tiled._table().rows, Tiles)
     assert isinstance(plain._table().rows, np.ndarray)
     assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("d", [1, 2, 127, 128, 129, 256, 257, 1025])
+@pytest.mark.parametrize("n_outputs", [1, 2, 3, 10])
+def test_scores_of_the_longest_rows_and_weights_do_not_overflow(d: int, n_outputs: int) -> None:
+    # All as long as they may be, and of one sign: sums of limbs have nothing to cancel with.
+    rng = np.random.default_rng(d)
+    longest = min(int(2**15 / d**0.5), 2**15 - 1)
+    rows = np.full((70, d), longest, dtype=np.int16)
+    rows[1::3] *= -1
+    rows[2::3] *= rng.choice([-1, 1], (23, d)).astype(np.int16)
+    tiles = Tiles.room_for(np.empty(rows.shape))
+    tiles.put(0, rows)
+    for size in (2**12, -(2**12) - 1, 2**13 - 1, int(2**27 / d**0.5)):
+        weights = np.full((d, n_outputs), float(size)) - np.arange(n_outputs)
+        expected = rows.astype(object) @ weights.astype(int).astype(object)
+        assert np.array_equal(tiles.along(weights), expected.astype(float))
+        assert np.array_equal(tiles.along(weights[:, 0]), expected[:, 0].astype(float))
+
+
+@pytest.mark.parametrize("n", [1, 31, 33, 1024, 1025, 5000])
+@pytest.mark.parametrize("n_outputs", [1, 2, 3, 10])
+def test_sums_of_the_longest_rows_and_slopes_do_not_overflow(n: int, n_outputs: int) -> None:
+    rows = np.full((n, 5), 2**15 - 1, dtype=np.int16)
+    rows[:, 1] *= -1
+    tiles = Tiles.room_for(np.empty(rows.shape))
+    tiles.tiles[:] = -1  # whatever lies beyond the last row
+    tiles.put(0, rows)
+    for slope in (2**18, -(2**18), 2**18 - 257, 255, 256, -256, -257):
+        numbers = np.full((n, n_outputs), float(slope)) * np.arange(1, n_outputs + 1) / n_outputs
+        numbers = np.trunc(numbers)
+        expected = rows.T.astype(object) @ numbers.astype(int).astype(object)
+        assert np.array_equal(tiles.down(numbers), expected.astype(float))
+        assert np.array_equal(tiles.down(numbers[:, 0]), expected[:, 0].astype(float))

@@ -3,7 +3,8 @@
 The gradient is a pass, the Hessian three to four, and the records are what costs. So
 
 - the start is the minimiser of a sample's objective, found the same way from a smaller sample;
-- a Hessian is kept while it cuts the gradient to a third, the first being the sample's;
+- a Hessian is kept while it cuts the gradient to a third, or is about to get where it should for
+  less than a new one costs, the first being the sample's;
 - between Hessians the gradients met on the way correct the one that is kept, by the updates of
   Broyden, Fletcher, Goldfarb and Shanno in their two-loop form (Nocedal and Wright 2006,
   algorithm 7.4).
@@ -25,6 +26,8 @@ Linear = Callable[[Array], Array]
 
 _MAX_STEPS = 60
 _KEEP_HESSIAN = 0.3
+# What a new one and the step after it cost, in passes.
+_HESSIAN_PASSES = 5
 # A sample of one in eight costs an eighth; with 20 records a weight its Hessian is within about
 # sqrt(1 / 20) of the whole's, good for the better part of a digit a pass.
 _THINNING = 8
@@ -49,12 +52,18 @@ def newton(problem: Perturbed, w: Array, target: float) -> Array:
         reached = float(np.linalg.norm(slope))
         if not moved_on and is_fresh:
             break
-        if not moved_on or reached > _KEEP_HESSIAN * norm:
+        if not moved_on or _is_slow(norm, reached, target):
             inverse = None
         elif float(np.vdot(at - w, slope - gradient)) > 0.0:
             met.append((at - w, slope - gradient))
         w, gradient, norm = at, slope, reached
     return w
+
+
+def _is_slow(before: float, now: float, target: float) -> bool:
+    """Return whether steps that cut the gradient like this one cost more than a new Hessian."""
+    cut = now / before if before else 0.0
+    return cut > _KEEP_HESSIAN and now * min(cut, 1.0) ** _HESSIAN_PASSES > target
 
 
 def _start_from_sample(problem: Perturbed, w: Array) -> tuple[Array, Linear | None]:

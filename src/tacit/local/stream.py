@@ -130,9 +130,7 @@ def _learn_on_tape(
 def _loop(pull: Any, kernel: Any, step: Any, compile_it: bool) -> Any:
     """Return the loop over people for one loss, one kind of noise and one learner."""
     if compile_it:
-        from numba import njit
-
-        pull, kernel, step, clip = njit(pull), njit(kernel), njit(step), njit(clipped)
+        pull, kernel, step, clip = map(_compiled.machine_code, (pull, kernel, step, clipped))
     else:
         clip = clipped
 
@@ -165,4 +163,4 @@ def _loop(pull: Any, kernel: Any, step: Any, compile_it: bool) -> Any:
             state = step(state, steps * spacing, settings)
         return state, n
 
-    return njit(loop) if compile_it else loop
+    return _compiled.machine_code(loop) if compile_it else loop

@@ -1,8 +1,13 @@
 """Loops over tiles of rows in whole steps, in machine code; imported only where there is numba.
 
 A tile holds the same column of many rows side by side, so that processors take several rows at
-once. Sums are of whole numbers below 2^53 and may be added in any order; what makes a slope of a
-score is done in the order it is written, operation by operation as `tacit.records.sigmoid` has it.
+once. Weights and slopes are taken apart into limbs, whose products with rows add up in 32 bits:
+
+    weight = high 2^13 + low,   |high| <= 2^14, |low| <= 2^12   128 columns at a time
+    slope  = high 2^9 + low,    |high| <= 2^9, |low| <= 2^8     1,024 rows at a time
+
+Nothing there is rounded (docs/proofs/exact_sums.md, section 3). What makes a slope of a score is
+done in the order it is written, operation by operation as `tacit.records.sigmoid` has it.
 """
 
 from __future__ import annotations
@@ -14,137 +19,179 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from tacit.records.sigmoid import BIAS, FARTHEST, LN2, LOG2E, MANTISSA, WHOLE
+from tacit.records.sigmoid import FARTHEST, LN2, LOG2E, WHOLE
+from tacit.records.vector_products import (
+    ABREAST,
+    SLOPE_BITS,
+    SLOPE_LIMBS,
+    WEIGHT_BITS,
+    WEIGHT_LIMBS,
+    add_scores,
+    add_sums,
+    power_of_two,
+)
 
 Array = npt.NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Sums of whole numbers below 2^53 do not depend on their order: it may be chosen.
-_ANY_ORDER = frozenset({"reassoc", "contract"})
+# Columns whose products with a limb, and rows whose products with one, add up below 2^31.
+_COLUMNS, _ROWS = 128, 1024
+# Numbers that stay in a core's cache from the scores to the sums.
+_NUMBERS = 1 << 18
 
 
-def _machine_code(*, fastmath: frozenset[str] = frozenset()) -> Callable[[F], F]:
-    def decorate(function: F) -> F:
-        options = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
-        try:
-            made: F = njit(cache=True, **options)(function)
-        except RuntimeError:  # nowhere to keep machine code: made anew in every process
-            made = njit(**options)(function)
-        return made
-
-    return decorate
+def _machine_code(function: F) -> F:
+    options = {"nogil": True, "error_model": "numpy"}
+    try:
+        made: F = njit(cache=True, **options)(function)
+    except RuntimeError:  # nowhere to keep machine code: made anew in every process
+        made = njit(**options)(function)
+    return made
 
 
-@_machine_code(fastmath=_ANY_ORDER)
-def _add_four(
-    a: Any, b: Any, c: Any, e: Any, wa: float, wb: float, wc: float, we: float, out: Array
-) -> None:
-    for i in range(out.shape[0]):
-        out[i] += (a[i] * wa + b[i] * wb) + (c[i] * wc + e[i] * we)
+def weight_limbs(weights: Array) -> npt.NDArray[np.int32]:
+    """Return whole weights of norm up to 2^27, (column, output), as `add_scores` takes them.
+
+    Of shape (group of outputs, pair of columns, output, limb), two 16-bit numbers in one entry.
+    What is missing to whole pairs and groups is 0.
+    """
+    d, n_outputs = weights.shape
+    together = min(n_outputs, 2)
+    groups, pairs = -(-n_outputs // together), -(-d // 2)
+    limbs = np.zeros((WEIGHT_LIMBS, 2 * pairs, groups * together))
+    high = np.floor(weights / 2.0**WEIGHT_BITS + 0.5)
+    limbs[:, :d, :n_outputs] = weights - high * 2.0**WEIGHT_BITS, high
+    parts = limbs.reshape(WEIGHT_LIMBS, pairs, 2, groups, together).transpose(3, 1, 4, 0, 2)
+    return parts.astype(np.int16, order="C").view(np.int32)[..., 0]
 
 
-@_machine_code(fastmath=_ANY_ORDER)
-def _add_one(column: Any, weight: float, out: Array) -> None:
-    for i in range(out.shape[0]):
-        out[i] += column[i] * weight
+@_machine_code
+def put(tiles: Any, start: int, rows: Any) -> None:
+    """Write rows from the place ``start`` on."""
+    size = tiles.shape[2]
+    for i in range(rows.shape[0]):
+        tile, at = tiles[(start + i) // size], (start + i) % size
+        for j in range(rows.shape[1]):
+            tile[j, at] = rows[i, j]
 
 
-@_machine_code(fastmath=_ANY_ORDER)
-def _four_products(
-    a: Any, b: Any, c: Any, e: Any, numbers: Array
-) -> tuple[float, float, float, float]:
-    ta = tb = tc = te = 0.0
-    for i in range(numbers.shape[0]):
-        x = numbers[i]
-        ta += a[i] * x
-        tb += b[i] * x
-        tc += c[i] * x
-        te += e[i] * x
-    return ta, tb, tc, te
-
-
-@_machine_code(fastmath=_ANY_ORDER)
-def _product(column: Any, numbers: Array) -> float:
-    total = 0.0
-    for i in range(numbers.shape[0]):
-        total += column[i] * numbers[i]
-    return total
-
-
-@_machine_code()
-def _tile_along(tile: Any, weights: Array, out: Array) -> None:
-    d, m = tile.shape[0], out.shape[0]
+@_machine_code
+def _tiles_scores(tiles: Any, limbs: Any, out: Array) -> None:
+    """Set out[tile, output, row] to the rows' whole scores."""
+    n, d, size = tiles.shape
     out[:] = 0.0
-    for j in range(0, d - d % 4, 4):
-        a, b, c, e = tile[j, :m], tile[j + 1, :m], tile[j + 2, :m], tile[j + 3, :m]
-        _add_four(a, b, c, e, weights[j], weights[j + 1], weights[j + 2], weights[j + 3], out)
-    for j in range(d - d % 4, d):
-        _add_one(tile[j, :m], weights[j], out)
+    n_pairs, together = limbs.shape[1], limbs.shape[2]
+    rows, at, to = tiles.ctypes.data, limbs.ctypes.data, out.ctypes.data
+    for t in range(n):
+        for group in range(limbs.shape[0]):
+            there = to + 8 * (t * out.shape[1] + group * together) * size
+            for j in range(0, d, _COLUMNS):
+                some = at + 4 * (group * n_pairs + j // 2) * together * WEIGHT_LIMBS
+                first, left = rows + 2 * (t * d + j) * size, min(_COLUMNS, d - j)
+                if together == 1:
+                    add_scores(1, (first, left, some, there))
+                else:
+                    add_scores(2, (first, left, some, there))
 
 
-@_machine_code()
-def _tile_down(tile: Any, numbers: Array, out: Array) -> None:
-    d, m = tile.shape[0], numbers.shape[0]
-    for j in range(0, d - d % 4, 4):
-        a, b, c, e = tile[j, :m], tile[j + 1, :m], tile[j + 2, :m], tile[j + 3, :m]
-        ta, tb, tc, te = _four_products(a, b, c, e, numbers)
-        out[j] += ta
-        out[j + 1] += tb
-        out[j + 2] += tc
-        out[j + 3] += te
-    for j in range(d - d % 4, d):
-        out[j] += _product(tile[j, :m], numbers)
+@_machine_code
+def _tiles_sums(tiles: Any, limbs: Any, out: Any) -> None:
+    """Add the sums of rows, each times its slopes, to out[column, output]."""
+    n, d, size = tiles.shape
+    n_outputs, far = limbs.shape[0], limbs.shape[2]
+    rows, at, to = tiles.ctypes.data, limbs.ctypes.data, out.ctypes.data
+    for j in range(0, d, ABREAST):
+        first, left = rows + 2 * j * size, d - j
+        for k in range(0, n_outputs, 2):
+            some, there = at + 2 * k * SLOPE_LIMBS * far, to + 8 * (j * n_outputs + k)
+            if n_outputs == 1:
+                add_sums(1, (first, left, d * size, some, far, n, there, n_outputs))
+            else:
+                add_sums(2, (first, left, d * size, some, far, n, there, n_outputs))
 
 
-@_machine_code()
-def along(tiles: Any, weights: Array, out: Array) -> None:
-    """Set out[i] to the sum of row i times the weights."""
-    size = tiles.shape[2]
-    for t in range(tiles.shape[0]):
-        _tile_along(tiles[t], weights, out[t * size : (t + 1) * size])
+@_machine_code
+def _put_limbs(number: float, limbs: Any, i: int) -> Any:
+    """Take a whole number of up to 18 bits apart, and return it."""
+    whole = np.int32(number)
+    high = (whole + (1 << (SLOPE_BITS - 1))) >> SLOPE_BITS
+    limbs[0, i] = whole - (high << SLOPE_BITS)
+    limbs[1, i] = high
+    return whole
 
 
-@_machine_code()
+@_machine_code
+def _add_up(sums: Any, out: Array) -> None:
+    for j in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[j, k] += sums[j, k]
+
+
+@_machine_code
+def along(tiles: Any, limbs: Any, out: Array) -> None:
+    """Set out[i, k] to the sum of row i times the whole weights of output k."""
+    size, most = tiles.shape[2], _ROWS // tiles.shape[2]
+    held = np.empty((most, limbs.shape[0] * limbs.shape[2], size))
+    for t in range(0, tiles.shape[0], most):
+        some = out[t * size : t * size + _ROWS]
+        _tiles_scores(tiles[t : t + most], limbs, held)
+        for i in range(some.shape[0]):
+            for k in range(some.shape[1]):
+                some[i, k] = held[i // size, k, i % size]
+
+
+@_machine_code
 def down(tiles: Any, numbers: Array, out: Array) -> None:
-    """Add the sum of every row times its number to ``out``."""
-    size = tiles.shape[2]
-    for t in range(tiles.shape[0]):
-        _tile_down(tiles[t], numbers[t * size : (t + 1) * size], out)
+    """Add the sums of every row times its whole numbers to out[column, output]."""
+    n_outputs, d, most = numbers.shape[1], tiles.shape[1], _ROWS // tiles.shape[2]
+    padded = n_outputs if n_outputs == 1 else n_outputs + n_outputs % 2
+    sums = np.zeros((d + ABREAST, padded), dtype=np.int64)
+    limbs = np.zeros((padded, SLOPE_LIMBS, _ROWS), dtype=np.int16)
+    for t in range(0, tiles.shape[0], most):
+        some = numbers[t * tiles.shape[2] : t * tiles.shape[2] + _ROWS]
+        limbs[:] = 0
+        for k in range(n_outputs):
+            for i in range(some.shape[0]):
+                _put_limbs(some[i, k], limbs[k], i)
+        _tiles_sums(tiles[t : t + most], limbs, sums)
+    _add_up(sums, out)
 
 
-@_machine_code()
-def _slopes(
-    scores: Array, labels: Array, bits: Any, under: Array, scale: float, most: float
-) -> None:
-    """Replace scores by clip(rint((sigmoid - (label > 0)) scale)): whole numbers."""
-    floats = bits.view(np.float64)
+@_machine_code
+def _put_slopes(
+    scores: Array,
+    labels: Array,
+    unit: float,
+    constant: float,
+    scale: float,
+    most: float,
+    limbs: Any,
+) -> int:
+    """Take clip(rint((sigmoid - (label > 0)) scale)) of whole scores apart; return their sum."""
+    total = 0
     for i in range(scores.shape[0]):
-        z = min(max(scores[i], -FARTHEST), FARTHEST)
+        z = min(max(scores[i] * unit + constant, -FARTHEST), FARTHEST)
         shifted = z * LOG2E + WHOLE
         r = z - (shifted - WHOLE) * LN2
         square = r * r
         even = (square * 30.0 + 3360.0) * square + 30240.0
         odd = ((square + 420.0) * square + 15120.0) * r
-        floats[i] = shifted
-        scores[i] = even + odd
-        under[i] = even - odd
-    for i in range(scores.shape[0]):
-        bits[i] = (bits[i] + BIAS) << MANTISSA
-    for i in range(scores.shape[0]):
-        top = scores[i] * floats[i]
-        share = top / (under[i] + top)
+        top = (even + odd) * power_of_two(shifted)
+        share = top / ((even - odd) + top)
         steps = (share - (1.0 if labels[i] > 0.0 else 0.0)) * scale
         # held first: a number below 2^51 plus this one and minus it is the nearest whole one
         steps = min(max(steps, -most), most)
-        scores[i] = (steps + WHOLE) - WHOLE
+        total += _put_limbs((steps + WHOLE) - WHOLE, limbs, i)
+    limbs[:, scores.shape[0] :] = 0
+    return total
 
 
-@_machine_code()
+@_machine_code
 def logistic_sum(
     tiles: Any,
     labels: Array,
-    weights: Array,
-    step: float,
+    weights: Any,
+    unit: float,
     constant: float,
     scale: float,
     most: float,
@@ -152,21 +199,20 @@ def logistic_sum(
 ) -> float:
     """Add the sum of every row times its whole slope to ``out``, and return that of the slopes.
 
-    A score is step (row . weights) + constant; its slope in steps is that of `_slopes`.
+    A score is unit (row . weights) + constant, the weights in limbs of one output; its slope in
+    steps is that of `_slopes`.
     """
-    size = tiles.shape[2]
-    scores, under = np.empty(size), np.empty(size)
-    bits = np.empty(size, dtype=np.int64)
-    total = 0.0
-    for t in range(tiles.shape[0]):
-        some = labels[t * size : (t + 1) * size]
-        m = some.shape[0]
-        held = scores[:m]
-        _tile_along(tiles[t], weights, held)
-        for i in range(m):
-            held[i] = held[i] * step + constant
-        _slopes(held, some, bits[:m], under[:m], scale, most)
-        _tile_down(tiles[t], held, out)
-        for i in range(m):
-            total += held[i]
-    return total
+    _, d, size = tiles.shape
+    n_tiles = max(1, min(_ROWS, _NUMBERS // d) // size)
+    scores = np.empty((n_tiles, 1, size))
+    limbs = np.empty((1, SLOPE_LIMBS, n_tiles * size), dtype=np.int16)
+    sums = np.zeros((d + ABREAST, 1), dtype=np.int64)
+    total = 0
+    for t in range(0, tiles.shape[0], n_tiles):
+        some, group = labels[t * size : (t + n_tiles) * size], tiles[t : t + n_tiles]
+        _tiles_scores(group, weights, scores)
+        held = scores.reshape(-1)[: some.shape[0]]
+        total += _put_slopes(held, some, unit, constant, scale, most, limbs[0])
+        _tiles_sums(group, limbs, sums)
+    _add_up(sums, out.reshape(-1, 1))
+    return float(total)

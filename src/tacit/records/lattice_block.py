@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +23,9 @@ Array = npt.NDArray[np.float64]
 # Slopes are whole numbers of at most this many bits (`tacit.erm.exact_gradient`), so that
 # 2^20 rows of 2^15 steps times slopes of 2^18 are below 2^53.
 COEFFICIENT_BITS = 18
+# Weights are of so many bits below a power of two above their norm: where gradients are taken
+# moves by less than noise moves the weights (docs/proofs/exact_sums.md, section 5).
+WEIGHT_BITS = 28
 MOST_ROWS = 2 ** (53 - ROW_BITS - COEFFICIENT_BITS)
 
 
@@ -54,21 +58,24 @@ class LatticeBlock:
         return int(self.rows.shape[0])
 
     def scores(self, weights: Array) -> Array:
-        """Return <w, x> for every record, for weights rounded to 38 bits."""
-        inner, constant = self.lattice_weights(weights)
-        scores = self._along(inner)
-        scores *= self.step  # a power of two
+        """Return <w, x> for every record, for weights rounded to 28 bits."""
+        whole, unit, constant = self.lattice_weights(weights)
+        scores = self._along(whole)
+        scores *= unit  # a power of two
         if self.intercept:
             scores += constant
         return scores
 
-    def lattice_weights(self, weights: Array) -> tuple[Array, Any]:
-        """Return the rows' weights rounded to 38 bits, and what the intercept adds to a score."""
-        if not self.intercept:
-            return on_lattice(weights), 0.0
-        constant = self.intercept * weights[-1]
+    def lattice_weights(self, weights: Array) -> tuple[Array, float, Any]:
+        """Return the rows' weights as whole numbers, and what makes scores of their sums.
+
+        score = unit sum_j k_j whole_j + constant
+        """
+        constant = self.intercept * weights[-1] if self.intercept else 0.0
         _refuse_unless(np.all(np.isfinite(constant)))
-        return on_lattice(weights[:-1]), constant
+        inner = np.asarray(weights[:-1] if self.intercept else weights, dtype=np.float64)
+        whole, spacing = _known_on_lattice(inner.tobytes(), inner.shape)
+        return whole, spacing * self.step, constant
 
     def steady_scores(self, weights: Array) -> Array:
         """Return the same: no score depends on other rows."""
@@ -97,7 +104,7 @@ class LatticeBlock:
         if hasattr(self.rows, "tocsr"):
             for at in _slices(n, MOST_ROWS):
                 total += self.rows[at].T @ coefficients[at]
-        elif coefficients.ndim == 1 and isinstance(self.rows, Tiles):
+        elif isinstance(self.rows, Tiles):
             return self.rows.down(coefficients)
         else:
             rows = self._doubles()
@@ -112,7 +119,7 @@ class LatticeBlock:
     def _along(self, weights: Array) -> Array:
         if hasattr(self.rows, "tocsr"):
             return np.asarray(self.rows @ weights)
-        if weights.ndim == 1 and isinstance(self.rows, Tiles):
+        if isinstance(self.rows, Tiles):
             return self.rows.along(weights)
         scores = np.empty((self.n_rows, *weights.shape[1:]))
         rows = self._doubles()
@@ -131,26 +138,33 @@ def _slices(n: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
-def on_lattice(weights: Array) -> Array:
-    """Return weights, each column rounded so that its products with rows in steps are exact.
+@lru_cache(maxsize=8)
+def _known_on_lattice(weights: bytes, shape: tuple[int, ...]) -> tuple[Array, float]:
+    """Return the same as `on_lattice`, once for all blocks of a pass; nobody writes to it."""
+    return on_lattice(np.frombuffer(weights).reshape(shape))
 
-        spacing = 2^(e - 38),   ||w|| < 2^e;    sum_j |k_j w_j| <= ||k|| ||w|| <= 2^(15 + e)
+
+def on_lattice(weights: Array) -> tuple[Array, float]:
+    """Return weights as whole numbers of a spacing, so that products with rows in steps are exact.
+
+        spacing = 2^(e - 28),   ||w|| < 2^e for every column;
+        sum_j |k_j w_j| <= ||k|| ||w|| <= 2^(15 + e)
 
     Examples
     --------
     >>> import numpy as np
     >>> from tacit.records.lattice_block import on_lattice
-    >>> bool(np.abs(on_lattice(np.array([0.1, 3.0])) - [0.1, 3.0]).max() < 2.0**-35)
+    >>> whole, spacing = on_lattice(np.array([0.1, 3.0]))
+    >>> bool(np.abs(whole * spacing - [0.1, 3.0]).max() < 2.0**-25)
     True
     """
     size = float(np.sqrt(np.max(np.sum(weights * weights, axis=0), initial=0.0)))
     _refuse_unless(size < 2.0**400)
     if size < 2.0**-400:
-        return np.zeros_like(weights)
+        return np.zeros_like(weights), 1.0
     # One more bit than the norm needs: it is rounded, and so are the weights.
-    spacing = math.ldexp(1.0, power_above(size) + 1 + ROW_BITS - 53)
-    rounded: Array = np.rint(weights / spacing) * spacing
-    return rounded
+    spacing = math.ldexp(1.0, power_above(size) + 1 - WEIGHT_BITS)
+    return np.rint(weights / spacing), spacing
 
 
 def _refuse_unless(are_usable: Any) -> None:

@@ -11,6 +11,9 @@ from types import ModuleType
 
 # BLAS multiplies small matrices as they lie; larger ones it copies first.
 _SMALL_PRODUCT = 1_000_000
+# Rows of a tile for compiled loops: as many 16-bit numbers as are multiplied at once, so that one
+# tile after the other is one stretch of memory.
+TILE_ROWS = 32
 # Fewer numbers than this are not worth what compiling costs.
 _WORTH_COMPILING = 1 << 21
 

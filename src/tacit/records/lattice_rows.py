@@ -84,15 +84,17 @@ def in_steps(rows: Any, factors: Array, row_norm: float, out: Whole | None = Non
     scales = factors / row_step(row_norm)  # exact: a power of two
     for start in range(0, n, at_once):
         at = slice(start, start + at_once)
-        nearest = np.multiply(rows[at], scales[at, None], dtype=np.float64)
-        np.rint(nearest, out=nearest)
+        exact = np.multiply(rows[at], scales[at, None], dtype=np.float64)
+        nearest = np.rint(exact)
         # Whole numbers below 2^53: their sum is exact in any order. One that is not too long has
         # no number of 2^15 or more.
         too_long = np.einsum("ij,ij->i", nearest, nearest) > _longest(row_norm)
         if too_long.any():
-            exact = rows[at][too_long] * scales[at][too_long, None]
+            # Indicators of levels alone are all as long as they may be: then nothing is picked.
+            which: Any = slice(None) if too_long.all() else too_long
             # None of these is too long now; if one were, it would be cut and not wrap around.
-            nearest[too_long] = np.clip(np.trunc(exact), -_GREATEST, _GREATEST)
+            held = np.trunc(exact[which])
+            nearest[which] = np.clip(held, -_GREATEST, _GREATEST, out=held)
         whole[at] = nearest
     return whole
 

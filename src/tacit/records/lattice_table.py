@@ -12,7 +12,8 @@ import numpy.typing as npt
 from tacit.disk_arrays import is_on_disk
 from tacit.records.block import bounded_labels, shares_of
 from tacit.records.bounds import Bounds
-from tacit.records.lattice_block import LatticeBlock
+from tacit.records.lattice_block import MOST_ROWS, LatticeBlock
+from tacit.records.lattice_kernels import TILE_ROWS
 from tacit.records.lattice_rows import row_step
 from tacit.records.lattice_tiles import Tiles
 from tacit.records.summing import added_up
@@ -20,10 +21,12 @@ from tacit.records.threads import Workers
 
 Array = npt.NDArray[np.float64]
 
-# Numbers in a block: of one output, enough that calls do not count; of several, what the cache
-# holds as doubles from scores to sums.
-_NUMBERS = 1 << 20
+# Numbers in a block: enough that calls do not count; of several outputs that BLAS multiplies, what
+# the cache holds as doubles from scores to sums. Compiled loops see to their caches themselves.
+_NUMBERS, _NUMBERS_IN_TILES = 1 << 20, 1 << 21
 _NUMBERS_OF_SEVERAL = 1 << 18
+# So many rows of wide tables, too, lest weights be taken apart more often than used.
+_LEAST_ROWS = 2048
 # Smaller tables are not worth handing over to other threads.
 _SHARED_NUMBERS = 1 << 21
 
@@ -67,13 +70,16 @@ class LatticeTable:
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks; by several threads if the table is large."""
         n, d = self.rows.shape
-        step = max(1, (_NUMBERS if n_outputs == 1 else _NUMBERS_OF_SEVERAL) // max(d, 1))
-        if isinstance(self.rows, Tiles):  # whole tiles
-            step = max(step // self.rows.size, 1) * self.rows.size
+        is_tiled = isinstance(self.rows, Tiles)
+        of_rows = _NUMBERS if n_outputs == 1 else _NUMBERS_OF_SEVERAL
+        numbers = _NUMBERS_IN_TILES if is_tiled else of_rows
+        step = min(max(1, numbers // max(d, 1)), MOST_ROWS)
+        if is_tiled:  # whole ones
+            step = max(step, _LEAST_ROWS) // TILE_ROWS * TILE_ROWS
         starts = range(0, max(n, 1), step)
 
         def total(worker: int, share: Sequence[int]) -> tuple[Array, ...]:
-            blocks = (self._block(slice(at, at + step), worker, n_outputs) for at in share)
+            blocks = (self._block(slice(at, at + step), worker) for at in share)
             return added_up(map(function, blocks), fine=False)
 
         if self._workers is None:
@@ -92,16 +98,16 @@ class LatticeTable:
             return np.asarray(labels, dtype=np.float64)
         return bounded_labels(labels, self.bounds)
 
-    def _block(self, at: slice, worker: int, n_outputs: int) -> LatticeBlock:
+    def _block(self, at: slice, worker: int) -> LatticeBlock:
         rows, d = self.rows[at], self.rows.shape[1]
-        buffer, is_tiled = None, isinstance(rows, Tiles)
-        if not (hasattr(rows, "tocsr") or (is_tiled and n_outputs == 1)):
+        buffer = None
+        if not (hasattr(rows, "tocsr") or isinstance(rows, Tiles)):
             # One a thread for all blocks: a fresh one each time costs page faults.
             kept = self._buffers.get(worker)
             if kept is None or len(kept) < rows.shape[0]:
                 kept = self._buffers[worker] = np.empty((rows.shape[0], d))
             buffer = kept[: rows.shape[0]]
-            np.copyto(buffer, rows.rows() if is_tiled else rows)
+            np.copyto(buffer, rows)
         return LatticeBlock(
             rows,
             row_step(self.bounds.row_norm),

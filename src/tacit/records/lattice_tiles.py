@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.disk_arrays import empty_like_rows
-from tacit.records.lattice_kernels import compiled
+from tacit.records.lattice_kernels import TILE_ROWS, compiled
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int16]
 
-# Numbers in a tile: what stays in a core's cache from the scores to the sums.
-_NUMBERS = 1 << 18
-# Long tiles cost fewer calls; where so many columns fit no long ones, the shortest are as fast, and
-# twice as fast as those in between.
-_LONG, _SHORT = (4096, 2048, 1024), 128
-
 
 class Tiles:
-    """Rows in tiles of shape (columns, rows of a tile); those beyond the last row are never read.
+    """Rows in tiles of shape (columns, rows of a tile); those beyond the last row do not count.
 
     Examples
     --------
@@ -42,67 +37,78 @@ class Tiles:
     def room_for(cls, rows: Any) -> Tiles:
         """Return room for the steps of ``rows``: on disk if they are."""
         n, d = rows.shape
-        size = next((size for size in _LONG if size * d <= _NUMBERS), _SHORT)
-        return cls(empty_like_rows(rows, (-(-n // size), d, size), np.int16), n)
-
-    @property
-    def size(self) -> int:
-        """How many rows a tile has."""
-        return int(self.tiles.shape[2])
+        return cls(empty_like_rows(rows, (-(-n // TILE_ROWS), d, TILE_ROWS), np.int16), n)
 
     def put(self, start: int, rows: Whole) -> None:
         """Write rows from the place ``start`` on."""
-        done, size = 0, self.size
-        while done < len(rows):
-            tile, first = divmod(start + done, size)
-            some = rows[done : done + size - first]
-            self.tiles[tile, :, first : first + len(some)] = some.T
-            done += len(some)
+        self._loops.put(self.tiles, start, rows)
 
     def __getitem__(self, at: slice) -> Tiles:
         """Return the rows from one tile's first to before another's."""
         start, stop, _ = at.indices(self.shape[0])
-        first, last = start // self.size, -(-stop // self.size)
+        first, last = start // TILE_ROWS, -(-stop // TILE_ROWS)
         return Tiles(self.tiles[first:last], stop - start)
 
     def along(self, weights: Array) -> Array:
-        """Return the sum of every row times the weights."""
-        sums = np.empty(self.shape[0])
-        self._loops.along(self.tiles, weights, sums)
+        """Return the sum of every row times whole weights, of one output or several."""
+        sums = np.empty((self.shape[0], *weights.shape[1:]))
+        self._loops.along(self.tiles, self._limbs(weights), _columns(sums))
         return sums
 
+    def _limbs(self, weights: Array) -> Any:
+        doubles = _columns(np.asarray(weights, dtype=np.float64))
+        return _limbs_of(doubles.tobytes(), doubles.shape)
+
     def down(self, numbers: Array) -> Array:
-        """Return the sum of all rows, each times its number."""
-        total = np.zeros(self.shape[1])
-        self._loops.down(self.tiles, numbers, total)
+        """Return the sum of all rows, each times its whole number, or numbers, of 18 bits."""
+        total = np.zeros((self.shape[1], *numbers.shape[1:]))
+        self._loops.down(self.tiles, _columns(numbers), _columns(total))
         return total
 
     def logistic_sum(
         self,
         labels: Array,
         weights: Array,
-        step: float,
+        unit: float,
         constant: float,
         scale: float,
         most: int,
     ) -> tuple[Array, Array]:
         """Return the sum of all rows, each times its slope, and that of the slopes.
 
-        score = step (row . weights) + constant
+        score = unit (row . weights) + constant
         slope = rint((sigmoid(score) - (label > 0)) scale), held to +-most
         """
         total = np.zeros(self.shape[1])
         of_slopes = self._loops.logistic_sum(
-            self.tiles, labels, weights, step, float(constant), scale, float(most), total
+            self.tiles,
+            labels,
+            self._limbs(weights),
+            unit,
+            float(constant),
+            scale,
+            float(most),
+            total,
         )
         return total, np.array([of_slopes])
 
     def at(self, places: npt.NDArray[np.int64]) -> Whole:
         """Return rows at some places, each row in one stretch."""
-        found: Whole = self.tiles[places // self.size, :, places % self.size]
+        found: Whole = self.tiles[places // TILE_ROWS, :, places % TILE_ROWS]
         return found
 
     def rows(self) -> Whole:
         """Return all rows, each in one stretch."""
         rows: Whole = self.tiles.transpose(0, 2, 1).reshape(-1, self.shape[1])[: self.shape[0]]
         return rows
+
+
+@lru_cache(maxsize=8)
+def _limbs_of(weights: bytes, shape: tuple[int, int]) -> Any:
+    """Return weights taken apart, once for all blocks of a pass."""
+    loops: Any = compiled()
+    return loops.weight_limbs(np.frombuffer(weights).reshape(shape))
+
+
+def _columns(values: Array) -> Array:
+    return values.reshape(len(values), -1)

@@ -130,14 +130,14 @@ class MemoryRecords:
         """
         if self._is_mapped or (self._steps is None and not keep):
             return self.sum(lambda block: function(lattice_block(block, self.bounds)))
-        return self._table(n_outputs).sum(function, n_outputs=n_outputs)
+        return self._table().sum(function, n_outputs=n_outputs)
 
-    def _table(self, n_outputs: int = 1) -> LatticeTable:
-        """Return the rows in whole steps, laid out for so many outputs the first time."""
+    def _table(self) -> LatticeTable:
+        """Return the rows in whole steps, made the first time."""
         if self._steps is None:
             self.clip_factors()  # before work is shared, as in `sum`
             is_sparse = hasattr(self.rows, "tocsr")
-            whole = self._sparse_steps() if is_sparse else self._dense_steps(n_outputs)
+            whole = self._sparse_steps() if is_sparse else self._dense_steps()
             self._steps = LatticeTable(whole, self._labels, self.bounds, self._weights)
         return self._steps
 
@@ -145,9 +145,9 @@ class MemoryRecords:
         block = self._block(0, self.count())
         return in_steps(block.rows, block.factors, self.bounds.row_norm)
 
-    def _dense_steps(self, n_outputs: int) -> Any:
-        """Return tiles for compiled loops, which there are for one output, or rows for BLAS."""
-        compiles = n_outputs == 1 and is_worth_compiling(*self.rows.shape)
+    def _dense_steps(self) -> Any:
+        """Return tiles for compiled loops, or rows for BLAS."""
+        compiles = is_worth_compiling(*self.rows.shape)
         tiles = Tiles.room_for(self.rows) if compiles and compiled() is not None else None
         whole = None
         if tiles is None:

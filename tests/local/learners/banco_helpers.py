@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.local import Banco, PosterBanco
+from tacit.local._compiled import machine_code
 from tacit.local.learners.magnitude import (
     LARGEST_LOG,
     log_scale_free_magnitude,
@@ -16,7 +17,7 @@ from tacit.local.learners.magnitude import (
 )
 from tacit.local.subgradients import distance_pull
 
-numba = pytest.importorskip("numba")
+pytest.importorskip("numba")
 
 LEARNERS = [Banco, PosterBanco]
 MAGNITUDE = {Banco: log_scale_free_magnitude, PosterBanco: log_uniform_magnitude}
@@ -27,9 +28,9 @@ LARGEST_POINT = math.exp(LARGEST_LOG)
 @cache
 def compiled(step):
     """Return a loop over reports, each with a pull towards ``target`` added, and one with none."""
-    step, pull = numba.njit(step), numba.njit(distance_pull)
+    step, pull = machine_code(step), machine_code(distance_pull)
 
-    @numba.njit
+    @machine_code
     def loop(state, reports, numbers, target):
         largest = 0.0
         for i in range(reports.shape[0]):

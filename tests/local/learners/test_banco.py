@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tacit.local import Banco, Tail
+from tacit.local._compiled import machine_code
 from tacit.local.learners.banco import BancoState
 from tests.local.learners.banco_helpers import (
     LEARNERS,
     MAGNITUDE,
-    numba,
     run,
 )
 
@@ -130,7 +130,7 @@ def test_compiled_step_is_the_python_step(kind):
     for one, other in zip(fast[1:], state[1:], strict=True):
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-10)
     # and one step to the last digits but one
-    step = numba.njit(learner.step)
+    step = machine_code(learner.step)
     for one, other in zip(
         step(state, reports[0], learner.settings), learner.update(state, reports[0]), strict=True
     ):

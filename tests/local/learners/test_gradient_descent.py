@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tacit.local import GradientDescent
+from tacit.local._compiled import machine_code
 from tacit.local.learners.gradient_descent import GradientDescentState
 
-numba = pytest.importorskip("numba")
+pytest.importorskip("numba")
 
 
 def follow(learner, reports):
@@ -83,7 +84,7 @@ def test_compiled_step_is_the_python_step():
     rng = np.random.default_rng(3)
     reports = rng.normal(size=(300, 4)) * 10.0
     learner = GradientDescent(0.7, 0.5, 3.0, 3.0)
-    step = numba.njit(learner.step)
+    step = machine_code(learner.step)
     state = learner.init(4)
     for report in reports:
         state = step(state, report, learner.settings)

@@ -72,9 +72,9 @@ class LogisticLoss(Loss):
         tiles, labels = block.rows, block.labels
         if not isinstance(tiles, Tiles) or labels is None or block.weights is not None:
             return super().sum_in_steps(block, weights, rows)
-        inner, constant = block.lattice_weights(weights)
+        whole, unit, constant = block.lattice_weights(weights)
         total, of_slopes = tiles.logistic_sum(
-            labels, inner, block.step, constant, 1 / rows.step, rows.most
+            labels, whole, unit, constant, 1 / rows.step, rows.most
         )
         return rows.with_constant(total, of_slopes)
 

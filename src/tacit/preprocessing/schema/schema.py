@@ -101,6 +101,11 @@ class Schema:
         return tuple(column for column in self.columns if not isinstance(column, Ignored))
 
     @property
+    def has_indicators_alone(self) -> bool:
+        """Whether every feature of every record is 0 or 1."""
+        return all(isinstance(c, OfLevels) and c.reference is None for c in self.encoded)
+
+    @property
     def unit(self) -> str | None:
         """The name of the column that says whose a record is, if there is one."""
         return next((column.name for column in self.columns if isinstance(column, Unit)), None)
