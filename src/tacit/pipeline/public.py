@@ -24,14 +24,10 @@ class Pipeline(sklearn_pipeline.Pipeline):
     go from step to step, so that the estimator need not be told again. Everything else is
     scikit-learn's: parameters such as ``model__epsilon``, named steps, predictions.
 
-    Parameters
-    ----------
-    steps : list of (name, step)
-        A `SchemaEncoder` first, an estimator of tacit last. A transformer between them has
-        ``facts_out``, which says what is public of its rows; one without is refused, since it may
-        learn from the records without privacy.
-    memory, verbose
-        As in scikit-learn; nothing is cached.
+    Of ``steps``, pairs of a name and a step, a `SchemaEncoder` is the first and an estimator of
+    tacit the last. A transformer between them has ``facts_out``, which says what is public of its
+    rows; one without is refused, since it may learn from the records without privacy. ``memory``
+    and ``verbose`` are as in scikit-learn; nothing is cached.
 
     Attributes
     ----------

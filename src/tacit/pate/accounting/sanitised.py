@@ -33,6 +33,8 @@ class WorstCase:
 class Sanitised:
     """A figure beside the charge: what the votes cost by Theorem 6, or exactly for two classes.
 
+    What is left out follows from the budget. All is fixed before any vote is counted.
+
     Parameters
     ----------
     order
@@ -43,8 +45,6 @@ class Sanitised:
         The noise on it, in smooth sensitivities.
     failure
         With which probability it may be too low.
-
-    Left out, the first three follow from the budget. All are fixed before any vote is counted.
 
     Notes
     -----
