@@ -46,7 +46,7 @@ MEAN_LOSS = nn.CrossEntropyLoss()
 STEPS, BATCH, CLIP = 600, 2048, 0.1
 RATES = (2.0, 4.0, 8.0)
 MOST_SECONDS = 480
-CIFAR_STEPS = 150
+CIFAR_STEPS = 500
 OPACUS = ("opacus_hooks", "opacus_ghost")
 
 
