@@ -158,20 +158,15 @@ def fitted(model: Any, n: int) -> Any:
     return model.set_params(random_state=0).fit(rows[:n], labels[:n]).coef_
 
 
+@pytest.mark.parametrize("case", ["uncertified", "unplanned"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
-def test_neighbours_meet_the_same_releases(model: Any, uncertified: list[Any]) -> None:
-    found: list[Any] = []
+def test_neighbours_meet_the_same_releases(
+    model: Any, case: str, request: pytest.FixtureRequest
+) -> None:
+    seen, found = request.getfixturevalue(case), list[Any]()
     assert replay(lambda n: found.append(fitted(model, n)), 2_999, 3_000) >= 10
     np.testing.assert_array_equal(*found)
-    assert len(uncertified) == 2
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
-def test_neighbours_meet_the_same_moment_and_steps(model: Any, unplanned: list[Any]) -> None:
-    found: list[Any] = []
-    assert replay(lambda n: found.append(fitted(model, n)), 2_999, 3_000) >= 10
-    np.testing.assert_array_equal(*found)
-    assert len(unplanned) == 2
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize("loss", LOSSES[:3], ids=lambda loss: loss.key)
