@@ -49,11 +49,12 @@ wheel-test: venv
 	  "tacit[demo] @ file://$$here/$$(ls dist/*.whl)"; \
 	cd "$$folder"; env -u PYTHONPATH venv/bin/tacit demo; test -s tacit-report.html
 
-# Belongs to a release: what the tests do with some random cases, with many.
+# Belongs to a release: what the tests do with some random cases, with many; and new noise for all.
 fuzz: venv
 	TACIT_FUZZ_CASES=200000 $(THREADS) $(BIN)/python -m pytest -n 2 tests/testing/test_readers.py
 	TACIT_FUZZ_CASES=10000 $(THREADS) $(BIN)/python -m pytest -n 2 tests/cli/test_fuzz.py \
 	  tests/saving/test_fuzz.py
+	TACIT_TEST_SEED=random $(PYTEST)
 
 demo: venv
 	$(BIN)/tacit demo

@@ -67,7 +67,7 @@ def search(model: Any = None, space: Any = None, **parameters: Any) -> PrivateSe
 
 def test_the_better_candidate_wins_and_only_it_leaves() -> None:
     X, y = records()
-    found = search(law=FixedTries(8), epsilon=20.0).fit(X, y)
+    found = search(law=FixedTries(24), epsilon=20.0).fit(X, y)
     assert found.best_params_ == {"regularization": 3.0}
     assert np.mean(found.predict(X) == y) > 0.9
     released = {name for name in vars(found) if name.endswith("_")}
@@ -207,7 +207,7 @@ def test_noise_that_is_not_the_planned_one_is_withheld(monkeypatch: pytest.Monke
 
 def test_public_scores_cost_nothing() -> None:
     X, y = records()
-    found = search(score=PublicScore(X[:500], y[:500]), law=FixedTries(6), epsilon=20.0)
+    found = search(score=PublicScore(X[:500], y[:500]), law=FixedTries(24), epsilon=20.0)
     assert found.fit(X, y).best_params_ == {"regularization": 3.0}
     assert "its score is public" in str(found.plan_)
 
@@ -216,7 +216,7 @@ def test_public_scores_cost_nothing() -> None:
 def test_regression_pure_budgets_and_replacing() -> None:
     X, _ = records()
     model = LinearRegression(label_range=(-1, 1), row_norm=1.5)
-    found = search(model, law=FixedTries(6), epsilon=20.0).fit(X, X[:, 0])
+    found = search(model, law=FixedTries(24), epsilon=20.0).fit(X, X[:, 0])
     assert np.mean((found.predict(X) - X[:, 0]) ** 2) < 0.1
     pure = search(delta=0.0).fit(*records())
     assert pure.privacy_.epsilon(0.0) <= 2.0
@@ -247,7 +247,7 @@ class Scaled(TransformerMixin, BaseEstimator):
 def test_steps_before_the_estimator_are_searched_over() -> None:
     X, y = records()
     model = make_pipeline(Scaled(), logistic(regularization=3.0))
-    found = search(model, {"scaled__factor": [1e-6, 1.0]}, law=FixedTries(8), epsilon=20.0)
+    found = search(model, {"scaled__factor": [1e-6, 1.0]}, law=FixedTries(24), epsilon=20.0)
     assert found.fit(X, y).best_params_ == {"scaled__factor": 1.0}
     assert np.mean(found.predict(X) == y) > 0.9
 
@@ -262,7 +262,7 @@ def test_raw_tables(kind: str) -> None:
     if kind == "pipeline":
         model = tacit.Pipeline([("encode", SchemaEncoder(schema)), ("model", LogisticRegression())])
         space = {"model__regularization": [3.0, 3000.0]}
-    found = search(model, space, law=FixedTries(4), epsilon=20.0).fit(table)
+    found = search(model, space, law=FixedTries(24), epsilon=20.0).fit(table)
     assert np.mean(found.predict(table) == table["ill"]) > 0.9
     assert found.best_estimator_.privacy_ == found.privacy_
     assert found.plan().event is not None
