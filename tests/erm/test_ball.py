@@ -104,6 +104,7 @@ def test_one_weight_has_the_integrated_law(loss: Any) -> None:
     assert min(found[1:]) > FAR, found
 
 
+@pytest.mark.slow
 def test_two_weights_have_the_integrated_law() -> None:
     records, objective = records_of(2, 80), objective_of(LogisticLoss())
     rows, labels = table_of(2, 80)

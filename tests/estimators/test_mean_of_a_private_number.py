@@ -32,6 +32,7 @@ def test_both_shares_are_the_budget(delta: float) -> None:
     assert 0.999 < Guarantee(event).epsilon(delta) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_error_is_what_the_share_is_chosen_for(delta: float) -> None:
     n, epsilon, runs = 500, 4.0, 1200 if delta else 2500

@@ -53,6 +53,7 @@ def test_the_corrected_variance_learns_faster():
     assert 0.037 < announced < 0.049
 
 
+@pytest.mark.slow
 def test_banco_learns_faster_still():
     plain = errors(Banco(EXACT, averaging=0.0))
     assert np.all(plain < errors(PosterBanco(EXACT)))
