@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tacit.noise import secure_source
-from tacit.records import Bounds, MemoryRecords, lattice_table, summing, threads
+from tacit.records import Bounds, MemoryRecords, RecordSource, lattice_table, summing, threads
 from tacit.records import memory as module
+from tacit.records.coordinates import Coordinates, measured
 from tests.records.helpers import KINDS, everything, make
 
 
@@ -171,3 +172,11 @@ def test_two_sums_at_once_do_not_write_into_each_others_rows(name, monkeypatch):
         return total(block)
 
     assert summed(while_another_fit_runs) == summed(total)
+
+
+def test_lengths_are_those_of_the_coordinates_asked_for_last():
+    records: RecordSource = MemoryRecords(np.array([[3.0, 4.0]]), None, Bounds(row_norm=10.0))
+    for size in (1.0, 2.0):
+        records = measured(records, Coordinates(size * np.eye(2)))
+        noted = records.sum(lambda block: (np.asarray(block.lengths),))
+        assert noted[0] == 5.0 * size

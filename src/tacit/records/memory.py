@@ -209,7 +209,9 @@ class MemoryRecords:
 
         def fill(starts: Sequence[int]) -> None:
             for at in starts:
-                known[at : at + step] = lengths(self._block(at, at + step))
+                # not those that were noted before, in coordinates that may be others
+                block = replace(self._block(at, at + step), lengths=None)
+                known[at : at + step] = lengths(block)
 
         self._shared(fill, range(0, self.count(), step))
         same = copy.copy(self)
