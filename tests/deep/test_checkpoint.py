@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tacit.deep import AdaptiveClip, CheckpointError
-from tacit.ledger import Ledger
+from tacit.ledger import Ledger, LedgerDamaged
 from tacit.noise import seeded_source
 from tacit.privacy import Accountant, Budget
 from tests.deep.helpers import network, table, trainer
@@ -165,6 +165,26 @@ def test_refusals(tmp_path: Path) -> None:
         steps.write_bytes(damaged)
         with pytest.raises(CheckpointError, match="damaged"):
             trainer(checkpoint=path).fit(*table())
+
+
+@pytest.mark.parametrize("n_left", [0, 1])
+def test_steps_that_were_cut_off_are_not_made_again(tmp_path: Path, n_left: int) -> None:
+    interrupted(tmp_path / "run", 2, checkpoint_every=1)
+    steps = tmp_path / "run.steps"
+    os.truncate(steps, steps.stat().st_size - 2 + n_left)
+    with pytest.raises(CheckpointError, match="fewer steps"):
+        trainer(checkpoint=tmp_path / "run").fit(*table())
+
+
+def test_a_ledger_that_was_put_back_has_not_paid(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger.create(path, Budget(10.0, 1e-4))
+    before = path.read_bytes()
+    interrupted(tmp_path / "run", 2, accountant=ledger)
+    path.unlink()
+    path.write_bytes(before)
+    with pytest.raises(LedgerDamaged, match="older"):
+        trainer(checkpoint=tmp_path / "run", accountant=Ledger.open(path)).fit(*table())
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

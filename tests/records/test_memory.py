@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tacit.noise import secure_source
-from tacit.records import Bounds, MemoryRecords, summing, threads
+from tacit.records import Bounds, MemoryRecords, RecordSource, lattice_table, summing, threads
 from tacit.records import memory as module
+from tacit.records.coordinates import Coordinates, measured
 from tests.records.helpers import KINDS, everything, make
 
 
@@ -151,3 +152,31 @@ def test_threads_do_not_wait_for_themselves(fine, monkeypatch):
     assert found, "the threads wait for each other"
     scaled = X * np.minimum(1.0, 1.0 / np.linalg.norm(X, axis=1))[:, None]
     assert np.allclose(found[0], scaled.sum(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "sum_in_steps"])
+def test_two_sums_at_once_do_not_write_into_each_others_rows(name, monkeypatch):
+    monkeypatch.setattr(summing, "_BLOCK_BYTES", 8 * 3 * 256)
+    monkeypatch.setattr(lattice_table, "_NUMBERS", 3 * 256)
+    rows = np.random.default_rng(0).standard_normal((600, 3)).astype(np.float32)
+    records = MemoryRecords(rows, None, Bounds(row_norm=10.0))
+    summed = getattr(records, name)
+
+    def total(block: Any) -> Any:
+        return (block.squared_norms().sum(),)
+
+    def while_another_fit_runs(block: Any) -> Any:
+        other = threading.Thread(target=summed, args=(total,))
+        other.start()
+        other.join()
+        return total(block)
+
+    assert summed(while_another_fit_runs) == summed(total)
+
+
+def test_lengths_are_those_of_the_coordinates_asked_for_last():
+    records: RecordSource = MemoryRecords(np.array([[3.0, 4.0]]), None, Bounds(row_norm=10.0))
+    for size in (1.0, 2.0):
+        records = measured(records, Coordinates(size * np.eye(2)))
+        noted = records.sum(lambda block: (np.asarray(block.lengths),))
+        assert noted[0] == 5.0 * size

@@ -92,6 +92,11 @@ class Checkpoint:
             state: dict[str, Any] = torch.load(self.path, weights_only=True)
         except Exception as why:
             raise CheckpointError(f"{self.path} could not be read: {why}") from why
+        if state.get("n_made", 0) > self.n_begun:
+            raise CheckpointError(
+                f"{self._steps_path} has fewer steps than the weights in {self.path} were made "
+                "with: it is an older copy, or was cut off. Which steps were made is lost."
+            )
         return state
 
     def begin_step(self) -> None:
@@ -104,7 +109,7 @@ class Checkpoint:
     def keep(self, state: dict[str, Any]) -> None:
         """Write the weights whole: a crash leaves the old ones."""
         buffer = io.BytesIO()
-        torch.save(state, buffer)
+        torch.save({**state, "n_made": self.n_begun}, buffer)
         write_whole(self.path, buffer.getvalue())
 
     def close(self) -> None:

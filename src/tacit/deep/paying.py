@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from tacit.privacy import AnyAccountant, Booked, Booking, Budget, Event
 from tacit.privacy.filters import Filter
 
@@ -45,7 +47,24 @@ class Paying:
 def has_booked(accountant: AnyAccountant | None, booking: Booking | None) -> bool:
     """Return whether a charge is in this very ledger already.
 
-    An accountant in memory has forgotten what an earlier process charged, and is charged again.
+    An accountant in memory has forgotten what an earlier process charged, and is charged again. A
+    ledger that was put back to an older state has forgotten it, too, and is refused.
     """
-    head = getattr(accountant, "head", None)
-    return booking is not None and head is not None and head.ledger == booking.ledger
+    if booking is None or not isinstance(accountant, _KeepsBooks):
+        return False
+    if accountant.head.ledger != booking.ledger:
+        return False
+    accountant.verify(seen=booking)
+    return True
+
+
+@runtime_checkable
+class _KeepsBooks(Protocol):
+    """An accountant that can say whether an entry is among its own: a ledger."""
+
+    @property
+    def head(self) -> Booking:
+        """The newest entry."""
+
+    def verify(self, *, seen: Booking) -> object:
+        """Raise unless an entry is there."""

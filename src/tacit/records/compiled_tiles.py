@@ -12,13 +12,18 @@ done in the order it is written, operation by operation as `tacit.records.sigmoi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import lru_cache
+from hashlib import sha256
+from inspect import getsource
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from tacit.records import lattice_kernels, sigmoid, vector_products
 from tacit.records.sigmoid import FARTHEST, LN2, LOG2E, WHOLE
 from tacit.records.vector_products import (
     ABREAST,
@@ -40,11 +45,24 @@ _COLUMNS, _ROWS = 128, 1024
 _NUMBERS = 1 << 18
 
 
+@lru_cache(maxsize=1)
+def _made_of() -> str:
+    """Return a digest of everything that is written into machine code: these files' sources."""
+    files = (sys.modules[__name__], vector_products, sigmoid, lattice_kernels)
+    return sha256("".join(map(getsource, files)).encode()).hexdigest()[:16]
+
+
 def _machine_code(function: F) -> F:
+    """Return a function compiled, and kept on disk by the sources that it was made of.
+
+    By itself numba looks at the file of the function alone, its time and size. But it keeps
+    machine code in a file of the function's full name, so that this one has the digest.
+    """
     options = {"nogil": True, "error_model": "numpy"}
     try:
+        function.__qualname__ += f"_{_made_of()}"
         made: F = njit(cache=True, **options)(function)
-    except RuntimeError:  # nowhere to keep machine code: made anew in every process
+    except (OSError, RuntimeError):  # no sources, or nowhere to keep machine code: made anew
         made = njit(**options)(function)
     return made
 

@@ -17,7 +17,7 @@ from tacit.records.lattice_kernels import TILE_ROWS
 from tacit.records.lattice_rows import row_step
 from tacit.records.lattice_tiles import Tiles
 from tacit.records.summing import added_up
-from tacit.records.threads import Workers
+from tacit.records.threads import Buffers, Workers
 
 Array = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class LatticeTable:
         self._labels = labels if is_on_disk(labels) else bounded_labels(labels, bounds)
         self._are_usable = not is_on_disk(labels) or _are_within(labels, bounds)
         self._weights = weights
-        self._buffers: dict[int, Array] = {}
+        self._buffers = Buffers()
         self._workers: Workers | None = None
 
     def some(self, at: Any) -> LatticeTable:
@@ -78,8 +78,8 @@ class LatticeTable:
             step = max(step, _LEAST_ROWS) // TILE_ROWS * TILE_ROWS
         starts = range(0, max(n, 1), step)
 
-        def total(worker: int, share: Sequence[int]) -> tuple[Array, ...]:
-            blocks = (self._block(slice(at, at + step), worker) for at in share)
+        def total(share: Sequence[int]) -> tuple[Array, ...]:
+            blocks = (self._block(slice(at, at + step)) for at in share)
             return added_up(map(function, blocks), fine=False)
 
         if self._workers is None:
@@ -98,15 +98,10 @@ class LatticeTable:
             return np.asarray(labels, dtype=np.float64)
         return bounded_labels(labels, self.bounds)
 
-    def _block(self, at: slice, worker: int) -> LatticeBlock:
-        rows, d = self.rows[at], self.rows.shape[1]
-        buffer = None
+    def _block(self, at: slice) -> LatticeBlock:
+        rows, buffer = self.rows[at], None
         if not (hasattr(rows, "tocsr") or isinstance(rows, Tiles)):
-            # One a thread for all blocks: a fresh one each time costs page faults.
-            kept = self._buffers.get(worker)
-            if kept is None or len(kept) < rows.shape[0]:
-                kept = self._buffers[worker] = np.empty((rows.shape[0], d))
-            buffer = kept[: rows.shape[0]]
+            buffer = self._buffers.room(*rows.shape)
             np.copyto(buffer, rows)
         return LatticeBlock(
             rows,

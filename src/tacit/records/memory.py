@@ -23,7 +23,7 @@ from tacit.records.mapped import MappedRows
 from tacit.records.sampling import Sample, Words, poisson_choice
 from tacit.records.sparse_rows import canonical
 from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
-from tacit.records.threads import Workers
+from tacit.records.threads import Buffers, Workers
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class MemoryRecords:
         if self._is_mapped:  # a pass for them alone would make all rows: the first one notes them
             self._factors = np.full(rows.shape[0], np.nan)
         self._lengths: Array | None = None
-        self._buffers: dict[int, Array] = {}
+        self._buffers = Buffers()
         self._workers: Workers | None = None
         self._steps: LatticeTable | None = None
 
@@ -96,15 +96,13 @@ class MemoryRecords:
         step = self._block_rows(fine)
         starts = range(0, max(self.count(), 1), step)
 
-        def total(worker: int, share: Sequence[int]) -> tuple[Array, ...]:
-            parts = (function(self._block(at, at + step, worker)) for at in share)
+        def total(share: Sequence[int]) -> tuple[Array, ...]:
+            parts = (function(self._block(at, at + step)) for at in share)
             return added_up(parts, fine=fine)
 
         return added_up(iter(self._shared(total, starts)), fine=fine)
 
-    def _shared(
-        self, function: Callable[[int, Sequence[int]], T], starts: Sequence[int]
-    ) -> list[T]:
+    def _shared(self, function: Callable[[Sequence[int]], T], starts: Sequence[int]) -> list[T]:
         """Return what each thread makes of its share of the blocks, in order."""
         # Contiguous shares, so that each thread reads one stretch of memory; none for a table that
         # is in the cache anyway, where handing over the interpreter costs more than it saves.
@@ -154,9 +152,9 @@ class MemoryRecords:
             whole = empty_like_rows(self.rows, self.rows.shape, np.int16)
         step, norm = self._block_rows(), self.bounds.row_norm
 
-        def fill(worker: int, starts: Sequence[int]) -> None:
+        def fill(starts: Sequence[int]) -> None:
             for at in starts:
-                block = self._block(at, at + step, worker)
+                block = self._block(at, at + step)
                 out = None if whole is None else whole[at : at + step]
                 steps = in_steps(block.rows, block.factors, norm, out=out)
                 if tiles is not None:
@@ -202,16 +200,18 @@ class MemoryRecords:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave threads and their buffers behind, and what can be found again."""
-        return {**self.__dict__, "_workers": None, "_buffers": {}, "_steps": None}
+        return {**self.__dict__, "_workers": None, "_buffers": Buffers(), "_steps": None}
 
     def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
         """Return the same records, whose blocks know a length of each record, found in one pass."""
         known = empty_like_rows(self.rows, (self.count(),), np.float64)
         step = self._block_rows()
 
-        def fill(worker: int, starts: Sequence[int]) -> None:
+        def fill(starts: Sequence[int]) -> None:
             for at in starts:
-                known[at : at + step] = lengths(self._block(at, at + step, worker))
+                # not those that were noted before, in coordinates that may be others
+                block = replace(self._block(at, at + step), lengths=None)
+                known[at : at + step] = lengths(block)
 
         self._shared(fill, range(0, self.count(), step))
         same = copy.copy(self)
@@ -233,9 +233,9 @@ class MemoryRecords:
             factors = empty_like_rows(self.rows, (self.count(),), np.float64)
             step = self._block_rows()
 
-            def fill(worker: int, starts: Sequence[int]) -> None:
+            def fill(starts: Sequence[int]) -> None:
                 for at in starts:
-                    rows = self._rows(slice(at, at + step), worker)
+                    rows = self._rows(slice(at, at + step))
                     factors[at : at + step] = factors_of(rows, self.bounds)
 
             self._shared(fill, range(0, self.count(), step))
@@ -246,7 +246,7 @@ class MemoryRecords:
         """Return the same; of rows that are still to be made NaN, until their block was."""
         return self.clip_factors() if self._factors is None else self._factors
 
-    def _rows(self, at: slice, worker: int) -> Any:
+    def _rows(self, at: slice) -> Any:
         """Return some rows, in double precision if they are dense: made, converted or as they lie.
 
         Sums in single precision would move further than the sensitivity allows.
@@ -256,20 +256,17 @@ class MemoryRecords:
             return rows.astype(np.float64, copy=False)
         if rows.dtype == np.float64 and not self._is_mapped:
             return rows
-        # One buffer a thread for all blocks: a fresh one each time costs more in page faults than
-        # the arithmetic does. Nobody keeps a block's rows beyond its function call.
-        if worker not in self._buffers or len(self._buffers[worker]) < rows.shape[0]:
-            self._buffers[worker] = np.empty(rows.shape)
-        converted = self._buffers[worker][: rows.shape[0]]
+        # Nobody keeps a block's rows beyond its function call.
+        converted = self._buffers.room(*rows.shape)
         if self._is_mapped:
             rows.made(converted)
         else:
             np.copyto(converted, rows)
         return converted
 
-    def _block(self, start: int, stop: int, worker: int = 0) -> Block:
+    def _block(self, start: int, stop: int) -> Block:
         at = slice(start, stop)
-        rows = self._rows(at, worker)
+        rows = self._rows(at)
         factors = self._noted_factors()[at]
         if self._is_mapped and np.isnan(factors).any():
             factors[:] = factors_of(rows, self.bounds)

@@ -92,8 +92,8 @@ class PeopleInMemory(MemoryRecords):
         people = self._people.where(kept)
         return Sample(PeopleInMemory(self.rows[kept], labels, self.bounds, people, weights), rate)
 
-    def _block(self, start: int, stop: int, worker: int = 0) -> Block:
+    def _block(self, start: int, stop: int) -> Block:
         first, last = np.searchsorted(self._starts, [start, stop])
         begin, end = np.append(self._starts, self.count())[[first, last]]
-        block = super()._block(begin, end, worker)
+        block = super()._block(begin, end)
         return replace(block, people=self._starts[first:last] - begin)

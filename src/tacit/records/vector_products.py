@@ -3,8 +3,7 @@
 Processors multiply pairs of 16-bit numbers and add the two products up in 32 bits in one step, many
 pairs at once. Compilers of loops do not find that step where numbers lie apart, so that it is
 written out here, in LLVM's language and not in that of one processor. Arguments are addresses, and
-distances in numbers. (Machine code that `compiled_tiles` keeps is made anew if that file changes,
-not if this one does.)
+distances in numbers.
 """
 
 from __future__ import annotations
