@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tacit.ledger import Ledger
+from tests.ledger.kept_helpers import BUDGET, TENTH, idle
 from tests.ledger.server import Server
 
 
@@ -41,4 +43,13 @@ def new_address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str
         server: Server = request.getfixturevalue("server")
         return server.url(name)
 
+    return made
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """Return a ledger with one charge, whose connection is kept."""
+    made = Ledger.create(tmp_path / "a", BUDGET)
+    made.charge(TENTH)
+    assert idle(made)
     return made

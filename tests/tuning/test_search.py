@@ -30,7 +30,7 @@ from tacit.preprocessing import (
     Unit,
 )
 from tacit.preprocessing.private import PrivateQuantileBounds, PrivateStandardScaler
-from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian, Relation
+from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.table_model import TableModel
 from tacit.tuning import (
@@ -44,7 +44,6 @@ from tacit.tuning import (
     TruncatedNegativeBinomial,
     running,
 )
-from tacit.tuning.scores import balance
 
 SPACE = {"regularization": [3.0, 3000.0]}
 LAW = Capped(TruncatedNegativeBinomial(1.0, 0.3), 6)
@@ -384,22 +383,3 @@ def test_a_private_pipeline_is_asked_and_promises_as_a_whole(kind: Any) -> None:
         patch.setattr(PrivatePipeline, "predict", lambda *a: asked.append(1) or whole(*a))
         tried.fit(rows, rows[:, 0] > 6)
     assert asked
-
-
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
-@pytest.mark.parametrize("kind", ["classes", "numbers"])
-def test_a_record_moves_a_score_by_its_sensitivity_and_no_more(
-    kind: str, relation: Relation
-) -> None:
-    X, y = records(60)
-    if kind == "classes":
-        model: Any = logistic(epsilon=20.0).fit(X, y)
-    else:
-        model = LinearRegression(label_range=(0.0, 1.0), row_norm=1.5, epsilon=20.0).fit(X, y)
-    right = model.predict(X[:1])
-    wrong = right < 0.5
-    first, other = (balance(model, X, np.append(one, y[1:]), relation) for one in (wrong, right))
-    if relation.adds_or_removes:
-        other = balance(model, X[1:], y[1:], relation)
-    moved = abs(np.ravel(first.value)[0] - np.ravel(other.value)[0])
-    assert 0.99 * first.sensitivity <= moved <= first.sensitivity
