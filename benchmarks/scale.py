@@ -113,16 +113,17 @@ def model_and_records(folder: Path, n_rows: int, mechanism: Any, shown: list[flo
 
 def fit_objective(folder: Path, n_rows: int) -> dict[str, Any]:
     """Fit by objective perturbation, whose minimum is certified, or say why that is refused."""
-    from tacit.erm import ObjectivePerturbation
+    from tacit.erm import CannotSolve, NotCertified, ObjectivePerturbation
 
     memory = AnonymousMemory()
     memory.start()
-    model, records = model_and_records(folder, n_rows, ObjectivePerturbation(), [])
-    records.count()
     start, refused = time.perf_counter(), ""
     try:
+        model, records = model_and_records(folder, n_rows, ObjectivePerturbation(), [])
+        records.count()
+        start = time.perf_counter()
         model.fit(records, None)
-    except RuntimeError as error:
+    except (CannotSolve, NotCertified) as error:  # in the plan, or after the fit
         refused = str(error)
     end = time.perf_counter()
     memory.over.set()

@@ -11,7 +11,7 @@ import pytest
 import tacit.erm.objective_perturbation as objective_perturbation
 import tacit.erm.tilting as module
 from tacit.engine import release
-from tacit.erm import Objective, ObjectivePerturbation, Problem
+from tacit.erm import CannotSolve, Objective, ObjectivePerturbation, Problem, choose_plan
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.tilts import tilt_in
@@ -80,6 +80,24 @@ def test_float_error_leaves_room_for_a_certificate(loss: Any) -> None:
         tilt = tilt_in(plan)
         _, target = tilt.perturbation(plan.problem.shape, budget)
         assert error * objective.lipschitz < 0.4 * target
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0.0])
+@pytest.mark.parametrize("lam", [None, 5.0])
+def test_more_records_than_can_be_certified_are_refused_in_the_plan(
+    delta: float, lam: float | None
+) -> None:
+    budget = Budget(1.0, delta)
+
+    def problem(n: int) -> Problem:
+        return Problem(Objective(LogisticLoss(), Bounds(n_records=n), lam), 20)
+
+    assert ObjectivePerturbation().plan(problem(10**7), budget)  # which was seen to be certified
+    many = problem(3 * 10**7)  # which was seen not to be
+    with pytest.raises(CannotSolve, match="noisy_gradient"):
+        ObjectivePerturbation().plan(many, budget)
+    if delta and lam is None:
+        assert choose_plan(many, budget).mechanism.name == "noisy_gradient"
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])

@@ -15,6 +15,7 @@ from tacit.erm.expecting import expected_risk_there
 from tacit.erm.following import covers, following
 from tacit.erm.laws import Solved
 from tacit.erm.objective import Objective, moved
+from tacit.erm.perturbed import slopes_error
 from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
@@ -40,11 +41,13 @@ from tacit.noise import Release, Source, secure_source
 from tacit.privacy import Budget, BudgetUnreachable, Composed, Event, Relation
 from tacit.privacy.gaussian_profile import gaussian_mu
 from tacit.records import RecordSource
+from tacit.records.summing import fine_rows, float_error
 
 Array = npt.NDArray[np.float64]
 
 _FOR_CURVATURE = 1 / 20  # of a pure epsilon, for what a record does to the curvature
 _LARGE = 500.0
+_USUAL_SCORE = 10.0  # of the longest row along the weights, in units of scores
 _CLEARLY = 2.0  # by so much another law of noise must have less risk than the usual one
 
 
@@ -115,6 +118,8 @@ class ObjectivePerturbation(Mechanism):
             public = problem.objective.bounds.total_weight is not None
             if public and not tilt.moment(budget.relation):
                 problem, tilt = expected
+        if not tilt.moment(budget.relation):
+            _check_certifiable(problem, tilt, budget)
         return Plan(
             mechanism=self,
             problem=problem,
@@ -215,6 +220,27 @@ class ObjectivePerturbation(Mechanism):
 def _check_covered(plan: Plan, tilt: Tilt, problem: Problem) -> None:
     if not covers(tilt_in(plan), plan.problem.objective, tilt, problem.objective):
         raise RuntimeError("the noise that follows the count costs more than was planned.")
+
+
+def _check_certifiable(problem: Problem, tilt: Tilt, budget: Budget) -> None:
+    """Refuse a public number of records so large that a certificate is not to be expected.
+
+    The solver stops at half of what is to be certified, and rounding at weights of a usual length
+    must be below the other half. It would be found out after the charge, too, and what was paid
+    would be lost.
+    """
+    objective, n = problem.objective, problem.objective.bounds.total_weight
+    if n is None:
+        return
+    _, tolerance = tilt.perturbation(problem.shape, budget)
+    size = _USUAL_SCORE * objective.score_unit / objective.row_norm
+    sums = float_error(n, fine_rows(problem.n_features, n), fine=True) * objective.lipschitz
+    if sums + slopes_error(objective, n, problem.shape[0], size) > tolerance / 2:
+        raise CannotSolve(
+            f"n_records is {n:,}, and rounding may move sums of so many gradients by more than "
+            f"half of the {tolerance:.3g} to which a minimum must be certified; use "
+            "'noisy_gradient', whose sums are exact, or fit on a part of the records."
+        )
 
 
 def _check_applies(problem: Problem) -> None:

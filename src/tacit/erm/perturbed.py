@@ -88,21 +88,26 @@ class Perturbed:
         return float(np.linalg.norm(gradient)) * (1 + 1e-12) + self._float_error(w)
 
     def _float_error(self, w: Array) -> float:
-        # Each slope is off by smoothness times the score's own error, (d + 4) u R ||w||, and by
-        # a few u of itself and of what it is the difference of (Poisson: exp(z) <= smoothness);
-        # the sum over records by sum_error; the last two terms by one rounding each.
-        size, objective = float(np.linalg.norm(w)), self.objective
-        n_terms = w.shape[0] + 4
-        smooth, steep = objective.smoothness, objective.lipschitz
-        if not (math.isfinite(smooth) and math.isfinite(steep)):
+        # the sum over records is off by sum_error; the last two terms by one rounding each
+        size, steep = float(np.linalg.norm(w)), self.objective.lipschitz
+        if not (math.isfinite(self.objective.smoothness) and math.isfinite(steep)):
             return math.inf
-        own = 8 * (steep + smooth / objective.row_norm)
-        slopes = self.records.count() * _UNIT * (smooth * n_terms * size + own)
+        slopes = slopes_error(self.objective, self.records.count(), w.shape[0], size)
         sums = self.records.sum_error(fine=True) * steep
         held = (self.ridge + self.steadying) * size
         ends = 4 * _UNIT * (held + float(np.linalg.norm(self.perturbation)))
         turned = turning_error(self.coordinates, self.records.count(), steep)
         return float(slopes + sums + ends + turned)
+
+
+def slopes_error(objective: Objective, n_records: float, n_weights: int, size: float) -> float:
+    """Return how far rounding in records' slopes may move a gradient at weights of some length.
+
+    Each slope is off by smoothness times the score's own error, (d + 4) u R ||w||, and by a few u
+    of itself and of what it is the difference of (Poisson: exp(z) <= smoothness).
+    """
+    own = 8 * (objective.lipschitz + objective.smoothness / objective.row_norm)
+    return n_records * _UNIT * (objective.smoothness * (n_weights + 4) * size + own)
 
 
 def turning_error(coordinates: Coordinates | None, n_records: float, steep: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
@@ -15,6 +16,8 @@ Places = npt.NDArray[np.int64]
 Votes = npt.NDArray[np.uint16]
 Said = Callable[[int, int], None]
 
+# Held while a teacher works: NumPy's global generator and its warnings are those of all threads.
+_ALONE = threading.RLock()
 # What a teacher says who has no records, fails, or says nothing that is a class.
 CONSTANT = 0
 
@@ -139,19 +142,22 @@ def fitted(teacher: Any, rows: Any, labels: npt.NDArray[Any]) -> Any:
 def undisturbed(work: Callable[[], Any], seed: int, otherwise: Any) -> Any:
     """Return what ``work`` returns, or ``otherwise`` if it fails; it can neither warn nor raise.
 
-    NumPy's global generator is seeded for it, and put back: what it draws is its own.
+    NumPy's global generator is seeded for it, and put back: what it draws is its own. In several
+    threads (joblib's, or those of two fits) one waits for the other: how much another teacher draws
+    would tell of its records.
     """
-    # The old generator, since it is what scikit-learn draws from where it is told nothing else.
-    state = np.random.get_state()  # noqa: NPY002
-    np.random.seed(seed)  # noqa: NPY002
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return work()
-    except Exception:  # an error would tell of one record
-        return otherwise
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
+    with _ALONE:
+        # The old generator, since it is what scikit-learn draws from where it is told nothing else.
+        state = np.random.get_state()  # noqa: NPY002
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return work()
+        except Exception:  # an error would tell of one record
+            return otherwise
+        finally:
+            np.random.set_state(state)  # noqa: NPY002
 
 
 def _as_codes(predicted: Any, classes: npt.NDArray[Any], n_queries: int) -> Votes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import stat
 import struct
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,26 @@ def test_same_round_same_bytes(tmp_path: Path) -> None:
         sites[0].answer(round_of(sites, masked=True, noise_std=1.0), *part(0), POOL)
     other = round_of(sites, masked=True, name="june")
     assert sites[0].answer(other, *part(0), POOL) != first
+
+
+def test_an_answer_is_on_disk_by_its_name_before_it_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, link, fsync = list[str](), os.link, os.fsync
+
+    def linked(part: Any, path: Any) -> None:
+        done.append("link")
+        link(part, path)
+
+    def synced(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "link", linked)
+    monkeypatch.setattr(os, "fsync", synced)
+    sites = sites_of(tmp_path)
+    sites[0].answer(round_of(sites), *part(0), POOL)
+    assert done == ["file", "link", "folder"]
 
 
 def test_a_site_pays_once_and_may_refuse(tmp_path: Path) -> None:

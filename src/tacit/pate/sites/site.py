@@ -230,5 +230,15 @@ def _keep(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):
             os.link(part, path)  # unlike a rename, it never replaces
+        _remember_name(path.parent)
     finally:
         part.unlink()
+
+
+def _remember_name(folder: Path) -> None:
+    """Have the system keep the folder's new entry: without power it would be forgotten."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
