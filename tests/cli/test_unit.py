@@ -56,6 +56,21 @@ def test_a_unit_that_the_schema_does_not_declare(visits: Path, schema: Path) -> 
     assert load(out).privacy_.relation.by_person
 
 
+@pytest.mark.parametrize("command", ["fit", "plan", "compare", "evaluate"])
+def test_a_relation_that_there_is_not_is_refused_with_a_unit_too(
+    visits: Path, schema: Path, model: Path, command: str
+) -> None:
+    of_schema = ("--schema", schema, "--unit", "id")
+    start = {
+        "fit": ("fit", visits, *of_schema, "--out", visits.parent / "m.tacit"),
+        "plan": ("plan", "--rows", 100, *of_schema),
+        "compare": ("compare", visits, *of_schema, "--public"),
+        "evaluate": ("evaluate", model, visits, "--unit", "id"),
+    }[command]
+    said = refused(*start, "--epsilon", 1, "--relation", "twins")
+    assert "--relation 'twins' is unknown; choose from add_remove, replace, add_remove_per" in said
+
+
 @pytest.mark.parametrize("of", ["record", "person"])
 @pytest.mark.parametrize("command", ["fit", "evaluate", "pate"])
 def test_a_ledger_of_the_other_relation_names_the_remedy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,3 +100,14 @@ def test_any_problem_has_a_plan_or_a_reason(seed: int) -> None:
         return
     assert math.isfinite(plan.excess_risk)
     assert plan.event.relation is budget.relation
+
+
+def test_what_else_was_considered_is_beside_what_it_was_compared_with() -> None:
+    # whoever expects another number of records, or fits, is shown another risk of the plan itself
+    problem = Problem(Objective(LogisticLoss(), Bounds()), n_features=100)
+    typical = choose_plan(problem, Budget(1.0, 1e-6))
+    beside = f", beside {typical.excess_risk:.3g} for {problem.n_records:,} records"
+    expecting = choose_plan(replace(problem, expected_records=500), Budget(1.0, 1e-6))
+    assert expecting.excess_risk > 2 * typical.excess_risk
+    assert beside in expecting.rejected[0]
+    assert expecting.rejected == typical.rejected

@@ -18,7 +18,7 @@ from tacit.cli.ledger_opening import bookings, paying
 if TYPE_CHECKING:
     from tacit.ledger import Ledger, Standing
     from tacit.ledger.terms import Terms
-    from tacit.privacy import Event, Relation
+    from tacit.privacy import Event
 
 _ADDS_UP = (
     "epsilon is that of all releases together, not the sum of theirs: many cost less than the sum, "
@@ -76,11 +76,11 @@ def create(
     """  # noqa: D301
     from tacit.ledger import Ledger
     from tacit.ledger.terms import Terms, rule_for
-    from tacit.privacy import Budget
+    from tacit.privacy import Budget, Relation
 
     with before_records():
         shares = _shares(analyst)
-        budget = Budget(epsilon, delta, _relation(relation))
+        budget = Budget(epsilon, delta, Relation(relation))
         _check_declared(Terms("", budget, rule_for(rule, budget)), shares, partition)
         made = Ledger.create(address, budget, rule, label=label or "", purpose=purpose or "")
         _declared(made, shares, partition)
@@ -273,15 +273,6 @@ def export(
         return
     for line in lines:
         output.say(line)
-
-
-def _relation(word: str) -> Relation:
-    from tacit.privacy import Relation
-
-    words = {relation.value: relation for relation in Relation}
-    if word not in words:
-        raise Refused(f"--relation {word!r} is unknown; choose from {', '.join(words)}.")
-    return words[word]
 
 
 def _shares(analysts: list[str] | None) -> dict[str, float]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.errors import Refused
+
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="The table: .csv, .tsv, .parquet, .arrow, .feather.")
 ]
@@ -73,10 +75,23 @@ MechanismName = Annotated[
         "noisy_sgd.",
     ),
 ]
+
+
+def _known_relation(word: str) -> str:
+    """Return the word of a relation, where there is one of that name: a unit would replace it."""
+    from tacit.privacy import Relation
+
+    words = [relation.value for relation in Relation]
+    if word not in words:
+        raise Refused(f"--relation {word!r} is unknown; choose from {', '.join(words)}.")
+    return word
+
+
 RelationName = Annotated[
     str,
     typer.Option(
         "--relation",
+        callback=_known_relation,
         help="Which tables are neighbours: add_remove (a record, or with a unit a person, more or "
         "less) or replace (a record changed; needs n_records in the schema).",
     ),

@@ -86,8 +86,11 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
     least = min(plan.excess_risk for plan in plans)
     best = next(plan for plan in plans if plan.excess_risk <= _CLEARLY * least)
     tuned = best.mechanism.tuned(problem, budget)
+    # A fit replaces the risk of the plan that is run by what was released, so that the others are
+    # shown beside what it was when they were compared.
+    beside = f"beside {best.excess_risk:.3g} for {problem.n_predicted:,} records"
     others = [
-        f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}"
+        f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}, {beside}"
         for plan in plans
         if plan is not best
     ]
