@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tacit.engine import check_accountant
 from tacit.privacy import AnyAccountant, Booked, Booking, Budget, Event
 from tacit.privacy.filters import Filter
 
@@ -10,6 +11,7 @@ class Paying:
     """The same accountant; ``booking`` says where the charge is written, if anywhere."""
 
     def __init__(self, accountant: AnyAccountant) -> None:
+        check_accountant(accountant)
         self._accountant = accountant
         self.booking: Booking | None = None
 
