@@ -347,3 +347,11 @@ def test_no_warning_of_a_step_tells_of_one_record(step: Any) -> None:
     """Warnings are errors here."""
     rows = step.transform(np.array([[-5.0, 1.7e308], [0.5, 0.5]]))
     np.testing.assert_array_equal(rows[1:], step.transform(np.array([[0.5, 0.5]])))
+
+
+@pytest.mark.parametrize(
+    "step", [LogisticRegression(), "model", ("model",), (LogisticRegression(), "model")]
+)
+def test_steps_that_are_no_pairs_of_a_name_and_a_step_are_refused(step: Any) -> None:
+    with pytest.raises(TypeError, match="steps must be pairs of a name and a step, got a "):
+        PrivatePipeline([step]).fit([[1.0]], [True])

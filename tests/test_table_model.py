@@ -247,3 +247,19 @@ def test_without_a_budget_there_is_no_plan() -> None:
     model = TableModel(ILL, LogisticRegression(np.inf)).fit(TABLE)
     assert model.plan_ is None
     assert model.privacy_.voided_by
+
+
+@pytest.mark.parametrize("schema", ["schema.toml", {"age": "number"}, None])
+def test_what_is_no_schema_is_refused_with_how_to_make_one(schema: Any) -> None:
+    model = TableModel(schema, LogisticRegression(1.0, 1e-6))
+    for fit in (model.fit, model.fit_file, model.fit_records):
+        with pytest.raises(TypeError, match=r"schema must be a Schema, got .*Schema\.from_file"):
+            fit(None)
+    with pytest.raises(TypeError, match=r"schema must be a Schema, got .*Schema\.from_file"):
+        SchemaEncoder(schema).facts_out()
+
+
+def test_what_keeps_no_budget_is_refused_before_the_table_is_opened() -> None:
+    model = TableModel(ILL, LogisticRegression(1.0, 1e-6, accountant="survey.ledger"))
+    with pytest.raises(TypeError, match="accountant must keep a budget, got a str"):
+        model.fit_file("not_there.csv")

@@ -141,6 +141,8 @@ def release(
     ('the budget is infinite',)
     """
     charged = plan.event if source is None else priced(plan.event, source)
+    if accountant is not None:
+        check_accountant(accountant)
     paid = None if accountant is None else accountant.charge(charged, plan.budget.delta)
     released = work()
     if released.event != charged:
@@ -151,3 +153,21 @@ def release(
     booking = paid.booking if isinstance(paid, Booked) else None
     promise = Guarantee(charged, plan.budget.delta, tuple(assumptions), booking=booking)
     return Released(released.value, promise)
+
+
+def check_accountant(accountant: object) -> None:
+    """Refuse what keeps no budget, such as a `Budget` itself or the path of a ledger.
+
+    Examples
+    --------
+    >>> from tacit.engine import check_accountant
+    >>> check_accountant("survey.ledger")
+    Traceback (most recent call last):
+    TypeError: accountant must keep a budget, got a str; pass tacit.privacy.Accountant(...
+    """
+    if not callable(getattr(accountant, "charge", None)):
+        raise TypeError(
+            f"accountant must keep a budget, got a {type(accountant).__name__}; pass "
+            "tacit.privacy.Accountant(Budget(epsilon, delta)) or tacit.ledger.Ledger.open(path). "
+            "Nothing was released."
+        )

@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.engine import check_accountant
 from tacit.erm import Plan
 from tacit.linear_model import Summary
 from tacit.preprocessing import (
@@ -24,6 +25,7 @@ from tacit.preprocessing import (
     SchemaEncoder,
     SchemaError,
 )
+from tacit.preprocessing.encoder import check_schema
 from tacit.preprocessing.files.several import Paths
 from tacit.privacy import Guarantee
 from tacit.privacy.weakness import WeakPromiseWarning
@@ -153,6 +155,7 @@ class TableModel(BaseEstimator):
             Called with the bounds that the fit goes by; returns records of the schema's features,
             such as `tacit.file_records.ParquetRecords` or `tacit.cluster.DaskRecords`.
         """
+        check_schema(self.schema)
         if self.schema.unconfirmed:
             raise SchemaError(
                 "the schema has lines that nobody has confirmed, and a record source does not "
@@ -193,6 +196,7 @@ class TableModel(BaseEstimator):
 
     def _check_before_reading(self, *, of_people: bool = False) -> None:
         """Refuse what cannot be fitted or paid for, before the table is opened."""
+        check_schema(self.schema)
         self.schema.refuse_open()
         facts, estimator = self._encoder().facts_out(), self._informed(of_people=of_people)
         if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
@@ -201,6 +205,7 @@ class TableModel(BaseEstimator):
                 event = estimator.plan(len(facts.names)).event
             accountant = getattr(estimator, "accountant", None)
             if accountant is not None:
+                check_accountant(accountant)
                 accountant.check(event, estimator.delta)
 
     def _fitted(self, table: EncodedTable) -> Self:

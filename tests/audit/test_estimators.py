@@ -108,6 +108,9 @@ def test_classifiers_whose_noise_cannot_be_recovered_are_looked_at_from_outside(
         assert found.strongest.epsilon < 30.0
     with pytest.raises(ValueError, match="two classes"):
         audit(model(1.0, classes=[0, 1, 2]))
+    for other in ("logistic", LogisticRegression):
+        with pytest.raises(TypeError, match=r"audit takes tacit's .*; audit_fits takes any code"):
+            audit(other)
 
 
 def test_the_command_says_what_was_found(tmp_path: Path) -> None:

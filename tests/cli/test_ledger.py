@@ -250,3 +250,12 @@ def test_a_damaged_ledger_is_one_sentence(ledger: Path) -> None:
     ledger.write_bytes(ledger.read_bytes()[:5000])
     for command in ("show", "verify", "export"):
         refused("ledger", command, ledger)
+
+
+def test_a_file_that_is_no_ledger_and_a_folder_that_is_not_there_name_the_path(
+    tmp_path: Path, people: Path
+) -> None:
+    said = refused("ledger", "show", people)
+    assert "no ledger (check the path), or is damaged" in said
+    said = refused("ledger", "create", tmp_path / "none" / "l", "-e", 1)
+    assert "name a file in a folder that is there" in said

@@ -67,6 +67,12 @@ def test_people_by_a_column(people: Path, schema: Path, pool: Path) -> None:
     )
     assert result.exit_code == 0, result.output
     assert "one person with all their records" in result.stdout
+    inspected = run("inspect", out)
+    assert inspected.exit_code == 0, inspected.output
+    assert "one person with all their records" in inspected.stdout
+    predicted = run("predict", out, pool, "--proba")
+    assert predicted.exit_code == 0, predicted.output
+    assert "epsilon" in refused("evaluate", out, people, "--epsilon", 0)
 
 
 def test_a_ledger_pays(people: Path, schema: Path, pool: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -50,3 +51,10 @@ def test_until_the_budget_is_spent() -> None:
         <= 1.0
         < Guarantee(Repeated(step, n + 1)).epsilon(1e-5)
     )
+
+
+@pytest.mark.parametrize(("epochs", "error"), [([0], ValueError), ("all", TypeError)])
+def test_epochs_that_are_none_are_refused_by_name(epochs: Any, error: type[Exception]) -> None:
+    plan = plan_training(Sampling(1000, 100), Budget(2, 1e-5), FlatClip(), n_steps=20)
+    with pytest.raises(error, match="epochs must be"):
+        epsilon_by_epoch(plan, epochs)

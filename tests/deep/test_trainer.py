@@ -199,3 +199,8 @@ def test_private_records_are_not_evaluated_on() -> None:
         trainer().evaluate(table())
     with pytest.raises(TypeError, match="nothing pays for"):
         PublicEvaluation(table())
+
+
+def test_a_number_for_a_clip_is_refused_with_what_to_pass() -> None:
+    with pytest.raises(TypeError, match=r"clip must be .*, got float; pass FlatClip\(norm\)"):
+        trainer(network(), clip=0.1)

@@ -65,6 +65,13 @@ def test_a_failed_minimisation_leaves_the_budget_spent(monkeypatch: pytest.Monke
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.parametrize("no_accountant", [Budget(1.0, 1e-5), "survey.ledger", 1.0])
+def test_what_keeps_no_budget_is_refused(no_accountant: object) -> None:
+    model = LogisticRegression(0.5, 1e-6, row_norm=3.0, accountant=no_accountant)
+    with pytest.raises(TypeError, match=r"accountant must keep a budget, got a .* pass"):
+        model.fit(X, LABELS)
+
+
 def test_plan_needs_no_data() -> None:
     model = LogisticRegression(0.5, 1e-6, classes=[0, 1])
     plan = model.plan(n_features=30, n_records=10_000)

@@ -185,3 +185,13 @@ def test_a_record_source_is_refused_with_the_way_to_do_it(table: tuple[Any, Any]
     bounds = linear.plan(32).problem.objective.bounds
     linear.fit(ChunkedRecords(read, 32, bounds), None)
     assert linear.score(features.transform(X), y) > 0.9
+
+
+@pytest.mark.parametrize("kind", [KernelLogisticRegression, KernelSVC])
+def test_the_name_of_a_kernel_is_refused_with_what_to_pass(kind: Any) -> None:
+    model = kind(1.0, DELTA, kernel="rbf", row_norm=1.25)
+    with pytest.raises(TypeError, match=r"kernel must be .*, got 'rbf'; pass GaussianKernel\(\)"):
+        model.fit(*rings(20, 0))
+    without = kind(1.0, DELTA, kernel="rbf")
+    with pytest.raises(TypeError, match="got 'rbf'"):
+        without.fit(*rings(20, 0))

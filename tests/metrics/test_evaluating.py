@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression as SklearnLinear
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
 from sklearn.metrics import accuracy_score, r2_score
@@ -289,3 +290,16 @@ def test_an_evaluation_is_pickled_with_its_curves(classifier: Any) -> None:
     again = pickle.loads(pickle.dumps(found))
     assert again.metrics == found.metrics
     np.testing.assert_array_equal(again.curves["roc"].y, found.curves["roc"].y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression(row_norm=2.0), Ridge(label_range=(0, 1)), SklearnLinear()],
+    ids=["logistic", "ridge", "of scikit-learn"],
+)
+def test_a_model_that_is_not_fitted_is_refused_before_the_charge(model: Any) -> None:
+    accountant = Accountant(Budget(1.0, 1e-5))
+    rows, labels = records(50)
+    with pytest.raises(NotFittedError, match=r"not fitted yet.*Nothing was charged"):
+        evaluate(model, rows, labels, epsilon=1.0, label_range=(0, 1), accountant=accountant)
+    assert accountant.events == ()

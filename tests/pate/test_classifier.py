@@ -281,3 +281,29 @@ def test_a_threshold_is_charged_for_every_query() -> None:
     noises: Any = (first.event, then.event)
     spent = 300 / noises[0].noise_multiplier ** 2 + 40 / noises[1].noise_multiplier ** 2
     assert spent == pytest.approx((1 / 3.730632) ** 2, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"teacher": GaussianNB}, r"got the class GaussianNB itself; pass GaussianNB\(\)"),
+        ({"student": GaussianNB}, r"got the class GaussianNB itself; pass GaussianNB\(\)"),
+        ({"student": "bayes"}, "student must be an estimator with fit and predict, got str"),
+        ({"aggregator": "gnmax"}, r"aggregator must add up votes, got 'gnmax'; pass GNMax\(\)"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_before_anything_is_charged(
+    changed: dict[str, Any], why: str
+) -> None:
+    accountant = Accountant(Budget(100.0, 1e-3))
+    model = PATEClassifier(
+        **{"teacher": GaussianNB(), "n_teachers": 20, "n_queries": 10, **changed}
+    )
+    model.set_params(classes=[0, 1, 2], accountant=accountant)
+    with pytest.raises(TypeError, match=why):
+        model.fit(ROWS, LABELS, POOL)
+    if "aggregator" not in changed:
+        of_numbers = PATERegressor(LinearRegression(), label_range=(0, 1), accountant=accountant)
+        with pytest.raises(TypeError, match=why):
+            of_numbers.set_params(**changed).fit(ROWS, ROWS[:, 0], POOL)
+    assert accountant.spent() == 0.0

@@ -271,3 +271,18 @@ def test_the_guarantee_says_what_it_assumes() -> None:
     assert "fixed before the first" in said
     assert f"epsilon = {accountant.spent():.4f}"[:-1] in said
     assert "SumOfEpsilons" in said
+
+
+@pytest.mark.parametrize("rule", ["renyi", 1.0, RenyiSum])
+def test_what_is_no_rule_is_refused_with_those_there_are(rule: object) -> None:
+    with pytest.raises(TypeError, match=r"rule must say how charges add up, got .*RenyiSum"):
+        Accountant(Budget(1.0, 1e-6), rule)
+
+
+@pytest.mark.parametrize("event", [0.5, "gaussian", Budget(0.5, 1e-6)])
+def test_what_is_no_event_is_refused_and_nothing_charged(event: object) -> None:
+    accountant = Accountant(Budget(1.0, 1e-6))
+    for charge in (accountant.charge, accountant.check):
+        with pytest.raises(TypeError, match=r"event must be what is released, got .*PureEpsilon"):
+            charge(event)
+    assert accountant.events == ()

@@ -76,3 +76,8 @@ def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
     assert len(read_bounded(tmp_path / "ten", 10)) == 10
     with pytest.raises(NotAModel, match="at most 9"):
         read_bounded(tmp_path / "ten", 9)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none is not a folder that is there; make it"):
+        write_whole(tmp_path / "none" / "a", b"all of it")

@@ -100,6 +100,11 @@ def audit(
 
 
 def _plan(estimator: LogisticRegression | LinearSVC) -> Plan:
+    if not isinstance(estimator, (LogisticRegression, LinearSVC)):
+        raise TypeError(
+            f"audit takes tacit's LogisticRegression or LinearSVC, got {type(estimator).__name__}; "
+            "audit_fits takes any code, with two data sets of your own."
+        )
     plan = estimator.plan(_COLUMNS)
     if len(plan.problem.shape) != 1:
         raise ValueError(

@@ -21,7 +21,15 @@ _MODELS = ("logistic", "svc")
 def audit(
     epsilon: opt.Epsilon,
     delta: opt.Delta = 1e-6,
-    model: opt.Model = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "--loss",
+            "-m",
+            help="logistic or svc, by default logistic; with --schema any model that fits it.",
+        ),
+    ] = None,
     schema: Annotated[
         Path | None,
         typer.Option(

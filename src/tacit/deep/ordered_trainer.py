@@ -86,7 +86,7 @@ class OrderedTrainer:
         accountant: AnyAccountant | None = None,
         source: Source | None = None,
     ) -> None:
-        check_kinds(model, optimizer, budget)
+        check_kinds(model, optimizer, budget, clip)
         if isinstance(clip, AdaptiveClip):
             raise TypeError(
                 "an AdaptiveClip moves between steps that share noise; pass a fixed one."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from tacit.engine import check_accountant
 from tacit.privacy import AnyAccountant, Booked, Booking, Budget, Event
 from tacit.privacy.filters import Filter
 
@@ -12,6 +13,7 @@ class Paying:
     """The same accountant; ``booking`` says where the charge is written, if anywhere."""
 
     def __init__(self, accountant: AnyAccountant) -> None:
+        check_accountant(accountant)
         self._accountant = accountant
         self.booking: Booking | None = None
 

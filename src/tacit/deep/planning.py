@@ -126,7 +126,8 @@ def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[Ep
     n_steps, step = plan.event.count, plan.event.event
     each = int(plan.settings["steps_per_epoch"])
     last = math.ceil(n_steps / each)
-    wanted = range(1, last + 1) if epochs is None else epochs
+    asked = range(1, last + 1) if epochs is None else epochs
+    wanted = [checks.count("epochs", epoch, remedy="pass some of 1, 2, 3 ...") for epoch in asked]
     return [cost_after(step, min(e * each, n_steps), plan.budget.delta, e) for e in wanted]
 
 

@@ -147,7 +147,7 @@ class PrivateTrainer:
         accountant: AnyAccountant | None = None,
         source: Source | None = None,
     ) -> None:
-        check_kinds(model, optimizer, budget)
+        check_kinds(model, optimizer, budget, clip)
         self.model, self.loss, self.optimizer, self.budget = model, loss, optimizer, budget
         self.sampling = Sampling(n_records, batch_size)
         if n_steps is not None and epochs is not None:
@@ -353,12 +353,16 @@ def _at(rate: float) -> Callable[[float, Relation], SampledGaussian]:
     return lambda noise_multiplier, relation: SampledGaussian(noise_multiplier, rate, relation)
 
 
-def check_kinds(model: Any, optimizer: Any, budget: Any) -> None:
-    """Refuse what is not a module, an optimiser and a budget."""
-    for name, value, kind in (
-        ("model", model, nn.Module),
-        ("optimizer", optimizer, torch.optim.Optimizer),
-        ("budget", budget, Budget),
+def check_kinds(model: Any, optimizer: Any, budget: Any, clip: Any) -> None:
+    """Refuse what is not a module, an optimiser, a budget and a clip or None."""
+    for name, value, kind, such_as in (
+        ("model", model, nn.Module, "an instance of one"),
+        ("optimizer", optimizer, torch.optim.Optimizer, "torch.optim.SGD(model.parameters(), 1.0)"),
+        ("budget", budget, Budget, "Budget(epsilon, delta)"),
+        ("clip", FlatClip() if clip is None else clip, Clip, "FlatClip(norm)"),
     ):
         if not isinstance(value, kind):
-            raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}.")
+            raise TypeError(
+                f"{name} must be of the kind {kind.__name__}, got {type(value).__name__}; pass "
+                f"{such_as}."
+            )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tacit import checks
 from tacit.features.domain import Domain
 from tacit.features.feature_map import FeatureMap
-from tacit.features.kernels import GaussianKernel, Kernel, Uniforms
+from tacit.features.kernels import Kernel, Uniforms, kernel_of
 from tacit.features.turns import WORTH_COMPILING, waves
 
 Array = npt.NDArray[np.float64]
@@ -189,12 +189,7 @@ class RandomFourierFeatures(FeatureMap):
         return Domain(tuple(names), 1.0, ((-most, most),) * (2 * n))
 
     def _kernel(self) -> Kernel:
-        kernel = GaussianKernel() if self.kernel is None else self.kernel
-        if not isinstance(kernel, Kernel):
-            raise TypeError(
-                f"kernel must be a GaussianKernel, MaternKernel or LaplacianKernel, got {kernel!r}."
-            )
-        return kernel
+        return kernel_of(self.kernel)
 
     def _seed(self) -> int:
         if self.seed is not None:

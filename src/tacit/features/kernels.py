@@ -185,3 +185,22 @@ def _orthogonal_normals(n_columns: int, n_frequencies: int, draw: Uniforms) -> A
         lengths = np.sqrt(2 * gammaincinv(n_columns / 2, draw(k)))
         blocks.append(rotation * lengths)
     return np.hstack(blocks)
+
+
+def kernel_of(kernel: Kernel | None) -> Kernel:
+    """Return a kernel, a Gaussian one for None, or refuse what is none, such as its name.
+
+    Examples
+    --------
+    >>> from tacit.features.kernels import kernel_of
+    >>> kernel_of(None)
+    GaussianKernel(bandwidth=None)
+    """
+    if kernel is None:
+        return GaussianKernel()
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            "kernel must be a GaussianKernel, MaternKernel or LaplacianKernel of tacit.features, "
+            f"got {kernel!r}; pass GaussianKernel(), say, or None for it."
+        )
+    return kernel

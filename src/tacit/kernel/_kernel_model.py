@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
 from tacit.erm import Plan
-from tacit.features import Domain, GaussianKernel, Kernel, RandomFourierFeatures
+from tacit.features import Domain, Kernel, RandomFourierFeatures
 from tacit.features.domain import declared_domain, domain_of
+from tacit.features.kernels import kernel_of
 from tacit.linear_model._mapped import ask_linear, publish_fit, refuse_sources
 from tacit.linear_model._tables import note_columns
 from tacit.public_facts import informed, row_norm_of
@@ -55,7 +56,7 @@ class KernelModel(BaseEstimator):
         return features.row_map(domain, bandwidth)
 
     def _kernel(self) -> Kernel:
-        return GaussianKernel() if self.kernel is None else self.kernel
+        return kernel_of(self.kernel)
 
     def _domain(self, X: Any, n_columns: int) -> Domain:
         """Return where rows may be, as the table says or as declared."""

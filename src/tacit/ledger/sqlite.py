@@ -43,7 +43,8 @@ _TRIGGERS = (
 _BESIDE = ("-journal", "-wal", "-shm")
 _SECONDS_FOR_READERS = 5
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
-_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_CONSTRAINT")
+_NO_SQLITE = "SQLITE_NOTADB"
+_DAMAGED = ("SQLITE_CORRUPT", _NO_SQLITE, "SQLITE_FORMAT", "SQLITE_CONSTRAINT")
 
 
 class SqliteStore:
@@ -82,7 +83,10 @@ class SqliteStore:
         except FileExistsError:
             raise LedgerError(f"{self._name} is there already; name another file.") from None
         except OSError as why:
-            raise LedgerError(f"{self._name} cannot be made ({why.strerror}).") from None
+            raise LedgerError(
+                f"{self._name} cannot be made ({why.strerror}); name a file in a folder that is "
+                "there and may be written to."
+            ) from None
         try:
             with self._transaction("BEGIN IMMEDIATE", _connection, new=True) as connection:
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -268,7 +272,8 @@ class SqliteStore:
     def _explained(self, why: sqlite3.Error) -> LedgerError:
         name = getattr(why, "sqlite_errorname", "") or type(why).__name__
         if name.startswith(_DAMAGED):
-            return LedgerDamaged(f"{self._name} is damaged: {why} ({name}). {REMEDY}")
+            of = "no ledger (check the path), or is damaged" if name == _NO_SQLITE else "damaged"
+            return LedgerDamaged(f"{self._name} is {of}: {why} ({name}). {REMEDY}")
         remedy = "free some space" if name == "SQLITE_FULL" else "check the disk and permissions"
         return LedgerError(
             f"{self._name} cannot be used: {why} ({name}). Nothing was booked; {remedy}."

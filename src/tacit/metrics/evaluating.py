@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
 
 from tacit.engine import release
 from tacit.metrics.cells import NumberSums, SeveralClassCells, TwoClassCells
@@ -117,6 +118,7 @@ def evaluate(
     True
     """
     table, estimator = _opened(model, X, y, unit)
+    _refuse_unfitted(estimator)
     budget = with_people(budget_of(epsilon, delta, relation), table.has_people)
     warn_if_weak(budget, n_records)
     plan = plan_for(
@@ -145,6 +147,21 @@ def evaluate(
     except TooFewRecords as why:
         remedy = _KNOW_HOW_MANY if n_records is None else ""
         raise TooFewRecords(f"{why} {_PAID}{remedy}") from None
+
+
+def _refuse_unfitted(estimator: Any) -> None:
+    """Refuse a model that fails on every record, which would be found out after the charge."""
+    if hasattr(estimator, "n_features_in_") or not hasattr(estimator, "predict"):
+        return
+    try:
+        estimator.predict(np.zeros((1, 1)))  # a row of nobody; what else it objects to is no matter
+    except NotFittedError:
+        raise NotFittedError(
+            f"the {type(estimator).__name__} is not fitted yet, and would fail on every record; "
+            "evaluate what fit returned. Nothing was charged."
+        ) from None
+    except Exception:
+        return
 
 
 def plan_for(

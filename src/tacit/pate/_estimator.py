@@ -108,9 +108,25 @@ def progress_of(model: Any) -> Said | None:
 
 def check_teacher(teacher: Any) -> None:
     """Refuse a teacher that cannot be one, before anything is charged."""
-    if not (hasattr(teacher, "fit") and hasattr(teacher, "predict")):
+    _check_learner("teacher", teacher, "fit")
+
+
+def check_student(student: Any) -> None:
+    """Refuse a student who cannot be one, who would otherwise fail after the charge."""
+    if student is not None:
+        _check_learner("student", student, "fit", "learn")
+
+
+def _check_learner(name: str, learner: Any, *ways: str) -> None:
+    if isinstance(learner, type):
         raise TypeError(
-            f"teacher must be an estimator with fit and predict, got {type(teacher).__name__}."
+            f"{name} must be an estimator, got the class {learner.__name__} itself; pass "
+            f"{learner.__name__}()."
+        )
+    if not (hasattr(learner, "predict") and any(hasattr(learner, way) for way in ways)):
+        raise TypeError(
+            f"{name} must be an estimator with fit and predict, got {type(learner).__name__}; "
+            "pass one of scikit-learn, say."
         )
 
 

@@ -17,6 +17,7 @@ from tacit.pate._estimator import (
     PUBLIC_POOL,
     Asked,
     asked_of,
+    check_student,
     check_teacher,
     key_of,
     progress_of,
@@ -175,6 +176,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         """
         teacher = default_teacher() if self.teacher is None else self.teacher
         check_teacher(teacher)
+        check_student(self.student)
         classes = classes_of(informed(self, X).classes, y)
         asked = asked_of(self, X, y, X_public, unit)
         plan = self._plan(asked.budget, classes.value.size)

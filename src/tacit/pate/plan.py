@@ -155,6 +155,11 @@ def make_plan(
     checks.count("n_teachers", n_teachers, least=1, most=2**31)
     checks.count("n_queries", n_queries)
     checks.count("n_classes", n_classes, least=2, most=MOST_CLASSES)
+    if not isinstance(aggregator, (GNMax, LNMax, Confident, Majority, type(None))):
+        raise TypeError(
+            f"aggregator must add up votes, got {aggregator!r}; pass GNMax(), LNMax(), "
+            "Confident(...) or Majority() of tacit.pate, or None for the one with the least noise."
+        )
     if isinstance(aggregator, Majority) and n_classes != 2:
         raise ValueError(
             f"Majority decides between 2 classes, got {n_classes}; pass aggregator=GNMax()."

@@ -14,6 +14,7 @@ from tacit.pate.forms import Form, form_of
 from tacit.pate.regressor import PATERegressor
 from tacit.privacy import Guarantee
 from tacit.records import as_rows
+from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]
 
@@ -59,6 +60,9 @@ class PublishedStudent(BaseEstimator):
         numbers = getattr(self, "classes_", ()) is None
         tags.estimator_type = "regressor" if numbers else "classifier"
         return tags
+
+    def tell(self, facts: TableFacts) -> None:
+        """Take no fact of a table, such as whose its records are: a student is taught already."""
 
     def _scores(self, X: Any) -> Array:
         rows, _ = as_rows(X)

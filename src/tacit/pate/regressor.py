@@ -16,6 +16,7 @@ from tacit.pate._estimator import (
     PUBLIC_POOL,
     Asked,
     asked_of,
+    check_student,
     check_teacher,
     key_of,
     progress_of,
@@ -127,6 +128,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         """Learn from records ``X`` with numbers ``y``, and public rows ``X_public``."""
         teacher = _forest() if self.teacher is None else self.teacher
         check_teacher(teacher)
+        check_student(self.student)
         told = informed(self, X)
         asked = asked_of(self, X, y, X_public, unit)
         plan = told._plan(asked.budget)

@@ -81,6 +81,12 @@ def check_steps(pipeline: Any) -> None:
     """Refuse steps whose names or places would be mistaken, before anything else is asked."""
     if not pipeline.steps:
         raise ValueError("steps must name at least an estimator, got none; pass [('model', ...)].")
+    for step in pipeline.steps:
+        if not isinstance(step, (tuple, list)) or len(step) != 2 or not isinstance(step[0], str):
+            raise TypeError(
+                f"steps must be pairs of a name and a step, got a {type(step).__name__} that is "
+                "none; pass [('scaler', ...), ('model', ...)]."
+            )
     names = [name for name, _ in pipeline.steps]
     pipeline._validate_names(names)  # scikit-learn's: each once, without "__", none a parameter
     for place, (name, step) in enumerate(pipeline.steps):

@@ -24,6 +24,23 @@ from tacit.preprocessing.schema.schema import Schema
 from tacit.table_facts import EncodedTable, TableFacts
 
 
+def check_schema(schema: object) -> None:
+    """Refuse what is no schema, such as the path of one.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing.encoder import check_schema
+    >>> check_schema("schema.toml")
+    Traceback (most recent call last):
+    TypeError: schema must be a Schema, got str; pass Schema.from_file('schema.toml').
+    """
+    if not isinstance(schema, Schema):
+        raise TypeError(
+            f"schema must be a Schema, got {type(schema).__name__}; pass "
+            "Schema.from_file('schema.toml')."
+        )
+
+
 class SchemaEncoder(TransformerMixin, BaseEstimator):
     """Turns a table into features by its public schema.
 
@@ -99,17 +116,14 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _columns(self) -> tuple[Any, ...]:
-        if not isinstance(self.schema, Schema):
-            raise TypeError(
-                f"schema must be a Schema, got {type(self.schema).__name__}; pass "
-                "Schema.from_file('schema.toml')."
-            )
+        check_schema(self.schema)
         if not self.schema.encoded:
             raise SchemaError("every column of the schema is ignored; declare one that is not.")
         return self.schema.encoded
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
         """Return what is public of the encoded table; nothing need be known of the raw one."""
+        check_schema(self.schema)
         if self.schema.unconfirmed and not self.allow_unconfirmed:
             names = ", ".join(map(repr, self.schema.unconfirmed))
             raise SchemaError(

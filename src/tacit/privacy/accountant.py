@@ -86,6 +86,11 @@ class Accountant:
     def __init__(self, budget: Budget, rule: Filter | None = None) -> None:
         if not isinstance(budget, Budget):
             raise TypeError(f"budget must be a Budget, got {budget!r}.")
+        if isinstance(rule, type) or not (rule is None or hasattr(rule, "remaining")):
+            raise TypeError(
+                f"rule must say how charges add up, got {rule!r}; pass SumOfEpsilons(), "
+                "GaussianSum(), RenyiSum(...) or Odometer(...) of tacit.privacy, or None."
+            )
         self._budget = budget
         self._rule: Filter = SumOfEpsilons() if rule is None else rule
         self._charges: Charges = ()
@@ -214,6 +219,12 @@ class Accountant:
 
 def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
     """Return an event as it is charged to a budget: under its relation, at a delta of its own."""
+    if not isinstance(event, Event):
+        raise TypeError(
+            f"event must be what is released, got {type(event).__name__}; pass one of "
+            "tacit.privacy, such as PureEpsilon(0.5) or Gaussian(noise_multiplier). Nothing was "
+            "charged."
+        )
     if event.relation is not budget.relation:
         asked, kept = event.relation.value, budget.relation.value
         raise CannotCharge(

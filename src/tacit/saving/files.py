@@ -27,6 +27,10 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     target = Path(os.path.realpath(path))  # a link keeps pointing where it points
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name a file in it.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"{target.parent} is not a folder that is there; make it first, or name another."
+        )
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:

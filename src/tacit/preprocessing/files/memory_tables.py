@@ -88,7 +88,8 @@ def _refuse_nameless(table: Any) -> None:
         return
     raise TableError(
         f"a table with named columns is needed, got {type(table).__name__}; pass a pandas or "
-        "polars frame, a pyarrow Table or a dictionary of columns."
+        "polars frame, a pyarrow Table or a dictionary of columns; a TableModel reads the file at "
+        "a path by fit_file."
     )
 
 
