@@ -23,6 +23,12 @@ TARGET = Like((), torch.int64)
 ONE_BY_ONE = ("rnn_cell", "lstm_cell", "gru_cell", "tied", "weight_norm", "encoder")
 
 
+@pytest.fixture(autouse=True)
+def _models_are_the_same_in_every_run() -> None:
+    """Float32 is further off at some weights than at others; nothing private is drawn by torch."""
+    torch.manual_seed(11)
+
+
 def keeper_of(model: nn.Module, architecture: Architecture, x: Tensor) -> BookKeeper:
     return book_keeper(model, CROSS_ENTROPY, Like(architecture.shape, x.dtype), TARGET)
 
