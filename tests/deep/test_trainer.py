@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 from typing import Any
 
 import numpy as np
@@ -204,3 +205,34 @@ def test_private_records_are_not_evaluated_on() -> None:
 def test_a_number_for_a_clip_is_refused_with_what_to_pass() -> None:
     with pytest.raises(TypeError, match=r"clip must be .*, got float; pass FlatClip\(norm\)"):
         trainer(network(), clip=0.1)
+
+
+class Listed:
+    """A dataset of pairs; what is an exception is raised."""
+
+    def __init__(self, *items: Any) -> None:
+        self.items, self.reads = items, 0
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, i: int) -> Any:
+        self.reads += i == 0
+        if isinstance(self.items[i], Exception):
+            raise self.items[i]
+        return self.items[i]
+
+
+def test_a_guarantee_says_what_the_first_item_of_a_dataset_decides() -> None:
+    dataset = Listed(*zip(*table(), strict=True))
+    made = trainer(n_steps=1, noise_multiplier=6.0).fit(dataset)
+    assert any("first item" in said for said in made.privacy_.assumptions)
+    assert not trainer(n_steps=1, noise_multiplier=6.0).fit(*table()).privacy_.assumptions
+    assert dataset.reads <= 2  # once for its shape, once if it is drawn
+
+
+def test_a_first_item_that_cannot_be_read_is_not_repeated() -> None:
+    dataset = Listed(ValueError("Jane Doe, 471147"), (np.zeros(3, np.float32), 0))
+    with pytest.raises(ValueError, match="first item") as caught:
+        trainer().fit(dataset)
+    assert "471147" not in "".join(traceback.format_exception(caught.value))

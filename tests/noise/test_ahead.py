@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -47,6 +52,26 @@ def test_its_law() -> None:
         return np.asarray(release.value)
 
     check_noise(sampler, lambda x: norm.cdf(x / 2.0), lattice_spacing(2.0), n_samples=40_000)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_does_not_hide_its_value_by_the_same() -> None:
+    ahead = draw_ahead(5)
+    child = os.fork()
+    if child == 0:  # pragma: no cover - another process
+        try:
+            gaussian(bounded(5), 1.0, ahead=ahead)
+        except ValueError as error:
+            os._exit(7 if "forked" in str(error) else 1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    gaussian(bounded(5), 1.0, ahead=ahead)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_it_cannot_be_copied(duplicate: Callable[[Ahead], object]) -> None:
+    with pytest.raises(TypeError, match="hide two values"):
+        duplicate(draw_ahead(5))
 
 
 def test_it_hides_one_value() -> None:

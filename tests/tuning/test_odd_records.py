@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -193,3 +194,20 @@ def test_searches_are_pickled_and_cloned() -> None:
     assert again.privacy_ == found.privacy_
     np.testing.assert_array_equal(again.predict(ROWS), found.predict(ROWS))
     assert not hasattr(clone(found), "best_estimator_")
+
+
+def test_a_warning_of_one_record_does_not_make_a_try_wrong_about_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = np.linspace(-1.0, 1.0, 40)[:, None]
+    labels = rows[:, 0] > 0
+    fitted = LogisticRegression(epsilon=np.inf, row_norm=1.0, classes=[False, True])
+    run, last = running.Run({}, fitted.fit(rows, labels), 0.0), running.Part(rows, labels)
+    quiet, predict = disjoint._mistakes(run, last), LogisticRegression.predict
+
+    def loud(model: Any, rows: Any) -> Any:
+        warnings.warn("one record overflows", RuntimeWarning, stacklevel=1)
+        return predict(model, rows)
+
+    monkeypatch.setattr(LogisticRegression, "predict", loud)
+    assert disjoint._mistakes(run, last) == quiet < 40

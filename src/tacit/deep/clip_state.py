@@ -12,7 +12,7 @@ import torch
 
 from tacit import checks
 from tacit.deep.clipping import Clip, FlatClip, Sums
-from tacit.deep.clipping.clip import lengths_of
+from tacit.deep.clipping.clip import LEAST_NORM, lengths_of
 from tacit.noise import Bounded, Norm
 from tacit.privacy import Relation
 
@@ -86,7 +86,7 @@ class AdaptiveClip:
     count_noise: float = 0.05
 
     def __post_init__(self) -> None:
-        checks.positive("norm", self.norm, remedy="pass a first guess.")
+        checks.positive("norm", self.norm, least=LEAST_NORM, remedy="pass a first guess.")
         checks.positive("rate", self.rate, remedy="0.2 is usual.")
         checks.positive("count_noise", self.count_noise, remedy="0.05 is usual.")
         if not 0.0 < self.quantile < 1.0:
@@ -148,7 +148,7 @@ class AdaptiveState:
         """Return the noisy sum, and move the clip by the noisy count."""
         short = released[-1] / (self.norm * self._share) / self._batch_size + 0.5
         change = self._settings.rate * (min(max(short, 0.0), 1.0) - self._settings.quantile)
-        self.norm *= math.exp(-change)
+        self.norm = max(self.norm * math.exp(-change), LEAST_NORM)
         return released[:-1]
 
 

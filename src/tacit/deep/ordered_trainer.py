@@ -142,7 +142,13 @@ class OrderedTrainer:
         def work() -> Release[None]:
             return Release(None, self._trained(plan, keeper, descent, records))
 
-        done = release(plan, work, accountant=self.accountant, source=self.source)
+        done = release(
+            plan,
+            work,
+            accountant=self.accountant,
+            source=self.source,
+            assumptions=records.assumptions,
+        )
         self.privacy_: Guarantee = done.privacy
         self.plan_ = plan
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +38,7 @@ class TensorRecords:
 
     x: Any
     y: Any
+    assumptions = ()
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
@@ -71,9 +73,25 @@ class DatasetRecords:
     def __len__(self) -> int:
         return len(self.dataset)
 
+    assumptions = (
+        "the shape and type of the dataset's first item are those agreed for all records, "
+        "whatever it holds; items of others do not count",
+    )
+
     def likes(self) -> tuple[Like, Like]:
         """Return the shape and type of the first record and target, which are public."""
-        x, y = (torch.as_tensor(part) for part in self.dataset[0])
+        return self._likes
+
+    @cached_property
+    def _likes(self) -> tuple[Like, Like]:
+        try:
+            x, y = (torch.as_tensor(part) for part in self.dataset[0])
+        except Exception as error:
+            raise ValueError(
+                "the first item of the dataset, whose shape is that of all, could not be read as a "
+                f"record and its target ({type(error).__name__}, whose words may repeat it and are "
+                "left out); let dataset[0] return two tensors, arrays or numbers."
+            ) from None
         return Like(tuple(x.shape), _float32(x).dtype), Like(tuple(y.shape), _float32(y).dtype)
 
     def opened(self) -> DatasetRecords:

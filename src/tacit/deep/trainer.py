@@ -195,7 +195,8 @@ class PrivateTrainer:
 
         Arrays, tensors and memory maps are read a batch at a time, after the charge.
         """
-        return self.fit_unread(records_of(X, y))
+        records = records_of(X, y)
+        return self.fit_unread(records, records.assumptions)
 
     def fit_unread(self, records: Unread, assumptions: Sequence[str] = ()) -> Self:
         """Train on records that are opened after the charge.

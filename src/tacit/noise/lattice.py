@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.noise.exact import GUARD_BITS, Enclosure, LazyUniform
 from tacit.noise.generator import Source, Words
+from tacit.privacy.processes import generation
 
 Array = npt.NDArray[np.float64]
 
@@ -83,7 +84,7 @@ def lattice_spacing(noise_std: float) -> float:
 
 
 class Ahead:
-    """Noise drawn before the value that it hides is known, to be used once.
+    """Noise drawn before the value that it hides is known, to be used once, by who drew it.
 
     Floats may have decided its words' quantiles already; whatever they leave open is decided when
     the value is there, with more bits of the same source.
@@ -99,7 +100,7 @@ class Ahead:
 
     def __init__(self, n_coordinates: int, law: Law, source: Source) -> None:
         self.law, self.source, self.n_coordinates = law, source, n_coordinates
-        self._words = source.words(n_coordinates)
+        self._words, self._generation = source.words(n_coordinates), generation()
         self._quantiles = np.empty(n_coordinates)
         table, buffers = _inversion_table(law), np.empty((2, min(_BLOCK, n_coordinates)))
         with np.errstate(all="ignore"):
@@ -113,6 +114,11 @@ class Ahead:
         """Return words and quantiles, once and never again."""
         if self._words.size == 0:
             raise ValueError("this noise has hidden a value already; draw some more.")
+        if self._generation != generation():
+            raise ValueError(
+                "this noise was drawn before the process was forked, and hides a value of its "
+                "parent; draw some more."
+            )
         if n_coordinates != self.n_coordinates or law != self.law:
             raise ValueError(
                 f"{self.n_coordinates} numbers of {self.law} were drawn ahead, and "
@@ -121,6 +127,12 @@ class Ahead:
         taken = self._words, self._quantiles
         self._words, self._quantiles = self._words[:0], self._quantiles[:0]
         return taken
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError(
+            "noise drawn ahead cannot be copied or pickled: it would hide two values, and their "
+            "difference would be noiseless; draw some more."
+        )
 
 
 def add_rounded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -229,9 +230,11 @@ def _chosen(runs: list[Run], last: Part, budget: Budget, planned: Event, source:
 
 def _mistakes(run: Run, last: Part) -> float:
     try:
-        steps = models.between(run.model)
-        fitted = models.asked(run.model)
-        wrong = mistakes(fitted, models.through(last.rows, steps), last.labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one that is an error would be about every record
+            steps = models.between(run.model)
+            fitted = models.asked(run.model)
+            wrong = mistakes(fitted, models.through(last.rows, steps), last.labels)
     except Exception:  # a failed run is wrong about everything, and so is one that cannot say
         return float(last.rows.shape[0])
     # whole multiples of 2^-20, which add up exactly

@@ -11,6 +11,9 @@ import torch
 
 from tacit import checks
 
+# Squares of numbers below 2^-74 are lost in float32: of 2^40 parameters, lengths of 2^-54. Clips
+# are far longer, so that no gradient is left as it is because its length was lost.
+LEAST_NORM = 2.0**-40
 _REMEDY = "pass the greatest length of one record's gradient; the noise is proportional to it."
 
 
@@ -56,7 +59,7 @@ class FlatClip:
     norm: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.positive("norm", self.norm, remedy=_REMEDY)
+        checks.positive("norm", self.norm, least=LEAST_NORM, remedy=_REMEDY)
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
         """Return min(1, norm / length)."""
@@ -83,7 +86,7 @@ class PerLayerClip:
     norm: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.positive("norm", self.norm, remedy=_REMEDY)
+        checks.positive("norm", self.norm, least=LEAST_NORM, remedy=_REMEDY)
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
         """Return min(1, norm / sqrt(k) / length) for each part by itself."""
@@ -110,8 +113,9 @@ class AutomaticClip:
     stability: float = 0.01
 
     def __post_init__(self) -> None:
-        checks.positive("norm", self.norm, remedy=_REMEDY)
-        checks.positive("stability", self.stability, remedy="a hundredth is usual.")
+        checks.positive("norm", self.norm, least=LEAST_NORM, remedy=_REMEDY)
+        usual = "a hundredth is usual."
+        checks.positive("stability", self.stability, least=LEAST_NORM, remedy=usual)
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
         """Return norm / (length + stability), below norm / length."""

@@ -21,6 +21,10 @@ from torch import Tensor
 # that counts as no less than these shares of the latter is the length's within 2^-10.
 _LEAST_WRITTEN = 2.0**-22
 _LEAST_PRODUCT = 2.0**-13
+# A square below 2^-149 is lost, and with it a number that another factor makes large again. Per
+# number a length counts as no less than this, and a square as no less than that: what is lost is
+# less than 2^-26 of either.
+_LEAST_LENGTH, _LEAST_SQUARE = 2.0**-60, 2.0**-110
 # How many numbers are worked on at once where records are taken some at a time.
 _CACHED = 1 << 19
 # Writing a gradient down costs a pass over memory, which is worth some products.
@@ -140,10 +144,10 @@ class OuterProducts:
 
     def lengths(self) -> Tensor:
         """Return ||g|| (||a||^2 + 1)^(1/2), each term where its parameter is trained."""
-        of_outputs = torch.linalg.vector_norm(self.g, dim=1)
+        of_outputs = _row_lengths(self.g)
         if "weight" not in self.names:
             return of_outputs
-        of_inputs = torch.linalg.vector_norm(self.a, dim=1)
+        of_inputs = _row_lengths(self.a)
         if "bias" in self.names:
             of_inputs = torch.hypot(of_inputs, _ONE)
         return of_inputs.mul_(of_outputs)
@@ -214,7 +218,10 @@ class SummedProducts:
 
     def _greatest(self) -> Tensor:
         """Return ||a||^2 ||g||^2 of every record, groups apart: what no square exceeds."""
-        return (self.a.most() * _squares(self.g)).sum(1)
+        _, _, places, inputs = self.a.shape
+        of_inputs = self.a.most().clamp_(min=_LEAST_SQUARE * places * inputs)
+        of_outputs = _squares(self.g).clamp_(min=_LEAST_SQUARE * places * self.g.shape[2])
+        return of_inputs.mul_(of_outputs).sum(1)
 
     def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
         """Put the weighted sum of what is written down, or one product a group."""
@@ -232,6 +239,12 @@ class SummedProducts:
         weighted = (self.g * weights[:, None, None, None]).permute(1, 2, 0, 3).flatten(2)
         a = self.a.rows(slice(None)).transpose(0, 1).flatten(1, 2)
         return torch.bmm(weighted, a)
+
+
+def _row_lengths(rows: Tensor) -> Tensor:
+    """Return how long each row is, none shorter than floats can tell."""
+    least = _LEAST_LENGTH * math.sqrt(rows.shape[1])
+    return torch.linalg.vector_norm(rows, dim=1).clamp_(min=least)
 
 
 def _squares(of_groups: Tensor) -> Tensor:
