@@ -211,6 +211,8 @@ def test_a_fit_leaves_what_is_declared_and_is_saved(
     left = set(vars(fitted)) - set(fitted.get_params(deep=False))
     assert left == (set(SPEC.released) - {NAMES}) | {"privacy_", "plan_"}
     assert SPEC.n_terms(fitted) == fitted.coef_.shape[1]
+    kinds = {name.partition("_")[0] for name in scattering_classifier.term_names(fitted)}
+    assert kinds == ({"wave", "mean", "spread"} if photographs else {"wave"})
     tacit.save(fitted, tmp_path / "model.tacit")
     again = tacit.load(tmp_path / "model.tacit")
     assert np.array_equal(again.decision_function(rows), fitted.decision_function(rows))

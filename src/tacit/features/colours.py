@@ -66,8 +66,8 @@ class OpponentColours(FeatureMap):
         """Return what makes a row of one in the domain."""
         if domain.n_columns % N_COLOURS:
             raise ValueError(
-                f"{domain.n_columns} columns are not pixels of red, green and blue; pass images "
-                "with their colours side by side, or leave grey ones as they are."
+                f"{domain.n_columns} columns are not pixels of red, green and blue; declare the "
+                "image_shape of the rows, and leave grey images as they are."
             )
         return Opponents(domain)
 

@@ -58,11 +58,10 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     Images are scattered (`Scattering`), groups of scatterings made alike (`GroupNormalization`),
     and slow waves over each image kept (`CosineWaves`); in photographs (``mirrored``) colours are
     told by lightness and differences (`OpponentColours`), faint edges made to count beside strong
-    ones (`Logarithms`), and the level of each group is kept beside the waves:
-    public maps that learn nothing. On these rows of norm 1 logistic
-    regression descends in the coordinates of their second moment, for which 9 % of the budget are
-    kept: gradients are clipped far below their size, 500 steps are as long as their noise allows,
-    and the last quarter is averaged.
+    ones (`Logarithms`), and mean and spread of each group kept beside the waves: public maps that
+    learn nothing. On these rows of norm 1 logistic regression descends in the coordinates of their
+    second moment, for which 9 % of the budget are kept: gradients are clipped far below their size,
+    500 steps are as long as their noise allows, and the last quarter is averaged.
 
     Parameters
     ----------
@@ -223,4 +222,8 @@ def _of_photographs(shape: Shape, faint: float, domain: Domain) -> Chain:
 
 def term_names(model: ScatteringClassifier) -> tuple[str, ...]:
     """Return what the coefficients of a fitted model are of."""
-    return tuple(f"wave_{i}" for i in range(model._row_map(model.n_features_in_).n_columns))
+    n = model._row_map(model.n_features_in_).n_columns
+    groups = len(ALIKE) * image_shape_of(model.image_shape)[2] if model.mirrored else 0
+    waves = [f"wave_{i}" for i in range(n - 2 * groups)]
+    levels = [f"{kind}_{i}" for kind in ("mean", "spread") for i in range(groups)]
+    return (*waves, *levels)
