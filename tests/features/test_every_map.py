@@ -11,7 +11,13 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tacit
-from tacit.features import CosineWaves, FeatureMap, GroupNormalization, Scattering
+from tacit.features import (
+    CosineWaves,
+    FeatureMap,
+    GroupNormalization,
+    OpponentColours,
+    Scattering,
+)
 from tacit.linear_model import LogisticRegression
 from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.records import Bounds, MappedRows, MemoryRecords
@@ -25,7 +31,8 @@ ROWS = np.random.default_rng(0).uniform(-1.5, 1.5, (400, 3))
 
 
 def test_no_map_is_left_out() -> None:
-    of_images = {CosineWaves, GroupNormalization, Scattering}  # tests.features.test_scattering
+    # tests.features.test_scattering
+    of_images = {CosineWaves, GroupNormalization, OpponentColours, Scattering}
     found = concrete(under=FeatureMap) - {FeatureMap}
     assert {type(step) for step in maps().values()} | of_images == found
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.features import CosineWaves, GroupNormalization, Scattering
+from tacit.features import CosineWaves, GroupNormalization, OpponentColours, Scattering
+from tacit.features.chains import SideBySide
+from tacit.features.groups import Levels
 from tacit.features.images import image_shape_of
 from tacit.features.scattering import (
     ALIKE,
@@ -102,26 +104,30 @@ def test_no_image_is_scattered_further_than_was_said(centred: bool) -> None:
 
 
 ROWS = np.random.default_rng(1).uniform(0, 1, (40, 64))
+PIXELS = ROWS[:, :60]
 
 
 def chain() -> list[tuple[str, Any]]:
     return [
         ("scattering", Scattering((8, 8), ranges=(0.0, 1.0))),
         ("centred", Scattering((8, 8), centred=True, ranges=(0.0, 1.0))),
+        ("colours", OpponentColours(row_norm=3.0)),
         ("groups", GroupNormalization(4, row_norm=9.0)),
+        ("uneven groups", GroupNormalization((4, 11), lengths=[1.0, 2.0] * 4, row_norm=9.0)),
         ("waves", CosineWaves((4, 4), 3, row_norm=9.0)),
     ]
 
 
 @pytest.mark.parametrize(("name", "step"), chain(), ids=[name for name, _ in chain()])
 def test_a_row_is_made_of_its_image_alone_and_within_its_norm(name: str, step: Any) -> None:
-    whole = step.fit(ROWS).transform(ROWS)
+    rows = PIXELS if name in ("colours", "uneven groups") else ROWS
+    whole = step.fit(rows).transform(rows)
     norm = step.facts_out().row_norm
     assert np.linalg.norm(whole, axis=1).max() <= norm * (1 + 1e-12)
     assert len(step.get_feature_names_out()) == whole.shape[1]
     for at in (slice(1), slice(3, 20), slice(7, 8)):
-        assert step.transform(ROWS[at]).tobytes() == whole[at].tobytes()
-    odd = ROWS.copy()
+        assert step.transform(rows[at]).tobytes() == whole[at].tobytes()
+    odd = rows.copy()
     odd[2] = np.nan
     expected = whole.copy()
     expected[2] = 0.0
@@ -170,6 +176,48 @@ def test_groups_have_mean_zero_and_one_size() -> None:
     assert np.array_equal(flat, np.zeros((1, 64)))
 
 
+def test_groups_have_the_lengths_that_are_said_whatever_their_sizes() -> None:
+    """Alike, and one of four columns half as long as one of eleven."""
+    for lengths, expected in ((None, (0.25, 0.25)), ([1.0, 2.0] * 2, (0.1, 0.4))):
+        step = GroupNormalization((4, 11), lengths=lengths, row_norm=9.0)
+        made = step.fit(PIXELS[:, :30]).transform(PIXELS[:, :30]).reshape(40, 2, 15)
+        parts = made[:, :, :4], made[:, :, 4:]
+        for part, share in zip(parts, expected, strict=True):
+            np.testing.assert_allclose(part.mean(axis=2), 0.0, atol=1e-12)
+            np.testing.assert_allclose((part**2).sum(axis=2), share, rtol=1e-6)
+
+
+def test_levels_are_what_groups_lose() -> None:
+    """Rows are theirs again, from groups made alike, means and spreads."""
+    sizes = (4, 11)
+    step = GroupNormalization(sizes, row_norm=9.0).fit(PIXELS[:, :15])
+    alike, levels = step.transform(PIXELS[:, :15]), np.empty((40, 4))
+    Levels(step._domain(), sizes)(PIXELS[:, :15], levels)
+    means, spread = levels[:, :2], np.exp(levels[:, 2:]) * 0.1 - 0.01
+    at = np.repeat([0, 1], sizes)
+    # of norm 1 / sqrt(2) each: columns of size 1 / sqrt(2 n)
+    again = means[:, at] + alike * np.sqrt(2 * np.array(sizes))[at] * spread[:, at]
+    np.testing.assert_allclose(again, PIXELS[:, :15], rtol=1e-6)
+
+
+def test_opponent_colours_are_a_rotation() -> None:
+    images = PIXELS.reshape(40, 20, 3)
+    made = OpponentColours(row_norm=9.0).fit(PIXELS).transform(PIXELS).reshape(40, 20, 3)
+    np.testing.assert_allclose(np.linalg.norm(made, axis=2), np.linalg.norm(images, axis=2))
+    back = np.array([[1, 1, 1], [1, 0, -2], [1, -1, 1]]) / np.sqrt([3, 2, 6])
+    np.testing.assert_allclose(made @ back.T, images, atol=1e-12)
+    grey = OpponentColours(row_norm=9.0).fit(PIXELS).transform(np.repeat(ROWS[:, :20], 3, axis=1))
+    assert np.abs(grey.reshape(40, 20, 3)[:, :, 1:]).max() < 1e-12
+
+
+def test_maps_side_by_side_count_by_their_weights() -> None:
+    step = GroupNormalization(4, row_norm=9.0).fit(ROWS)
+    one, out = step.row_map(step._domain()), np.empty((40, 128))
+    SideBySide((one, one), (1.0, 2.0))(ROWS, out)
+    np.testing.assert_allclose(out[:, 64:], 2 * out[:, :64])
+    np.testing.assert_allclose(np.linalg.norm(out, axis=1), 1.0)
+
+
 @pytest.mark.parametrize("shape", [28, (28,), (28, 28, 1, 1), (2, 28), (28, 28, 0), ("a", 3)])
 def test_no_shape_of_an_image(shape: object) -> None:
     with pytest.raises(ValueError, match=r"image_shape|pixels"):
@@ -182,6 +230,12 @@ def test_what_does_not_fit_is_refused() -> None:
     for groups in (27, (3, 7), (65,)):
         with pytest.raises(ValueError, match="groups"):
             GroupNormalization(groups).fit(ROWS)
+    with pytest.raises(ValueError, match="4 groups and 2 lengths"):
+        GroupNormalization(4, lengths=(1.0, 2.0)).fit(ROWS)
+    with pytest.raises(ValueError, match="lengths"):
+        GroupNormalization(2, lengths=(1.0, -1.0)).fit(ROWS)
+    with pytest.raises(ValueError, match="red, green and blue"):
+        OpponentColours().fit(ROWS)
     with pytest.raises(ValueError, match="grid"):
         CosineWaves((7, 7)).fit(ROWS)
     with pytest.raises(ValueError, match="81 paths"):

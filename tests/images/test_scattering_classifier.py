@@ -34,6 +34,25 @@ def drawn(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
     return images.reshape(n, -1), across
 
 
+# Declared of photographs: red, green and blue, and a mirror image means the same.
+PHOTOGRAPHS: dict[str, Any] = {"image_shape": (8, 8, 3), "mirrored": True}
+
+
+def photographed(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Images of noise, warm or cold in colour."""
+    rng = np.random.default_rng(0)
+    images, warm = rng.uniform(0.2, 0.8, (n, 8, 8, 3)), rng.uniform(size=n) < 0.5
+    images[..., 0] += np.where(warm, 0.1, -0.1)[:, None, None]
+    return images.reshape(n, -1), warm
+
+
+def features(rows: np.ndarray, **told: Any) -> np.ndarray:
+    function = model(**told)._row_map(rows.shape[1])
+    made = np.empty((len(rows), function.n_columns))
+    function(rows, made)
+    return made
+
+
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
@@ -100,6 +119,13 @@ def test_replayed_on_neighbours(relation: str, monkeypatch: pytest.MonkeyPatch) 
     assert replay(fit, other, more) == n
 
 
+def test_photographs_are_replayed_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_steps(monkeypatch)
+    rows, warm = photographed(60)
+    more = np.vstack([rows, np.resize(EXTREME, 192)]), np.append(warm, True)
+    assert replay(lambda data: model(**PHOTOGRAPHS).fit(*data), more, (rows, warm)) == 6
+
+
 def test_replayed_without_a_person_of_many_images(monkeypatch: pytest.MonkeyPatch) -> None:
     few_steps(monkeypatch)
     rows, across = drawn(60)
@@ -120,6 +146,7 @@ def test_an_image_that_is_not_normalised_is_caught(monkeypatch: pytest.MonkeyPat
     """Rows as long as they come, and records that do not clip them."""
     few_steps(monkeypatch)
     monkeypatch.setattr("tacit.features.images.to_unit", lambda vector: 50.0 * vector)
+    monkeypatch.setattr("tacit.features.chains.to_unit", lambda vector: 50.0 * vector)
     monkeypatch.setattr(MemoryRecords, "clip_factors", lambda self: np.ones(self.rows.shape[0]))
     rows, across = drawn(60)
     more = np.vstack([rows, EXTREME]), np.append(across, True)
@@ -127,14 +154,40 @@ def test_an_image_that_is_not_normalised_is_caught(monkeypatch: pytest.MonkeyPat
         replay(lambda data: model().fit(*data), more, (rows, across))
 
 
-def test_no_image_changes_another_ones_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, _ = drawn(40)
-    function = model()._row_map(SIZE)
-    whole, alone = np.empty((40, function.n_columns)), np.empty((1, function.n_columns))
-    function(rows, whole)
-    function(rows[17:18], alone)
-    assert whole[17].tobytes() == alone[0].tobytes()
-    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0)
+def test_no_image_changes_another_ones_features() -> None:
+    for rows, told in ((drawn(40)[0], {}), (photographed(40)[0], PHOTOGRAPHS)):
+        whole = features(rows, **told)
+        assert whole[17].tobytes() == features(rows[17:18], **told)[0].tobytes()
+        np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0)
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 3), (16, 16)], ids=["colours", "grey"])
+def test_a_photograph_has_the_features_of_its_mirror_image(shape: tuple[int, ...]) -> None:
+    """Noise over slanted stripes, which lean the other way in a mirror."""
+    images = np.random.default_rng(0).uniform(0, 0.2, (3, *shape))
+    u, v = np.meshgrid(np.arange(16), np.arange(16), indexing="ij")
+    for i, stripes in enumerate((np.cos(u + v), np.cos(0.6 * u + 1.2 * v), np.cos(2 * u + v))):
+        images[i].reshape(16, 16, -1)[...] += 0.4 * (1 + stripes[..., None])
+    one, other = (
+        features(x.reshape(3, -1), image_shape=shape, mirrored=True)
+        for x in (images, images[:, :, ::-1])
+    )
+    assert np.abs(one - other).max() < 0.007
+    upside_down = features(images[:, ::-1].reshape(3, -1), image_shape=shape, mirrored=True)
+    assert np.linalg.norm(one - upside_down, axis=1).min() > 0.1
+
+
+def test_colours_of_photographs_are_learned() -> None:
+    """What groups made alike do not tell: all that differs is how much red there is."""
+    rows, warm = photographed(1_000)
+    fitted = model(**PHOTOGRAPHS).fit(rows[:800], warm[:800])
+    assert fitted.privacy_.epsilon(1e-5) <= 3.0
+    assert fitted.score(rows[800:], warm[800:]) > 0.9
+    # extremes: black, white, one colour alone, and no colour
+    odd = np.zeros((4, 64, 3))
+    odd[1], odd[2, :, 0], odd[3] = 1.0, 1.0, np.linspace(0, 1, 64)[:, None]
+    made = features(odd.reshape(4, -1), **PHOTOGRAPHS)
+    np.testing.assert_allclose(np.linalg.norm(made, axis=1), 1.0)
 
 
 def test_hostile_pixels_are_clipped_or_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,20 +199,24 @@ def test_hostile_pixels_are_clipped_or_zero(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.all(np.isfinite(fitted.decision_function(rows)))
 
 
+@pytest.mark.parametrize("photographs", [False, True])
 def test_a_fit_leaves_what_is_declared_and_is_saved(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, photographs: bool
 ) -> None:
     few_steps(monkeypatch)
-    rows, across = drawn(60)
-    fitted = model().fit(rows, across)
+    rows, across = photographed(60) if photographs else drawn(60)
+    told = PHOTOGRAPHS if photographs else {}
+    fitted = model(**told).fit(rows, across)
     assert spec_of(fitted) is SPEC
     left = set(vars(fitted)) - set(fitted.get_params(deep=False))
     assert left == (set(SPEC.released) - {NAMES}) | {"privacy_", "plan_"}
     assert SPEC.n_terms(fitted) == fitted.coef_.shape[1]
+    kinds = {name.partition("_")[0] for name in scattering_classifier.term_names(fitted)}
+    assert kinds == ({"wave", "mean", "spread"} if photographs else {"wave"})
     tacit.save(fitted, tmp_path / "model.tacit")
     again = tacit.load(tmp_path / "model.tacit")
     assert np.array_equal(again.decision_function(rows), fitted.decision_function(rows))
-    assert again.get_params()["image_shape"] == SHAPE
+    assert again.get_params()["image_shape"] == fitted.image_shape
     assert again.plan_ == fitted.plan_
 
 

@@ -1,9 +1,11 @@
 """Public maps of rows that know their row norm, and learn nothing."""
 
+from tacit.features.colours import OpponentColours
 from tacit.features.domain import Domain
 from tacit.features.feature_map import FeatureMap
 from tacit.features.fourier import RandomFourierFeatures
-from tacit.features.images import CosineWaves, GroupNormalization, Scattering
+from tacit.features.groups import GroupNormalization
+from tacit.features.images import CosineWaves, Scattering
 from tacit.features.interactions import Interactions
 from tacit.features.kernels import GaussianKernel, Kernel, LaplacianKernel, MaternKernel
 from tacit.features.logarithms import Logarithms
@@ -21,6 +23,7 @@ __all__ = [
     "LaplacianKernel",
     "Logarithms",
     "MaternKernel",
+    "OpponentColours",
     "PolynomialFeatures",
     "RandomFourierFeatures",
     "Scattering",

@@ -1,4 +1,4 @@
-"""Maps of images: scattering, groups made alike, and slow waves over an image."""
+"""Maps of images: scattering, and slow waves over an image."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ import numpy.typing as npt
 from tacit import checks
 from tacit.features.domain import Domain
 from tacit.features.feature_map import FeatureMap
+from tacit.features.groups import to_unit
 from tacit.features.scattering import N_PATHS, grid_of, longest_scattering, mirrored, scattered
-from tacit.records import RowMap
 
 Array = npt.NDArray[np.float64]
 Shape = tuple[int, int, int]
 
 # Fewer pixels to a side than this are less than one place and its border.
 _LEAST_SIDE = 4
-# A group whose numbers differ by less than this, relative to 1, is held for constant.
-_EVEN = 1e-5
 
 
 def image_shape_of(shape: Any) -> Shape:
@@ -44,26 +42,6 @@ def image_shape_of(shape: Any) -> Shape:
     if min(height, width) < _LEAST_SIDE or channels < 1:
         raise ValueError(f"images must have {_LEAST_SIDE} pixels to a side, got {shape!r}.")
     return height, width, channels
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Several maps in turn: each makes rows of those that the one before makes."""
-
-    maps: tuple[RowMap, ...]
-
-    @property
-    def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
-        return self.maps[-1].n_columns
-
-    def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
-        for each in self.maps[:-1]:
-            made = np.empty((rows.shape[0], each.n_columns))
-            each(rows, made)
-            rows = made
-        self.maps[-1](rows, out)
 
 
 @dataclass(frozen=True)
@@ -153,87 +131,6 @@ class Scattering(FeatureMap):
         )
         longest = longest_scattering(height, width, centred=self.centred)
         return Domain(names, domain.longest * longest)
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Rows whose groups of neighbouring columns have mean 0 and the same size, of norm 1."""
-
-    domain: Domain
-    sizes: tuple[int, ...]
-
-    @property
-    def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
-        return self.domain.n_columns
-
-    def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
-        sizes = np.array(self.sizes)
-        starts = np.cumsum(sizes) - sizes
-        for row, made in zip(self.domain.held(rows), out, strict=True):
-            centred = row - np.repeat(np.add.reduceat(row, starts) / sizes, sizes)
-            squares = np.add.reduceat(centred * centred, starts) / sizes
-            made[:] = to_unit(centred / np.repeat(np.sqrt(squares + _EVEN**2), sizes))
-
-
-def to_unit(vector: Array) -> Array:
-    """Return a vector scaled to norm 1, or zeros."""
-    length = float(np.sqrt(np.sum(vector * vector)))
-    return vector / length if length > 0.0 else vector
-
-
-class GroupNormalization(FeatureMap):
-    """Columns in groups, each of mean 0 and of the same size in every row; rows of norm 1.
-
-    Group normalisation without parameters of its own (Wu and He 2018), which makes scatterings of
-    bright and of dim images alike: each row by itself, so that nothing is learned.
-
-    Parameters
-    ----------
-    groups : int or sequence of int, default=27
-        How many groups of neighbouring columns, all of one size, or the sizes of groups, repeated
-        as often as there are columns for.
-    row_norm, ranges
-        As in `Scattering`.
-
-    Examples
-    --------
-    >>> from tacit.features import GroupNormalization
-    >>> GroupNormalization(2).fit([[0.0] * 4]).transform([[0.1, 0.3, 0.0, 0.6]]).round(2)
-    array([[-0.5,  0.5, -0.5,  0.5]])
-    """
-
-    def __init__(
-        self,
-        groups: int | Sequence[int] = 27,
-        *,
-        row_norm: float | None = None,
-        ranges: Any = None,
-    ) -> None:
-        self.groups = groups
-        self.row_norm = row_norm
-        self.ranges = ranges
-
-    def row_map(self, domain: Domain) -> Groups:
-        """Return what makes a row of one in the domain."""
-        n = domain.n_columns
-        if isinstance(self.groups, Sequence):
-            sizes = tuple(checks.count("groups", size) for size in self.groups)
-            times = n // max(sum(sizes), 1)
-        else:
-            sizes, times = (max(n // checks.count("groups", self.groups), 1),), self.groups
-        if sum(sizes) * times != n:
-            raise ValueError(
-                f"{n} columns do not divide into groups={self.groups!r}; pass how many groups of "
-                "one size there are, or sizes that add up."
-            )
-        return Groups(domain, sizes * times)
-
-    def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are: on the sphere."""
-        self.row_map(domain)
-        return Domain(domain.names, 1.0)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ _ANGLES = 8
 _STRIDE = 2**_SCALES
 # Of each channel: the average, 16 wavelets, and 8 fine ones followed by 8 coarse ones each.
 N_PATHS = 1 + _SCALES * _ANGLES + _ANGLES**2
-# How many paths are alike: of one order and scale, and, of the second order, of one first angle. A
-# mirror exchanges paths within such groups, and some groups as a whole.
-ALIKE = (1, *(_ANGLES,) * _SCALES, *(_ANGLES,) * _ANGLES)
+# How many paths are alike: of one order and scale. A mirror exchanges paths within such groups.
+ALIKE = (1, *(_ANGLES,) * _SCALES, _ANGLES**2)
 # How far a filter is wrapped around: it is nothing at twice the side of an image.
 _WRAPS = range(-2, 3)
 

@@ -8,8 +8,8 @@ from tacit.images.scattering_classifier import ScatteringClassifier, term_names
 from tacit.models import ACCURACY, NAMES, Example, Link, ModelSpec, Predicts
 
 _WAVE = (
-    "A coefficient belongs to a wave over a scattered image and means nothing by itself; "
-    "predictions do."
+    "A coefficient belongs to a wave over a scattered image, or to a level of it, and means "
+    "nothing by itself; predictions do."
 )
 _RELEASED = ("coef_", "intercept_", "classes_", "row_norm_", "n_features_in_", NAMES)
 

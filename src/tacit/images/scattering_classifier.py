@@ -13,9 +13,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import NoisePace, NoisyGradient, Plan, SecondMoment
-from tacit.features import CosineWaves, FeatureMap, GroupNormalization, Logarithms, Scattering
+from tacit.features import (
+    CosineWaves,
+    GroupNormalization,
+    Logarithms,
+    OpponentColours,
+    Scattering,
+)
+from tacit.features.chains import Chain, SideBySide, chained
+from tacit.features.colours import N_COLOURS
 from tacit.features.domain import Domain, declared_domain
-from tacit.features.images import Chain, image_shape_of
+from tacit.features.groups import Levels
+from tacit.features.images import Shape, image_shape_of
 from tacit.features.scattering import ALIKE, grid_of
 from tacit.linear_model import LogisticRegression
 from tacit.linear_model._mapped import ask_linear, publish_fit, refuse_sources
@@ -35,6 +44,10 @@ RECIPE = NoisyGradient(
 _N_WAVES = 4
 # Below what share of the greatest pixel a scattering is faint.
 _FAINT = 0.01
+# Lengths of lightness and of each difference of colours: both differences count as much.
+_OPPONENTS = (1.0, math.sqrt(0.5), math.sqrt(0.5))
+# What a level of a group counts for beside waves of norm 1.
+_LEVELS = 0.1
 # Of neighbouring paths; those of mirrored images are groups that a mirror does not tear apart.
 _N_GROUPS = 27
 
@@ -42,25 +55,27 @@ _N_GROUPS = 27
 class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     """A linear classifier of scattered images, with a differential-privacy guarantee.
 
-    Images are scattered (`Scattering`), in photographs faint edges made to count beside strong ones
-    (`Logarithms`), groups of them made alike (`GroupNormalization`), and slow waves over each image
-    kept (`CosineWaves`): public maps that learn nothing. On these rows of norm 1 logistic
-    regression descends in the coordinates of their second moment, for which 9 % of the budget are
-    kept: gradients are clipped far below their size, 500 steps are as long as their noise allows,
-    and the last quarter is averaged.
+    Images are scattered (`Scattering`), groups of scatterings made alike (`GroupNormalization`),
+    and slow waves over each image kept (`CosineWaves`); in photographs (``mirrored``) colours are
+    told by lightness and differences (`OpponentColours`), faint edges made to count beside strong
+    ones (`Logarithms`), and mean and spread of each group kept beside the waves: public maps that
+    learn nothing. On these rows of norm 1 logistic regression descends in the coordinates of their
+    second moment, for which 9 % of the budget are kept: gradients are clipped far below their size,
+    500 steps are as long as their noise allows, and the last quarter is averaged.
 
     Parameters
     ----------
     epsilon, delta, relation, classes, n_records, accountant, random_state
         As in `LogisticRegression`; a delta above 0 is needed.
     image_shape : (int, int) or (int, int, int), default=(28, 28)
-        Height, width and channels of an image; a row is one, its channels side by side.
+        Height, width and channels of an image; a row is one, its channels side by side. Three
+        channels of a photograph are red, green and blue.
     pixel_range : (float, float), default=(0.0, 1.0)
         The least and greatest value of a pixel; others are clipped.
     mirrored : bool, default=False
         Whether an image means the same as its mirror image, left for right, as photographs do and
-        digits do not: features of both are averaged, and half as many are left. Their logarithms
-        are taken, since light and shade span powers of ten.
+        digits do not: features of both are averaged, and half as many are left. Colours and
+        logarithms are then those of photographs.
     verbose : int, default=0
         Print the share of the features that is made, the plan and the guarantee to standard error.
 
@@ -122,18 +137,12 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
 
     def _row_map(self, n_columns: int) -> Chain:
         domain = declared_domain([""] * n_columns, None, self.pixel_range)
-        return chained(self._maps(), domain)
-
-    def _maps(self) -> tuple[FeatureMap, ...]:
         shape = image_shape_of(self.image_shape)
-        grid = grid_of(*shape[:2])
-        scattering = Scattering(shape, centred=True)
-        waves = CosineWaves(grid, _N_WAVES, mirrored=self.mirrored)
-        if not self.mirrored:
-            return scattering, GroupNormalization(_N_GROUPS), waves
-        faint = _FAINT * max(abs(end) for end in self.pixel_range)
-        alike = GroupNormalization(tuple(math.prod(grid) * n for n in ALIKE))
-        return scattering, Logarithms(faint), alike, waves
+        if self.mirrored:
+            return _of_photographs(shape, _FAINT * max(map(abs, self.pixel_range)), domain)
+        waves = CosineWaves(grid_of(*shape[:2]), _N_WAVES)
+        maps = Scattering(shape, centred=True), GroupNormalization(_N_GROUPS), waves
+        return chained(maps, domain)[0]
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data.
@@ -190,15 +199,31 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
         return self._ask("predict_log_proba", X)
 
 
-def chained(maps: Sequence[FeatureMap], domain: Domain) -> Chain:
-    """Return several maps as one, each of the rows that the one before makes."""
-    functions = []
-    for each in maps:
-        functions.append(each.row_map(domain))
-        domain = each.output(domain)
-    return Chain(tuple(functions))
+def _of_photographs(shape: Shape, faint: float, domain: Domain) -> Chain:
+    """Return what makes features of photographs: slow waves, and levels of groups beside them."""
+    grid, n_channels = grid_of(*shape[:2]), shape[2]
+    coloured = n_channels == N_COLOURS
+    colours = (OpponentColours(),) if coloured else ()
+    maps = *colours, Scattering(shape, centred=True), Logarithms(faint)
+    scatterings, domain = chained(maps, domain)
+    sizes = tuple(math.prod(grid) * n for n in ALIKE) * n_channels
+    of_channels = _OPPONENTS if coloured else (1.0,) * n_channels
+    lengths = tuple(length for length in of_channels for _ in ALIKE)
+    waves, _ = chained(
+        (
+            GroupNormalization(sizes, lengths=lengths),
+            CosineWaves(grid, _N_WAVES, mirrored=True),
+        ),
+        domain,
+    )
+    both = SideBySide((waves, Levels(domain, sizes)), (1.0, _LEVELS))
+    return Chain((scatterings, both))
 
 
 def term_names(model: ScatteringClassifier) -> tuple[str, ...]:
     """Return what the coefficients of a fitted model are of."""
-    return tuple(f"wave_{i}" for i in range(model._row_map(model.n_features_in_).n_columns))
+    n = model._row_map(model.n_features_in_).n_columns
+    groups = len(ALIKE) * image_shape_of(model.image_shape)[2] if model.mirrored else 0
+    waves = [f"wave_{i}" for i in range(n - 2 * groups)]
+    levels = [f"{kind}_{i}" for kind in ("mean", "spread") for i in range(groups)]
+    return (*waves, *levels)
