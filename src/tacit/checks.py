@@ -83,7 +83,7 @@ def count(
 def keep_plain_numbers(record: Any) -> None:
     """Make each number of a frozen dataclass one of Python's: a NumPy int8 squared is another."""
     for name, value in vars(record).items():
-        if isinstance(value, Real) and type(value) not in (bool, int, float):
+        if isinstance(value, Real) and not isinstance(value, bool):
             plain = int(value) if isinstance(value, Integral) else float(value)
             object.__setattr__(record, name, plain)
 
