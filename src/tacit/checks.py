@@ -80,6 +80,14 @@ def count(
     return found
 
 
+def keep_plain_numbers(record: Any) -> None:
+    """Make each number of a frozen dataclass one of Python's: a NumPy int8 squared is another."""
+    for name, value in vars(record).items():
+        if isinstance(value, Real) and not isinstance(value, bool):
+            plain = int(value) if isinstance(value, Integral) else float(value)
+            object.__setattr__(record, name, plain)
+
+
 def vector(name: str, value: Any, n_features: int) -> Array:
     """Return ``value`` as a finite float64 vector of ``n_features`` numbers."""
     array = np.asarray(value)

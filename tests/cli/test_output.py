@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -51,3 +52,13 @@ def test_progress_is_not_shown_to_pipes(capsys: pytest.CaptureFixture[str]) -> N
         step()
         step()
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("print_it", [output.say, output.note, lambda t: output.boxed("T", t)])
+def test_names_of_strangers_give_a_terminal_no_orders(
+    print_it: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_it("recall of \x1b]0;owned\x07\x1b[2J\u202e:\t0.5\nprecision")
+    printed = "".join(capsys.readouterr())
+    assert not {"\x1b", "\x07", "\u202e"} & set(printed)
+    assert printed.endswith(":\t0.5\nprecision\n")

@@ -6,12 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tacit.cluster import DaskRecords
+from tacit.cluster import DaskRecords, part
 from tacit.erm import ClassWeighted, NoisyGradient, NoisySGD, Objective, minimize
 from tacit.erm.exact_moments import exact_moment
 from tacit.erm.losses import LogisticLoss
@@ -60,7 +62,8 @@ def test_samples_go_by_a_key_and_a_part() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(one, same, strict=True))
     assert not np.array_equal(np.concatenate(one), np.concatenate(other))
     # parts have streams of their own: alike records are not in or out together
-    alike = DaskRecords.from_delayed([(np.ones((400, 1)), None)] * 2, 1, Bounds(), AtOnce())
+    twins = [(np.ones((400, 1)), None) for _ in range(2)]
+    alike = DaskRecords.from_delayed(twins, 1, Bounds(), AtOnce())
     sample: Any = alike.poisson_sample(0.5, seeded_source(1).words).records
     counts = [held.value.records.count() for held in sample._parts]
     assert counts[0] != counts[1]
@@ -126,10 +129,10 @@ def test_a_bad_record_is_a_row_of_zeros() -> None:
 def test_files_that_workers_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
-    for part in range(3):
+    for number in range(3):
         age = rng.uniform(0, 100, 200)
         table = pa.table({"age": age, "ill": np.where(age > 50, "yes", "no")})
-        pyarrow.parquet.write_table(table, tmp_path / f"{part}.parquet")
+        pyarrow.parquet.write_table(table, tmp_path / f"{number}.parquet")
     bounds = Bounds(row_norm=1.0)
     records = DaskRecords.from_files(f"{tmp_path}/*.parquet", schema, bounds, AtOnce())
     assert records.count() == 600
@@ -180,3 +183,51 @@ def test_a_source_is_sound(edges: tuple[int, ...]) -> None:
         return DaskRecords.from_delayed(parts, rows.shape[1], bounds, client)
 
     check_record_source(make, takes_sparse=False, keyed_samples=True)
+
+
+def test_a_part_that_is_given_twice_is_refused() -> None:
+    # its records would count twice
+    one, other = pairs(*data(), 300)
+    with pytest.raises(ValueError, match="given twice"):
+        DaskRecords.from_delayed([one, other, one], 5, BOUNDS, AtOnce())
+    loaded = dask.delayed(one)
+    with pytest.raises(ValueError, match="given twice"):
+        DaskRecords.from_delayed([loaded, other, dask.delayed(loaded)], 5, BOUNDS, AtOnce())
+    assert DaskRecords.from_delayed([one, (*one,)], 5, BOUNDS, AtOnce()).count() == 600
+
+
+def test_records_of_a_frame_may_lie_apart_in_memory() -> None:
+    frame = pd.DataFrame(np.arange(18.0).reshape(6, 3), columns=["a", "b", "ill"])
+    held = part.load_frame(frame[::2], ["a", "b"], "ill", BOUNDS)
+    assert isinstance(held, part.Part)
+    assert held.records.count() == 3
+
+
+def test_a_pass_does_not_mind_another_at_the_same_time() -> None:
+    class Meanwhile(AtOnce):
+        """Lets another thread's pass in between two parts of one."""
+
+        busy = True  # while parts are loaded
+
+        def submit(self, function: Any, *arguments: Any, pure: bool) -> Any:
+            if not self.busy:
+                self.busy = True
+                assert records.count() == 600
+            return super().submit(function, *arguments, pure=pure)
+
+    client = Meanwhile()
+    records = DaskRecords.from_delayed(pairs(*data(), 200, 400), 5, BOUNDS, client)
+    client.busy = False
+    (total,) = records.sum(lambda block: (block.labels.sum(),))
+    assert total == data()[1].sum()
+
+
+def test_a_sample_of_other_records_than_those_counted_is_refused() -> None:
+    rows, labels = data()
+    records = DaskRecords.from_delayed(pairs(rows, labels, 300), 5, BOUNDS, AtOnce())
+    assert records.count() == 600
+    moved = part.load_pair((rows[250:], labels[250:]), 5, BOUNDS)
+    records._parts[1].value = moved  # 50 records are in two parts now
+    for some in (records.every(2), records.poisson_sample(0.5, seeded_source(1).words).records):
+        with pytest.raises(ValueError, match="loaded again"):
+            some.count()

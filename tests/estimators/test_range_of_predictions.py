@@ -18,6 +18,7 @@ from tacit.linear_model import (
     Ridge,
 )
 from tacit.preprocessing import Number, NumberTarget, Schema, SchemaEncoder
+from tacit.records.row_products import row_products
 from tacit.saving.errors import NotAModel
 from tacit.saving.released import check_released, kind_of, spec_of_kind
 
@@ -44,7 +45,7 @@ def test_the_range_is_kept(model: type[Any], tmp_path: Path) -> None:
     assert found.min() >= LOW
     assert found.max() == HIGH
     # for any label in the range the end of it is nearer than what lies beyond
-    scores = rows @ fitted.coef_ + fitted.intercept_
+    scores = row_products(rows, fitted.coef_) + fitted.intercept_
     with np.errstate(over="ignore"):
         bare = np.exp(scores) if model is PoissonRegressor else scores
     for label in np.linspace(LOW, HIGH, 9):

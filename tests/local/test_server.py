@@ -346,3 +346,23 @@ def test_arguments():
         with pytest.raises((TypeError, ValueError), match="patience"):
             server(AGREED, patience=patience)
     assert server(AGREED).privacy.epsilon(0.0) == 4.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_server_refuses_to_count(tmp_path):
+    # Parent and child would each count a person, and write over each other in one file.
+    asked = server(AGREED)
+    asked.save(tmp_path / "server")
+    data = report(AGREED, 0)
+    child = os.fork()
+    if child == 0:  # pragma: no cover - another process
+        try:
+            asked.receive(data)
+        except RuntimeError as error:
+            os._exit(0 if "forked" in str(error) else 2)
+        finally:
+            os._exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert asked.receive(data) == Accepted(1)
+    asked.close()
+    assert Server.load(tmp_path / "server").n_reports == 1

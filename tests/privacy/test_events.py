@@ -25,6 +25,7 @@ from tacit.privacy import (
     SoftmaxObjective,
     event_from_dict,
 )
+from tacit.privacy.tries import TruncatedNegativeBinomial
 from tacit.testing import check_event
 
 from .families import FAMILIES
@@ -188,3 +189,22 @@ def test_nonsense_is_refused_with_a_remedy(make, words: str) -> None:  # type: i
 def test_wrong_types_are_refused(make) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(TypeError):
         make()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.float16, np.float32, np.int64])
+def test_numbers_of_narrow_types_cost_what_floats_do(kind: type) -> None:
+    # 16 squared is 0 in eight bits, and half precision has three digits
+    for make in (
+        Gaussian,
+        lambda x: LogisticObjective(x, 100.0, 50.0),
+        lambda x: SoftmaxObjective(x, 3, 100.0, 50.0),
+        lambda x: LinearModelObjective(x, x, x, x),
+        PureEpsilon,
+    ):
+        narrow, usual = make(kind(16)), make(16.0)
+        assert narrow == usual
+        assert json.dumps(narrow.to_dict())
+        assert Guarantee(narrow).epsilon(1e-6) == Guarantee(usual).epsilon(1e-6)
+    law = TruncatedNegativeBinomial(kind(1), 0.1)
+    assert law.slope(np.zeros(1)) == TruncatedNegativeBinomial(1.0, 0.1).slope(np.zeros(1))
+    assert json.dumps(law.to_dict())

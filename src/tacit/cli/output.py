@@ -36,16 +36,21 @@ def is_watched() -> bool:
 
 def say(text: str = "", style: str | None = None) -> None:
     """Print a result; into a pipe as it is, without colours or line breaks of ours."""
-    out = console()
+    out, text = console(), shown_lines(text)
     if out.is_terminal:
         out.print(text, style=style)
     else:
         sys.stdout.write(text + "\n")
 
 
+def written(text: str) -> None:
+    """Print what a file would hold, to the letter: its format has escapes of its own."""
+    sys.stdout.write(text + "\n")
+
+
 def note(text: str) -> None:
     """Print what a person should know beside the result."""
-    out = console(stderr=True)
+    out, text = console(stderr=True), shown_lines(text)
     if out.is_terminal:
         out.print(text, style="yellow")
     else:
@@ -54,7 +59,7 @@ def note(text: str) -> None:
 
 def boxed(title: str, text: str, style: str = "green") -> None:
     """Print a paragraph that matters."""
-    out = console()
+    out, text = console(), shown_lines(text)
     if not out.is_terminal:
         sys.stdout.write(f"{title}: {text}\n")
         return
@@ -76,6 +81,11 @@ def shown(text: str) -> str:
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c).startswith("C") else c for c in text
     )
+
+
+def shown_lines(text: str) -> str:
+    """Return the same of a text of several lines, which may have tabs."""
+    return "".join(c if c in "\n\t" else shown(c) for c in text)
 
 
 def facts(pairs: Mapping[str, str]) -> None:
@@ -145,7 +155,7 @@ def bar(share: float, width: int = 40) -> str:
 
 def document(record: Mapping[str, Any]) -> None:
     """Print one JSON document; numbers that JSON lacks become null."""
-    sys.stdout.write(json.dumps(_plain(record), indent=2, allow_nan=False) + "\n")
+    written(json.dumps(_plain(record), indent=2, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:

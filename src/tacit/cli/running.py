@@ -96,4 +96,4 @@ def _explain(error: BaseException, debug: bool) -> int:
 
 
 def _complain(sentence: str) -> None:
-    sys.stderr.write(f"tacit: {sentence}\n")
+    sys.stderr.write(f"tacit: {output.shown_lines(sentence)}\n")

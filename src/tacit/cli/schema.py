@@ -66,7 +66,7 @@ def draft(
     if as_json:
         output.document(tomllib.loads(text))
     elif out is None:
-        output.say(text.rstrip("\n"))
+        output.written(text.rstrip("\n"))
     else:
         output.say(f"wrote {out}")
 

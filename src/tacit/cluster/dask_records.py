@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -69,20 +70,32 @@ class DaskRecords:
     """
 
     def __init__(
-        self, parts: Sequence[Any], n_features: int, bounds: Bounds, client: Any, known: Any = None
+        self,
+        parts: Sequence[Any],
+        n_features: int,
+        bounds: Bounds,
+        client: Any,
+        checksums: Sequence[int] | None = None,
     ) -> None:
         """Hold futures of `Part`, one for each part; see the ways to make one."""
         if not parts:
             raise ValueError("there is no part of the records; pass at least one.")
         self._parts, self._n_features, self.bounds = list(parts), int(n_features), bounds
-        self._client, self._passes = client, 0
-        self._known: list[tuple[int, int]] | None = known
+        self._client, self._passes = client, count(1)
+        self._known: list[tuple[int, int]] | None = None
+        self._checksums = checksums  # of the parts that these were chosen from, if they are known
 
     @classmethod
     def from_delayed(
         cls, parts: Sequence[Any], n_features: int, bounds: Bounds, client: Any
     ) -> DaskRecords:
         """Return records of pairs (rows, labels): delayed, futures, or the pairs themselves."""
+        parts = list(parts)
+        if len({_name(piece) for piece in parts}) < len(parts):
+            raise ValueError(
+                "a part is given twice, so that each of its records would count twice; give it "
+                "once."
+            )
         futures = [_future(client, piece) for piece in parts]
         loads = [client.submit(part.load_pair, f, n_features, bounds, pure=False) for f in futures]
         return cls(loads, n_features, bounds, client)
@@ -191,7 +204,8 @@ class DaskRecords:
             self._client.submit(part.chosen, held, choice, pure=False)
             for held, choice in zip(self._parts, choices, strict=True)
         ]
-        return DaskRecords(parts, self._n_features, self.bounds, self._client)
+        known = None if self._known is None else [checksum for _, checksum in self._known]
+        return DaskRecords(parts, self._n_features, self.bounds, self._client, known)
 
     def _counts(self) -> list[int]:
         if self._known is None:
@@ -203,9 +217,9 @@ class DaskRecords:
         self, of_part: Callable[[MemoryRecords], tuple[Array, ...]]
     ) -> list[tuple[Array, ...]]:
         """Return the sums of every part, in order; refuse anything but one of each."""
-        self._passes += 1
+        this_pass = next(self._passes)  # once: another thread may have a pass of its own
         futures = [
-            self._client.submit(part.partial_of, held, of_part, self._passes, number, pure=False)
+            self._client.submit(part.partial_of, held, of_part, this_pass, number, pure=False)
             for number, held in enumerate(self._parts)
         ]
         try:
@@ -215,9 +229,10 @@ class DaskRecords:
                 f"the cluster failed with {type(error).__name__}, whose words may repeat a record "
                 "and are left out; see the logs of its workers, and fit again."
             ) from None
-        found = one_of_each(partials, len(self._parts), self._passes)
+        found = one_of_each(partials, len(self._parts), this_pass)
         known = [(each.n_records, each.checksum) for each in found]
-        if self._known not in (None, known):
+        checksums = [checksum for _, checksum in known]
+        if self._known not in (None, known) or self._checksums not in (None, checksums):
             raise ValueError(
                 "a part was loaded again and did not hold the same records; let files and delayed "
                 "parts be the same each time."
@@ -231,6 +246,11 @@ class Elsewhere:
 
     def __init__(self, n_features: int, bounds: Bounds) -> None:
         self.n_features, self.bounds = n_features, bounds
+
+
+def _name(piece: Any) -> Any:
+    # Of a future the key may be that of its content, and two parts may be equal.
+    return piece.key if hasattr(piece, "__dask_graph__") else id(piece)
 
 
 def _future(client: Any, part: Any) -> Any:

@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 def _part(rows: Any, labels: Any, bounds: Bounds) -> Part:
-    rows = np.ascontiguousarray(rows)
-    checksum = zlib.crc32(rows.data, 0 if labels is None else zlib.crc32(np.asarray(labels).data))
+    rows, labels = np.ascontiguousarray(rows), None if labels is None else np.ravel(labels)
+    checksum = zlib.crc32(rows.data, 0 if labels is None else zlib.crc32(labels.data))
     return Part(MemoryRecords(rows, labels, bounds), checksum)
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from tacit.public_facts import Assumed, column_names
 from tacit.records import (
+    Block,
     Bounds,
     MappedTable,
     MemoryRecords,
@@ -85,12 +86,12 @@ def clipped_scores(estimator: Any, X: Any, coef: Any) -> npt.NDArray[np.float64]
 
     A model that only ever saw rows of norm at most ``row_norm`` is asked about such rows: a longer
     one is scaled down as it would have been in the fit, so that its intercept keeps its weight.
+    A score is a function of its row, to the last bit: an evaluation counts records by theirs.
     """
     rows = rows_to_ask_about(estimator, X)
     records = MemoryRecords(rows, None, Bounds(row_norm=estimator.row_norm_))
     factors = records.clip_factors()
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = np.asarray(records.rows @ coef, dtype=np.float64)
-        scores = scores * (factors if scores.ndim == 1 else factors[:, None])
+        scores = Block(records.rows, factors, None, 0.0).steady_scores(coef)
     scores[factors == 0.0] = 0.0  # as in the fit, where such a row counts as zeros
     return scores

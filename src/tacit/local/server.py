@@ -25,6 +25,7 @@ from tacit.local.messages import (
     Report,
 )
 from tacit.privacy import Guarantee
+from tacit.privacy.processes import generation
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
@@ -104,6 +105,7 @@ class Server:
         self._tokens: set[bytes] = set()
         self._journal: Journal | None = None
         self._lock = threading.Lock()
+        self._generation = generation()
         # False while file and memory differ, and for good if something fails in between.
         self._is_whole = True
 
@@ -170,6 +172,7 @@ class Server:
         """
         message = Report.from_bytes(report)
         self._agreement.check(message)
+        self._refuse_forked()
         with self._lock:
             self._check_whole()
             self._check_new(message)
@@ -188,6 +191,7 @@ class Server:
             Whether the disk is waited for at each report. False is faster and as safe when the
             process is killed, but not when the power fails.
         """
+        self._refuse_forked()
         with self._lock:
             self._check_whole()
             old = self._journal
@@ -237,6 +241,14 @@ class Server:
             if self._journal is not None:
                 self._journal.close()
                 self._journal, self._is_whole = None, False
+
+    def _refuse_forked(self) -> None:
+        # Asked before the lock, which another thread may have held when the process was forked.
+        if self._generation != generation():
+            raise RuntimeError(
+                "this server was made in the process that this one was forked from, and both would "
+                "count the same people into one file; make or load it in the process that counts."
+            )
 
     def _check_whole(self) -> None:
         if not self._is_whole:

@@ -210,6 +210,8 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         named: list[Any] | None = None if self.schema.unit is None else []
 
         def read() -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+            if named is not None:
+                named.clear()
             return encode_file(
                 path,
                 self.schema,

@@ -115,6 +115,7 @@ class TruncatedNegativeBinomial(TriesLaw):
     gamma: float
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         if not checks.real("eta", self.eta) >= 0.0:
             raise ValueError(f"eta must be at least 0, got {self.eta!r}; 1 is the geometric law.")
         if not _LEAST_GAMMA <= checks.real("gamma", self.gamma) < 1.0:
@@ -169,6 +170,7 @@ class Poisson(TriesLaw):
     mean_tries: float
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         mean = checks.positive("mean_tries", self.mean_tries, remedy="pass how many to expect.")
         if mean > 500.0:
             raise ValueError(f"mean_tries must be at most 500 for Poisson's law, got {mean!r}.")
@@ -204,6 +206,7 @@ class FixedTries(TriesLaw):
     count: int
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.count("count", self.count, most=10_000)
 
     def slope(self, better: Array) -> Array:
@@ -240,6 +243,7 @@ class Capped(TriesLaw):
     most: int
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         if not isinstance(self.law, TriesLaw):
             raise TypeError(f"Capped takes a law of tries, got {self.law!r}.")
         checks.count("most", self.most, most=10_000)

@@ -12,7 +12,14 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from tacit.preprocessing import ClassTarget, Number, Schema, TableError, encode_file
+from tacit.preprocessing import (
+    ClassTarget,
+    Number,
+    Schema,
+    SchemaEncoder,
+    TableError,
+    encode_file,
+)
 from tacit.preprocessing.files.arrow_values import ArrowValues
 from tacit.preprocessing.files.reading import open_table
 from tacit.preprocessing.files.several import find_files, fingerprint
@@ -113,3 +120,38 @@ def test_whole_numbers_are_looked_up_as_each_alone() -> None:
         alone = [ArrowValues(pa.array([v], kind), "x").codes(place)[0] for v in fit]
         slow = ArrayValues(np.array(fit, dtype=object)).codes(place)
         assert codes.tolist() == alone == slow.tolist()
+
+
+def test_one_file_that_changes_meanwhile_is_refused_too(tmp_path: Path) -> None:
+    # sorted anew in the middle of a pass, a record may come twice
+    for name in write(tmp_path):
+        batches = open_table(name).batches(["age", "ill"])
+        next(batches)
+        os.utime(name, ns=(1, 1))
+        with pytest.raises(TableError, match="changed while"):
+            list(batches)
+
+
+def test_a_file_under_two_names_is_refused(tmp_path: Path) -> None:
+    names = write(tmp_path)
+    other = tmp_path / "other.csv"
+    other.hardlink_to(names[0])
+    for second in (other, f"file://{names[0]}"):
+        with pytest.raises(TableError, match="named twice"):
+            find_files([names[0], second])
+
+
+def test_a_column_that_one_file_has_twice_is_refused(tmp_path: Path) -> None:
+    names = write(tmp_path)
+    (tmp_path / "twice.csv").write_text("age,ill,age\n1,no,99\n")
+    with pytest.raises(TableError, match="several columns named 'age'"):
+        encode_file([*names, tmp_path / "twice.csv"], SCHEMA)
+
+
+def test_a_file_that_is_read_again_has_the_same_people(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("age,ill,who\n1,no,a\n2,yes,b\n")
+    table = SchemaEncoder(SCHEMA.with_unit("who")).unread_file(path)
+    for _ in range(2):
+        table.read()
+        assert table.identifiers() == [b"a", b"b"]

@@ -90,12 +90,14 @@ def open_table(path: Paths, *, delimiter: str | None = None) -> TableFile:
             "to the extra cli)."
         ) from None
     files = find_files(path)
-    if len(files) == 1:
-        return _open_one(files[0], delimiter)
 
     def one(file: str) -> TableFile:
         return _open_one(file, delimiter)
 
+    if len(files) == 1:
+        table = one(files[0])
+        if is_address(files[0]):  # a copy of its own, which nobody writes to
+            return table
     return SeveralFiles(tuple(files), shown_paths(path), one)
 
 

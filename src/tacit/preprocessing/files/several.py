@@ -1,4 +1,4 @@
-"""Several files as one table: lists, patterns, and addresses that fsspec knows."""
+"""One file or several as one table: lists, patterns, and addresses that fsspec knows."""
 
 from __future__ import annotations
 
@@ -69,11 +69,16 @@ def find_files(paths: Paths) -> list[str]:
     return found
 
 
-def _itself(file: str) -> str:
-    try:
-        return file if is_address(file) else os.path.realpath(file)
-    except ValueError:  # a name that no file can have: refused when it is opened
+def _itself(file: str) -> object:
+    """Return what tells a file from others, by whatever name it goes."""
+    local = file.removeprefix("file://")
+    if is_address(local):
         return file
+    try:
+        found = os.stat(local)
+    except (OSError, ValueError):  # refused when it is opened
+        return file
+    return found.st_dev, found.st_ino
 
 
 def _matching(path: str) -> list[str]:
@@ -148,9 +153,10 @@ class SeveralFiles:
     open_one: Callable[[str], _Table]
 
     def names(self) -> list[str]:
-        """Return the names of the columns that all files have."""
-        first, *others = (self.open_one(path).names() for path in self.paths)
-        return [name for name in first if all(name in other for other in others)]
+        """Return the names of the columns that all files have, as often as one of them has it."""
+        headers = [self.open_one(path).names() for path in self.paths]
+        common = [name for name in dict.fromkeys(headers[0]) if all(name in h for h in headers)]
+        return [name for name in common for _ in range(max(h.count(name) for h in headers))]
 
     def count(self) -> int:
         """Return a number of records that is at least the true one."""

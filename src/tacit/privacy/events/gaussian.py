@@ -43,6 +43,7 @@ class Gaussian(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("noise_multiplier", self.noise_multiplier, remedy=_ZERO_NOISE)
         checked_relation(self.relation)
 
@@ -86,6 +87,7 @@ class SampledGaussian(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("noise_multiplier", self.noise_multiplier, remedy=_ZERO_NOISE)
         rate = checks.real("sampling_rate", self.sampling_rate)
         if not 0.0 < rate <= 1.0:

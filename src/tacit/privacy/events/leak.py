@@ -45,6 +45,7 @@ class RareLeak(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive(
             "probability", self.probability, remedy="leave the event out where nothing can leak."
         )

@@ -51,6 +51,7 @@ class LogCoshObjective(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
         checks.positive("smoothness", self.smoothness, remedy=_BOUND)
         checks.positive("regularization", self.regularization, remedy=_RIDGE)

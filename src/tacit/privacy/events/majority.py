@@ -42,6 +42,7 @@ class NoisyMajority(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive(
             "noise_std", self.noise_std, remedy="votes without noise are NonPrivate(reason=...)."
         )

@@ -145,6 +145,7 @@ class LogisticObjective(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("row_norm", self.row_norm, remedy=_BOUND)
         checks.positive("regularization", self.regularization, remedy=_RIDGE)
         checks.positive("noise_std", self.noise_std, remedy=_NOISE)
@@ -238,6 +239,7 @@ class _OfOneScore(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
         checks.positive("smoothness", self.smoothness, remedy=_BOUND)
         checks.positive("regularization", self.regularization, remedy=_RIDGE)
@@ -333,6 +335,7 @@ class SoftmaxObjective(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("row_norm", self.row_norm, remedy=_BOUND)
         checks.count("n_classes", self.n_classes, least=2)
         checks.positive("regularization", self.regularization, remedy=_RIDGE)
@@ -375,6 +378,7 @@ class PureObjective(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
         checks.positive("hessian_trace", self.hessian_trace, remedy=_BOUND)
         checks.positive("regularization", self.regularization, remedy=_RIDGE)

@@ -22,6 +22,7 @@ class _Pure(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("epsilon", self.epsilon, remedy=_REMEDY)
         checked_relation(self.relation)
 
@@ -146,6 +147,7 @@ class ZeroConcentrated(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("rho", self.rho, remedy="pass the zCDP parameter of the release.")
         checked_relation(self.relation)
 

@@ -43,6 +43,7 @@ class SmoothGaussian(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
         checks.positive("noise_multiplier", self.noise_multiplier)
         checks.positive("smoothness", self.smoothness)
         checks.at_least("margin", self.margin, 0.0)
