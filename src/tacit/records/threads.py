@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tacit.privacy.processes import generation
+
 T = TypeVar("T")
 
 
@@ -37,10 +39,16 @@ class Workers:
 
     def __init__(self) -> None:
         self.n_threads = available_threads()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._generation = generation()
         self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
 
     def map(self, function: Callable[[Any], T], shares: Sequence[Any]) -> list[T]:
         """Return function(share) for every share, in order."""
+        if self._generation != generation():  # threads do not follow a fork: it would wait for ever
+            self._begin()
         if self._pool is None or len(shares) < 2:
             return [function(share) for share in shares]
         with _controller().limit(limits=1, user_api="blas"):
