@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import tacit.erm.planner as planner
+from tacit.kernel import KernelLogisticRegression
 from tacit.linear_model import LogisticRegression
 from tacit.location import GeometricMedian, Mean, Median
 from tacit.preprocessing import ClassTarget, Number, Schema
+from tacit.preprocessing.private import PrivateStandardScaler
 from tacit.privacy import Accountant, Budget
 from tacit.table_model import TableModel
 
@@ -104,3 +106,32 @@ def test_without_noise_a_seed_changes_nothing(seed: int | None) -> None:
     model = LogisticRegression(math.inf, classes=[0, 1], random_state=seed)
     assert model.fit(ROWS, np.arange(50) % 2).privacy_.voided_by == ("the budget is infinite",)
     assert Mean(math.inf, random_state=seed).fit(ROWS).privacy_.voided_by
+
+
+PLANNERS = [
+    LogisticRegression(classes=[0, 1], row_norm=1.0),
+    Mean(1.0, 1e-6),
+    Median(1.0),
+    GeometricMedian(1.0, 1e-6),
+    PrivateStandardScaler(bounds=(0, 1)),
+    KernelLogisticRegression(classes=[0, 1], row_norm=1.0),
+]
+
+
+@pytest.mark.parametrize("estimator", PLANNERS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (("3",), "n_features must be a whole number, got '3'; pass the number of columns"),
+        ((2.5,), "n_features must be a whole number"),
+        ((-1,), "n_features must be at least 1"),
+        ((3, "many"), "n_records must be a whole number, got 'many'; pass about how many rows"),
+        ((3, -5), "n_records must be at least 0"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_number_of_columns_or_rows_is_refused(
+    estimator: Any, asked: tuple[Any, ...], why: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=why):
+        estimator.plan(*asked)

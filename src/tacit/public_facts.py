@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
+from tacit import checks
 from tacit.noise import Source, seeded_source
 from tacit.privacy import Budget, Relation
 from tacit.privacy.weakness import WeakPromiseWarning, weakness
@@ -301,6 +302,14 @@ def label_range_of(declared: Any, labels: Any = None) -> Fact[tuple[float, float
         )
     low, high = declared
     return Fact((float(low), float(high)), what)
+
+
+def check_shape(n_features: object, n_records: object = None) -> None:
+    """Refuse what is no number of columns, or of rows to come, before it is planned with."""
+    checks.count("n_features", n_features, remedy="pass the number of columns.")
+    if n_records is not None:
+        remedy = "pass about how many rows there are, or leave it out."
+        checks.count("n_records", n_records, least=0, remedy=remedy)
 
 
 def n_records_of(

@@ -35,6 +35,7 @@ from tacit.public_facts import (
     Fact,
     assumptions_of,
     budget_of,
+    check_shape,
     informed,
     n_records_of,
     source_of,
@@ -122,7 +123,8 @@ class Neural(BaseEstimator):
         n_records
             Rows of it, if ``n_records`` of the estimator does not say.
         """
-        self._shape(checks.count("n_features", n_features))
+        check_shape(n_features, n_records)
+        self._shape(n_features)
         budget = budget_of(self.epsilon, self.delta, self.relation)
         public = n_records_of(self.n_records, n_records, budget.relation)
         return self._plan(budget, self._sampling(public.value or n_records))

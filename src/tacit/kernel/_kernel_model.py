@@ -18,7 +18,7 @@ from tacit.features.domain import declared_domain, domain_of
 from tacit.features.kernels import kernel_of
 from tacit.linear_model._mapped import ask_linear, publish_fit, refuse_sources
 from tacit.linear_model._tables import note_columns
-from tacit.public_facts import informed, row_norm_of
+from tacit.public_facts import check_shape, informed, row_norm_of
 from tacit.records import MappedTable, RowMap
 from tacit.table_facts import EncodedTable
 
@@ -83,7 +83,7 @@ class KernelModel(BaseEstimator):
         n_records
             Rows of it, if known; sharpens the predicted risk and changes nothing else.
         """
-        checks.count("n_features", n_features)
+        check_shape(n_features, n_records)
         self._domain(None, n_features)  # warns of a row norm that nobody declared
         plan: Plan = self._linear().plan(2 * self.n_frequencies, n_records)
         return plan

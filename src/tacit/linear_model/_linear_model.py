@@ -24,6 +24,7 @@ from tacit.public_facts import (
     Fact,
     assumptions_of,
     budget_of,
+    check_shape,
     informed,
     n_records_of,
     row_norm_of,
@@ -144,6 +145,7 @@ class LinearModel(BaseEstimator):
         n_records
             Rows of it, if known; sharpens the predicted risk and changes nothing else.
         """
+        check_shape(n_features, n_records)
         labels = self._expected_labels()
         budget = budget_of(self.epsilon, self.delta, self.relation)
         row_norm = row_norm_of(self.row_norm)

@@ -18,6 +18,7 @@ from tacit.privacy import AnyAccountant, Relation
 from tacit.public_facts import (
     assumptions_of,
     budget_of,
+    check_shape,
     informed,
     n_records_of,
     source_of,
@@ -78,6 +79,7 @@ class GeometricMedian(BaseEstimator):
 
     def plan(self, n_features: int, n_records: int | None = None) -> ErmPlan | Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
+        check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation)
         if budget.is_infinite:
             return without_noise(budget)

@@ -24,6 +24,7 @@ from tacit.privacy.calibration import gaussian_multiplier
 from tacit.public_facts import (
     assumptions_of,
     budget_of,
+    check_shape,
     informed,
     n_records_of,
     source_of,
@@ -94,6 +95,7 @@ class Mean(WithSummary, BaseEstimator):
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
+        check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation)
         public = n_records_of(self.n_records, n_records, budget.relation)
         warn_if_weak(budget, public.value or n_records)

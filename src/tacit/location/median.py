@@ -34,7 +34,14 @@ from tacit.privacy import (
     Repeated,
     calibrate,
 )
-from tacit.public_facts import assumptions_of, budget_of, source_of, warn_if_weak, with_people
+from tacit.public_facts import (
+    assumptions_of,
+    budget_of,
+    check_shape,
+    source_of,
+    warn_if_weak,
+    with_people,
+)
 from tacit.records import Bounds, MemoryRecords, UnreadRecords
 from tacit.records.unread import has_people
 
@@ -91,6 +98,7 @@ class Median(WithSummary, BaseEstimator):
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
+        check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation)
         warn_if_weak(budget, n_records)
         return column_plan(budget, n_features, self.inference)

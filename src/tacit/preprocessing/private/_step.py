@@ -21,6 +21,7 @@ from tacit.public_facts import (
     Assumed,
     assumptions_of,
     budget_of,
+    check_shape,
     informed,
     source_of,
     warn_if_weak,
@@ -70,6 +71,7 @@ class PrivateStep(TransformerMixin, BaseEstimator):
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
+        check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation)
         warn_if_weak(budget, n_records)
         return self._plan(budget, n_features, n_records)
