@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import tracemalloc
 from typing import Any
@@ -180,3 +182,18 @@ def test_lengths_are_those_of_the_coordinates_asked_for_last():
         records = measured(records, Coordinates(size * np.eye(2)))
         noted = records.sum(lambda block: (np.asarray(block.lengths),))
         assert noted[0] == 5.0 * size
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_records_that_were_summed_can_be_sent_elsewhere(copied):
+    """A cluster would wait for ever for a part that cannot be sent."""
+    records = MemoryRecords(np.ones((4, 2), np.float32), None, Bounds(row_norm=2.0))
+
+    def total(block):
+        return (block.weighted_sum(np.ones(len(block.factors))),)
+
+    records.sum_in_steps(lambda _: (np.ones(1),))
+    records.sum(total)
+    again = copied(records)
+    np.testing.assert_array_equal(again.sum(total)[0], records.sum(total)[0])
+    assert again._buffers is not records._buffers

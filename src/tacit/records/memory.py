@@ -199,8 +199,8 @@ class MemoryRecords:
         return some
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave threads and their buffers behind, and what can be found again."""
-        return {**self.__dict__, "_workers": None, "_buffers": Buffers(), "_steps": None}
+        """Leave threads behind, and what can be found again."""
+        return {**self.__dict__, "_workers": None, "_steps": None}
 
     def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
         """Return the same records, whose blocks know a length of each record, found in one pass."""

@@ -66,6 +66,9 @@ class Buffers:
     def __init__(self) -> None:
         self._own = threading.local()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Buffers, ()  # a copy, or another process, has its own
+
     def room(self, n: int, d: int) -> npt.NDArray[np.float64]:
         """Return room for n rows of d numbers, the same for every block of a thread."""
         kept = getattr(self._own, "rows", None)
