@@ -62,9 +62,7 @@ class Block:
         if _is_sparse(self.rows):
             # SciPy's product goes from row to row, and through each in the order of its entries.
             return np.asarray(self.rows @ weights)
-        if weights.ndim == 1:
-            return row_products(self.rows, weights)
-        return np.stack([row_products(self.rows, column) for column in weights.T], axis=1)
+        return row_products(self.rows, weights)
 
     def weighed(self, values: Array) -> Array:
         """Return a number, or a row of them, of every record times its weight."""

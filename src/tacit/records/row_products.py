@@ -19,6 +19,8 @@ _TERMS = 1 << 15
 def row_products(rows: Array, weights: Array) -> Array:
     """Return <row, weights> for every row, as a function of that row and the weights alone.
 
+    Of weights for several outputs, one a column, a product with each of them.
+
     Guarantee: the same bits whatever the row's place, the rows around it, how many there are and
     how they lie in memory. The terms x_j w_j are added in pairs, term j to term j + ceil(d / 2),
     until one is left.
@@ -31,16 +33,17 @@ def row_products(rows: Array, weights: Array) -> Array:
     array([321.,  10.])
     """
     n, d = rows.shape
-    products = np.zeros(n)
+    outputs = np.atleast_2d(weights.T)
+    products = np.zeros((n, len(outputs)))
     step = max(1, _TERMS // max(d, 1))
     for start in range(0, n if d else 0, step):
-        part = rows[start : start + step]
         # One line a column, so that whole lines are added at once.
-        terms = np.empty((d, len(part)))
-        np.multiply(part.T, weights[:, None], out=terms)
-        while len(terms) > 1:
-            kept = (len(terms) + 1) // 2
-            terms[: len(terms) - kept] += terms[kept:]
-            terms = terms[:kept]
-        products[start : start + step] = terms[0]
-    return products
+        columns = np.ascontiguousarray(rows[start : start + step].T)
+        for made, output in zip(products.T, outputs, strict=True):
+            terms = columns * output[:, None]
+            while len(terms) > 1:
+                kept = (len(terms) + 1) // 2
+                terms[: len(terms) - kept] += terms[kept:]
+                terms = terms[:kept]
+            made[start : start + step] = terms[0]
+    return products.reshape(n, *weights.shape[1:])
