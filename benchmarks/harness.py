@@ -154,10 +154,11 @@ def machine(run: Run) -> str:
     versions = ", ".join(
         f"{name} {metadata.version(name)}" for name in ("tacit", "numpy", "scipy", "scikit-learn")
     )
+    threads = os.environ.get(_THREAD_VARIABLES[0], "any")
     return (
         f"{time.strftime('%Y-%m-%d')}, commit {run.commit}, "
         f"Python {platform.python_version()}, {versions}, "
-        f"{os.cpu_count()} cores, BLAS threads: {os.environ[_THREAD_VARIABLES[0]]}; other "
+        f"{os.cpu_count()} cores, BLAS threads: {threads}; other "
         f"processes took {run.taken_by_others():.0%} of the machine meanwhile. Peers: "
         f"{', '.join(PEER_PACKAGES[:2])}."
     )
