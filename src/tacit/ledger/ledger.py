@@ -15,6 +15,7 @@ from tacit.ledger.bound import name as name_of
 from tacit.ledger.bound import text as text_of
 from tacit.ledger.declaring import analyst_of, declared, partition_of
 from tacit.ledger.entry import Content, Draft
+from tacit.ledger.errors import LedgerError
 from tacit.ledger.spending import afford, check_names
 from tacit.ledger.state import State
 from tacit.ledger.store import store_at
@@ -261,6 +262,22 @@ class Ledger:
         last = self._books.last
         assert last is not None
         return self._books.booking(last)
+
+    @property
+    def analyst(self) -> str | None:
+        """For whom its charges count; None for nobody in particular."""
+        return self._bound.analyst
+
+    @property
+    def partition(self) -> str | None:
+        """On what part of the data its charges count; None for all of them."""
+        return self._bound.partition
+
+    def entry(self, number: int) -> Content:
+        """Return what one entry says, as it is stored; `verify` tells whether it was changed."""
+        for found in self._books.store.entries(number, number + 1):
+            return found.content
+        raise LedgerError(f"the ledger has no entry {number}; its newest is {self.head.entry}.")
 
     def state(self) -> State:
         """Return the totals, in parts of the budget."""
