@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from tacit.deep import AdaptiveClip, CheckpointError
+from tacit.deep.clipping import BookKeeper
 from tacit.ledger import Ledger, LedgerDamaged
 from tacit.noise import seeded_source
-from tacit.privacy import Accountant, Budget
+from tacit.privacy import Accountant, Budget, Gaussian
 from tests.deep.helpers import network, table, trainer
 
 ROOT = Path(__file__).parents[2]
@@ -93,8 +94,151 @@ def test_what_is_kept_is_where_it_goes_on(tmp_path: Path) -> None:
     assert not torch.equal(kept["parameters"][0], next(iter(model.parameters())))
     final = [p.clone() for p in model.parameters()]
     again = network()  # all steps are made: nothing is left but to read the weights
-    trainer(again, checkpoint=tmp_path / "run").fit(*table())
+    read = trainer(again, checkpoint=tmp_path / "run").restore()
     assert all(torch.equal(a, b) for a, b in zip(final, again.parameters(), strict=True))
+    assert read.privacy_.event == made.privacy_.event
+
+
+def weights(model: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_a_training_that_has_ended_is_not_returned_for_other_records(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db", Budget(10.0, 1e-4))
+    path, first = tmp_path / "run", network()
+    trainer(first, checkpoint=path, accountant=ledger).fit(*table())
+    spent, rows = ledger.spent(), -table()[0]
+    other = network()
+    fresh = weights(other)
+    with pytest.raises(CheckpointError, match=r"has ended.*restore\(\)"):
+        trainer(other, checkpoint=path, accountant=ledger).fit(rows, table()[1])
+    assert torch.equal(weights(other), fresh)
+    assert ledger.spent() == spent
+    restored = trainer(other, checkpoint=path, accountant=ledger).restore()
+    assert torch.equal(weights(other), weights(first))
+    assert ledger.spent() == spent  # it is paid for there
+    assert restored.privacy_.booking == ledger.head
+    elsewhere = Ledger.create(tmp_path / "other.db", Budget(10.0, 1e-4))
+    trainer(network(), checkpoint=path, accountant=elsewhere).restore()
+    assert elsewhere.spent() == spent
+
+
+def test_a_training_that_was_stopped_has_ended(tmp_path: Path) -> None:
+    path, model = tmp_path / "run", network()
+    trainer(model, checkpoint=path, callbacks=[lambda moment: moment.step == 4]).fit(*table())
+    with pytest.raises(CheckpointError, match="has ended"):
+        trainer(checkpoint=path).fit(*table())
+    other = network()
+    trainer(other, checkpoint=path).restore()
+    assert torch.equal(weights(other), weights(model))
+
+
+def test_a_training_that_goes_on_is_not_restored(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        trainer(checkpoint=tmp_path / "run").restore()
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        trainer().restore()
+    interrupted(tmp_path / "run", 3, checkpoint_every=1)
+    with pytest.raises(CheckpointError, match="has not ended"):
+        trainer(checkpoint=tmp_path / "run").restore()
+
+
+def test_assumptions_of_the_records_are_restored(tmp_path: Path) -> None:
+    rows, labels = table()
+    dataset = list(zip(rows, labels, strict=True))
+    made = trainer(checkpoint=tmp_path / "run").fit(dataset)
+    assert made.privacy_.assumptions
+    restored = trainer(checkpoint=tmp_path / "run").restore()
+    assert restored.privacy_.assumptions == made.privacy_.assumptions
+
+
+def bound(ledger: Ledger, what: str, name: str) -> Ledger:
+    return ledger.bound(**{what: name})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("what", ["partition", "analyst"])
+def test_a_charge_elsewhere_does_not_pay(tmp_path: Path, what: str) -> None:
+    """Paid for with january's records, the steps that are left are not made with february's."""
+    ledger = Ledger.create(tmp_path / "ledger.db", Budget(10.0, 1e-4))
+    for name in ("january", "february"):
+        if what == "partition":
+            ledger.add_partition(name)
+        else:
+            ledger.add_analyst(name, 5.0)
+    path = tmp_path / "run"
+    interrupted(path, 1, accountant=bound(ledger, what, "january"))
+    entries = ledger.head.entry
+    looks: list[Any] = []
+    february = trainer(
+        checkpoint=path, accountant=bound(ledger, what, "february"), callbacks=[looks.append]
+    )
+    with pytest.raises(CheckpointError, match=f"{what}='january'.*{what}='february'"):
+        february.fit(*table())
+    with pytest.raises(CheckpointError, match=f"{what}='january'.*{what}=None"):
+        trainer(checkpoint=path, accountant=ledger).fit(*table())
+    assert ledger.head.entry == entries
+    assert not looks
+    january = trainer(checkpoint=path, accountant=bound(ledger, what, "january"))
+    january.fit(*table())
+    assert ledger.head.entry == entries
+
+
+def test_an_entry_for_another_release_does_not_pay(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db", Budget(10.0, 1e-4))
+    other = ledger.charge(Gaussian(20.0)).booking
+    interrupted(tmp_path / "run", 1, accountant=ledger)
+    steps = tmp_path / "run.steps"
+    head, _, rest = steps.read_bytes().partition(b"\n")
+    forged = json.dumps({**json.loads(head), "booking": other.to_dict()}).encode()
+    steps.unlink()
+    steps.write_bytes(forged + b"\n" + rest)
+    with pytest.raises(CheckpointError, match="another release"):
+        trainer(checkpoint=tmp_path / "run", accountant=ledger).fit(*table())
+
+
+def test_a_step_is_on_the_disk_before_a_record_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that loses its power must not forget a step that was begun."""
+    happened: list[str] = []
+    fsync, write, sums = os.fsync, os.write, BookKeeper.sums
+
+    def synced(handle: int) -> None:
+        happened.append("sync")
+        fsync(handle)
+
+    def written(handle: int, data: bytes) -> int:
+        happened.append("write" if data == b"." else "other")
+        return write(handle, data)
+
+    def read(self: Any, *args: Any, **told: Any) -> Any:
+        happened.append("read")
+        return sums(self, *args, **told)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "write", written)
+    monkeypatch.setattr(BookKeeper, "sums", read)
+    trainer(checkpoint=tmp_path / "run").fit(*table())
+    reads = [place for place, what in enumerate(happened) if what == "read"]
+    assert len(reads) == 6
+    assert all(happened[place - 2 : place] == ["write", "sync"] for place in reads)
+
+
+def test_a_notebook_goes_on_after_an_interruption(tmp_path: Path) -> None:
+    steps: list[int] = []
+
+    def once(moment: Any) -> None:
+        steps.append(moment.step)
+        if steps == [1, 2, 3]:
+            raise Stop
+
+    made = trainer(checkpoint=tmp_path / "run", callbacks=[once], checkpoint_every=1)
+    with pytest.raises(Stop):
+        made.fit(*table())
+    made.fit(*table())
+    assert steps == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(RuntimeError, match="has trained its model"):
+        made.fit(*table())
 
 
 @pytest.mark.slow
@@ -135,11 +279,9 @@ def test_another_ledger_is_charged(tmp_path: Path) -> None:
 def test_the_steps_are_written_before_a_record_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tacit.deep.clipping import BookKeeper
-
     begun: list[int] = []
 
-    def look(self: Any, *args: Any) -> Any:
+    def look(self: Any, *args: Any, **told: Any) -> Any:
         begun.append((tmp_path / "run.steps").read_bytes().count(b"."[0:1]))
         raise Stop
 

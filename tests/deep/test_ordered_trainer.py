@@ -151,6 +151,23 @@ def test_refusals() -> None:
         ordered(clip=AdaptiveClip())
 
 
+def test_a_second_fit_is_refused_and_not_charged() -> None:
+    accountant = Accountant(Budget(10.0, 1e-4, Relation.REPLACE))
+    made = ordered(accountant=accountant).fit(*table())
+    with pytest.raises(RuntimeError, match="has trained its model"):
+        made.fit(*table())
+    assert len(accountant.events) == 1
+
+
+def test_it_trains_in_training_mode() -> None:
+    """Dropout is on, by the records' keys, and the model is in its own mode afterwards."""
+    modes: list[bool] = []
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2)).eval()
+    ordered(model, callbacks=[lambda moment: modes.append(moment.model.training)]).fit(*table())
+    assert set(modes) == {True}
+    assert not model.training
+
+
 class TestPCALayer:
     def test_it_is_charged_and_fixed(self) -> None:
         X = np.random.default_rng(0).normal(0, 0.2, (3000, 6)).astype(np.float32)

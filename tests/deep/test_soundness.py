@@ -13,6 +13,7 @@ import tacit.deep.trainer as trainer_module
 from tacit.deep import AdaptiveClip, AutomaticClip, FlatClip, PerLayerClip
 from tacit.deep.clip_state import AdaptiveState
 from tacit.deep.clipping import BookKeeper, gradients
+from tacit.deep.clipping.randomness import blank_keys
 from tacit.deep.records import TensorRecords
 from tacit.noise import SensitivityViolation, gaussian
 from tacit.testing import replay
@@ -161,9 +162,9 @@ class TestSampling:
         seen: list[Any] = []
         take = TensorRecords.take
 
-        def noted(self: TensorRecords, indices: Any) -> Any:
+        def noted(self: TensorRecords, indices: Any, keys: Any) -> Any:
             seen.append(indices)
-            return take(self, indices)
+            return take(self, indices, keys)
 
         monkeypatch.setattr(TensorRecords, "take", noted)
         fit(table(), n_steps=n_steps)
@@ -201,7 +202,7 @@ class TestSampling:
         sums = BookKeeper.sums
 
         def nosy(self: BookKeeper, *args: Any) -> Any:
-            TensorRecords(*table()).take(np.arange(5))
+            TensorRecords(*table()).take(np.arange(5), blank_keys(5))
             return sums(self, *args)
 
         monkeypatch.setattr(BookKeeper, "sums", nosy)

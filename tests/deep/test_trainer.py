@@ -236,3 +236,136 @@ def test_a_first_item_that_cannot_be_read_is_not_repeated() -> None:
     with pytest.raises(ValueError, match="first item") as caught:
         trainer().fit(dataset)
     assert "471147" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_second_fit_is_refused_and_not_charged() -> None:
+    """It trained on, and repeated the guarantee of the first: four fits cost half as much again."""
+    accountant = Accountant(Budget(10.0, 1e-4))
+    model = network()
+    made = trainer(model, accountant=accountant).fit(*table())
+    before = [p.detach().clone() for p in model.parameters()]
+    with pytest.raises(RuntimeError, match=r"has trained its model.*Nothing was charged"):
+        made.fit(*table())
+    assert len(accountant.events) == 1
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    # a new trainer of the same model is another release, and is charged as one
+    trainer(model, accountant=accountant).fit(*table())
+    assert len(accountant.events) == 2
+
+
+def test_a_fit_that_broke_off_is_not_begun_again() -> None:
+    def breaks(moment: Moment) -> None:
+        raise KeyError("disk")
+
+    made = trainer(callbacks=[breaks])
+    with pytest.raises(KeyError):
+        made.fit(*table())
+    with pytest.raises(RuntimeError, match="has trained its model"):
+        made.fit(*table())
+
+
+def test_a_fit_that_was_refused_may_be_tried_again() -> None:
+    made = trainer(accountant=Accountant(Budget(0.01, 1e-9)))
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded):
+            made.fit(*table())
+
+
+class Refusing(nn.Module):
+    """A model that does not take some records, and repeats them in what it raises."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        super().__init__()
+        self.linear, self.error = nn.Linear(3, 2), error
+
+    def forward(self, x: Any) -> Any:
+        if bool((x > 40).any()):
+            raise self.error(f"cannot take {x[(x > 40).any(1)].tolist()}")
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("error", [AssertionError, KeyError, ZeroDivisionError, TypeError, OSError])
+def test_a_record_that_a_model_refuses_adds_zeros(error: type[Exception]) -> None:
+    """Whatever it raises: an error after the charge would tell of it, and repeat it."""
+    rows, labels = table()
+    rows[7] = 60.0
+    told: dict[str, Any] = {"budget": INFINITE, "n_steps": 1, "batch_size": 60}
+    torch.manual_seed(2)
+    model = Refusing(error)
+    plain = nn.Linear(3, 2)
+    plain.load_state_dict(model.linear.state_dict())
+    trainer(model, **told).fit(rows, labels)
+    trainer(plain, **told).fit(np.delete(rows, 7, 0), np.delete(labels, 7))
+    assert torch.allclose(model.linear.weight, plain.weight, rtol=1e-5)
+
+
+class Noticing(nn.Module):
+    """A layer that keeps something of large records alone, which no probe draws."""
+
+    def __init__(self, keep: Any) -> None:
+        super().__init__()
+        self.linear, self.keep = nn.Linear(3, 2), keep
+        self.frozen = nn.Parameter(torch.zeros(3), requires_grad=False)
+        self.register_buffer("largest", torch.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        if self.training and bool((x > 1e4).any()):
+            with torch.no_grad():
+                self.keep(self, x.amax(0))
+        return self.linear(x)
+
+
+def keep_in_place(model: Any, value: Any) -> None:
+    model.largest.copy_(value)
+
+
+def keep_anew(model: Any, value: Any) -> None:
+    model.largest = value
+
+
+def keep_in_data(model: Any, value: Any) -> None:
+    model.largest.data.copy_(value)
+
+
+def keep_another(model: Any, value: Any) -> None:
+    model.register_buffer("other", value)
+
+
+def keep_in_a_parameter(model: Any, value: Any) -> None:
+    model.frozen.copy_(value)
+
+
+def keep_in_weights(model: Any, value: Any) -> None:
+    model.linear.bias.copy_(value[:2])
+
+
+def keep_in_the_memory_of_a_parameter(model: Any, value: Any) -> None:
+    model.frozen.numpy()[:] = value
+
+
+KEEPING = {
+    "buffer 'largest'": (keep_in_place, keep_anew, keep_in_data),
+    "buffer 'other'": (keep_another,),
+    "parameter 'frozen'": (keep_in_a_parameter, keep_in_the_memory_of_a_parameter),
+    "parameter 'linear.bias'": (keep_in_weights,),
+}
+
+
+@pytest.mark.parametrize(("words", "keep"), [(w, k) for w, ks in KEEPING.items() for k in ks])
+def test_what_a_model_keeps_of_records_is_not_released(words: str, keep: Any) -> None:
+    rows, labels = table()
+    rows[7] = 2e4
+    model = Noticing(keep)
+    made = trainer(model, batch_size=60)
+    with pytest.raises(CannotClip, match=words):
+        made.fit(rows, labels)
+    assert not hasattr(made, "privacy_")
+    if "largest" in words:
+        assert float(model.largest.abs().max()) < 1e4
+
+
+def test_every_module_is_in_its_own_mode_again() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Sequential(nn.Linear(4, 2)))
+    model[2].eval()
+    trainer(model).fit(*table())
+    assert [module.training for module in model] == [True, True, False]

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from tacit.deep.clipping.model_state import in_mode
+from tacit.deep.clipping.randomness import record_keys
 from tacit.deep.records import PublicData, records_of
 from tacit.engine import Plan
 from tacit.privacy import Guarantee, Repeated, SampledGaussian
@@ -140,16 +142,11 @@ def evaluate(
     import numpy as np
 
     check_public(data)
-    records, was = records_of(data.X, data.y), model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            parts = [
-                (model(x), y)
-                for start in range(0, len(records), batch_size)
-                for x, y in [records.take(np.arange(start, min(start + batch_size, len(records))))]
-            ]
-    finally:
-        model.train(was)
+    records, parts = records_of(data.X, data.y), []
+    with in_mode(model, training=False), torch.no_grad():
+        for start in range(0, len(records), batch_size):
+            places = np.arange(start, min(start + batch_size, len(records)))
+            x, y, _ = records.take(places, record_keys(len(places)))
+            parts.append((model(x), y))
     outputs, targets = (torch.cat(some) for some in zip(*parts, strict=True))
     return float((metric or right_share)(outputs, targets))

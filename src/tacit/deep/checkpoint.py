@@ -2,7 +2,8 @@
 
 Two files: ``name`` holds the weights after some step, ``name.steps`` the plan that was charged and
 one byte for every step, written before the step looks at a record. A step that was begun is spent,
-whether or not its weights were kept: it is never made again.
+whether or not its weights were kept: it is never made again. A last byte says that the training has
+ended.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import fcntl
 import io
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from tacit.engine import Plan
 from tacit.privacy import Booking, event_from_dict
 from tacit.saving.files import write_whole
 
-_STEP = b"."
+_STEP, _END = b".", b"!"
 _FORMAT = "tacit-training"
 
 
@@ -45,33 +47,40 @@ class Checkpoint:
         self._steps_path = self.path.with_name(self.path.name + ".steps")
         self._handle: int | None = None
         self.booking: Booking | None = None
+        self.assumptions: tuple[str, ...] = ()
         self.n_begun = 0
+        self.is_finished = False
 
     @property
     def exists(self) -> bool:
         """Whether a training was paid for and begun here."""
         return self._steps_path.exists()
 
-    def start(self, plan: Plan, booking: Booking | None) -> None:
+    def start(self, plan: Plan, booking: Booking | None, assumptions: Sequence[str] = ()) -> None:
         """Note that a plan has been charged; after the charge, before a record is read."""
         head = {
             "format": _FORMAT,
             "event": plan.event.to_dict(),
             "settings": dict(plan.settings),
             "booking": None if booking is None else booking.to_dict(),
+            "assumptions": list(assumptions),
         }
         write_whole(self._steps_path, json.dumps(head).encode() + b"\n")
         self._open()
-        self.booking, self.n_begun = booking, 0
+        self.booking, self.n_begun, self.is_finished = booking, 0, False
+        self.assumptions = tuple(assumptions)
 
     def resume(self, plan: Plan) -> dict[str, Any] | None:
         """Return the weights kept last, if any, of a training that must be of this plan."""
         self._open()
         head, _, steps = self._steps_path.read_bytes().partition(b"\n")
+        self.is_finished = steps.endswith(_END)
+        steps = steps.removesuffix(_END)
         try:
             found = json.loads(head)
             event, settings = event_from_dict(found["event"]), found["settings"]
             booking = found["booking"] and Booking.from_dict(found["booking"])
+            assumptions = tuple(map(str, found.get("assumptions", ())))
             whole = found["format"] == _FORMAT and not steps.strip(_STEP)
         except (KeyError, TypeError, ValueError, AttributeError):
             whole = False
@@ -82,7 +91,7 @@ class Checkpoint:
                 f"{self.path} is of another plan; train with the settings and the budget it was "
                 "begun with, or name another file, which is charged anew."
             )
-        self.booking, self.n_begun = booking or None, len(steps)
+        self.booking, self.n_begun, self.assumptions = booking or None, len(steps), assumptions
         return self._weights()
 
     def _weights(self) -> dict[str, Any] | None:
@@ -101,10 +110,19 @@ class Checkpoint:
 
     def begin_step(self) -> None:
         """Note that a step begins; it is spent from here on."""
-        assert self._handle is not None
-        os.write(self._handle, _STEP)
-        os.fsync(self._handle)
+        self._append(_STEP)
         self.n_begun += 1
+
+    def finish(self) -> None:
+        """Note that the training has ended; after its weights were kept."""
+        self._append(_END)
+        self.is_finished = True
+
+    def _append(self, byte: bytes) -> None:
+        """Write a byte that is on the disk before anything else happens."""
+        assert self._handle is not None
+        os.write(self._handle, byte)
+        os.fsync(self._handle)
 
     def keep(self, state: dict[str, Any]) -> None:
         """Write the weights whole: a crash leaves the old ones."""

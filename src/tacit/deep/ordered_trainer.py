@@ -13,10 +13,11 @@ from tacit import checks
 from tacit.deep.callbacks import Callback, Moment
 from tacit.deep.clip_state import FLOAT_SLACK, AdaptiveClip
 from tacit.deep.clipping import BookKeeper, Clip, FlatClip, book_keeper
+from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.correlated import CorrelatedNoise, TreeNoise
 from tacit.deep.descent import Descent, Schedule, constant
 from tacit.deep.records import Records, records_of
-from tacit.deep.trainer import Loss, check_kinds
+from tacit.deep.trainer import TRAINED_ALREADY, Loss, check_kinds, keys_for
 from tacit.engine import Plan, release
 from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
 from tacit.noise.release import priced
@@ -99,6 +100,7 @@ class OrderedTrainer:
         self.clip: Clip = FlatClip() if clip is None else clip
         self.schedule, self.callbacks = schedule, tuple(callbacks)
         self.accountant, self.source = accountant, source
+        self._has_begun = False
 
     @property
     def steps_per_epoch(self) -> int:
@@ -134,13 +136,19 @@ class OrderedTrainer:
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on records ``X`` with targets ``y``, or on a map-style dataset of both."""
         records = records_of(X, y)
+        if self._has_begun:
+            raise RuntimeError(TRAINED_ALREADY)
         keeper = book_keeper(self.model, self.loss, *records.likes())
         plan = self.plan()
         n_steps = int(plan.settings["n_steps"])
         descent = Descent(keeper.parameters, self.optimizer, n_steps, self.schedule, 0.0)
 
         def work() -> Release[None]:
-            return Release(None, self._trained(plan, keeper, descent, records))
+            self._has_begun = True
+            with in_mode(self.model, training=True):
+                event = self._trained(plan, keeper, descent, records)
+            keeper.state.check_frozen()
+            return Release(None, event)
 
         done = release(
             plan,
@@ -164,8 +172,10 @@ class OrderedTrainer:
         for number in range(n_steps):
             if number % each == 0 and isinstance(self.noise, TreeNoise):
                 state = self.noise.start()  # a tree for every pass
-            x, y = records.take(self._batch(number % each, len(records)))
-            total = keeper.sums(x, y, self.clip).value.numpy()
+            places = self._batch(number % each, len(records))
+            keys = keys_for(keeper, records, len(places), source)
+            x, y, own = records.take(places, keys)
+            total = keeper.sums(x, y, self.clip, keys=own).value.numpy()
             value = Bounded(state.to_release(total), sensitivity, Norm.L2, self.budget.relation)
             released = gaussian(value, z, source)
             events.add(released.event)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
+from tacit.deep.checkpoint import CheckpointError
 from tacit.engine import check_accountant
 from tacit.privacy import AnyAccountant, Booked, Booking, Budget, Event
 from tacit.privacy.filters import Filter
@@ -46,17 +48,32 @@ class Paying:
         return self._accountant.remaining()
 
 
-def has_booked(accountant: AnyAccountant | None, booking: Booking | None) -> bool:
-    """Return whether a charge is in this very ledger already.
+def has_booked(accountant: AnyAccountant | None, booking: Booking | None, event: Event) -> bool:
+    """Return whether the charge of an event is in this very ledger already.
 
     An accountant in memory has forgotten what an earlier process charged, and is charged again. A
-    ledger that was put back to an older state has forgotten it, too, and is refused.
+    ledger that was put back to an older state has forgotten it, too, and is refused. So is one
+    whose charge counts for another analyst or on another part of the data: what is released next
+    would be of records that nobody paid for.
     """
     if booking is None or not isinstance(accountant, _KeepsBooks):
         return False
     if accountant.head.ledger != booking.ledger:
         return False
     accountant.verify(seen=booking)
+    entry = accountant.entry(booking.entry)
+    for what, ours in (("partition", accountant.partition), ("analyst", accountant.analyst)):
+        if entry.get(what) != ours:
+            raise CheckpointError(
+                f"the training was charged with {what}={entry.get(what)!r}, and would go on with "
+                f"{what}={ours!r}, where nothing was charged for it; use the ledger bound as it "
+                "was, or name another checkpoint, which is charged anew."
+            )
+    if entry.get("event") != event.to_dict():
+        raise CheckpointError(
+            f"{booking} paid for another release than this training; name another checkpoint, "
+            "which is charged anew."
+        )
     return True
 
 
@@ -67,6 +84,17 @@ class _KeepsBooks(Protocol):
     @property
     def head(self) -> Booking:
         """The newest entry."""
+
+    @property
+    def analyst(self) -> str | None:
+        """For whom its charges count."""
+
+    @property
+    def partition(self) -> str | None:
+        """On what part of the data its charges count."""
+
+    def entry(self, number: int) -> Mapping[str, Any]:
+        """Return what an entry says."""
 
     def verify(self, *, seen: Booking) -> object:
         """Raise unless an entry is there."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tacit.deep.clipping import Like
+from tacit.deep.clipping.randomness import Keys, drawing_by, global_randomness
 
 Indices = npt.NDArray[np.int64]
 
@@ -39,6 +41,7 @@ class TensorRecords:
     x: Any
     y: Any
     assumptions = ()
+    may_draw = False
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
@@ -55,20 +58,24 @@ class TensorRecords:
         """Return the records: they are there."""
         return self
 
-    def take(self, indices: Indices) -> tuple[Tensor, Tensor]:
-        """Return some records and their targets."""
-        return _taken(self.x, indices), _taken(self.y, indices)
+    def take(self, indices: Indices, keys: Keys) -> tuple[Tensor, Tensor, Keys]:
+        """Return some records, their targets and their keys."""
+        return _taken(self.x, indices), _taken(self.y, indices), keys
 
 
-@dataclass(frozen=True)
+@dataclass
 class DatasetRecords:
     """A map-style dataset: ``len(dataset)`` records, ``dataset[i]`` a record and its target.
 
     An item that raises, or is not of the shape of the first one, counts as absent: an error would
-    tell that it is there.
+    tell that it is there. A dataset whose items draw random numbers (to crop or to turn an image)
+    is read with the global generators of torch, NumPy and Python set by the key of each record:
+    drawn one after the other, one record more would shift those of all behind it.
     """
 
     dataset: Any
+    may_draw = True
+    _draws: bool = field(default=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -98,17 +105,28 @@ class DatasetRecords:
         """Return the records: they are read one by one."""
         return self
 
-    def take(self, indices: Indices) -> tuple[Tensor, Tensor]:
-        """Return some records and their targets, those that can be read."""
+    def take(self, indices: Indices, keys: Keys) -> tuple[Tensor, Tensor, Keys]:
+        """Return some records, their targets and their keys, of those that can be read."""
         likes = self.likes()
-        pairs = [pair for i in indices if (pair := self._item(int(i), likes)) is not None]
+        before = None if self._draws else global_randomness()
+        items = [self._item(int(i), likes, key) for i, key in zip(indices, keys, strict=True)]
+        if before is not None and global_randomness() != before:
+            # Some item draws: from now on all of them draw by their keys, these included.
+            self._draws = True
+            return self.take(indices, keys)
+        read = [place for place, item in enumerate(items) if item is not None]
+        pairs = [item for item in items if item is not None]
         if not pairs:
-            return tuple(torch.zeros(0, *like.shape, dtype=like.dtype) for like in likes)
-        return torch.stack([x for x, _ in pairs]), torch.stack([y for _, y in pairs])
+            x, y = (torch.zeros(0, *like.shape, dtype=like.dtype) for like in likes)
+            return x, y, keys[:0]
+        return torch.stack([x for x, _ in pairs]), torch.stack([y for _, y in pairs]), keys[read]
 
-    def _item(self, i: int, likes: tuple[Like, Like]) -> tuple[Tensor, Tensor] | None:
+    def _item(
+        self, i: int, likes: tuple[Like, Like], key: npt.NDArray[np.uint8]
+    ) -> tuple[Tensor, Tensor] | None:
         try:
-            x, y = (_float32(torch.as_tensor(part)) for part in self.dataset[i])
+            with drawing_by(key) if self._draws else nullcontext():
+                x, y = (_float32(torch.as_tensor(part)) for part in self.dataset[i])
         except Exception:
             return None
         found = (Like(tuple(x.shape), x.dtype), Like(tuple(y.shape), y.dtype))

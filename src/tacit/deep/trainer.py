@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, Self
 
@@ -16,9 +17,11 @@ from torch import nn
 
 from tacit import checks
 from tacit.deep.callbacks import Callback, Moment, evaluate
-from tacit.deep.checkpoint import Checkpoint
+from tacit.deep.checkpoint import Checkpoint, CheckpointError
 from tacit.deep.clip_state import AdaptiveState, ClipState, state_of
 from tacit.deep.clipping import BookKeeper, Clip, FlatClip, Sums, added, book_keeper
+from tacit.deep.clipping.model_state import in_mode
+from tacit.deep.clipping.randomness import Keys, blank_keys, record_keys
 from tacit.deep.costs import EpochCost
 from tacit.deep.descent import Descent, Schedule, constant
 from tacit.deep.paying import Paying, has_booked
@@ -96,8 +99,11 @@ class PrivateTrainer:
     1. The noise, the sampling rate and the number of steps are compared with what was charged;
        where they differ nothing is handed out.
     2. An empty batch releases noise like any other; sums are divided by public numbers only.
-    3. A record that is not finite, or that the model or the loss refuses, adds zeros.
+    3. A record that is not finite, or with which the model or the loss raises, adds zeros.
     4. A step that was begun before a crash is never made again.
+    5. A trainer trains once: its guarantee is of all that its model was given.
+    6. Dropout masks follow from a secret key of each record. Buffers and frozen parameters that
+       change stop the training.
 
     **Assumes** what `tacit.deep.clipping.BookKeeper` assumes, that the model keeps no records by
     itself, and that checkpoints are not copied to be resumed twice.
@@ -162,6 +168,7 @@ class PrivateTrainer:
         self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
         self.checkpoint_every = checks.count("checkpoint_every", checkpoint_every)
         self.accountant, self.source = accountant, source
+        self._has_begun = False
         if checkpoint is not None and source is not None and not source.is_secure:
             raise ValueError(
                 "a seeded source starts anew after a crash and would repeat its noise; leave "
@@ -193,7 +200,8 @@ class PrivateTrainer:
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on records ``X`` with targets ``y``, or on a map-style dataset of both.
 
-        Arrays, tensors and memory maps are read a batch at a time, after the charge.
+        Arrays, tensors and memory maps are read a batch at a time, after the charge. A trainer
+        trains once; with a ``checkpoint`` it goes on after an interruption.
         """
         records = records_of(X, y)
         return self.fit_unread(records, records.assumptions)
@@ -203,15 +211,47 @@ class PrivateTrainer:
 
         ``assumptions`` is what was vouched for, for the guarantee to repeat.
         """
+        if self._has_begun and (self.checkpoint is None or hasattr(self, "privacy_")):
+            raise RuntimeError(TRAINED_ALREADY)
         keeper = book_keeper(self.model, self.loss, *records.likes())
+        run = self._run(keeper, keeper.parameters, records)
+        self.privacy_, self.plan_ = run.released(assumptions).privacy, run.plan
+        return self
+
+    def restore(self) -> Self:
+        """Take the weights of a training that its checkpoint says is finished, without records.
+
+        An accountant that does not hold its charge is charged anew.
+        """
+        if self.checkpoint is None or not self.checkpoint.exists:
+            raise CheckpointError(
+                "there is no checkpoint to restore from; pass checkpoint=, the file of a training "
+                "that has ended."
+            )
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        run = self._run(None, trained, None)
+        self.privacy_, self.plan_ = run.restored().privacy, run.plan
+        return self
+
+    def _run(
+        self, keeper: BookKeeper | None, trained: Sequence[nn.Parameter], records: Unread | None
+    ) -> _Run:
         plan = self.plan()
         n_steps = int(plan.settings["n_steps"])
-        descent = Descent(
-            keeper.parameters, self.optimizer, n_steps, self.schedule, self.average_last
-        )
-        run = _Run(self, plan, keeper, descent, records)
-        self.privacy_, self.plan_ = run.released(assumptions).privacy, plan
-        return self
+        descent = Descent(trained, self.optimizer, n_steps, self.schedule, self.average_last)
+        return _Run(self, plan, keeper, descent, records)
+
+    def _begin(self) -> None:
+        """Note that records are about to be met: weights are theirs from here on."""
+        self._has_begun = True
+
+
+TRAINED_ALREADY = (
+    "this trainer has trained its model, and its guarantee is of that training alone; more steps "
+    "would cost more than it says. Make a new trainer: with a new model, or with this one, whose "
+    "two guarantees then add up (tacit.privacy.Accountant and tacit.ledger.Ledger add them). "
+    "Nothing was charged."
+)
 
 
 class _Run:
@@ -221,11 +261,11 @@ class _Run:
         self,
         trainer: PrivateTrainer,
         plan: Plan,
-        keeper: BookKeeper,
+        keeper: BookKeeper | None,
         descent: Descent,
-        records: Unread,
+        records: Unread | None,
     ) -> None:
-        self._trainer, self._plan, self._keeper = trainer, plan, keeper
+        self._trainer, self.plan, self._met = trainer, plan, keeper
         self._descent, self._unread = descent, records
         self._sampling, self._z = trainer.sampling, plan.settings["noise_multiplier"]
         self._expected = self._sampling.rate * self._sampling.n_records
@@ -233,37 +273,84 @@ class _Run:
         self._source = secure_source() if trainer.source is None else trainer.source
         self._n_steps = int(plan.settings["n_steps"])
 
+    @property
+    def _keeper(self) -> BookKeeper:
+        assert self._met is not None
+        return self._met
+
     def released(self, assumptions: Sequence[str]) -> Released[None]:
         """Charge, train and compare; a training that was paid for by another process goes on."""
-        trainer, checkpoint = self._trainer, self._trainer.checkpoint
-        paying = None if trainer.accountant is None else Paying(trainer.accountant)
-        try:
-            if checkpoint is None or not checkpoint.exists:
-                return self._charged(paying, lambda: self._start(paying), assumptions)
-            kept = checkpoint.resume(self._plan)
-            booked = has_booked(trainer.accountant, checkpoint.booking)
-            payer = None if booked else paying
-            done = self._charged(payer, lambda: self._restore(kept), assumptions)
-            if not booked:
-                return done
-            return replace(done, privacy=replace(done.privacy, booking=checkpoint.booking))
-        finally:
-            if checkpoint is not None:
-                checkpoint.close()
+        checkpoint = self._trainer.checkpoint
+        if checkpoint is None:
+            return self._charged(self._payer(), assumptions, lambda: None)
+        with closing(checkpoint):
+            if not checkpoint.exists:
+                payer = self._payer()
+
+                def start() -> None:
+                    booking = payer.booking if payer else None
+                    checkpoint.start(self.plan, booking, assumptions)
+
+                return self._charged(payer, assumptions, start)
+            kept = checkpoint.resume(self.plan)
+            if checkpoint.n_begun >= self._n_steps or checkpoint.is_finished:
+                raise CheckpointError(
+                    f"the training in {checkpoint.path} has ended: its weights are of the records "
+                    "it was begun with, and no step is left for these. Take them with restore(), "
+                    "or name another file, which is charged anew."
+                )
+            return self._resumed(checkpoint, kept, assumptions, train=True)
+
+    def restored(self) -> Released[None]:
+        """Take the weights of a training that has ended, and charge where that was not done."""
+        checkpoint = self._trainer.checkpoint
+        assert checkpoint is not None
+        with closing(checkpoint):
+            kept = checkpoint.resume(self.plan)
+            ended = checkpoint.n_begun >= self._n_steps or checkpoint.is_finished
+            if not ended or kept is None:
+                raise CheckpointError(
+                    f"the training in {checkpoint.path} has not ended, or kept no weights; go on "
+                    "with fit, or name another file."
+                )
+            return self._resumed(checkpoint, kept, checkpoint.assumptions, train=False)
+
+    def _payer(self) -> Paying | None:
+        accountant = self._trainer.accountant
+        return None if accountant is None else Paying(accountant)
+
+    def _resumed(
+        self,
+        checkpoint: Checkpoint,
+        kept: dict[str, Any] | None,
+        assumptions: Sequence[str],
+        *,
+        train: bool,
+    ) -> Released[None]:
+        booked = has_booked(self._trainer.accountant, checkpoint.booking, self.plan.event)
+        payer = None if booked else self._payer()
+        done = self._charged(payer, assumptions, lambda: self._restore(kept), train=train)
+        if not booked:
+            return done
+        return replace(done, privacy=replace(done.privacy, booking=checkpoint.booking))
 
     def _charged(
-        self, paying: Paying | None, prepare: Callable[[], None], assumptions: Sequence[str]
+        self,
+        payer: Paying | None,
+        assumptions: Sequence[str],
+        prepare: Callable[[], None],
+        *,
+        train: bool = True,
     ) -> Released[None]:
         def work() -> Release[None]:
+            self._trainer._begin()
             prepare()
-            return Release(None, self._trained())
+            made = self._trained() if train else []
+            self._descent.finish()
+            return Release(None, self._receipt(made))
 
         source = self._trainer.source
-        return release(self._plan, work, accountant=paying, source=source, assumptions=assumptions)
-
-    def _start(self, paying: Paying | None) -> None:
-        if self._trainer.checkpoint is not None:
-            self._trainer.checkpoint.start(self._plan, paying.booking if paying else None)
+        return release(self.plan, work, accountant=payer, source=source, assumptions=assumptions)
 
     def _restore(self, kept: dict[str, Any] | None) -> None:
         if kept is None:
@@ -272,15 +359,15 @@ class _Run:
         if isinstance(self._state, AdaptiveState):
             self._state.norm = float(kept["norm"])
 
-    def _trained(self) -> Event:
-        """Make the steps that are left, and return what all of them cost."""
+    def _trained(self) -> list[Event]:
+        """Make the steps that are left, and return what each of them cost."""
         checkpoint, model = self._trainer.checkpoint, self._trainer.model
-        was, first = model.training, checkpoint.n_begun if checkpoint else 0
+        first = checkpoint.n_begun if checkpoint else 0
         events: list[Event] = []
+        assert self._unread is not None
         self._records: Records = self._unread.opened()
         decide("number of steps", self._n_steps)
-        model.train()
-        with ThreadPoolExecutor(1, "tacit-noise") as pool:
+        with in_mode(model, training=True), ThreadPoolExecutor(1, "tacit-noise") as pool:
             ahead = self._drawn(pool)
             for number in range(first, self._n_steps):
                 if checkpoint is not None:
@@ -290,9 +377,11 @@ class _Run:
                 self._keep(number + 1)
                 if self._is_stopped(number + 1):
                     break
-        self._descent.finish()
-        model.train(was)
-        return self._receipt(events)
+        self._keeper.state.check_frozen()
+        if checkpoint is not None:
+            checkpoint.keep(self._kept())
+            checkpoint.finish()
+        return events
 
     def _drawn(self, pool: ThreadPoolExecutor) -> Future[Ahead] | None:
         """Return noise that is drawn while a batch runs; none where it must be repeatable."""
@@ -306,7 +395,7 @@ class _Run:
         chosen = np.flatnonzero(poisson_choice(rate, len(self._records), self._source.words))
         bounded = state.bounded(self._summed(chosen), self._trainer.budget.relation)
         if not self._z:
-            gradient, event = state.gradient(np.asarray(bounded.value)), self._plan.event
+            gradient, event = state.gradient(np.asarray(bounded.value)), self.plan.event
         else:
             ahead = None if noise is None else noise.result()
             source = None if ahead else self._source
@@ -320,9 +409,11 @@ class _Run:
         """Return the sum over some records, read a micro-batch at a time."""
         some, clip = self._trainer.micro_batch or self._keeper.micro_batch, self._state.clip
         parts = []
+        keys = keys_for(self._keeper, self._records, len(chosen), self._source)
         for start in range(0, len(chosen), some):
-            x, y = self._records.take(chosen[start : start + some])
-            parts.append(self._keeper.sums(x, y, clip, some))
+            part = slice(start, start + some)
+            x, y, own = self._records.take(chosen[part], keys[part])
+            parts.append(self._keeper.sums(x, y, clip, some, own))
             parts = [added(parts)]
         return parts[0] if parts else self._keeper.empty()
 
@@ -330,10 +421,13 @@ class _Run:
         checkpoint = self._trainer.checkpoint
         if checkpoint is None or (done % self._trainer.checkpoint_every and done < self._n_steps):
             return
-        checkpoint.keep({"descent": self._descent.state(), "norm": self._state.clip.norm})
+        checkpoint.keep(self._kept())
+
+    def _kept(self) -> dict[str, Any]:
+        return {"descent": self._descent.state(), "norm": self._state.clip.norm}
 
     def _is_stopped(self, done: int) -> bool:
-        moment = Moment(done, self._plan, self._trainer.model)
+        moment = Moment(done, self.plan, self._trainer.model)
         answers = [callback(moment) for callback in self._trainer.callbacks]
         return any(answer is True for answer in answers)
 
@@ -342,12 +436,19 @@ class _Run:
 
         Steps of an earlier process and steps that a callback left out are paid for as well.
         """
-        planned = self._plan.event
+        planned = self.plan.event
         if isinstance(planned, NonPrivate):
             return planned
         assert isinstance(planned, Repeated)
         others = [planned.event] * (self._n_steps - len(made))
         return receipt([*made, *others], planned)
+
+
+def keys_for(keeper: BookKeeper, records: Records, n: int, source: Source) -> Keys:
+    """Return fresh keys for the records of a batch; blank ones where nothing random follows."""
+    if keeper.has_dropout or records.may_draw:
+        return record_keys(n, source)
+    return blank_keys(n)
 
 
 def _at(rate: float) -> Callable[[float, Relation], SampledGaussian]:

@@ -88,3 +88,138 @@ def test_one_call_takes_batch_normalisation_out() -> None:
     assert bool((converted[1].weight == 2.0).all())
     book_keeper(converted, CROSS_ENTROPY, Like((1, 4, 4), torch.float32), TARGET)
     assert isinstance(without_batch_norm(nn.BatchNorm1d(6)), nn.GroupNorm)
+
+
+class Gated(nn.Module):
+    """Attention between records behind a gate that starts at zero, as ReZero has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.last = nn.Parameter(torch.zeros(1)), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.last(x + self.gate * (torch.softmax(x @ x.T, -1) @ x))
+        return out
+
+
+class ZeroStart(nn.Module):
+    """A projection that starts at zero, times a mean over records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.zero, self.last = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+        nn.init.zeros_(self.zero.weight)
+        nn.init.zeros_(self.zero.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        out: Tensor = self.last(h + self.zero(h) * h.mean(0, keepdim=True))
+        return out
+
+
+class Averages(nn.Module):
+    """A batch normalisation as many write it themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            with torch.no_grad():
+                self.mean.lerp_(x.mean(0), 0.1)
+            return x - x.mean(0)
+        return x - self.mean
+
+
+class Centred(nn.Module):
+    """The same without a buffer: only its mode tells."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x - x.mean(0) if self.training else x
+
+
+class Counts(nn.Module):
+    """Nothing that is said changes with the buffer."""
+
+    def __init__(self, least: int = 0) -> None:
+        super().__init__()
+        self.least = least
+        self.register_buffer("n", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x) > self.least:
+            self.n += len(x)
+        return x
+
+
+def shrinking(model: Given, x: Tensor) -> Tensor:
+    """Weights that change when they are used, without torch's knowledge."""
+    weights = model.l.weight.detach().numpy()
+    weights.clip(-0.1, 0.1, out=weights)
+    out: Tensor = model.l(x)
+    return out
+
+
+HIDDEN = {
+    "gate": (Gated, "one record changes"),
+    "zero start": (ZeroStart, "one record changes"),
+    "many": (lambda: Given(lambda m, x: m.l(x - x.mean(0) if len(x) > 7 else x)), "one record"),
+    "large": (lambda: Given(lambda m, x: m.l(x / x.abs().amax().clamp(min=3.1))), "one record"),
+    "averages": (lambda: nn.Sequential(Averages(), nn.Linear(4, 3)), "buffer '0.mean'"),
+    "centred": (lambda: nn.Sequential(Centred(), nn.Linear(4, 3)), "one record changes"),
+    "dropout": (
+        lambda: nn.Sequential(Centred(), nn.Dropout(0.1), nn.Linear(4, 3)),
+        "one record changes",
+    ),
+    "counts": (lambda: nn.Sequential(Counts(), nn.Linear(4, 3)), "buffer '0.n'"),
+    "counts many": (lambda: nn.Sequential(Counts(9), nn.Linear(4, 3)), "buffer '0.n'"),
+    "weights": (lambda: Given(shrinking), "changes a trained parameter"),
+    "lazy": (lambda: nn.Sequential(nn.LazyLinear(3)), "no shape yet"),
+}
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_mixing_that_hides_is_found(name: str, mode: str) -> None:
+    """Behind a gate, in large batches, for large values, or in the mode that is not in force."""
+    make, words = HIDDEN[name]
+    torch.manual_seed(0)
+    model = make().train(mode == "train")
+    before = {key: value.clone() for key, value in model.state_dict().items() if name != "lazy"}
+    with pytest.raises(CannotClip, match=words):
+        book_keeper(model, CROSS_ENTROPY, FLOATS, TARGET)
+    assert model.training == (mode == "train")
+    if name != "weights":
+        assert all(torch.equal(model.state_dict()[key], value) for key, value in before.items())
+
+
+def hardest(outputs: Tensor, targets: Tensor) -> Tensor:
+    losses: Tensor = CROSS_ENTROPY(outputs, targets)
+    least = losses.detach().topk(min(64, len(losses))).values[-1]
+    return losses * (losses.detach() >= least)
+
+
+def test_a_loss_of_the_hardest_records_is_refused() -> None:
+    with pytest.raises(CannotClip, match="hardest"):
+        book_keeper(nn.Linear(4, 3), hardest, FLOATS, TARGET)
+
+
+def test_what_is_neither_a_parameter_nor_a_buffer_is_refused() -> None:
+    class Keeps(nn.Linear):
+        def get_extra_state(self) -> object:
+            return {"seen": 0}
+
+    with pytest.raises(CannotClip, match="_extra_state"):
+        book_keeper(Keeps(4, 3), CROSS_ENTROPY, FLOATS, TARGET)
+
+
+def test_a_model_is_left_as_it_was() -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.GroupNorm(2, 8), nn.Dropout(0.3), nn.Linear(8, 3))
+    model[2].eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    book_keeper(model, CROSS_ENTROPY, FLOATS, TARGET)
+    assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
+    assert [module.training for module in model] == [True, True, False, True]
+    assert torch.equal(torch.get_rng_state(), state)

@@ -17,7 +17,15 @@ from torch import Tensor, nn
 from tacit.deep.clipping.any_layer import Dimensions, any_layer
 from tacit.deep.clipping.clip import Clip
 from tacit.deep.clipping.gradients import Gradients, Written
+from tacit.deep.clipping.model_state import ModelState
 from tacit.deep.clipping.parts import CannotClip, Layer, layers_of, parts_of
+from tacit.deep.clipping.randomness import (
+    Keys,
+    RecordMasks,
+    blank_keys,
+    no_other_draws,
+    record_keys,
+)
 from tacit.deep.clipping.rules import Call
 from tacit.deep.clipping.tensors import floats_of, tensors_of
 from tacit.deep.clipping.watching import Use, Watcher
@@ -26,9 +34,6 @@ Loss = Callable[[Any, Tensor], Tensor]
 # Where records are in what a layer is given, and in what it returns.
 Where = tuple[Dimensions, Dimensions]
 _IN_ROWS: Where = ((0,), (0,))
-# What is raised by a record that a model or a loss cannot take, such as a class beyond the last.
-REFUSALS = (IndexError, RuntimeError, ValueError)
-
 # A gradient that is longer counts as not finite: the factor that shortens it would be rounded.
 _LONGEST = 2.0**63
 # A C library gives large blocks back to the system as they are freed, and new pages cost more than
@@ -68,12 +73,15 @@ class BookKeeper:
         `tacit.deep.clipping.probe` finds; without, in the first dimension of every tensor.
     micro_batch
         How many records are worked on at once where nobody says.
+    dropouts
+        Where records are in what each dropout of a forward pass is given, as the probe finds.
 
     Notes
     -----
-    **Guarantee**. The sum is of one vector a record, a function of that record and the weights
-    alone and no longer than ``clip.norm``; a record whose gradient is not finite adds zeros, and so
-    does one that the model or the loss refuses.
+    **Guarantee**. The sum is of one vector a record, a function of that record, its key and the
+    weights alone and no longer than ``clip.norm``; a record whose gradient is not finite adds
+    zeros, and so does one with which the model or the loss raises any exception. A buffer that
+    changes, and random numbers that do not follow from keys, raise `CannotClip`.
 
     **Assumes** that the model treats records apart, which `probe` tries, and that float32 sums are
     within 2^-10 of ``clip.norm`` of the truth.
@@ -85,8 +93,11 @@ class BookKeeper:
         loss: Loss,
         dimensions: tuple[Where, ...] | None = None,
         micro_batch: int = 256,
+        dropouts: tuple[int, ...] = (),
     ) -> None:
         self.micro_batch = micro_batch
+        self._dropouts = dropouts
+        self.state = ModelState(model)
         self.model, self.loss = model, loss
         self._layers = layers_of(model)
         self._parts = parts_of(self._layers)
@@ -115,41 +126,71 @@ class BookKeeper:
         zeros = torch.zeros(self.n_parameters, dtype=torch.float64)
         return Sums(zeros, torch.zeros(self.n_parts, 0))
 
-    def sums(self, x: Tensor, y: Tensor, clip: Clip, micro_batch: int | None = None) -> Sums:
-        """Return the sum of clipped gradients, a micro-batch at a time."""
-        some, n = micro_batch or self.micro_batch, x.shape[0]
-        if n <= some:
-            return self._tried(x, y, clip)
-        parts = [slice(start, start + some) for start in range(0, n, some)]
-        return added([self._tried(x[part], y[part], clip) for part in parts])
+    def sums(
+        self,
+        x: Tensor,
+        y: Tensor,
+        clip: Clip,
+        micro_batch: int | None = None,
+        keys: Keys | None = None,
+    ) -> Sums:
+        """Return the sum of clipped gradients, a micro-batch at a time.
 
-    def _tried(self, x: Tensor, y: Tensor, clip: Clip) -> Sums:
-        """Return the sum over the records that model and loss take."""
+        ``keys`` are those of the records, from which their dropout masks follow; fresh ones by
+        default.
+        """
+        some, n = micro_batch or self.micro_batch, x.shape[0]
+        keys = self._fresh_keys(n) if keys is None else keys
+        self.state.begin()
+        parts = [slice(start, start + some) for start in range(0, max(n, 1), some)]
+        total = added([self._tried(x[part], y[part], clip, keys[part]) for part in parts])
+        self.state.check()
+        return total
+
+    @property
+    def has_dropout(self) -> bool:
+        """Whether masks are drawn for records."""
+        return bool(self._dropouts)
+
+    def _fresh_keys(self, n: int) -> Keys:
+        return record_keys(n) if self._dropouts else blank_keys(n)
+
+    def _tried(self, x: Tensor, y: Tensor, clip: Clip, keys: Keys) -> Sums:
+        """Return the sum over the records that model and loss take.
+
+        Whatever a model or a loss raises is the record's doing: words of an error may repeat it.
+        Keys stay with their records, so that a record's vector is the same in every attempt.
+        """
         try:
-            return self.strict_sums(x, y, clip)
+            return self.strict_sums(x, y, clip, keys)
         except CannotClip:
             raise
-        except REFUSALS:
+        except Exception:
             if len(x) == 1:
                 return self.empty()
         half = len(x) // 2
-        return added(
-            [self._tried(x[part], y[part], clip) for part in (slice(half), slice(half, None))]
-        )
+        parts = slice(half), slice(half, None)
+        return added([self._tried(x[part], y[part], clip, keys[part]) for part in parts])
 
-    def strict_sums(self, x: Tensor, y: Tensor, clip: Clip) -> Sums:
+    def strict_sums(self, x: Tensor, y: Tensor, clip: Clip, keys: Keys | None = None) -> Sums:
         """Return the sum in one go, raising what a record makes the model or the loss raise."""
         if x.shape[0] == 0:
             return self.empty()
-        uses, found = self._passed(x, y)
+        keys = self._fresh_keys(len(x)) if keys is None else keys
+        with no_other_draws():
+            uses, found = self._passed(x, y, keys)
+            with torch.no_grad():
+                gradients = self._gathered(uses, found, x.shape[0])
         with torch.no_grad():
-            return self._weighted(x, y, self._gathered(uses, found, x.shape[0]), clip)
+            return self._weighted(x, y, gradients, clip, keys)
 
-    def _weighted(self, x: Tensor, y: Tensor, gradients: list[Gradients], clip: Clip) -> Sums:
+    def _weighted(
+        self, x: Tensor, y: Tensor, gradients: list[Gradients], clip: Clip, keys: Keys
+    ) -> Sums:
         norms = torch.stack([part.lengths() for part in gradients])
         if not float(norms.max()) <= _LONGEST:
             counts = (norms <= _LONGEST).all(0)
-            return self.strict_sums(x[counts], y[counts], clip)
+            return self.strict_sums(x[counts], y[counts], clip, keys[counts.numpy()])
         factors = clip.factors(norms).unbind()
         for part, weights, into in zip(gradients, factors, self._views, strict=True):
             part.put_weighted(weights, into)
@@ -165,14 +206,30 @@ class BookKeeper:
 
     def gradients(self, x: Tensor, y: Tensor) -> list[Gradients]:
         """Return the gradients of all records, part by part."""
-        uses, found = self._passed(x, y)
+        uses, found = self._passed(x, y, self._fresh_keys(len(x)))
         with torch.no_grad():
             return self._gathered(uses, found, len(x))
 
-    def _passed(self, x: Tensor, y: Tensor) -> tuple[list[Use], Sequence[Tensor | None]]:
+    def answers(self, x: Tensor, y: Tensor, keys: Keys) -> tuple[Tensor, Tensor]:
+        """Return the first output of the model and one loss a record.
+
+        Dropout masks follow from the records' keys.
+        """
+        if not self._dropouts:
+            outputs = self.model(x)
+            return floats_of(outputs)[0], losses_of(self.loss, outputs, y)
+        with RecordMasks(keys, self._dropouts) as masks:
+            outputs = self.model(x)
+            losses = losses_of(self.loss, outputs, y)
+        masks.check_all_used()
+        return floats_of(outputs)[0], losses
+
+    def _passed(
+        self, x: Tensor, y: Tensor, keys: Keys
+    ) -> tuple[list[Use], Sequence[Tensor | None]]:
         """Go forward and back; return the uses of layers, and what came back to their outputs."""
         with self._watcher.watching() as watch:
-            losses = losses_of(self.loss, self.model(x), y)
+            _, losses = self.answers(x, y, keys)
             edges = [edge for use in watch.uses for edge in use.edges]
             each = torch.ones_like(losses)
             return watch.uses, torch.autograd.grad(losses, edges, each, allow_unused=True)

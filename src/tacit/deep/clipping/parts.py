@@ -8,6 +8,7 @@ from functools import cached_property
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from tacit.deep.clipping.batch_norm import BATCH_NORM
 from tacit.deep.clipping.gradients import Room
@@ -54,6 +55,12 @@ def layers_of(model: nn.Module) -> list[Layer]:
     >>> [layer.name for layer in layers_of(model)]
     ['0', '2']
     """
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if is_lazy(tensor):
+            raise CannotClip(
+                f"{name!r} has no shape yet: the model makes it when it meets its first records. "
+                "Call the model once on made-up records before."
+            )
     for name, module in model.named_modules():
         _refuse_mixing(name, module)
     for name, parameter in model.named_parameters():

@@ -1,0 +1,259 @@
+"""Dropout masks that belong to a record.
+
+torch draws masks by a record's place in its batch, from one generator that most scripts seed with a
+public number. One record more then shifts the masks of all records behind it, and the sum of their
+gradients moves by many clips. Here each record of a batch has a secret key of its own, from which
+its masks follow. The record's gradient is then a function of the record, its key and the weights,
+whoever else is in the batch (docs/proofs/networks.md, section 1).
+
+Privacy needs keys that are secret and independent. It does not need good random numbers *from* a
+key: SHAKE-128 makes good ones all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from tacit.deep.clipping.parts import CannotClip
+from tacit.noise import Source, secure_source
+
+# One row of 16 bytes a record.
+Keys = npt.NDArray[np.uint8]
+
+_KEY_BYTES = 16
+_WORD = np.dtype("<u2")  # a value is dropped by 16 random bits
+_WORDS = 1 << 16
+# The value of a dropped unit in a network of SELU units: -scale alpha (Klambauer et al. 2017).
+_SELU_FLOOR = -1.7580993408473766
+
+
+def record_keys(n: int, source: Source | None = None) -> Keys:
+    """Return ``n`` secret keys, one a record, each fresh and independent of all others.
+
+    Examples
+    --------
+    >>> from tacit.deep.clipping.randomness import record_keys
+    >>> record_keys(3).shape
+    (3, 16)
+    """
+    words = (secure_source() if source is None else source).words(2 * n)
+    return np.ascontiguousarray(words).view(np.uint8).reshape(n, _KEY_BYTES)
+
+
+def blank_keys(n: int) -> Keys:
+    """Return the keys of ``n`` records for which nothing random is drawn."""
+    return np.zeros((n, 0), np.uint8)
+
+
+class RecordMasks(TorchFunctionMode):
+    """Answers torch's dropout functions with masks from the records' keys.
+
+    Parameters
+    ----------
+    keys
+        One a record of the batch.
+    dimensions
+        For each dropout of a forward pass, in order: which dimension of its input is that of
+        records, as `DropoutShapes` found.
+
+    Notes
+    -----
+    **Guarantee**. The mask of a record at the k-th dropout of a pass is a function of its key, k,
+    the record's shape and the probability.
+    """
+
+    def __init__(self, keys: Keys, dimensions: Sequence[int]) -> None:
+        super().__init__()
+        self._keys = [key.tobytes() for key in keys]
+        self._dimensions = tuple(dimensions)
+        self.n_masks = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Drop by keys; run everything else as it is."""
+        dropout = _DROPOUTS.get(func)
+        if dropout is None:
+            return func(*args, **(kwargs or {}))
+        x, p, inplace = _arguments(*args, **(kwargs or {}))
+        if p == 0.0:
+            return x
+        if self.n_masks >= len(self._dimensions):
+            raise CannotClip(_DEPENDS)
+        dim = self._dimensions[self.n_masks]
+        self.n_masks += 1
+        if x.shape[dim] != len(self._keys):
+            raise CannotClip(_DEPENDS)
+        return dropout(x, self._mask, dim, p, inplace)
+
+    def check_all_used(self) -> None:
+        """Raise after a pass that used fewer dropouts than the model has."""
+        if self.n_masks != len(self._dimensions):
+            raise CannotClip(_DEPENDS)
+
+    def _mask(self, shape: tuple[int, ...], dim: int, p: float) -> tuple[Tensor, float]:
+        """Return which values stay, one row of bits a record, and the chance of staying."""
+        each = shape[:dim] + shape[dim + 1 :]
+        size, number = _WORD.itemsize * math.prod(each), self.n_masks.to_bytes(4)
+        drawn = b"".join([hashlib.shake_128(key + number).digest(size) for key in self._keys])
+        threshold = round((1.0 - p) * _WORDS)
+        kept = np.frombuffer(drawn, _WORD).reshape(len(self._keys), *each) < threshold
+        return torch.from_numpy(kept).movedim(0, dim), threshold / _WORDS
+
+
+class DropoutShapes(TorchFunctionMode):
+    """Switches dropout off, and notes the shape of what each dropout was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: list[torch.Size] = []
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return what a dropout was given; run everything else as it is."""
+        if func not in _DROPOUTS:
+            return func(*args, **(kwargs or {}))
+        x, p, _ = _arguments(*args, **(kwargs or {}))
+        if p > 0.0:
+            self.shapes.append(x.shape)
+        return x
+
+
+@contextmanager
+def no_other_draws() -> Iterator[None]:
+    """Refuse a pass that draws from torch's own generator, and leave the generator as it was."""
+    before = torch.get_rng_state()
+    yield
+    if not torch.equal(torch.get_rng_state(), before):
+        torch.set_rng_state(before)
+        raise CannotClip(
+            "the model or the loss draws random numbers from torch's generator, one after the "
+            "other for all records of a batch, so that one record more shifts those of others. "
+            "Draw them with torch.nn.Dropout or torch.nn.functional.dropout outside of other "
+            "layers, whose masks belong to a record; torch.nn.functional.dropout(torch.ones(n, 1), "
+            "p) drops whole records. Set the dropout inside attention and recurrent layers to 0."
+        )
+
+
+def global_randomness() -> tuple[bytes, object, object]:
+    """Return the states of the global generators of torch, NumPy and Python, for comparison."""
+    name, words, *rest = np.random.get_state()  # noqa: NPY002 - whatever a dataset draws from
+    state = name, np.asarray(words).tobytes(), *rest
+    return torch.get_rng_state().numpy().tobytes(), state, random.getstate()
+
+
+@contextmanager
+def drawing_by(key: npt.NDArray[np.uint8]) -> Iterator[None]:
+    """Set the global generators by a record's key, and put them back afterwards."""
+    words = np.frombuffer(hashlib.shake_128(key.tobytes() + b"item").digest(16), "<u4")
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+    torch.default_generator.manual_seed(int(words[0]))
+    np.random.seed(words)  # noqa: NPY002
+    random.seed(key.tobytes())
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        random.setstate(states[2])
+
+
+_DEPENDS = (
+    "which dropouts the model uses, or on what shapes, depends on the records; let it use the same "
+    "ones for every batch."
+)
+
+# From an input, a maker of masks, the dimension of records, the probability and whether in place.
+_Mask = Callable[[tuple[int, ...], int, float], tuple[Tensor, float]]
+_Dropout = Callable[[Tensor, _Mask, int, float, bool], Tensor]
+
+
+def _arguments(
+    input: Tensor,  # noqa: A002 - torch's own name
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    train: bool | None = None,
+) -> tuple[Tensor, float, bool]:
+    """Return what torch's dropout functions are given; a probability of 0 where they are off."""
+    on = training if train is None else train
+    return input, float(p) if on else 0.0, inplace
+
+
+def _of_values(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
+    """Drop single values, and scale the others up: x m / P(m = 1)."""
+    kept, chance = mask(tuple(x.shape), dim, p)
+    factor = kept.to(x.dtype) / (chance or 1.0)
+    return x.mul_(factor) if inplace else x * factor
+
+
+def _of_channels(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
+    """Drop whole channels of records: one bit for each of the first two dimensions."""
+    kept, chance = mask(_channels(x, dim), dim, p)
+    factor = kept.to(x.dtype) / (chance or 1.0)
+    return x.mul_(factor) if inplace else x * factor
+
+
+def _alpha(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
+    kept, chance = mask(tuple(x.shape), dim, p)
+    return _self_normalising(x, kept, chance, inplace)
+
+
+def _alpha_of_channels(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
+    kept, chance = mask(_channels(x, dim), dim, p)
+    return _self_normalising(x, kept, chance, inplace)
+
+
+def _self_normalising(x: Tensor, kept: Tensor, chance: float, inplace: bool) -> Tensor:
+    """Put SELU's floor in place of dropped values, and keep mean 0 and variance 1.
+
+    a (x m + f (1 - m)) + b,  a = (P + f^2 P (1 - P))^-1/2,  b = -a f (1 - P),  P = P(m = 1)
+    """
+    if chance == 0.0:
+        return x.mul_(0.0) if inplace else x * 0.0
+    floor = _SELU_FLOOR
+    a = (chance + floor**2 * chance * (1.0 - chance)) ** -0.5
+    b = -a * floor * (1.0 - chance)
+    made = torch.where(kept, x, torch.full_like(x, floor)) * a + b
+    return x.copy_(made) if inplace else made
+
+
+def _channels(x: Tensor, dim: int) -> tuple[int, ...]:
+    if dim != 0 or x.ndim < 2:
+        raise CannotClip(
+            "a dropout of channels is given a tensor whose first dimension is not that of records; "
+            "give it one (records, channels, ...), or use torch.nn.Dropout."
+        )
+    return (*x.shape[:2], *(1 for _ in x.shape[2:]))
+
+
+_DROPOUTS: dict[Callable[..., Any], _Dropout] = {
+    functional.dropout: _of_values,
+    torch.dropout: _of_values,
+    functional.dropout1d: _of_channels,
+    functional.dropout2d: _of_channels,
+    functional.dropout3d: _of_channels,
+    functional.alpha_dropout: _alpha,
+    functional.feature_alpha_dropout: _alpha_of_channels,
+}
