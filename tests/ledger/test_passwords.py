@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import traceback
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tacit.ledger import Ledger, LedgerError
+from tacit.ledger.store import store_at
 from tacit.location import Mean
 from tacit.privacy import Budget, PureEpsilon
 from tacit.report import write_ledger
@@ -90,18 +93,51 @@ def test_a_password_is_nowhere(
         "postgresql://ann@h/d?Password=hunter2",
         "postgresql://ann@h/d?%70assword=hunter2",
         "postgresql://ann@h/d?scram_client_key=hunter2",
+        "postgresql:ann:hunter2@h",
+        "postgresql:ann:hunter2",
+        " Postgres : ann:hunter2@h/d",
+        "postgresql//ann:hunter2@h/d",
+        "//ann:hunter2@h/d",
+        "ann:hunter2@h/d",
+        "ann:hun/ter2hunter2@h",
+        "h/d?password=hunter2",
+        "/h/d;sslpassword=hunter2",
+        b"postgresql:ann:hunter2@h",
+        Path("/data") / "postgresql:ann:hunter2@h",
+        "postgresql://ann:hunter2",
+        "postgresql://ann:/hunter2@h/d",
+        "postgresql://ann:1/hunter2@h/d",
+        "postgresql://ann:1?hunter2@h/d",
+        "postgresql://ann:1#hunter2@h/d",
+        "postgresql://ann@h:hunter2,i:5432/d",
     ],
     ids=str,
 )
-def test_what_was_meant_for_another_program_is_not_repeated(address: str | Path) -> None:
-    for call in (lambda: Ledger.open(address), lambda: Ledger.create(address, Budget(1.0))):
+def test_what_was_meant_for_another_program_is_not_repeated(address: str | bytes | Path) -> None:
+    given: Any = address
+    for call in (lambda: Ledger.open(given), lambda: Ledger.create(given, Budget(1.0))):
         with pytest.raises(ValueError) as error:
             call()
         assert SECRET not in "".join(traceback.format_exception_only(error.value))
         assert error.value.__cause__ is None
-    assert SECRET not in command("ledger", "show", str(address)).output
+    assert SECRET not in command("ledger", "show", os.fsdecode(address)).output
 
 
 def test_a_file_may_have_any_name_that_is_no_connection(tmp_path: Path) -> None:
-    for name in ("a=b", "password", "C:", "x y=z", "host"):
+    for name in ("a=b", "password", "C:", "x y=z", "host", "10:30@home", "ann@home"):
         assert Ledger.create(tmp_path / name, Budget(1.0)).spent() == 0.0
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://ann@h1:5432,h2:5433/d?ledger=a",
+        "postgresql://ann@[::1]:5432/d?ledger=a",
+        "postgresql://h:5432/d?user=ann%40corp&ledger=a",
+        "postgresql://h:5432/d?user=ann@corp&ledger=a",
+        "postgresql:///d?host=/run/postgresql&ledger=a",
+    ],
+)
+def test_ports_and_users_are_no_passwords(address: str) -> None:
+    kept = store_at(address).address
+    assert kept.replace("%40", "@").replace("%2F", "/") == address.replace("%40", "@")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tacit.ledger.entry import REMEDY, Entry
 from tacit.ledger.errors import Interrupted, LedgerDamaged, LedgerError
@@ -39,6 +40,13 @@ _TRIGGERS = (
 )
 _NAMES = ["entries_stay", "head_advances", "head_stays"]
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+_PORT = re.compile(r"\[[0-9a-f:.%]*\]|:\d+(?=[,/?]|$)", re.I)  # and hosts that are IPv6 addresses
+_HIDDEN = re.compile(r":.*@", re.S)
+_HOST = re.compile(r"(\[[0-9a-z:.%]*\]|[^:\[\]]*)(:\d*)?", re.I)
+_NOT_VALID = (
+    "the ledger's address is no valid postgresql:// address; write "
+    "postgresql://user@host:port/database?ledger=name."
+)
 _ROWS = "SELECT number, body, hash, key FROM {0}.entries "
 _INSERT = "INSERT INTO {0}.entries (number, key, body, hash) VALUES (%s, %s, %s, %s)"
 _QUEUE = 0x74616374  # "tact"
@@ -345,18 +353,25 @@ def _parsed(address: str) -> tuple[str, str]:
         query = parse_qsl(parts.query, keep_blank_values=True)
         secret = parts.password is not None or any(name.lower() in _SECRET for name, _ in query)
     except ValueError:
-        raise ValueError("the ledger's address is no valid postgresql:// address.") from None
-    if secret:
+        raise ValueError(_NOT_VALID) from None
+    # A password with / ? or # in it ends the host for urlsplit, which then sees none.
+    without_ports = _PORT.sub("", address.partition("://")[2])
+    strayed = "@" in parts.path or any("@" in name for name, _ in query)
+    if secret or strayed or _HIDDEN.search(without_ports):
         # Not repeated here: an error is logged.
         raise ValueError(
             "the ledger's address holds a password, and addresses are pickled and printed; leave "
             "it out, and put it into the password file of PostgreSQL (~/.pgpass) or PGPASSWORD."
         )
+    if not all(map(_HOST.fullmatch, parts.netloc.rpartition("@")[2].split(","))):
+        # libpq would repeat what it takes for a port, which may be a password.
+        raise ValueError(_NOT_VALID)
     name = dict(query).get("ledger", "tacit")
     if not name.isidentifier() or not name.isascii() or len(name) > 63:
         raise ValueError("a ledger's name is letters, digits and underscores, 63 at most.")
     rest = urlencode([pair for pair in query if pair[0] != "ledger"])
-    return urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")), name
+    # Not by urlunsplit, which drops the slashes of an address without a host.
+    return f"postgresql://{parts.netloc}{parts.path}{'?' if rest else ''}{rest}", name
 
 
 def _close(connections: list[Connection[Any]], made_in: int) -> None:

@@ -12,8 +12,15 @@ from tacit.ledger.entry import Entry
 
 # How long a charge waits for the charges of others, in seconds.
 PATIENCE = 60.0
-# What starts as an address of something else, or is libpq's other way to write a connection.
-_ELSEWHERE = re.compile(r"\s*[a-z][a-z0-9+.-]+:/|(.*\s)?\s*(host|password|dbname)\s*=", re.I | re.S)
+# An address of something else, or a mistyped one of a database. Such a text may hold a password, so
+# it is never taken for the name of a file, which errors repeat.
+_ELSEWHERE = re.compile(
+    r"\s*[a-z][a-z0-9+.-]+:/"  # any scheme
+    r"|(.*[/\\\s])?postgres[a-z0-9+]*\s*:"  # postgresql: without its slashes
+    r"|(?!/(?!/)|\.{1,2}[/\\]|~|[a-z]:[/\\]).*:.*@"  # user:password@host, no path
+    r"|(.*\s)?\s*(host|dbname)\s*=|.*password\s*=",  # libpq's other way to write a connection
+    re.I | re.S,
+)
 
 
 class Head(NamedTuple):
@@ -88,11 +95,12 @@ def store_at(address: str | os.PathLike[str]) -> Store:
         from tacit.ledger.postgres import PostgresStore
 
         return PostgresStore(text)
-    if isinstance(text, str) and _ELSEWHERE.match(text):
+    if _ELSEWHERE.match(os.fsdecode(text)):
         # Not repeated here: it may hold a password, and an error is logged.
         raise ValueError(
             "a ledger's address is the path of a file, or postgresql://user@host/database?ledger="
-            "name; this one looks like a connection of another kind."
+            "name; this one looks like a connection of another kind, or a mistyped one. Write ./ "
+            "before the name of a file that has a colon and an @."
         )
     from tacit.ledger.sqlite import SqliteStore
 
