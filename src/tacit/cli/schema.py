@@ -53,9 +53,8 @@ def draft(
       tacit schema draft people.csv --target income --out schema.toml
       tacit schema draft people.parquet --json
     """  # noqa: D301
-    import tomllib
-
     from tacit.preprocessing import draft_schema
+    from tacit.preprocessing.schema.toml_text import read_toml
     from tacit.saving.files import write_whole
 
     check_new(out, force, data)
@@ -64,7 +63,7 @@ def draft(
     if out is not None:
         write_whole(out, text.encode("utf-8"))
     if as_json:
-        output.document(tomllib.loads(text))
+        output.document(read_toml(text))
     elif out is None:
         output.written(text.rstrip("\n"))
     else:

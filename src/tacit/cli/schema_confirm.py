@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,18 +125,18 @@ def _answered(answers: _Answers, name: str) -> bool:
 
 def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
     """Return a line with what a person writes for each of its keys, or for all of it."""
-    from tacit.preprocessing.schema.toml_text import key_text, value_text
+    from tacit.preprocessing.schema.toml_text import key_text, read_toml, value_text
 
     keys = [key for key in _EDITED if key in line]
     if not keys:
         _tell('  Write all of it, such as { kind = "number", lower = 0, upper = 120 }.')
         written = ask(f"  {key_text(name)} = ")
-        found = tomllib.loads(f"it = {written}")["it"] if written else line
+        found = read_toml(f"it = {written}")["it"] if written else line
         return found if isinstance(found, dict) else {"kind": found}
     for key in keys:
         written = ask(f"  {key} (Enter keeps {value_text(line[key])}): ")
         if written:
-            line = {**line, key: tomllib.loads(f"it = {written}")["it"]}
+            line = {**line, key: read_toml(f"it = {written}")["it"]}
     return line
 
 

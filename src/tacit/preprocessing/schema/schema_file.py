@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tacit.preprocessing.schema.number_columns import Intervals, Number
 from tacit.preprocessing.schema.open_columns import OpenCategory, OpenNumber
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.targets import ClassTarget, NumberTarget, Target
-from tacit.preprocessing.schema.toml_text import key_text, value_text
+from tacit.preprocessing.schema.toml_text import key_text, read_toml, value_text
 from tacit.preprocessing.schema.unit import Unit
 from tacit.preprocessing.schema.word_columns import FALSE_WORDS, TRUE_WORDS, Boolean, Category
 
@@ -55,7 +54,7 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
     if suffix not in (".toml", ".json"):
         raise SchemaError(f"{shown}: a schema is a .toml or a .json file; rename it.")
     try:
-        record = tomllib.loads(content) if suffix == ".toml" else _from_json(content)
+        record = read_toml(content) if suffix == ".toml" else _from_json(content)
     except RecursionError:
         raise SchemaError(f"{shown}: lists are nested too deeply for a schema.") from None
     except ValueError as error:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tacit.preprocessing.errors import SchemaError
 from tacit.preprocessing.schema.schema import Schema
 from tacit.preprocessing.schema.schema_file import line_text
+from tacit.preprocessing.schema.toml_text import read_toml
 
 # A column's entry may go over several lines, since lists of values do, but hardly more than this.
 _MOST_LINES = 1000
@@ -40,8 +39,8 @@ def toml_with(text: str, schema: Schema, changed: frozenset[str]) -> str:
     ]
     edited = "\n".join(parts)
     try:
-        same = Schema.from_dict(tomllib.loads(edited)) == schema
-    except (SchemaError, tomllib.TOMLDecodeError):
+        same = Schema.from_dict(read_toml(edited)) == schema
+    except ValueError:
         same = False
     return edited if same else schema.to_toml()
 
@@ -81,7 +80,7 @@ def _statement(lines: list[str], start: int) -> tuple[int, dict[str, Any]]:
     """Return where a statement ends that starts on a line, and what it says."""
     for stop in range(start + 1, min(len(lines), start + _MOST_LINES) + 1):
         try:
-            return stop, tomllib.loads("\n".join(lines[start:stop]))
-        except tomllib.TOMLDecodeError:
+            return stop, read_toml("\n".join(lines[start:stop]))
+        except ValueError:
             continue
     return start + 1, {}
