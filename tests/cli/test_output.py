@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -62,3 +63,25 @@ def test_names_of_strangers_give_a_terminal_no_orders(
     printed = "".join(capsys.readouterr())
     assert not {"\x1b", "\x07", "\u202e"} & set(printed)
     assert printed.endswith(":\t0.5\nprecision\n")
+
+
+@pytest.mark.parametrize(
+    "print_it",
+    [
+        lambda name: output.written_csv([name], [[1.5, name]]),
+        lambda name: output.table("Title", (name, "b"), [(name, "1")]),
+        output.written,
+    ],
+)
+def test_files_and_tables_on_a_terminal_give_it_no_orders(
+    print_it: Callable[[str], None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    print_it("recall\x1b]0;owned\x07\x9b31m\u202e")
+    printed = capsys.readouterr().out
+    assert "recall" in printed
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(printed)

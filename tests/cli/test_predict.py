@@ -4,12 +4,15 @@ import csv
 import io
 import json
 import shutil
+import string
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tacit.cli import main
 from tacit.linear_model import LogisticRegression
 from tacit.pipeline import Pipeline
 from tacit.preprocessing import SchemaEncoder
@@ -133,6 +136,25 @@ def test_bad_tables(model: Path, tmp_path: Path, what: str) -> None:
     out = tmp_path / "out.csv"
     refused("predict", model, bad_tables(tmp_path / "bad")[what], "-o", out)
     assert not out.exists()
+
+
+def test_what_is_kept_gives_a_terminal_no_orders(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+    table = write_csv(tmp_path / "new.csv", [[f"ann{orders}", "30", "f", "40", "low"]])
+    asked = ["predict", str(model), str(table), "--keep", "id"]
+
+    def printed() -> str:
+        with pytest.raises(SystemExit):
+            main(asked)
+        return capsys.readouterr().out
+
+    assert f"ann{orders}" in printed()  # into a pipe as it is
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    seen = printed()
+    assert not set(orders) & set(seen) - set(string.printable)
+    assert seen.startswith("id,prediction\nann\N{REPLACEMENT CHARACTER}]0;owned")
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "huge name", "empty", "unreadable"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import sys
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -78,11 +76,11 @@ def terms_of(model: Any) -> Terms:
 
 def write_csv(terms: Terms) -> None:
     """Print a CSV in which every number reads back to the same float."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(_HEADER)
-    for term in terms.rows:
-        error = "" if term.noise_error is None else repr(term.noise_error)
-        writer.writerow((term.output, term.kind, term.name, repr(term.value), error))
+    errors = ("" if t.noise_error is None else repr(t.noise_error) for t in terms.rows)
+    lines = zip(terms.rows, errors, strict=True)
+    output.written_csv(
+        _HEADER, [(t.output, t.kind, t.name, repr(t.value), error) for t, error in lines]
+    )
 
 
 def show(terms: Terms) -> None:

@@ -6,11 +6,13 @@ Results go to standard output, notices and progress to standard error.
 from __future__ import annotations
 
 import contextlib
+import csv
+import itertools
 import json
 import math
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -44,8 +46,19 @@ def say(text: str = "", style: str | None = None) -> None:
 
 
 def written(text: str) -> None:
-    """Print what a file would hold, to the letter: its format has escapes of its own."""
-    sys.stdout.write(text + "\n")
+    """Print what a file would hold: into a pipe to the letter, to a terminal as it can be shown."""
+    sys.stdout.write((shown_lines(text) if sys.stdout.isatty() else text) + "\n")
+
+
+def written_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print CSV as rows come: into a pipe to the letter, to a terminal as it can be shown."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if not sys.stdout.isatty():
+        writer.writerow(header)
+        writer.writerows(rows)
+        return
+    for row in itertools.chain([header], rows):
+        writer.writerow([shown(cell) if isinstance(cell, str) else cell for cell in row])
 
 
 def note(text: str) -> None:
@@ -118,7 +131,7 @@ def table(
     names are long, they are what breaks over several lines, and numbers stay whole.
     """
     out = console()
-    rows = [[shown(cell) for cell in row] for row in rows]
+    header, *rows = [[shown(cell) for cell in row] for row in (header, *rows)]
     if not out.is_terminal:
         for row in (header, *rows):
             sys.stdout.write("\t".join(row) + "\n")

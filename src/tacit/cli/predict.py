@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,9 +75,7 @@ def predict(
         records = [dict(zip(header, row, strict=True)) for row in rows]
         output.document({"target": target, "records": records})
     elif out is None:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+        output.written_csv(header, rows)
     else:
         write_whole(out, _encoded(out.suffix.lower(), header, list(rows)))
         output.say(f"wrote {out}")

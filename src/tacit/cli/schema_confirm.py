@@ -142,14 +142,14 @@ def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
 
 def ask(question: str) -> str:
     """Return a line from standard input; the question goes to standard error."""
-    sys.stderr.write(question)
+    sys.stderr.write(output.shown_lines(question))
     sys.stderr.flush()
     try:
         answer = sys.stdin.readline()
     except UnicodeDecodeError:
         raise Refused("an answer is not text; nothing was written.") from None
     if not sys.stdin.isatty():  # nobody pressed Enter: what is written next is on a line of its own
-        sys.stderr.write(answer.rstrip("\n") + "\n")
+        _tell(answer.rstrip("\n"))
     if not answer:
         raise Refused(
             "the answers ended before the questions; nothing was written. Answer q to keep some."
@@ -158,7 +158,7 @@ def ask(question: str) -> str:
 
 
 def _tell(text: str) -> None:
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(output.shown_lines(text) + "\n")
 
 
 def _line(schema: Schema, name: str) -> dict[str, Any]:
