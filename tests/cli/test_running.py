@@ -9,9 +9,12 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from tacit.cli import main
 from tacit.cli.errors import Refused
 from tacit.cli.running import CommandGroup
+from tacit.ledger import Ledger
 from tacit.preprocessing import TableError
+from tacit.privacy import Budget
 from tacit.public_facts import UndeclaredWarning
 from tests.cli.helpers import environment
 
@@ -105,3 +108,54 @@ def test_own_warnings_are_sentences(kind: type[Warning], bare: bool) -> None:
     assert (result.stderr == "Do this.\n") == bare
     assert [w.category for w in caught] == ([] if bare else [kind])
     assert warnings.showwarning is shown
+
+
+@pytest.mark.parametrize("closing", [">&-", "1</dev/null", ">&- 2>&-", ">&- <&-"])
+def test_a_closed_output_is_refused_before_the_charge(
+    people: Path, schema: Path, tmp_path: Path, closing: str
+) -> None:
+    book, out = tmp_path / "a.ledger", tmp_path / "model.tacit"
+    Ledger.create(book, Budget(1.0))
+    fit = f"fit {people} --schema {schema} -e 1 --delta 0 --ledger {book} -o {out}"
+    found = shell(f"{fit} {closing}")
+    assert found.returncode == 2
+    assert found.stderr.startswith("" if "2>" in closing else "tacit: standard output is closed")
+    assert len(found.stderr.splitlines()) <= 1
+    assert not out.exists()
+    assert Ledger.open(book).spent() == 0.0
+
+
+def test_closed_notices_and_input_stop_nothing() -> None:
+    found = shell("--version 2>&- <&-")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # it stays open, as a stream does
+def test_a_closed_input_reads_as_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert sys.stdin is not None
+    assert sys.stdin.readline() == ""
+
+
+@pytest.mark.slow
+def test_a_closed_input_is_no_answer(tmp_path: Path) -> None:
+    draft = tmp_path / "draft.toml"
+    draft.write_text('[columns]\na = { kind = "ignored", confirmed = false }\n')
+    found = shell(f"schema confirm {draft} <&-")
+    assert found.returncode == 2
+    assert "the answers ended before the questions" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def shell(words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command by a shell, which can close its streams."""
+    return subprocess.run(
+        ["bash", "-c", f"exec {sys.executable} -m tacit.cli {words}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+    )

@@ -28,10 +28,11 @@ def main(args: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        sys.stderr.write(
-            f"tacit: the command line needs {error.name}, which is not installed; "
-            f"pip install {error.name} (it belongs to the extra cli).\n"
-        )
+        if sys.stderr is not None:  # as it is where it was closed
+            sys.stderr.write(
+                f"tacit: the command line needs {error.name}, which is not installed; "
+                f"pip install {error.name} (it belongs to the extra cli).\n"
+            )
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from typer.core import TyperGroup
 
@@ -32,6 +33,8 @@ class CommandGroup(TyperGroup):
     ) -> Any:
         """Run a command and exit."""
         words, debug = _without_debug(list(sys.argv[1:] if args is None else args))
+        if not _has_streams():
+            sys.exit(REFUSED)
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # a file's name may not be text
                 stream.reconfigure(errors="backslashreplace")
@@ -47,6 +50,40 @@ class CommandGroup(TyperGroup):
             if code == INTERRUPTED:  # typer makes it of a KeyboardInterrupt
                 _explain(KeyboardInterrupt(), False)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _has_streams() -> bool:
+    """Put something in the place of closed streams; return whether results can be shown.
+
+    Python has no stream for a descriptor that was closed when it started. Its number would go to
+    the next file that is opened, a ledger for instance, and whatever writes to it by number would
+    write there. What comes after a charge must not fail, so a closed output is refused at once.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None or not _takes_writes(sys.stdout):
+        _complain(
+            "standard output is closed, and results go there; leave it open, or send it to a file "
+            "or, if nobody needs it, to /dev/null."
+        )
+        return False
+    return True
+
+
+def _takes_writes(stream: TextIO) -> bool:
+    """Return whether a stream can be written to, as one that was opened to be read cannot."""
+    try:
+        os.write(stream.fileno(), b"")
+    except OSError as error:
+        return error.errno != errno.EBADF
+    return True
 
 
 def _told(otherwise: Callable[..., None]) -> Callable[..., None]:
@@ -79,7 +116,7 @@ def _explain(error: BaseException, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     if debug:
-        traceback.print_exception(error)
+        sys.stderr.write(output.shown_lines("".join(traceback.format_exception(error))))
     if isinstance(error, KeyboardInterrupt):
         _complain("interrupted; no file was left half-written.")
         return INTERRUPTED
