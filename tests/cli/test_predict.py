@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+import stat
 import string
 import sys
 from pathlib import Path
@@ -136,6 +137,15 @@ def test_bad_tables(model: Path, tmp_path: Path, what: str) -> None:
     out = tmp_path / "out.csv"
     refused("predict", model, bad_tables(tmp_path / "bad")[what], "-o", out)
     assert not out.exists()
+
+
+def test_predictions_stay_as_secret_as_they_were(model: Path, people: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+    out.chmod(0o600)
+    assert run("predict", model, people, "--out", out, "--force").exit_code == 0
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert out.read_text() != "old"
 
 
 def test_what_is_kept_gives_a_terminal_no_orders(

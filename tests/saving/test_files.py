@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,55 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     write_whole(tmp_path / "a", b"")
     (tmp_path / "b").write_bytes(b"")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "a").chmod(mode)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    write_whole(tmp_path / "link", b"new")
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone may give files away")
+def test_a_file_that_is_replaced_keeps_its_owner(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    os.chown(tmp_path / "a", 1234, 4321)
+    write_whole(tmp_path / "a", b"new")
+    found = (tmp_path / "a").stat()
+    assert (found.st_uid, found.st_gid) == (1234, 4321)
+
+
+def test_a_group_that_cannot_be_kept_hands_its_rights_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "a").chmod(0o664)
+    monkeypatch.setattr(os, "fchown", refuse)
+    write_whole(tmp_path / "a", b"new")
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o604
+
+
+def test_nobody_else_reads_what_replaces_a_secret_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def look(_: int) -> None:
+        (part,) = tmp_path.glob(".*.part")
+        seen.append(stat.S_IMODE(part.stat().st_mode))
+
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "a").chmod(0o600)
+    monkeypatch.setattr(os, "fsync", look)
+    with contextlib.suppress(ValueError):  # of the folder, once the part has its name
+        write_whole(tmp_path / "a", b"new")
+    assert seen == [0o600]
 
 
 def test_folders_are_refused(tmp_path: Path) -> None:

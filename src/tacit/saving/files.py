@@ -15,6 +15,10 @@ from tacit.saving.errors import NotAModel
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old one or the new one, never a part.
 
+    A file that is replaced keeps its permissions and, where the system allows it, its owner and its
+    group; nobody else may read the new one who could not read the old one. A new file has the
+    permissions that any new file has.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -32,9 +36,14 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
             f"{target.parent} is not a folder that is there; make it first, or name another."
         )
     part = target.with_name(f".{secrets.token_hex(8)}.part")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    replaced = os.stat(target) if target.exists() else None
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # What replaces a file is its writer's alone until it has the permissions of that file.
+    handle = os.open(part, flags, 0o666 if replaced is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
+            if replaced is not None:
+                _take_permissions(file.fileno(), replaced)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -44,6 +53,20 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
             part.unlink()
         raise
     _remember_name(target.parent)
+
+
+def _take_permissions(handle: int, of: os.stat_result) -> None:
+    """Give an open file the owner, the group and the permissions of another, where it can be."""
+    mode = stat.S_IMODE(of.st_mode) & 0o777
+    if hasattr(os, "fchown"):
+        with contextlib.suppress(OSError):  # which the system lets root alone do
+            os.fchown(handle, of.st_uid, -1)
+        try:
+            os.fchown(handle, -1, of.st_gid)
+        except OSError:
+            mode &= ~0o070  # meant for the members of another group
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
 
 
 def _remember_name(folder: Path) -> None:
