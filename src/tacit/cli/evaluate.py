@@ -12,7 +12,7 @@ from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.budget import warn_if_weak
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.files import check_report, write_evaluation
+from tacit.cli.files import check_report, room_for, write_evaluation
 
 if TYPE_CHECKING:
     from tacit.metrics import Evaluation
@@ -86,7 +86,7 @@ def evaluate(
     warn_if_weak(epsilon, delta, rows)
     if math.isinf(epsilon):
         output.note(_NO_PRIVACY)
-    with output.progress("reading the table", "asking the model") as step:
+    with room_for(report), output.progress("reading the table", "asking the model") as step:
         table = encoder.unread_file(data, delimiter=delimiter, progress=step)
         found = evaluated(
             estimator,

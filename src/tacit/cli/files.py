@@ -1,13 +1,23 @@
-"""Files a command writes: looked at before any work is done; HTML reports among them."""
+"""Files a command writes: looked at, and given room, before any work is done; reports too."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import errno
 import os
+import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tacit.cli.errors import Refused
+
+# Bytes held for each file that is written after a charge. Models of a few hundred columns, students
+# and reports have less than 1 MiB; how large they will be is not known before the records are read.
+_ROOM = 32 * 2**20
+_NO_FALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
@@ -25,8 +35,9 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
         return
     from tacit.preprocessing.errors import shown_path
 
-    shown, folder = shown_path(path), path.parent
+    shown = shown_path(path)
     try:
+        folder = _folder(path)
         if not folder.is_dir():
             where = shown_path(folder)
             raise Refused(f"{where}: there is no such folder; make it first, or name another.")
@@ -44,6 +55,73 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
         raise Refused(f"{shown} is there already; name another file, or pass --force.")
     if not os.access(folder, os.W_OK):
         raise Refused(f"{shown} cannot be written: its folder is read-only; choose another.")
+    if exists and _is_kept_by_another(path, folder):
+        raise Refused(
+            f"{shown} belongs to somebody else, and its folder lets nobody else replace it; choose "
+            "another name."
+        )
+
+
+@contextlib.contextmanager
+def room_for(*paths: Path | None) -> Iterator[None]:
+    """Hold room on the disk for files that are written after a charge, or refuse before it.
+
+    The room is held by files without a name beside those that will be written, so that a process
+    that is killed leaves nothing. It is given back when the block ends, for what is written next.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from tacit.cli.files import room_for
+    >>> with tempfile.TemporaryDirectory() as folder, room_for(Path(folder, "model.tacit"), None):
+    ...     list(Path(folder).iterdir())  # here the budget is spent
+    []
+    """
+    from tacit.preprocessing.errors import shown_path
+
+    with contextlib.ExitStack() as held:
+        for path in paths:
+            if path is None:
+                continue
+            try:
+                _fill(held.enter_context(tempfile.TemporaryFile(dir=_folder(path), buffering=0)))
+            except OSError as error:
+                why = (error.strerror or "the system refuses").lower()
+                raise Refused(
+                    f"{shown_path(path)} could not be written ({why}), and nothing was charged; "
+                    f"free {_ROOM // 2**20} MiB where it goes, or name another place."
+                ) from None
+        yield
+
+
+def _fill(file: IO[bytes]) -> None:
+    """Make a file take up its room on the disk."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, _ROOM)
+        except OSError as error:
+            if error.errno not in _NO_FALLOCATE:
+                raise
+        else:
+            return
+    zeros = bytes(2**20)
+    for _ in range(_ROOM // len(zeros)):
+        file.write(zeros)
+
+
+def _folder(path: Path) -> Path:
+    """Return where a file goes: behind a link, which keeps pointing where it points."""
+    return Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+
+
+def _is_kept_by_another(path: Path, folder: Path) -> bool:
+    """Return whether a folder such as /tmp lets its users replace only what is their own."""
+    if not hasattr(os, "geteuid") or os.geteuid() == 0:
+        return False
+    around = folder.stat()
+    owners = (around.st_uid, path.stat().st_uid)
+    return bool(around.st_mode & stat.S_ISVTX) and os.geteuid() not in owners
 
 
 def _exists(path: Path) -> bool:

@@ -13,7 +13,7 @@ from tacit.cli import output
 from tacit.cli.budget import check_relation, warn_if_weak
 from tacit.cli.cluster import check_tls, connected, fit_there
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.files import check_new, check_report, write_model_report
+from tacit.cli.files import check_new, check_report, room_for, write_model_report
 
 if TYPE_CHECKING:
     from tacit.preprocessing import Schema
@@ -135,12 +135,13 @@ def fit(
             ),
         )
     warn_if_weak(epsilon, delta, declared.n_records)
-    if scheduler is not None:
-        with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
-            fit_there(fitted, data, client, "float32" if float32 else "float64", delimiter)
-    else:
-        with output.progress("reading the table", "training") as step:
-            fitted.fit_file(data, delimiter=delimiter, progress=step)
+    with room_for(out, report):
+        if scheduler is not None:
+            with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
+                fit_there(fitted, data, client, "float32" if float32 else "float64", delimiter)
+        else:
+            with output.progress("reading the table", "training") as step:
+                fitted.fit_file(data, delimiter=delimiter, progress=step)
     save(fitted, out)
     if report is not None:
         write_model_report(report, fitted)

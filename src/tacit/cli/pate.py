@@ -12,7 +12,7 @@ from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.budget import warn_if_weak
 from tacit.cli.errors import Refused, before_records
-from tacit.cli.files import check_new, check_public, check_report
+from tacit.cli.files import check_new, check_public, check_report, room_for
 
 _TEACHERS = "forest, boosting, logistic, tree or bayes"
 _STUDENTS = "semi_supervised, forest, boosting, logistic or tree"
@@ -95,7 +95,7 @@ def pate(
         if not as_json:
             output.note(str(plan))
     warn_if_weak(epsilon, delta, declared.n_records)
-    with output.progress("reading the table", "training teachers") as step:
+    with room_for(out, report), output.progress("reading the table", "training teachers") as step:
         table = SchemaEncoder(declared).unread_file(data, delimiter=delimiter, progress=step)
         model.fit(table, None, X_public=pool)
     whole = TableModel(declared, model)
