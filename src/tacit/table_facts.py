@@ -7,7 +7,9 @@ travel with the table, in an `EncodedTable`.
 
 from __future__ import annotations
 
+import copy
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
@@ -68,7 +70,7 @@ class TableFacts:
 
     def through(self, step: HandsOn) -> TableFacts:
         """Return the facts of what a transformer makes of the table; its people stay."""
-        return replace(step.facts_out(self), of_people=self.of_people)
+        return replace(facts_through(step, self), of_people=self.of_people)
 
 
 @runtime_checkable
@@ -80,6 +82,122 @@ class HandsOn(Protocol):
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Return the rows."""
+
+
+def facts_through(step: HandsOn, facts: TableFacts | None) -> TableFacts:
+    """Return what is public of the rows that a step gives, of a step of any author.
+
+    tacit's own steps make each row from its own record. That somebody else's do is tried on
+    made-up rows, which cannot show it, so the guarantee says that its user vouches for it; and
+    what was assumed before such a step is still assumed after it.
+
+    Parameters
+    ----------
+    step
+        Has ``facts_out`` and ``transform``.
+    facts
+        Of the rows that it takes; None where nothing is known of them.
+
+    Raises
+    ------
+    ValueError
+        If a row of what the step gives depends on other rows.
+    """
+    given = step.facts_out(facts)
+    if type(step).__module__.partition(".")[0] == "tacit":
+        return given
+    kind = type(step).__name__
+    check_rows_apart(kind, step, facts or given)
+    before = () if facts is None else facts.assumptions
+    sentence = (
+        f"a step of the pipeline ({kind}) makes each row from its own record alone and learns "
+        "nothing from the records beyond what it releases, for which its user vouches"
+    )
+    # In their order, each once.
+    said = tuple(dict.fromkeys((*before, *given.assumptions, sentence)))
+    return replace(given, assumptions=said)
+
+
+# Rows that a step is tried on: batches of about 100 show what a few rows would not.
+_N_TRIED = 128
+# Of the largest number that a step gives: beyond rounding, also of float32.
+_TOLERANCE = 1e-4
+
+
+def check_rows_apart(kind: str, step: Any, facts: TableFacts) -> None:
+    """Refuse a transformer that gives a made-up row other numbers beside other rows.
+
+    Rows within the declared ranges and norm are transformed together, alone, in pairs, and in
+    another order. A step that fails on them, or that is random, cannot be tried. A step that mixes
+    rows only of values or numbers that were not tried is not found.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> from tacit.table_facts import TableFacts, check_rows_apart
+    >>> centring = FunctionTransformer(lambda X: X - X.mean(0))
+    >>> check_rows_apart("FunctionTransformer", centring, TableFacts(("age", "hours"), 1.0))
+    Traceback (most recent call last):
+        ...
+    ValueError: FunctionTransformer gives a row other numbers when other rows are beside it...
+    """
+    rows = _made_up(facts)
+    together = _tried(step, rows)
+    if together is None or not _alike(together, _tried(step, rows)):
+        return
+    order = np.random.default_rng(1).permutation(_N_TRIED)
+    batches = [*([place] for place in range(4)), [0, 1], [3, 2, 1], order, order[: _N_TRIED // 2]]
+    for places in map(np.asarray, batches):
+        found = _tried(step, rows[places])
+        if found is not None and not _alike(together[places], found, of=together):
+            raise ValueError(
+                f"{kind} gives a row other numbers when other rows are beside it, so that one "
+                "record would change the rows of others and no guarantee would hold; let it make "
+                "each row from its own record alone (no mean, maximum or order of a batch)."
+            )
+
+
+def _made_up(facts: TableFacts) -> npt.NDArray[np.float64]:
+    generator = np.random.default_rng(0)
+    n_columns = len(facts.names)
+    rows = generator.standard_normal((_N_TRIED, n_columns))
+    if facts.ranges is not None:
+        lower, upper = np.array(facts.ranges, dtype=np.float64).reshape(n_columns, 2).T
+        rows = generator.uniform(lower, upper, (_N_TRIED, n_columns))
+    if math.isfinite(facts.row_norm):
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows *= facts.row_norm / np.maximum(lengths, facts.row_norm)
+    rows[2], rows[-1] = 0.0, rows[0]  # one without any value, and one that is there twice
+    return rows
+
+
+def _copy(step: Any) -> Any:
+    """Return a copy for each trial, so that one that remembers rows is found, and not changed."""
+    try:
+        return copy.deepcopy(step)
+    except Exception:  # of what it holds; it is then tried as it is
+        return step
+
+
+def _tried(step: Any, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    """Return what a step makes of made-up rows, or None if it fails, as before it is fitted."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            found = _copy(step).transform(rows.copy())
+            made = np.asarray(found.toarray() if hasattr(found, "toarray") else found, np.float64)
+        except Exception:
+            return None
+    return made if made.ndim == 2 and len(made) == len(rows) else None
+
+
+def _alike(one: Any, other: Any, of: Any = None) -> bool:
+    """Return whether two tables are the same but for rounding, in a table of larger numbers."""
+    if other is None or one.shape != other.shape:
+        return False
+    table = np.abs(one if of is None else of)
+    largest = float(np.max(table, initial=0.0, where=np.isfinite(table)))
+    return bool(np.allclose(one, other, rtol=0.0, atol=_TOLERANCE * largest, equal_nan=True))
 
 
 @dataclass(frozen=True)

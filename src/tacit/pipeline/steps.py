@@ -60,7 +60,7 @@ def admitted(name: str, step: Any) -> HandsOn:
     if isinstance(step, FunctionTransformer):
         raise TypeError(
             f"step {name!r} is a FunctionTransformer, which can mix records (X - X.mean(0)), and "
-            "nothing can tell; wrap it in tacit.pipeline.Vouched(..., row_norm=...) if each row "
+            "nothing can rule that out; wrap it in tacit.pipeline.Vouched(..., row_norm=...) if each row "
             "comes of its own record alone, and the guarantee will repeat that."
         )
     if learns_nothing(step):

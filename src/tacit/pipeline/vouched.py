@@ -12,15 +12,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from tacit.metrics.reading import in_halves, taken
 from tacit.records.bounds import checked_row_norm
 from tacit.row_clipping import clipped_rows
-from tacit.table_facts import TableFacts
+from tacit.table_facts import TableFacts, check_rows_apart
 
 
 class Vouched(TransformerMixin, BaseEstimator):
     """Any transformer, vouched for: it learns nothing, and a row depends on its record alone.
 
-    Nothing can check that. ``FunctionTransformer(lambda X: X - X.mean(0))`` mixes rows, and with it
-    no guarantee would hold; so the guarantee repeats what was vouched for. The transformer is
-    never fitted. A row of zeros stands for a record that it fails on.
+    Nothing can prove that. ``FunctionTransformer(lambda X: X - X.mean(0))`` mixes rows, and with it
+    no guarantee would hold. It is tried on made-up rows, where this one is found and refused;
+    what mixes rows only of other values is not, so the guarantee repeats what was vouched for. The
+    transformer is never fitted. A row of zeros stands for a record that it fails on.
 
     Parameters
     ----------
@@ -64,6 +65,7 @@ class Vouched(TransformerMixin, BaseEstimator):
             raise ValueError("a vouched-for step takes the rows of a step before it.")
         self._check_on_zeros(len(facts.names))
         kind = type(self.transformer).__name__
+        check_rows_apart(kind, self, facts)
         names = facts.names
         if self.n_features_out is not None:
             names = tuple(f"{kind.lower()}{place}" for place in range(self.n_features_out))

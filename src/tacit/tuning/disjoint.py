@@ -147,7 +147,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
             work,
             accountant=self.accountant,
             source=source,
-            assumptions=tuple(dict.fromkeys(unread.assumptions)),
+            assumptions=unread.assumed(self.estimator, found, budget),
         )
         note = f"One of {m} fits, each to a part of the records, was chosen and released."
         self.privacy_ = replace(released.privacy, notes=(note,))

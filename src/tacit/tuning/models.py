@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from tacit.public_facts import (
     row_norm_of,
 )
 from tacit.records import TableInMemory, as_numbers
-from tacit.table_facts import EncodedTable, HandsOn, TableFacts
+from tacit.table_facts import EncodedTable, HandsOn, TableFacts, facts_through
 from tacit.table_model import TableModel
 
 Rows = Any
@@ -141,7 +141,7 @@ class Unread:
         for step in between(model):
             # steps note columns and learn nothing: a row of zeros, or the facts, say all there is
             step.fit(np.zeros((1, self.table.n_columns)) if facts is None else facts)
-            facts = step.facts_out(None) if facts is None else facts.through(step)
+            facts = facts_through(step, None) if facts is None else facts.through(step)
         if facts is not None:
             facts = replace(facts, n_records=n_records, **self.known)
             last = informed(last, facts)
@@ -152,6 +152,21 @@ class Unread:
         norm = UNDECLARED_ROW_NORM if norm is None else norm  # of which `_known` has warned
         facts = TableFacts(names, norm, n_records, **self.known)
         return informed(last, facts), facts
+
+    def assumed(
+        self, model: Any, candidates: Iterable[Mapping[str, Any]], budget: Budget
+    ) -> tuple[str, ...]:
+        """Return what the guarantee must repeat: of the table, and of the steps of any candidate.
+
+        All candidates count, chosen or not, since each may have been tried on the records.
+        """
+        said = list(self.assumptions)
+        for parameters in candidates:
+            last, facts = self.told(configured(model, parameters, budget), self.n_records)
+            if isinstance(last, PrivatePipeline):
+                facts = last._planner().facts_met(facts)[last.steps[-1][0]]
+            said += facts.assumptions
+        return tuple(dict.fromkeys(said))
 
     @property
     def any_label(self) -> Any:

@@ -172,6 +172,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         public = score if isinstance(score, PublicScore) else None
         runner = Runner(self.estimator, unread, tries, source, public)
         plan, default = plan_of(tries, budget, law), runner.default()
+        assumed = unread.assumed(self.estimator, (one.parameters for one in tries.each), budget)
 
         def work() -> Release[Run]:
             rows, labels = models.read(self.estimator, unread.table)
@@ -184,7 +185,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             work,
             accountant=self.accountant,
             source=source,
-            assumptions=tuple(dict.fromkeys((*unread.assumptions, *score.assumptions))),
+            assumptions=tuple(dict.fromkeys((*assumed, *score.assumptions))),
         )
         note = f"The best of a secret number of fits was released, {law.mean:.3g} on average."
         self.privacy_ = replace(released.privacy, notes=(note,))
