@@ -60,8 +60,8 @@ def admitted(name: str, step: Any) -> HandsOn:
     if isinstance(step, FunctionTransformer):
         raise TypeError(
             f"step {name!r} is a FunctionTransformer, which can mix records (X - X.mean(0)), and "
-            "nothing can rule that out; wrap it in tacit.pipeline.Vouched(..., row_norm=...) if each row "
-            "comes of its own record alone, and the guarantee will repeat that."
+            "nothing rules that out; wrap it in tacit.pipeline.Vouched(..., row_norm=...) if each "
+            "row comes of its own record alone, and the guarantee will repeat that."
         )
     if learns_nothing(step):
         return Stateless(step)
