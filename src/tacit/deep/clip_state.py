@@ -20,6 +20,11 @@ Array = npt.NDArray[np.float64]
 
 # What float32 sums may be off by, as a share of the clip (docs/proofs/networks.md, section 2).
 FLOAT_SLACK = 2.0**-10
+# What the length of a record's gradient may be off by, as a share of it, when other records are in
+# its batch; at most 2^-15.6 was measured (docs/proofs/networks.md, section 4).
+LENGTH_SLACK = 2.0**-12
+# How wide the ramp is, as a share of the clip, on which a gradient counts as short in part.
+_RAMP = 0.5
 
 
 class ClipState(Protocol):
@@ -55,12 +60,15 @@ class FixedState:
 class AdaptiveClip:
     """A clip that follows a quantile of the gradients' lengths (Andrew et al. 2021).
 
-    Whether each gradient of a batch was short is counted, with noise, and the clip moves:
+    How many gradients of a batch were short is counted, with noise, and the clip moves:
 
+        short = sum of min(1, max(0, 1/2 + 2 (clip - length) / clip))
         clip <- clip exp(-rate (short / batch_size - quantile))
 
-    The count is released together with the sum, and what both cost is what the plan says: the noise
-    of the sum is greater by a little instead (docs/proofs/networks.md, section 4).
+    A gradient near the clip counts in part: where rounding decides on which side of the clip it is,
+    one record would otherwise move the count of all others. The count is released together with the
+    sum, and what both cost is what the plan says: the noise of the sum is greater by a little
+    instead (docs/proofs/networks.md, section 4).
 
     Parameters
     ----------
@@ -127,6 +135,10 @@ class AdaptiveState:
         self._share = clip.noise_of_sum(noise_multiplier, batch_size) / (
             clip.count_noise * batch_size
         )
+        # A batch has 2 b + 64 records at most, but for chances below e^-79. Where a gradient counts
+        # in part it is no longer than C (1 + w / 2), and its count moves by 1 / (w C) a length.
+        most = 2 * batch_size + 64
+        self._others = most * LENGTH_SLACK * (1 + _RAMP / 2) / _RAMP
 
     @property
     def clip(self) -> FlatClip:
@@ -136,12 +148,14 @@ class AdaptiveState:
     def bounded(self, sums: Sums, relation: Relation) -> Bounded:
         """Return the sum and the weighted count of short gradients, less half of all.
 
-        ||(sum, a count)||^2 moves by at most C^2 + (a / 2)^2
+        ||(sum, a count)||^2 moves by at most C^2 + (a (1/2 + others))^2
         """
-        lengths = lengths_of(sums.norms)
+        lengths = lengths_of(sums.norms).double()
         weight = self.norm * self._share
-        count = weight * float((lengths <= self.norm).double().sub(0.5).sum())
-        sensitivity = math.hypot(self.norm * (1 + FLOAT_SLACK), weight / 2)
+        short = (self.norm - lengths).div_(_RAMP * self.norm).clamp_(-0.5, 0.5)
+        count = weight * float(short.sum())
+        moved = weight * (0.5 + self._others)
+        sensitivity = math.hypot(self.norm * (1 + FLOAT_SLACK), moved)
         return Bounded(np.append(sums.value.numpy(), count), sensitivity, Norm.L2, relation)
 
     def gradient(self, released: Array) -> Array:
