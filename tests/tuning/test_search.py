@@ -383,3 +383,35 @@ def test_a_private_pipeline_is_asked_and_promises_as_a_whole(kind: Any) -> None:
         patch.setattr(PrivatePipeline, "predict", lambda *a: asked.append(1) or whole(*a))
         tried.fit(rows, rows[:, 0] > 6)
     assert asked
+
+
+class Remembering(LogisticRegression):
+    """Keeps what it was fitted to in a list of its own, which a shallow copy shares."""
+
+    def __init__(self, epsilon: float = 1.0, delta: float = 1e-6, **parameters: Any) -> None:
+        super().__init__(epsilon, delta, **parameters)
+        self.seen: list[int] = []
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, unit: Any = None) -> Any:
+        super().fit(X, y, sample_weight, unit)
+        self.seen.append(len(X.read()[0]))
+        return self
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return LogisticRegression._get_param_names()
+
+
+def test_tries_share_no_object_of_the_space() -> None:
+    model = Remembering(classes=[0, 1], row_norm=1.5)
+    whole = PrivatePipeline([("model", logistic())])
+    found = search(whole, {"model": [model]}, n_candidates=2, law=FixedTries(3))
+    found.fit(*records(400))
+    assert model.seen == []
+    assert model.epsilon == 1.0
+    plain = make_pipeline(Scaled(), logistic())
+    found = search(plain, {"logisticregression": [model]}, n_candidates=2, law=FixedTries(3))
+    best = found.fit(*records(400)).best_estimator_[-1]
+    assert model.seen == []
+    assert model.epsilon == 1.0
+    assert len(best.seen) == 1

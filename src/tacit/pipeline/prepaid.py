@@ -1,15 +1,36 @@
-"""The accountant of a step whose price is part of what a pipeline has paid already."""
+"""The accountant of a fit whose price is part of what its caller has paid already."""
 
 from __future__ import annotations
 
-from tacit.privacy import AnyAccountant, Budget, Event
+from dataclasses import replace
+from typing import Any
+
+from tacit.privacy import AnyAccountant, Budget, Event, Guarantee
 from tacit.privacy.filters import Filter, SumOfEpsilons
+from tacit.table_facts import EncodedTable
+
+_REMEDY = (
+    "Nothing of it is released. A class with a fit of its own must call super().fit(...), or "
+    "release by tacit.engine.release(plan, work, accountant=self.accountant), with the plan that "
+    "its method plan returns, and keep the guarantee that this returns as privacy_."
+)
 
 
 class Prepaid:
     """Accepts one event, the one that was planned and paid for, once.
 
-    A step that would release anything else, or more than once, is stopped before it reads.
+    A pipeline and a search charge the whole before any record is read, and then let each step and
+    each try draw from its part. What they run may be a class of somebody else: `fit` holds it to
+    what was paid.
+
+    Parameters
+    ----------
+    event
+        What was planned, and paid by the caller.
+    budget
+        The share of the budget that it was planned for.
+    who
+        What is fitted, for errors, which add its class.
 
     Examples
     --------
@@ -22,9 +43,10 @@ class Prepaid:
 
     rule: Filter = SumOfEpsilons()
 
-    def __init__(self, event: Event, budget: Budget) -> None:
-        self._event, self._budget = event, budget
+    def __init__(self, event: Event, budget: Budget, who: str = "a step") -> None:
+        self._event, self._budget, self._who = event, budget, who
         self.is_used = False
+        self._has_refused = False
 
     @property
     def budget(self) -> Budget:
@@ -37,9 +59,61 @@ class Prepaid:
     def __deepcopy__(self, memo: object) -> Prepaid:
         return self
 
+    def fit(self, estimator: Any, table: Any, unit: Any = None) -> Any:
+        """Fit an estimator from what was paid, and return it without its accountant.
+
+        Raises
+        ------
+        RuntimeError
+            If the fit read the table before its charge, or charged anything but the event that was
+            paid, or that twice; or if its ``privacy_`` is not about that event. A fit that goes on
+            after a charge was refused is refused too.
+        """
+        self._who = f"{self._who} ({type(estimator).__name__})"
+        estimator.set_params(accountant=self)
+        if isinstance(table, EncodedTable):
+            table = self._unread_until_charged(table)
+        estimator.fit(table, None, **({} if unit is None else {"unit": unit}))
+        self._check_settled(getattr(estimator, "privacy_", None))
+        estimator.set_params(accountant=None)
+        return estimator
+
+    def _unread_until_charged(self, table: EncodedTable) -> EncodedTable:
+        """Return a table that cannot be read before the charge.
+
+        So an error before the charge is the same on all records, and may be shown.
+        """
+
+        def read() -> Any:
+            if not self.is_used:
+                raise RuntimeError(
+                    f"{self._who} reads the records without a charge to its accountant. {_REMEDY}"
+                )
+            return table.read()
+
+        return replace(table, read=read)
+
+    def _check_settled(self, promise: Any) -> None:
+        if not self.is_used:
+            raise RuntimeError(
+                f"{self._who} was fitted without a charge to its accountant. {_REMEDY}"
+            )
+        if self._has_refused:
+            raise RuntimeError(
+                f"{self._who} went on after its accountant had refused a charge. {_REMEDY}"
+            )
+        if not isinstance(promise, Guarantee) or promise.event != self._event:
+            raise RuntimeError(
+                f"{self._who} has no privacy_ about {self._event}, which it was charged. {_REMEDY}"
+            )
+
     def charge(self, event: Event, delta: float | None = None) -> float:
         """Take note that the step makes its release now."""
-        self.check(event, delta)
+        try:
+            self.check(event, delta)
+        except RuntimeError:
+            self._has_refused = True
+            raise
         self.is_used = True
         return self.spent()
 
@@ -47,9 +121,8 @@ class Prepaid:
         """Raise unless ``event`` is what was paid for and has not been made yet."""
         if self.is_used or event != self._event:
             raise RuntimeError(
-                f"a step of a pipeline is about to release {event}, and what was paid for it is "
-                f"{'used up' if self.is_used else self._event}. This is a bug in the step; please "
-                "report it as SECURITY.md says."
+                f"{self._who} is about to release {event}, and what was paid for it is "
+                f"{'used up' if self.is_used else self._event}. {_REMEDY}"
             )
 
     def spent(self) -> float:

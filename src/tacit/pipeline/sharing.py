@@ -26,14 +26,9 @@ def fitted_step(
     name: str, step: Any, share: Planned, seed: int | None, table: Any, unit: Any = None
 ) -> Any:
     """Return a step fitted from its share, which it must use, once, for what was planned."""
-    paid = Prepaid(charged_for(share.event, source_of(seed)), share.budget)
-    ready = with_budget(step, share.budget).set_params(accountant=paid, random_state=seed)
-    ready.fit(table, None, **({} if unit is None else {"unit": unit}))
-    if not paid.is_used:
-        raise RuntimeError(
-            f"step {name!r} read the table without a charge; please report it as SECURITY.md says."
-        )
-    return ready.set_params(accountant=None)
+    ready = with_budget(step, share.budget).set_params(random_state=seed)
+    paid = Prepaid(charged_for(share.event, source_of(seed)), share.budget, f"step {name!r}")
+    return paid.fit(ready, table, unit)
 
 
 def with_budget(step: Any, budget: Budget) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from tacit import checks
 from tacit.pipeline import Pipeline, PrivatePipeline
 from tacit.pipeline.apart import asked_of_rows
-from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
+from tacit.privacy import Budget, Guarantee, Relation
 from tacit.public_facts import (
     UNDECLARED_ROW_NORM,
     Fact,
@@ -73,10 +73,12 @@ def between(model: Any) -> list[Any]:
 def check_model(model: Any) -> None:
     """Refuse what cannot be searched over."""
     own = last_of(model).get_params(deep=False) if hasattr(last_of(model), "get_params") else {}
-    if not {"epsilon", "delta"} <= set(own) or not hasattr(last_of(model), "predict"):
+    asked = {"epsilon", "delta", "accountant"}
+    if not asked <= set(own) or not hasattr(last_of(model), "predict"):
         raise TypeError(
             f"a search needs a classifier or a regressor of tacit, or a pipeline or a TableModel "
-            f"that ends in one, got {type(model).__name__}."
+            "that ends in one, with the parameters epsilon, delta and accountant; got "
+            f"{type(model).__name__}."
         )
 
 
@@ -84,13 +86,17 @@ def configured(
     model: Any,
     parameters: Mapping[str, Any],
     budget: Budget,
-    accountant: AnyAccountant | None = None,
     random_state: int | None = None,
 ) -> Any:
-    """Return an unfitted model with these parameters and its share of the budget."""
+    """Return an unfitted model with these parameters, its share of the budget, and nobody to pay.
+
+    Whoever fits it pays for it (`Prepaid.fit`): an accountant of the model's own is left alone.
+    """
     found = clone(model)
+    # Copies: what one try does to a value of the space, no other may meet.
+    own = {name: clone(value, safe=False) for name, value in parameters.items()}
     try:
-        found.set_params(**parameters)
+        found.set_params(**own)
     except ValueError as why:
         raise ValueError(f"space names what {type(model).__name__} does not have: {why}") from why
     # what a try says would be counted: nothing speaks, in whichever step it is
@@ -102,7 +108,7 @@ def configured(
         "epsilon": budget.epsilon,
         "delta": budget.delta,
         "relation": budget.relation,
-        "accountant": accountant,
+        "accountant": None,
         "random_state": random_state,
     }
     last.set_params(**{name: value for name, value in values.items() if name in known})
@@ -261,10 +267,10 @@ def places_of(table: Any) -> list[int] | None:
     return table.places if isinstance(table, EncodedTable) else None
 
 
-def of_part(rows: Rows, labels: Labels, facts: TableFacts, steps: Sequence[Any]) -> Any:
+def of_part(rows: Rows, labels: Labels, facts: TableFacts, steps: Sequence[Any]) -> EncodedTable:
     """Return what an estimator is fitted to: rows of a part after the steps, with their facts."""
     # made when the try is charged: a step that fails on a record must not do so before
-    return EncodedTable(facts, lambda: (through(rows, steps), labels)), None
+    return EncodedTable(facts, lambda: (through(rows, steps), labels))
 
 
 def through(rows: Rows, steps: Sequence[Any]) -> Rows:

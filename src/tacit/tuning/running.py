@@ -87,7 +87,7 @@ class Runner:
         """Fit and score one candidate."""
         one = self.tries.each[draw.candidate]
         paid = one.fit if draw.seed is None else priced(one.fit, seeded_source(draw.seed))
-        accountant = Prepaid(paid, one.budget)
+        accountant = Prepaid(paid, one.budget, "a try")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # how many there are would tell of K, or of records
@@ -96,7 +96,8 @@ class Runner:
         except ReplayMismatch:
             raise  # an audit must hear of it
         except Exception:
-            # Before the charge no record was read: the same error on all data, for all to see.
+            # Before the charge no record could be read (`Prepaid.fit`): the same error on all data,
+            # for all to see.
             if not accountant.is_used:
                 raise
             return Run(one.parameters, None, math.inf)
@@ -106,7 +107,7 @@ class Runner:
         """Return a fit of the first candidate to a row of zeros: no record has a part in it.
 
         It is made and scored before anything is charged, so that what would go wrong whatever the
-        records are does so for all to see.
+        records are does so for all to see: a class whose fit does not charge, for one.
         """
         one, rows = self.tries.each[0], np.zeros((1, self.unread.table.n_columns))
         labels = np.array([self.unread.any_label])
@@ -116,16 +117,17 @@ class Runner:
             if isinstance(model, PrivatePipeline):
                 model.set_params(evaluate=0.0)  # there is nothing that it could be tried on
             last, facts = self.unread.told(model, 1)
-            last.fit(*models.of_part(rows, labels, facts, models.between(model)))
-            found = models.assembled(model, last)
+            event = one.fit if one.budget.is_infinite else last.plan(len(facts.names)).event
+            table = models.of_part(rows, labels, facts, models.between(model))
+            paid = Prepaid(event, one.budget, "a try")
+            found = models.assembled(model, paid.fit(last, table))
             return Run(one.parameters, found, self._score(found, Part(rows, labels)))
 
     def _fitted(self, one: Try, accountant: Prepaid, seed: int | None, train: Part) -> Any:
-        model = models.configured(self.model, one.parameters, one.budget, accountant, seed)
+        model = models.configured(self.model, one.parameters, one.budget, seed)
         last, facts = self.unread.told(model, train.n_records)
-        last.fit(*models.of_part(train.rows, train.labels, facts, models.between(model)))
-        last.set_params(accountant=None)
-        return models.assembled(model, last)
+        table = models.of_part(train.rows, train.labels, facts, models.between(model))
+        return models.assembled(model, accountant.fit(last, table))
 
     def _score(self, model: Any, held_out: Part | None) -> float:
         last, steps = models.asked(model), models.between(model)
