@@ -169,7 +169,7 @@ class Neural(BaseEstimator):
             seed = int(check_random_state(self.random_state).randint(2**31))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return network_of(self.network, shape, self.hidden, n_outputs)
+            return network_of(self.network, shape, self.hidden, n_outputs, to_train=True)
 
     def _trainer(self, module: nn.Module, budget: Budget, sampling: Sampling) -> PrivateTrainer:
         rate = checks.positive("learning_rate", self.learning_rate)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import nn
+from torch.nn.parameter import UninitializedTensorMixin
 
 from tacit import checks
 
-# From the shape of a record and the number of outputs to a module.
+# From the shape of a record and the number of outputs to a module, a new one at each call.
 Factory = Callable[[tuple[int, ...], int], nn.Module]
 WORDS = ("linear", "mlp", "cnn")
 _CHANNELS = (16, 32)
@@ -17,9 +19,19 @@ _GROUPS = 4
 
 
 def network_of(
-    network: str | Factory, shape: tuple[int, ...], hidden: Sequence[int], n_outputs: int
+    network: str | Factory,
+    shape: tuple[int, ...],
+    hidden: Sequence[int],
+    n_outputs: int,
+    *,
+    to_train: bool = False,
 ) -> nn.Module:
-    """Return a new network with fresh weights.
+    """Return a new network with fresh weights, which shares nothing with any other.
+
+    Of a function it is a copy of what that returns: training changes the copy alone, so that no
+    network begins with what another one learned. ``to_train`` also refuses a function that returns
+    one module twice: whoever wrote it expects training to change that module, or two fits to share
+    it. Layers that two modules have in common are copied, and no reason to refuse.
 
     ``"linear"`` is one layer, ``"mlp"`` hidden layers with tanh, ``"cnn"`` two convolutions with
     tanh and group normalisation before a small layer: bounded activations keep gradients short,
@@ -32,13 +44,14 @@ def network_of(
     106
     """
     if callable(network):
-        made = network(shape, n_outputs)
-        if not isinstance(made, nn.Module):
-            raise TypeError(
-                f"network returned a {type(made).__name__}; it is called with the shape of a "
-                "record and the number of outputs, and returns a torch Module."
+        made = _made(network, shape, n_outputs)
+        if to_train and _made(network, shape, n_outputs) is made:
+            raise ValueError(
+                "network returned the same module twice: each fit, and each try of a search, "
+                "begins with a network of its own. Build a new one at every call, as lambda shape, "
+                "n_outputs: nn.Linear(*shape, n_outputs) does, or return copy.deepcopy(module)."
             )
-        return made
+        return _copied(made)
     if network == "linear":
         return _stack(shape, (), n_outputs)
     if network == "mlp":
@@ -49,6 +62,45 @@ def network_of(
         f"network must be one of {', '.join(map(repr, WORDS))} or a function that returns a "
         f"module, got {network!r}."
     )
+
+
+def _made(network: Factory, shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+    made = network(shape, n_outputs)
+    if not isinstance(made, nn.Module):
+        raise TypeError(
+            f"network returned a {type(made).__name__}; it is called with the shape of a "
+            "record and the number of outputs, and returns a torch Module."
+        )
+    return made
+
+
+def _copied(module: nn.Module) -> nn.Module:
+    """Return a copy of a module that has no number in common with it, or refuse the module."""
+    try:
+        made = copy.deepcopy(module)
+    except Exception as why:
+        raise TypeError(
+            f"network returned a {type(module).__name__} that cannot be copied "
+            f"({type(why).__name__}: {why}), and each fit begins with a copy. Build it of "
+            "parameters and buffers alone: torch.nn.utils.parametrizations.weight_norm can be "
+            "copied, where torch.nn.utils.weight_norm cannot."
+        ) from why
+    if not isinstance(made, nn.Module) or set(_places(made)) & set(_places(module)):
+        raise TypeError(
+            f"a copy of the {type(module).__name__} that network returned shares its numbers, so "
+            "that one fit would begin where another ended. Let copy.deepcopy copy its parameters "
+            "and buffers: leave __deepcopy__ out."
+        )
+    return made
+
+
+def _places(module: nn.Module) -> Iterator[int]:
+    """Yield where in memory the numbers of a module begin."""
+    for tensor in (*module.parameters(), *module.buffers()):
+        if not isinstance(tensor, UninitializedTensorMixin):
+            place = tensor.untyped_storage().data_ptr()
+            if place:  # of no numbers there is none
+                yield place
 
 
 def _stack(shape: tuple[int, ...], hidden: Sequence[int], n_outputs: int) -> nn.Module:

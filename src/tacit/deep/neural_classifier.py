@@ -33,7 +33,7 @@ class NeuralClassifier(ClassifierMixin, Neural):
         What may be spent.
     network : {"mlp", "linear", "cnn"} or function, default="mlp"
         The architecture by its word, or a function from the shape of a record and the number of
-        outputs to a torch module.
+        outputs to a torch module, a new one at each call; a copy of it is trained.
     hidden : sequence of int, default=(64,)
         The widths of the hidden layers of ``"mlp"``.
     image_shape : tuple or None
