@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -24,7 +25,7 @@ from tacit.privacy import (
 )
 from tacit.privacy.power import GaussianPower, powers_of, pure_power
 from tacit.privacy.roots import decreasing_root
-from tacit.privacy.selection import mixture, points
+from tacit.privacy.selection import mixture, points, renyi
 from tacit.privacy.tries import (
     Capped,
     FixedTries,
@@ -171,24 +172,34 @@ def _each_order(base: Event, law: TriesLaw, delta: float) -> list[float]:
     return alone
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", [*LAWS, Poisson(0.05), Capped(Poisson(1.0), 2)], ids=str)
 def test_a_finite_mechanism_never_loses_more(law: TriesLaw) -> None:
-    """Every score of three outputs, by enumeration: pure base, exact probabilities."""
-    e0 = 0.7
-    q = np.array([0.5, 0.3, 0.2])
-    other = np.array([0.5 * np.exp(-e0), 0.3, 0.0])
-    other[2] = 1 - other.sum()
-    worst_loss = float(np.max(np.abs(np.log(q / other))))
-    event = BestOf(PureEpsilon(worst_loss), law)
-    grid = np.linspace(0, 3, 13)
+    """Every score of two and of three outputs, by enumeration: pure base, exact probabilities."""
+    e0 = 0.9
+    event = BestOf(PureEpsilon(e0), law)
+    most = min(event.pure_epsilon(), 9.0)
+    grid = np.concatenate([np.linspace(0, 3, 13), most * np.array([0.9, 0.95, 0.97, 0.99])])
     claimed = event.profile(grid)
     assert claimed is not None
-    for order in ([0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]):
-        for a, b in ((q, other), (other, q)):
-            first, second = _released(law, a[order]), _released(law, b[order])
-            found = [np.maximum(first - np.exp(e) * second, 0).sum() for e in grid]
-            assert np.all(np.array(found) <= claimed + 1e-12)
-            assert np.max(np.log(first / second)) <= event.pure_epsilon() + 1e-12
+    for first, second in _pairs(law, e0):
+        found = [np.maximum(first - np.exp(e) * second, 0).sum() for e in grid]
+        assert np.all(np.array(found) <= claimed + 1e-12)
+        assert np.max(np.log(first / second)) <= event.pure_epsilon() + 1e-12
+
+
+def _pairs(law: TriesLaw, e0: float) -> list[tuple[Array, Array]]:
+    """Return the laws of the best of K on two neighbours, for every score of small mechanisms."""
+    response = np.array([1.0, np.exp(-e0)]) / (1.0 + np.exp(-e0))
+    three = np.array([0.45, 0.3, 0.25])
+    other = np.array([0.45 * np.exp(-e0), 0.3, 0.0])
+    other[2] = 1 - other.sum()
+    assert np.max(np.abs(np.log(three / other))) <= e0
+    found = []
+    for a, b in ((response, response[::-1]), (three, other), (other, three)):
+        for ranks in itertools.permutations(range(a.size)):
+            order = list(ranks)
+            found.append((_released(law, a[order]), _released(law, b[order])))
+    return found
 
 
 def _released(law: TriesLaw, masses: Array) -> Array:
@@ -201,7 +212,82 @@ def _released(law: TriesLaw, masses: Array) -> Array:
     return phi(1 - above[:-1]) - phi(np.maximum(1 - above[1:], 0.0))
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+# Laws that often try nothing at all: what is released then is most of what there is.
+MAY_BE_NONE = [Poisson(0.05), Poisson(0.3), Poisson(1.0), Capped(Poisson(1.0), 2)]
+
+
+@pytest.mark.parametrize("law", [*MAY_BE_NONE, TruncatedNegativeBinomial(1.0, 0.1)], ids=str)
+def test_the_renyi_divergence_of_a_finite_mechanism_is_never_more(law: TriesLaw) -> None:
+    """K = 0 releases the same on both neighbours."""
+    e0, orders = 0.9, np.array([1.1, 1.5, 2.0, 5.0, 20.0])
+    claimed = BestOf(PureEpsilon(e0), law).renyi(orders)
+    found = []
+    for first, second in _pairs(law, e0):
+        assert first.sum() + law.at_zero == pytest.approx(1.0, abs=1e-12)
+        moments = [first**x @ second ** (1 - x) for x in orders]
+        found.append(np.log(law.at_zero + np.array(moments)) / (orders - 1))
+    assert np.all(np.array(found) <= claimed + 1e-12)
+    # an attack comes close where much is lost, and the claim is more than the pure loss nowhere
+    assert np.max(found, axis=0)[-1] >= 0.6 * claimed[-1]
+    assert np.all(claimed <= BestOf(PureEpsilon(e0), law).pure_epsilon())
+
+
+def test_the_renyi_divergence_counts_both_orders() -> None:
+    base, law, orders = SampledGaussian(1.0, 0.3), Poisson(1.0), np.array([1.5, 4.0, 16.0])
+    one_run = base.renyi(orders)
+    each = [
+        renyi(points(power, law), law.at_zero, one_run, orders) for power in powers_of(base) or ()
+    ]
+    assert len(each) == 2
+    assert np.min(np.abs(each[0] / each[1] - 1.0)) > 1e-3
+    np.testing.assert_allclose(BestOf(base, law).renyi(orders), np.max(each, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("law", [Poisson(10.0), TruncatedNegativeBinomial(1.0, 0.1)], ids=str)
+def test_slopes_are_moved_to_the_safe_side(law: TriesLaw) -> None:
+    """By 1e-9, which the proof needs for what floats lose and for how K is drawn."""
+    corners = points(GaussianPower(0.5), law)
+    assert corners.released[0] >= law.mean * (1 + 0.9e-9)
+    assert corners.elsewhere[-1] <= law.slope(np.ones(1))[0] * (1 - 0.9e-9)
+    # slopes are rounded up to multiples of 1e-8 of their logarithms
+    up = np.exp(np.ceil(np.log(corners.released[0]) * 1e8) / 1e8)
+    assert mixture(corners).weights.sum() >= up * (1 + 0.9e-9)
+
+
+@pytest.mark.parametrize("base", [Gaussian(2.0), PureEpsilon(0.5)], ids=str)
+def test_a_table_of_the_profile_is_never_below_it(base: Event) -> None:
+    """More than 64 epsilons are read off a table; below 0 there is what the opposite order says."""
+    event = BestOf(base, TruncatedNegativeBinomial(1.0, 0.1))
+    grid = np.linspace(0.0, 4.0, 201)
+    many = event.profile(np.concatenate([-grid, grid]))
+    few = [event.profile(part) for part in np.array_split(grid, 5)]
+    assert many is not None
+    exact = np.concatenate([part for part in few if part is not None])
+    below, above = many[:201], many[201:]
+    assert np.all(above >= exact * (1 - 1e-9))
+    assert np.all(above <= exact * 1.01 + 1e-15)
+    # H(-e) = 1 - exp(-e) + exp(-e) H'(e)
+    np.testing.assert_allclose(below, 1 - np.exp(-grid) + np.exp(-grid) * above, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mean", [0.05, 0.3, 1.0, 3.0])
+def test_the_renyi_divergence_of_a_poisson_number_of_tries(mean: float) -> None:
+    """docs/proofs/selection.md, section 5, written down with F of randomised response."""
+    e0, orders = 0.5, np.array([1.2, 2.0, 8.0, 50.0])
+    p = np.linspace(0.0, 1.0, 100_001)
+    better = np.minimum(np.exp(e0) * p, 1.0 - np.exp(-e0) * (1.0 - p))
+    event = BestOf(PureEpsilon(e0), Poisson(mean))
+    for a, one_run, claimed in zip(
+        orders, PureEpsilon(e0).renyi(orders), event.renyi(orders), strict=True
+    ):
+        ratio = np.max(np.log(mean) - a * mean * p - (1 - a) * mean * better)
+        total = np.exp(-mean) + np.exp((a - 1) * one_run + ratio)
+        expected = min(max(np.log(total) / (a - 1), 0.0), e0 + mean * np.tanh(e0 / 2))
+        assert claimed == pytest.approx(expected, rel=2e-3)
+        assert claimed >= expected * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("law", [*LAWS, *MAY_BE_NONE], ids=str)
 def test_laws_are_consistent(law: TriesLaw) -> None:
     k = np.arange(law.table.size)
     p = np.linspace(0.0, 1.0, 11)
