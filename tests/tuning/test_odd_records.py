@@ -211,3 +211,43 @@ def test_a_warning_of_one_record_does_not_make_a_try_wrong_about_all(
 
     monkeypatch.setattr(LogisticRegression, "predict", loud)
     assert disjoint._mistakes(run, last) == quiet < 40
+
+
+class Loud(LogisticRegression):
+    """Warns of its records: after its charge, and where it is asked about them."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, unit: Any = None) -> Any:
+        super().fit(X, y, sample_weight, unit)
+        warnings.warn(f"a record is {X.read()[0][0]}", RuntimeWarning, stacklevel=1)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        warnings.warn(f"there are {len(X)} of them", RuntimeWarning, stacklevel=1)
+        return super().predict(X)
+
+
+@pytest.mark.parametrize("heard_as", ["always", "error"])
+@pytest.mark.parametrize("make", [tries, parts])
+def test_no_warning_of_a_try_is_heard_and_none_makes_it_fail(
+    make: Any, heard_as: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many there are would tell of K, and what they say of records.
+
+    One that is an error would make every try fail, or only those that meet an odd record.
+    """
+    runs, real = list[running.Run](), running.Runner.run
+
+    def noted(self: Any, *given: Any) -> running.Run:
+        runs.append(real(self, *given))
+        return runs[-1]
+
+    monkeypatch.setattr(running.Runner, "run", noted)
+    public = {} if make is parts else {"score": PublicScore(ROWS[:100], LABELS[:100])}
+    for more in ({}, public):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter(heard_as)
+            made = make(Loud(classes=[0, 1], row_norm=1.5), **more).fit(ROWS, LABELS)
+        assert [str(one.message) for one in heard if one.category is RuntimeWarning] == []
+        assert isinstance(made.best_estimator_, Loud)
+    assert runs
+    assert all(run.model is not None for run in runs)
