@@ -152,6 +152,12 @@ def test_every_try_is_finished_whatever_another_one_does(capfd: pytest.CaptureFi
     assert out + err == ""
 
 
+@pytest.mark.parametrize("make", [tries, parts])
+def test_no_try_speaks(make: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    make(clone(MODEL).set_params(verbose=True)).fit(ROWS, LABELS)
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.slow
 def test_no_step_says_how_often_it_was_fitted(capfd: pytest.CaptureFixture[str]) -> None:
     speaking = clone(MODEL).set_params(verbose=True)

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from tacit.linear_model import LinearRegression
-from tacit.privacy import Relation
-from tacit.tuning.scores import balance
+from tacit.privacy import ExponentialMechanism, Relation
+from tacit.tuning import DisjointSearch, disjoint
+from tacit.tuning.running import Part, Run
+from tacit.tuning.scores import balance, mistakes
 from tests.tuning.test_search import logistic, records
 
 
@@ -30,3 +33,47 @@ def test_a_record_moves_a_score_by_its_sensitivity_and_no_more(
         other = balance(model, X[1:], y[1:], relation)
     moved = abs(np.ravel(first.value)[0] - np.ravel(other.value)[0])
     assert 0.99 * first.sensitivity <= moved <= first.sensitivity
+
+
+class Saying(RegressorMixin, BaseEstimator):
+    """Predicts the first column, as it is."""
+
+    label_range = (0.0, 8.0)
+
+    def predict(self, X: Any) -> Any:
+        return X[:, 0]
+
+
+def test_a_number_is_one_mistake_at_most() -> None:
+    """min((residual / a quarter of the range)^2, 1), whatever is said and whatever is true."""
+    said = np.array([[4.0], [5.0], [6.0], [8.0], [1e300], [-1e300], [np.nan]])
+    truth = np.array([4.0, 4.0, 4.0, 0.0, 0.0, 8.0, 0.0])
+    wrong = mistakes(Saying(), said, truth)
+    np.testing.assert_allclose(wrong, [0.0, 0.25, 1.0, 1.0, 1.0, 1.0, 1.0])
+    total = balance(Saying(), said, truth, Relation.ADD_REMOVE)
+    assert np.ravel(total.value)[0] == pytest.approx(5.25 - 3.5, abs=1e-6)
+    # the exponential mechanism counts whole multiples of 2^-20, which add up exactly
+    said = np.random.default_rng(0).uniform(0.0, 8.0, (99, 1))
+    run = Run({}, Saying(), 0.0)
+    total_wrong = disjoint._mistakes(run, Part(said, np.zeros(99)))
+    assert total_wrong * 2**20 == int(total_wrong * 2**20)
+    assert 99 - 99 * 2.0**-20 > total_wrong >= mistakes(Saying(), said, np.zeros(99)).sum() - 1e-4
+
+
+def test_a_failed_run_is_wrong_about_every_record() -> None:
+    last = Part(np.zeros((7, 1)), np.zeros(7))
+    assert disjoint._mistakes(Run({}, None, np.inf), last) == 7.0
+
+
+def test_of_equal_scores_what_was_drawn_beforehand_decides() -> None:
+    runs = [Run({}, object(), 1.0, tie) for tie in (5, 3, 4)]
+    assert min([*runs, Run({}, object(), 2.0, 1)], key=lambda run: run.rank).tie == 3
+
+
+def test_every_candidate_of_a_disjoint_search_is_paid_for() -> None:
+    """Under one budget they cost differently: pure and Gaussian ones, say."""
+    space = {"mechanism": ["objective_perturbation", "noisy_gradient"]}
+    event = DisjointSearch(logistic(), space, epsilon=2.0).plan(2, 4000).event
+    *fits, choice = event.parts()
+    assert choice == ExponentialMechanism(2.0)
+    assert len(set(fits)) == 2

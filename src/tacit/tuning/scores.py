@@ -91,7 +91,8 @@ def mistakes(model: Any, rows: Any, labels: Any) -> Array:
     low, high = model.label_range
     truth = np.clip(np.nan_to_num(as_numbers(labels), nan=low), low, high)
     residual = (truth - np.clip(said, low, high)) / (_RESIDUAL_SHARE * (high - low))
-    result: Array = np.minimum(residual**2, 1.0)
+    # where a record overflows, NaN is said: one mistake too, or it would spoil the sum of all
+    result: Array = np.where(np.abs(residual) < 1.0, residual**2, 1.0)
     return result
 
 
