@@ -118,7 +118,7 @@ def test_what_cannot_be_copied_is_refused_before_anything_is_paid() -> None:
     purse = Accountant(Budget(50.0, 1e-3))
     for network, why in (
         (lambda shape, n: Itself(*shape, n), "Itself that network returned shares"),
-        (lambda shape, n: SameNumbers(*shape, n), "SameNumbers that network returned shares"),
+        (lambda shape, n: SameNumbers(shape[0], n), "SameNumbers that network returned shares"),
         (lambda shape, n: _of_a_product(nn.Linear(*shape, n)), "Linear that cannot be copied"),
     ):
         with pytest.raises(TypeError, match=why):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import nn
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 
 from tacit import checks
 
@@ -97,7 +97,7 @@ def _copied(module: nn.Module) -> nn.Module:
 def _places(module: nn.Module) -> Iterator[int]:
     """Yield where in memory the numbers of a module begin."""
     for tensor in (*module.parameters(), *module.buffers()):
-        if not isinstance(tensor, UninitializedTensorMixin):
+        if not is_lazy(tensor):
             place = tensor.untyped_storage().data_ptr()
             if place:  # of no numbers there is none
                 yield place
