@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -176,3 +177,33 @@ def test_no_record_and_hostile_ones() -> None:
     more = exact(MemoryRecords(worse, np.append(labels, [np.nan, np.inf, 1.0]), bounds), w)
     fewer = exact(MemoryRecords(rows, labels, bounds), w)
     assert squared_length(more.value - fewer.value) <= (3 * Fraction(exact.sensitivity)) ** 2
+
+
+def test_a_record_alone_in_its_block_has_the_slope_it_has_beside_others() -> None:
+    """Of ten classes, one of them nearly certain: the last bit of p decides a whole step."""
+    bounds = Bounds(row_norm=1.0, n_classes=10)
+    exact = ExactGradient(Objective(SoftmaxLoss(10), bounds), (1, 10), 2.0, ADD, 100)
+    w = np.zeros((1, 10))
+    w[0, 0] = 36.9  # exp(-36.9) is 0.84 of the last bit of 1
+    alone = exact(MemoryRecords(np.array([[1.0]]), np.array([1.0]), bounds), w)
+    beside = exact(MemoryRecords(np.array([[1.0], [0.0]]), np.array([1.0, 0.0]), bounds), w)
+    assert np.array_equal(alone.value, beside.value)
+
+
+def test_a_second_record_moves_the_sum_by_no_more_than_the_declared_slope() -> None:
+    """Of ten classes, and a row that is as long as its steps allow."""
+    bounds = Bounds(row_norm=1.0, n_classes=10)
+    across = np.arange(1, 30_000)
+    up = np.floor(np.sqrt(2.0**30 - 1 - across**2))
+    longest = np.argmax(across**2 + up**2)
+    unit = np.array([across[longest], up[longest]]) / 2.0**15
+    exact = ExactGradient(
+        Objective(SoftmaxLoss(10), bounds), (2, 10), math.sqrt(2) * (1 + 4e-9), ADD, 100
+    )
+    rows, w = np.stack([0.9 * unit, (1 - 1e-9) * unit]), np.zeros((2, 10))
+    for score in np.linspace(36.5, 37.0, 11):
+        w[:, 0] = unit * score / 0.9 / (unit @ unit)
+        one = exact(MemoryRecords(rows[:1], np.ones(1), bounds), w)
+        both = exact(MemoryRecords(rows, np.ones(2), bounds), w)
+        moved = squared_length(np.subtract(one.value, both.value))
+        assert moved <= Fraction(one.sensitivity) ** 2

@@ -26,6 +26,8 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
+from tacit.erm.losses.scores import clip_slopes
+from tacit.records import Bounds, MemoryRecords
 from tacit.testing import check_loss, check_point_loss
 
 MARGIN = (-1.0, 1.0)
@@ -122,6 +124,19 @@ def test_a_wrong_smoothness_is_caught(loss, labels, factor):
         (SoftmaxLoss(3), (0.0, 1.0), {"hessian_trace": 0.7}, "hessian_trace of"),
         (SoftmaxLoss(3), (0.0, 1.0), {"hessian_rank": 1}, "hessian_rank of"),
         (SoftmaxLoss(3), (0.0, 1.0), {"bend": Loss.bend}, "bend of"),
+        (
+            SoftmaxLoss(10),
+            (0.0, 1.0),
+            # the order of additions follows from the number of records
+            {"d1": lambda self, z, y: _naive_slopes(z, y)},
+            "d1 of .* depends on the records around",
+        ),
+        (
+            LogisticLoss(),
+            MARGIN,
+            {"d2": lambda self, z, y: LogisticLoss.d2(self, z, y) * (1 + 2.0**-52 * (len(z) > 1))},
+            "d2 of .* depends on the records around",
+        ),
         (LogisticLoss(), MARGIN, {"hessian_trace": 0.2}, "hessian_trace of"),
         (LogisticLoss(), MARGIN, {"hessian_rank": 2}, "hessian_rank of"),
         (LogisticLoss(), MARGIN, {"bend": lambda self, z, y, s: s / 4}, "bend of"),
@@ -142,6 +157,13 @@ def test_a_wrong_smoothness_is_caught(loss, labels, factor):
 def test_a_wrong_loss_is_caught(loss, labels, changes, message):
     with pytest.raises(AssertionError, match=message):
         check_loss(mutant(loss, **changes), labels)
+
+
+def _naive_slopes(score, label):
+    p = np.exp(np.ascontiguousarray(score.T) - score.max(axis=1))
+    p /= p.sum(axis=0)
+    p[label.astype(int), np.arange(len(score))] -= 1.0
+    return p.T.copy()
 
 
 def test_a_loss_that_can_be_changed_is_caught():
@@ -225,3 +247,41 @@ def test_losses_are_finite_far_out():
             continue
         for label in labels:
             assert np.all(np.isfinite(loss.d1(score, np.full(4, label))))
+
+
+@pytest.mark.parametrize("n_classes", [2, 7, 8, 9, 40, 129, 9000])
+def test_slopes_of_classes_are_a_function_of_the_record_alone(n_classes):
+    """Whatever the block and its layout, and however many classes: NumPy adds 8 on in pairs."""
+    rng, n, loss = np.random.default_rng(n_classes), 12, SoftmaxLoss(n_classes)
+    scores = 3 * rng.standard_normal((n, n_classes))
+    labels = rng.integers(0, n_classes, n).astype(float)
+    for method in (loss.d1, loss.d2):
+        whole = method(scores, labels)
+        for size in (1, 2, 3, 5, n):
+            for start in range(n - size + 1):
+                at = slice(start, start + size)
+                for order in ("C", "F"):
+                    part = method(np.array(scores[at], order=order), labels[at])
+                    assert np.array_equal(part, whole[at]), (method.__name__, size, order)
+
+
+@pytest.mark.parametrize("n_classes", [3, 10, 129])
+def test_sizes_and_traces_of_slopes_do_not_depend_on_their_layout(n_classes):
+    """A loss of somebody else's may hand over rows one column after another."""
+    rows = np.random.default_rng(0).standard_normal((30, n_classes))
+
+    class Columns(SoftmaxLoss):
+        def d2(self, score, label):
+            return np.asfortranarray(rows[: len(score)] ** 2)
+
+    clipped = clip_slopes(np.asfortranarray(rows), 0.5)
+    for i, row in enumerate(rows):
+        assert np.array_equal(clip_slopes(row[None], 0.5)[0], clipped[i])
+    bounds = Bounds(n_classes=n_classes)
+
+    def traces(n):
+        table = MemoryRecords(np.ones((n, 1)), np.zeros(n), bounds)
+        of = Columns(n_classes)
+        return table.sum(lambda b: (of.bending(b, np.zeros((1, n_classes)))[:1],))[0]
+
+    assert traces(1) == traces(30)

@@ -28,8 +28,9 @@ def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
     ``hessian_rank``, ``hessian_trace`` and ``bend`` are those of the Hessian in the scores.
     5. ``monotone`` is set if and only if the loss is a function of label times score whose slope
     has one sign. 6. The loss is frozen and hashable, takes arrays of any length, and leaves its
-    arguments alone. For several scores at once (``n_outputs``) norms of vectors and of Hessians
-    take the place of sizes.
+    arguments alone. 7. A record's ``d1`` and ``d2`` are functions of its own score and label, to
+    the last bit: sums on a lattice rely on that. For several scores at once (``n_outputs``) norms
+    of vectors and of Hessians take the place of sizes.
 
     Parameters
     ----------
@@ -59,6 +60,7 @@ def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
     for label in y:
         score = _scores(float(label), rng)
         same = np.full_like(score, label)
+        _check_alone(loss, score[::50], same[::50])
         _check_first(loss, score, same)
         _check_second(loss, score, same)
         _check_chords(lambda z, same=same: loss.value(z, same[: z.size]), score, rng, loss)
@@ -146,6 +148,27 @@ def _check_arrays(loss: Loss, labels: Array) -> None:
             assert good, f"{method} returned {result!r} for {n} scores"
         unchanged = np.array_equal(score, before[0]) and np.array_equal(label, before[1])
         assert unchanged, f"{loss} changes its arguments"
+
+
+def _check_alone(loss: Loss, score: Array, label: Array) -> None:
+    # In blocks of several sizes, in both orders in memory.
+    n = len(score)
+    for name in ("d1", "steady_d1", "d2"):
+        method = getattr(loss, name)
+        whole = method(score, label)
+        for size in (1, 2, 7, n):
+            for order in ("C", "F"):
+                starts = range(0, n, size)
+                blocks = [np.array(score[at : at + size], order=order) for at in starts]
+                parts = [
+                    method(block, label[at : at + size])
+                    for at, block in zip(starts, blocks, strict=True)
+                ]
+                off = np.count_nonzero(np.concatenate(parts) != whole)
+                assert off == 0, (
+                    f"{name} of {loss} depends on the records around: {off} numbers "
+                    f"differ in blocks of {size}"
+                )
 
 
 def _scores(label: float, rng: np.random.Generator) -> Array:
@@ -256,6 +279,7 @@ def _check_several_scores(loss: Loss, labels: Array, rng: np.random.Generator) -
     for n in (0, 1):
         assert loss.value(score[:n], label[:n]).shape == (n,), f"{loss} cannot take {n} records"
         assert loss.d1(score[:n], label[:n]).shape == (n, k), f"{loss} cannot take {n} records"
+    _check_alone(loss, score[::5], label[::5])
     d1, h = loss.d1(score, label), 2.0**-17
     steepest = float(np.max(np.linalg.norm(d1, axis=1)))
     hessian = np.empty((len(score), k, k))

@@ -149,7 +149,7 @@ class Loss(AnyLoss):
     def bending(self, block: Block | LatticeBlock, weights: Array) -> Array:
         """Return d2, or the sum of it over several scores; scores are a record's own to the bit."""
         d2 = self.d2(block.steady_scores(weights), self.labels(block))
-        return d2 if d2.ndim == 1 else np.asarray(d2.sum(axis=1))
+        return d2 if d2.ndim == 1 else np.asarray(_one_stretch_each(d2).sum(axis=1))
 
     def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
         """Return d1^2."""
@@ -177,6 +177,15 @@ def clip_slopes(d1: Array, limit: float | Array) -> Array:
         return d1
     if d1.ndim == 1:
         return np.clip(d1, -limit, limit)
-    sizes = np.maximum(np.linalg.norm(d1, axis=1), 1e-200)
+    sizes = np.maximum(np.linalg.norm(_one_stretch_each(d1), axis=1), 1e-200)
     result: Array = d1 * np.minimum(1.0, limit / sizes)[:, None]
     return result
+
+
+def _one_stretch_each(rows: Array) -> Array:
+    """Return rows that are one stretch of memory each, which NumPy adds up one by one.
+
+    In other layouts the order of additions, and so the last bit, depends on how many rows there
+    are (docs/proofs/exact_sums.md, section 2).
+    """
+    return np.ascontiguousarray(rows)

@@ -95,13 +95,14 @@ class SoftmaxLoss(Loss):
         p = np.array(score.T, order="C")
         p -= p.max(axis=0)
         np.exp(p, out=p)
-        p /= p.sum(axis=0)
+        p /= _added_in_turn(p)
         p[label.astype(np.int64), np.arange(p.shape[1])] -= 1.0
         return np.ascontiguousarray(p.T)
 
     def d2(self, score: Array, label: Array) -> Array:
         """Return p (1 - p)."""
-        p: Array = softmax(score, axis=1)
+        # Each record one stretch of memory, which NumPy adds up by itself whatever is around it.
+        p: Array = softmax(np.ascontiguousarray(score), axis=1)
         return p * (1.0 - p)
 
     def bend(self, score: Array, label: Array, along: Array) -> Array:
@@ -110,3 +111,15 @@ class SoftmaxLoss(Loss):
         p[np.arange(p.shape[0]), label.astype(np.int64)] += 1.0
         result: Array = p * (along - np.sum(p * along, axis=1, keepdims=True))
         return result
+
+
+def _added_in_turn(lines: Array) -> Array:
+    """Return the sum of lines, added one after another in every column, to the last bit.
+
+    A record's column must not depend on other records. NumPy adds whole lines in turn, but a
+    single column, which is one stretch of memory, in pairs.
+    """
+    if lines.shape[1] == 1:
+        alone: Array = np.add.accumulate(lines, axis=0)[-1]
+        return alone
+    return np.asarray(np.add.reduce(lines, axis=0))
