@@ -9,9 +9,10 @@ The two terms cancel where mu is small. There, with x = e / mu, phi the normal d
 R(t) = Phi(-t) / phi(t) Mills' ratio, phi(x - mu/2) = exp(e) phi(x + mu/2) gives
 
     dG(mu, e) = phi(x - mu/2) (R(x - mu/2) - R(x + mu/2))
-              = phi(x - mu/2) mu g(x) (1 + c),  g = -R' = 1 - t R(t),  0 <= c <= (1 + mu) mu^2 / 12
+              = phi(x - mu/2) times the integral of g = -R' = 1 - t R(t) over |t - x| < mu/2
 
-since g is convex, g'' <= 2 g, and g changes by less than mu g over the interval (midpoint rule).
+which Gauss and Legendre's rule of three points gives to mu^6 / 40,000 of itself: its error is
+mu^7 g^(6) / 2,016,000, and g(t) = integral of s exp(-t s - s^2/2) over s > 0 has g^(6) < 50 g.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from tacit.privacy.roots import decreasing_root
 
 Array = npt.NDArray[np.float64]
 
-# Below it the midpoint rule overstates by 1e-9 at most; above it cancellation loses about as much.
-_SMALL_MU = 1e-4
+# Below it differences of tails are taken with care and rounded up. From there on they are right to
+# 1e-10 of delta.
+_SMALL_MU = 0.0101
+_RULE = tuple(zip((-math.sqrt(0.15), 0.0, math.sqrt(0.15)), (5 / 18, 8 / 18, 5 / 18), strict=True))
 # What 1 - x R(x) may lose up to x = 50: about x^2 2^-53.
 _CANCELLED = 1e-12
 # To which epsilon is solved for, relatively, and the mu whose slopes floats can tell.
@@ -35,17 +38,53 @@ _TOLERANCE = 1e-13
 _NEWTON = 1e-100, 1e3
 _MOST_LOG = 700.0
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_ROUNDINGS = 8 * 2.0**-53
+_FARTHEST = 40.0  # Phi(-40) is 0
+
+
+def lost_digits(mu: float, quotient: npt.ArrayLike, exponent: npt.ArrayLike = 0.0) -> Array:
+    """Return how much of its terms a difference of normal tails may lack, for a small mu.
+
+        delta = Phi(-z) - exp(a) Phi(-z')
+
+    Each term is computed to a few units u = 2^-53 of itself, to z^2 u more since its argument is
+    rounded and to a u more since the exponent is. Where mu is small the terms are nearly equal and
+    delta is about mu times as large.
+
+    Parameters
+    ----------
+    mu
+        Sensitivity / noise standard deviation; from 0.0101 on nothing counts as lost.
+    quotient
+        z, the smaller argument; negative ones count as 0.
+    exponent
+        The size of what is in exponents.
+
+    Examples
+    --------
+    >>> from tacit.privacy.gaussian_profile import lost_digits
+    >>> float(lost_digits(1e-6, 3.0) * 2.0**53), float(lost_digits(1.0, 3.0))
+    (80.0, 0.0)
+    """
+    z = np.clip(np.asarray(quotient, dtype=np.float64), 0.0, _FARTHEST)
+    size = np.minimum(np.abs(exponent), 1e300)  # of an infinite epsilon nothing is left
+    return (_ROUNDINGS if mu < _SMALL_MU else 0.0) * (1.0 + z * z + size)
+
+
+def _mills_fall(t: Array) -> Array:
+    """Return g(t) = 1 - t R(t), for t from -0.01 on."""
+    # It cancels for large t; R(t) >= t / (1 + t^2) (Gordon 1941) bounds it by the rest.
+    mills = math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2.0))
+    result: Array = np.where(t < 50.0, 1.0 - t * mills, 1.0 / (1.0 + t * t))
+    return result
 
 
 def _log_delta_of_small_mu(mu: float, x: Array) -> Array:
     """Return log dG(mu, x mu), rounded up, for a small mu and x >= 0."""
-    # 1 - x R(x) cancels for large x; R(x) >= x / (1 + x^2) (Gordon 1941) bounds it by the rest.
     with np.errstate(all="ignore"):  # an infinite x has delta 0
-        mills = math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2.0))
-        slope = np.where(x < 50.0, 1.0 - x * mills, 1.0 / (1.0 + x * x))
-        above = mu * mu / 12 * (1 + mu) + _CANCELLED
+        area = sum(weight * _mills_fall(x + mu * node) for node, weight in _RULE)
         result: Array = (
-            math.log(mu) + np.log(slope) + above - (x - mu / 2) ** 2 / 2 - _LOG_ROOT_TWO_PI
+            math.log(mu) + np.log(area) + _CANCELLED - (x - mu / 2) ** 2 / 2 - _LOG_ROOT_TWO_PI
         )
     return result
 

@@ -10,7 +10,7 @@ from scipy.special import log_ndtr, ndtr
 
 from tacit import checks
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.gaussian_profile import gaussian_delta
+from tacit.privacy.gaussian_profile import gaussian_delta, lost_digits
 from tacit.privacy.relation import Relation, checked_relation
 
 _NOISE = "calibrate it to a Budget; without noise record NonPrivate(reason=...)."
@@ -104,7 +104,9 @@ class LogCoshObjective(Event):
         mass = mass + 2 * ndtr(-d - mu)
         with np.errstate(divide="ignore"):
             subtracted = np.exp(np.minimum(epsilon + np.log(mass), 0.0))
-        below = np.clip(2 * ndtr(-z) - subtracted, 0.0, 1.0)
+        reached = 2 * ndtr(-z)
+        lost = lost_digits(mu, z, np.abs(epsilon) + k) * (reached + subtracted)
+        below = np.clip(reached - subtracted + lost, 0.0, 1.0)
         # Where X is linear this is twice the Gaussian mechanism's, which keeps its precision.
         free = max(mu * corner + half, half)
         above = np.minimum(2 * gaussian_delta(mu, np.maximum(epsilon, free)), 1.0)
@@ -129,5 +131,7 @@ class LogCoshObjective(Event):
             parts.append(b * (self._stretch + e) + middle)
             inside = ndtr(b * mu) - ndtr(b * mu - first)
             parts.append(b * math.log1p(self._stretch) + log_linear + np.log(inside))
-        result: Array = np.logaddexp.reduce(parts) / b
+        total = np.logaddexp.reduce(parts)
+        # The expectation is nearly 1 where mu is small: what it lacks of its logarithm is added.
+        result: Array = (total + lost_digits(mu, 0.0, total)) / b
         return result

@@ -27,7 +27,7 @@ from scipy.special import ndtr
 from tacit import checks
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.events.pure import PureEpsilon
-from tacit.privacy.gaussian_profile import gaussian_delta
+from tacit.privacy.gaussian_profile import gaussian_delta, lost_digits
 from tacit.privacy.relation import Relation, checked_relation
 from tacit.privacy.roots import decreasing_root
 
@@ -55,7 +55,7 @@ class _LossBound:
 
         if excess(0.0) <= 0.0:
             return 0.0
-        return decreasing_root(excess, max(m for _, m in self.vertices))
+        return decreasing_root(excess, self._greatest_mu)
 
     def delta(self, epsilon: Array) -> Array:
         """Return E(1 - exp(epsilon - X))_+."""
@@ -67,10 +67,11 @@ class _LossBound:
                 total += weight * gaussian_delta(mu, y)
             return total
 
-        y = epsilon - self.jacobian
+        y = epsilon - self._rounded_jacobian
         # Below the floor X is certain to exceed epsilon: 1 - e^{y - y0} (1 - delta(y0)).
         at_floor = above(np.array([floor]))[0]
-        below = 1.0 - np.exp(np.minimum(y - floor, 0.0)) * (1.0 - at_floor)
+        short = np.minimum(y - floor, 0.0)
+        below = np.exp(short) * at_floor - np.expm1(short)  # so that delta(y0) keeps its digits
         result: Array = np.where(y >= floor, above(np.maximum(y, floor)), below)
         return np.clip(result, 0.0, 1.0)
 
@@ -86,8 +87,19 @@ class _LossBound:
                 log_total = np.logaddexp(
                     log_total, math.log(weight) + b * (b + 1) * mu**2 / 2 + log_mass
                 )
-        result: Array = self.jacobian + log_total / b
+        # The expectation is nearly 1 where mu is small: what it lacks of its logarithm is added.
+        log_total += lost_digits(self._greatest_mu, 0.0, log_total)
+        result: Array = self._rounded_jacobian + log_total / b
         return result
+
+    @property
+    def _greatest_mu(self) -> float:
+        return max(mu for _, mu in self.vertices)
+
+    @property
+    def _rounded_jacobian(self) -> float:
+        # rounded up where its last bits are much beside mu
+        return self.jacobian * (1.0 + float(lost_digits(self._greatest_mu, 0.0)))
 
 
 def _one_sided(mu: float, relation: Relation) -> tuple[tuple[float, float], ...]:
@@ -224,7 +236,8 @@ def _below_curvature(mu: float, k: float, epsilon: Array) -> Array:
     # underflows is subtracted as 0, which rounds delta up.
     with np.errstate(divide="ignore"):
         subtracted = np.exp(np.minimum(epsilon + np.log(middle + above + below), 0.0))
-    result: Array = np.clip(reached - subtracted, 0.0, 1.0)
+    lost = lost_digits(mu, g / mu, np.abs(epsilon) + k) * (reached + subtracted)
+    result: Array = np.clip(reached - subtracted + lost, 0.0, 1.0)
     return result
 
 
