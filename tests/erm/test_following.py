@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -152,6 +153,40 @@ def test_nothing_that_costs_more_is_covered(delta: float) -> None:
     assert not covers(planned, old, after, steeper)
     longer = replace(wide, bounds=replace(wide.bounds, row_norm=1.1))
     assert not covers(planned, old, after, longer)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_shorter_rows_need_a_further_ridge(delta: float) -> None:
+    """a^2 (lam + further) >= lam on weights of rows a times as long, or the promise is void."""
+    planned, after, before, problem = followed(5.0, intercept=0.25, delta=delta)
+    wide, old, budget = problem.objective, before.objective, Budget(1.0, delta)
+    assert after.row_scale < 0.25
+    assert covers(planned, old, after, wide)
+    least = after.regularization / after.row_scale**2 - after.regularization
+    for further in (0.0, least / 2, least * (1 - 1e-9)):
+        less = replace(after, steadying=further)
+        assert not covers(planned, old, less, wide)
+        # and its event says so
+        costs = [Guarantee(t.main(wide, budget)).epsilon(delta) for t in (less, after)]
+        assert costs[0] > costs[1]
+    assert covers(planned, old, replace(after, steadying=least * (1 + 1e-12)), wide)
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), LogCoshLoss(0.25, widens=True), SoftmaxLoss(3)])
+def test_no_rounding_makes_what_follows_cost_more(loss: Any) -> None:
+    labels = (-1.0, 1.0) if loss.key == "log_cosh" else None
+    scales = set()
+    for delta, row_norm, intercept in itertools.product(DELTAS, (0.7, 3.0), (0.01, 0.3, 1.1)):
+        bounds = Bounds(row_norm, labels, intercept=intercept)
+        problem = Problem(Objective(loss, bounds), 4)
+        plan = ObjectivePerturbation().plan(problem, Budget(1.0, delta))
+        for n_records in np.geomspace(1.0, 1e5, 12):
+            wide, after = following(tilt_in(plan), plan.problem, float(n_records))
+            assert covers(tilt_in(plan), plan.problem.objective, after, wide.objective)
+            held = (after.regularization + after.steadying) * after.row_scale**2
+            assert held >= after.regularization
+            scales.add(after.row_scale)
+    assert len(scales) > 5
 
 
 def problem_of(loss: Any, n_features: int, **more: Any) -> Problem:

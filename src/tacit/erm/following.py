@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tacit.erm.objective import Objective
 from tacit.erm.plan import Problem
-from tacit.erm.tilts import Tilt, steep
+from tacit.erm.tilts import Tilt, least_ridge, steep
 
 Array = npt.NDArray[np.float64]
 
@@ -63,11 +63,13 @@ def scales_of(tilt: Tilt, problem: Problem) -> Array:
 def covers(planned: Tilt, objective: Objective, other: Tilt, wider: Objective) -> bool:
     """Return whether planned noise on an objective costs at least what another on a wider does.
 
-    Only L / noise and curvature / lam count, and the rank of the latter.
+    Only L / noise and curvature / lam count, and the rank of the latter. L and curvature are those
+    of rows as long as they count, and lam is the least ridge on weights of such rows: shorter rows
+    need a further ridge (`least_ridge`).
     """
 
     def costs(tilt: Tilt, of: Objective) -> tuple[float, float, float, float]:
-        squared = of.bounds.length(tilt.row_scale) ** 2 / tilt.regularization
+        squared = of.bounds.length(tilt.row_scale) ** 2 / least_ridge(tilt)
         return (
             lipschitz_of(tilt, of) / tilt.noise,
             of.smoothness * squared,

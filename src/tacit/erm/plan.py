@@ -38,6 +38,7 @@ TYPICAL_SHARE = 1 / 2
 WIDENS_FROM = 16.0
 # Noise may cost this share of what a model that knows nothing loses, before shrinking.
 MAY_COST = 1 / 15
+_UP = 1 + 2.0**-50  # more than the roundings of a few products
 # How long rows may count beside the intercept's coordinate.
 ROW_SCALES = tuple(float(2.0 ** (-i / 4)) for i in range(21))
 
@@ -177,8 +178,13 @@ class Problem:
         return float(min(ROW_SCALES, key=risk))
 
     def held(self, noise_std: float, ridge: float, scale: float, n_records: float) -> float:
-        """Return the ridge on weights of rows that count so long: the steady one, or their own."""
-        return max(self.steady_ridge(noise_std / scale, n_records), ridge / scale**2)
+        """Return the ridge on weights of rows that count so long: the steady one, or their own.
+
+        The latter, ridge / scale^2, is what the event of such rows asks for; rounded up, so that
+        scale^2 times it is no less than the ridge (`tilts.least_ridge`).
+        """
+        own = ridge / scale**2 * _UP if scale < 1.0 else ridge
+        return max(self.steady_ridge(noise_std / scale, n_records), own)
 
     def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
         """Predict the excess risk per record of a gradient off by noise and ridge.

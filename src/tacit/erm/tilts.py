@@ -68,7 +68,7 @@ class GaussianTilt(Settings):
             objective.row_norm * size, objective.lipschitz * size, objective.smoothness * size**2
         )
         event = objective.loss.perturbed_event(
-            scaled, self.regularization, self.noise_std, budget.relation
+            scaled, least_ridge(self), self.noise_std, budget.relation
         )
         assert event is not None, "refused by _check_applies"
         return event
@@ -176,7 +176,7 @@ class SphereTilt(Settings):
         return PureObjective(
             objective.lipschitz * size,
             objective.hessian_trace * size**2,
-            self.regularization,
+            least_ridge(self),
             self.noise_radius,
             objective.loss.hessian_rank,
             budget.relation,
@@ -252,6 +252,17 @@ class SphereTilt(Settings):
 
 
 Tilt = GaussianTilt | SphereTilt
+
+
+def least_ridge(tilt: Tilt) -> float:
+    """Return the least ridge of any weight, where rows are as long as they count.
+
+    Weights v of rows are a times the weights w of rows that count a times as long, so that a ridge
+    of lam + steadying on v is one of a^2 (lam + steadying) on w. Only where that is at least lam, the
+    ridge on the intercept's weight, is the objective lam-strongly convex in w
+    (docs/proofs/objective_perturbation.md, section 13).
+    """
+    return min(tilt.regularization, (tilt.regularization + tilt.steadying) * tilt.row_scale**2)
 
 
 def _covered(
