@@ -258,8 +258,8 @@ def least_ridge(tilt: Tilt) -> float:
     """Return the least ridge of any weight, where rows are as long as they count.
 
     Weights v of rows are a times the weights w of rows that count a times as long, so that a ridge
-    of lam + steadying on v is one of a^2 (lam + steadying) on w. Only where that is at least lam, the
-    ridge on the intercept's weight, is the objective lam-strongly convex in w
+    of lam + steadying on v is one of a^2 (lam + steadying) on w. Only where that is at least lam,
+    the ridge on the intercept's weight, is the objective lam-strongly convex in w
     (docs/proofs/objective_perturbation.md, section 13).
     """
     return min(tilt.regularization, (tilt.regularization + tilt.steadying) * tilt.row_scale**2)

@@ -1,0 +1,91 @@
+"""Rounding in other coordinates is part of the certificate of a minimum."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.erm import Objective
+from tacit.erm.leverage import LeverageWeighted
+from tacit.erm.losses import LogisticLoss
+from tacit.erm.perturbed import Perturbed, turning_error
+from tacit.records import Bounds, MemoryRecords
+from tacit.records.coordinates import Coordinates
+
+UNIT = 2.0**-53
+
+
+def coordinates(d: int, least: float, seed: int) -> Coordinates:
+    """Return a symmetric matrix with eigenvalues from ``least`` to 1."""
+    turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    matrix = turn @ np.diag(np.geomspace(least, 1.0, d)) @ turn.T
+    return Coordinates((matrix + matrix.T) / 2)
+
+
+def exactly(matrix: Any, vector: Any) -> list[Fraction]:
+    return [
+        sum(
+            (Fraction(float(a)) * Fraction(float(v)) for a, v in zip(row, vector, strict=True)),
+            Fraction(),
+        )
+        for row in matrix
+    ]
+
+
+@pytest.mark.parametrize("d", [2, 5, 20])
+@pytest.mark.parametrize("least", [1.0, 0.1, 1e-3])
+def test_a_product_is_off_by_no_more_than_is_said(d: int, least: float) -> None:
+    there, rng, worst = coordinates(d, least, d), np.random.default_rng(0), Fraction(0)
+    for _ in range(20):
+        vector = rng.standard_normal(d)
+        made = there.of(vector)
+        off = [
+            Fraction(float(a)) - b for a, b in zip(made, exactly(there.matrix, vector), strict=True)
+        ]
+        length = Fraction(float(np.linalg.norm(vector)))
+        worst = max(worst, sum((o * o for o in off), Fraction()) / length**2)
+    assert 0 < worst <= Fraction(turning_error(there, 1.0, 1.0)) ** 2
+
+
+def test_a_weight_is_off_by_no_more_than_is_said() -> None:
+    """(r / ||A x||)^2 of a record's own length there, which A may leave little of."""
+    there, rng = coordinates(4, 1e-6, 1), np.random.default_rng(0)
+    bounds, length = Bounds(1.0), 1e-7
+    # along the direction of which least is left, and a little off it
+    _, vectors = np.linalg.eigh(there.matrix)
+    rows = vectors[:, 0] * 0.9 + 1e-7 * rng.standard_normal((50, 4))
+    records = MemoryRecords(rows, None, bounds)
+    (shares,) = LeverageWeighted(records, there, length).sum(
+        lambda block: (block.weighed(np.ones(block.n_rows)),)
+    )
+    worst = 0.0
+    for row, share in zip(rows, shares, strict=True):
+        square = sum((v * v for v in exactly(there.matrix, row)), Fraction())
+        true = (Fraction(length) * Fraction(1 - 1e-9)) ** 2 / square
+        worst = max(worst, abs(float(Fraction(float(share)) / true - 1)))
+    # far more than a few units, since A x is a small difference
+    assert 1e-12 < worst < turning_error(there, 1.0, 1.0)
+
+
+def test_the_bound_is_that_of_the_formula() -> None:
+    there = Coordinates(np.array([[0.5, -0.3], [-0.3, 0.5]]))  # row sums 0.8, eigenvalues 0.8, 0.2
+    formula = 2 * 2 * UNIT * 0.8 * (1 + 3 / 0.2) * 70 * 1.5
+    assert turning_error(there, 70.0, 1.5) == pytest.approx(formula, rel=1e-12)
+    assert turning_error(None, 70.0, 1.5) == 0.0
+
+
+def test_it_is_in_the_certificate() -> None:
+    there, rng, bounds = coordinates(3, 0.01, 2), np.random.default_rng(0), Bounds(2.0)
+    records = MemoryRecords(rng.standard_normal((40, 3)), rng.choice([-1.0, 1.0], 40), bounds)
+    objective = Objective(LogisticLoss(), bounds, 0.5)
+    b, v = rng.standard_normal(3), rng.standard_normal(3)
+    problem = Perturbed(objective, records, b, coordinates=there)
+    (total,) = records.sum(lambda block: (objective.gradient(block, there.of(v)),), fine=True)
+    computed = np.linalg.norm(there.of(total) + 0.5 * v + b)
+    others = Perturbed(objective, records, b)._float_error(v)
+    turned = turning_error(there, 40.0, objective.lipschitz)
+    assert problem.certified_norm(v) >= computed + others + turned
+    assert turned > others  # or this would say nothing
