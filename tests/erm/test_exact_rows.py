@@ -10,8 +10,9 @@ import pytest
 
 from tacit.erm import Objective
 from tacit.erm.exact_gradient import ExactGradient
+from tacit.erm.exact_moments import exact_totals
 from tacit.erm.exact_rows import RowLattice, constant_steps
-from tacit.erm.losses import HingeLoss, SoftmaxLoss
+from tacit.erm.losses import HingeLoss, SoftmaxLoss, SquaredDistanceLoss
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.lattice_rows import row_step
@@ -68,3 +69,31 @@ def test_a_record_of_full_length_is_within_the_clip(loss: Any, intercept: float)
         total = ExactGradient(objective, shape, clip, Relation.ADD_REMOVE, 100.0)(record, w)
         length = squared(np.asarray(total.value) / 2.0**-60, 2.0**-60)  # exact: whole steps
         assert Fraction(0.999 * clip) ** 2 < length <= Fraction(clip) ** 2
+
+
+def test_slopes_times_rows_are_within_the_clip_in_real_numbers() -> None:
+    """The limit C / R is rounded down by more than its own roundings."""
+    rng = np.random.default_rng(0)
+    for row_norm, intercept, clip in 10.0 ** rng.uniform(-3, 3, (300, 3)):
+        bounds = Bounds(row_norm, intercept=intercept)
+        exact = ExactGradient(Objective(HingeLoss(), bounds), (2,), clip, Relation.ADD_REMOVE, 9.0)
+        squares = Fraction(row_norm) ** 2 + Fraction(intercept) ** 2
+        assert Fraction(exact._rows.limit) ** 2 * squares <= Fraction(clip) ** 2
+
+
+def test_a_long_vector_of_many_coordinates_is_within_the_clip() -> None:
+    """Each coordinate is rounded towards zero: to the nearest, all could be rounded up."""
+    objective = Objective(SquaredDistanceLoss(), Bounds(1.0))
+    for d in range(4000, 4020):  # for some of them just above half a step
+        exact = ExactGradient(objective, (d,), 1.0, Relation.ADD_REMOVE, 100.0)
+        total = exact(MemoryRecords(np.ones((1, d)), None, Bounds(1.0)), np.zeros(d))
+        length = d * Fraction(float(np.max(np.abs(total.value)))) ** 2
+        assert 1 - 1e-6 < length <= 1
+
+
+@pytest.mark.parametrize("greatest", NUMBERS)
+def test_no_total_gets_larger_by_rounding(greatest: float) -> None:
+    records = MemoryRecords(np.zeros((3, 1)), np.full(3, 9.0), Bounds())
+    total = exact_totals(records, lambda block: np.asarray(block.labels), greatest)
+    assert 3 * Fraction(greatest) * (1 - Fraction(1, 2**18)) < Fraction(float(total))
+    assert Fraction(float(total)) <= 3 * Fraction(greatest)

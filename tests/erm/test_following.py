@@ -155,6 +155,20 @@ def test_nothing_that_costs_more_is_covered(delta: float) -> None:
     assert not covers(planned, old, after, longer)
 
 
+@pytest.mark.parametrize("what", ["smoothness", "hessian_trace", "hessian_rank"])
+def test_a_loss_that_bends_more_is_not_covered(what: str) -> None:
+    class Bent(SoftmaxLoss):
+        pass
+
+    more: Any = getattr(SoftmaxLoss(3), what) * (1 if what == "hessian_rank" else 1.01)
+    setattr(Bent, what, property(lambda self: more + (what == "hessian_rank")))
+    problem = Problem(Objective(SoftmaxLoss(3), Bounds()), 4)
+    plan = ObjectivePerturbation().plan(problem, Budget(1.0, 1e-6))
+    tilt, objective = tilt_in(plan), plan.problem.objective
+    assert covers(tilt, objective, tilt, objective)
+    assert not covers(tilt, objective, tilt, replace(objective, loss=Bent(3)))
+
+
 @pytest.mark.parametrize("delta", DELTAS)
 def test_shorter_rows_need_a_further_ridge(delta: float) -> None:
     """a^2 (lam + further) >= lam on weights of rows a times as long, or the promise is void."""

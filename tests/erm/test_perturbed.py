@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tacit.erm import Objective
 from tacit.erm.leverage import LeverageWeighted
-from tacit.erm.losses import LogisticLoss
+from tacit.erm.losses import HingeLoss, LogisticLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, turning_error
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.coordinates import Coordinates
@@ -89,3 +90,23 @@ def test_it_is_in_the_certificate() -> None:
     turned = turning_error(there, 40.0, objective.lipschitz)
     assert problem.certified_norm(v) >= computed + others + turned
     assert turned > others  # or this would say nothing
+
+
+def test_a_large_ridge_is_in_the_certificate() -> None:
+    """Its product with the weights is rounded, the further ridge's too."""
+    bounds, w = Bounds(1e-3), np.array([3.0, -4.0])
+    records = MemoryRecords(np.full((1, 2), 1e-4), np.ones(1), bounds)
+    for ridge, further, size in ((1e8, 0.0, 5e8), (1.0, 1e8, 5e8)):
+        objective = Objective(LogisticLoss(), bounds, ridge)
+        error = Perturbed(objective, records, np.zeros(2), further)._float_error(w)
+        assert 4 * UNIT * size <= error <= 5 * UNIT * size
+    tilted = Perturbed(objective, records, np.full(2, 1e12), 1e8)._float_error(w)
+    assert tilted >= 4 * UNIT * math.sqrt(2) * 1e12
+
+
+def test_slopes_that_jump_have_no_certificate() -> None:
+    bounds = Bounds(1.0)
+    records = MemoryRecords(np.ones((2, 1)), np.ones(2), bounds)
+    for loss in (HingeLoss(), SquaredLoss()):
+        problem = Perturbed(Objective(loss, bounds, 1.0), records, np.zeros(1))
+        assert problem.certified_norm(np.zeros(1)) == math.inf
