@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,12 @@ def test_a_tilt_costs_at_least_its_gaussian_part(loss: Any, epsilon: float) -> N
     if tilt.trace_noise_multiplier:
         parts.append(Gaussian(tilt.trace_noise_multiplier))
     part = tilt.gaussian_part(objective, budget)
+    # no more in real numbers than the squares add up to
+    of = [Fraction(objective.lipschitz) / Fraction(tilt.noise_std)]
+    of.append(1 / Fraction(tilt.output(budget).noise_multiplier))
+    if tilt.trace_noise_multiplier:
+        of.append(1 / Fraction(tilt.trace_noise_multiplier))
+    assert 1 / Fraction(part.noise_multiplier) ** 2 < sum(mu**2 for mu in of)
     for delta in (1e-4, 1e-6, 1e-9):
         paid, spent = Guarantee(Composed(tuple(parts))), Guarantee(part)
         assert spent.epsilon(delta) <= paid.epsilon(delta)

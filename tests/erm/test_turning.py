@@ -136,6 +136,17 @@ def test_noise_there_costs_no_more_than_was_planned(
     ) * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("length", [1e-3, 0.3])
+def test_a_large_planned_ridge_is_kept_there(length: float) -> None:
+    """In units of squared rows: what the event asks for, where nothing else asks for more."""
+    plan = planned(LogisticLoss())
+    tilt = replace(GaussianTilt.of(plan), regularization=1e9)
+    turned = Turned(coordinates(3), length, 50.0, 0.05, Gaussian(1.0))
+    there, after = turned_following(tilt, plan.problem, turned, 1e8)
+    assert after.regularization == pytest.approx(1e9 * length**2)
+    assert covers(tilt, plan.problem.objective, after, there.objective)
+
+
 MODELS: list[Any] = [
     LinearRegression(4.0, 1e-6, label_range=(-1.0, 1.0)),
     LinearRegression(4.0, 1e-6, label_range=(-1.0, 1.0), fit_intercept=False),

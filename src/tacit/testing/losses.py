@@ -153,8 +153,7 @@ def _check_arrays(loss: Loss, labels: Array) -> None:
 def _check_alone(loss: Loss, score: Array, label: Array) -> None:
     # In blocks of several sizes, in both orders in memory.
     n = len(score)
-    for name in ("d1", "steady_d1", "d2"):
-        method = getattr(loss, name)
+    for name, method in (("d1", loss.d1), ("steady_d1", loss.steady_d1), ("d2", loss.d2)):
         whole = method(score, label)
         for size in (1, 2, 7, n):
             for order in ("C", "F"):
