@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from tacit import checks
 from tacit.noise import Source, seeded_source
+from tacit.odd_values import alone
 from tacit.privacy import Budget, Relation
 from tacit.privacy.weakness import WeakPromiseWarning, weakness
 from tacit.records import as_labels, as_numbers
@@ -218,7 +219,7 @@ def _of_one_kind(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
         return labels
     for kinds in (str, bytes, (bool, np.bool_), (Real, np.bool_)):
         if all(isinstance(value, kinds) for value in labels.tolist()):
-            return np.array(labels.tolist())
+            return alone(np.array, labels.tolist(), None)
     return None
 
 
@@ -261,7 +262,8 @@ def codes_of(
     if labels.dtype.kind == "O":
         # Compared as they are: converting could truncate a label, or print it in an error.
         place = {value: code for code, value in enumerate(classes.tolist())}
-        found = np.array([_place_of(value, place) for value in labels.tolist()], dtype=np.int64)
+        codes = [alone(lambda label: place.get(label, -1), value, -1) for value in labels.tolist()]
+        found = np.array(codes, dtype=np.int64)
         return np.maximum(found, 0), found >= 0
     if _kind(labels) != _kind(classes):
         raise ValueError(
@@ -277,13 +279,6 @@ def _kind(values: npt.NDArray[Any]) -> str:
     return {"U": "text", "S": "bytes", "M": "dates", "m": "spans of time"}.get(
         values.dtype.kind, "numbers"
     )
-
-
-def _place_of(value: Any, place: dict[Any, int]) -> int:
-    try:
-        return place.get(value, -1)
-    except TypeError:  # a label that cannot be looked up is no class
-        return -1
 
 
 def label_range_of(declared: Any, labels: Any = None) -> Fact[tuple[float, float]]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tacit.metrics.edges import bin_of
 from tacit.noise import Bounded, Norm, bounded_sum
 from tacit.noise.bounded import round_up
+from tacit.odd_values import alone
 from tacit.privacy import Relation
 from tacit.public_facts import codes_of
 
@@ -199,12 +200,5 @@ def _numbers(labels: Any) -> Array:
     """Return each label as a number, NaN for one that is none, whatever the others are."""
     if labels.dtype.kind in "biuf":
         return labels.astype(np.float64)  # type: ignore[no-any-return]
-    return np.array([_number(value) for value in labels.tolist()], dtype=np.float64)
-
-
-def _number(value: Any) -> float:
     convert: Callable[[Any], float] = float
-    try:
-        return convert(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    return np.array([alone(convert, value, math.nan) for value in labels.tolist()])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from tacit.metrics.edges import squashed
+from tacit.odd_values import as_objects
 from tacit.records.rows_and_labels import refuse_masked
 
 Array = npt.NDArray[np.float64]
@@ -51,9 +52,7 @@ def labels_of(labels: Any) -> npt.NDArray[Any]:
     """Return labels as an array of whatever they are; one odd one does not change the others."""
     refuse_masked(labels, "y")
     if not hasattr(labels, "dtype") and not hasattr(labels, "__array__"):
-        array = np.empty(len(labels), dtype=object)
-        array[:] = list(labels)
-        return array
+        return as_objects(list(labels))
     array = np.asarray(labels)
     if array.ndim != 1:
         raise ValueError(

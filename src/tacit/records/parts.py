@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.odd_values import alone
 from tacit.privacy import Relation
 from tacit.records.people import People
 
@@ -226,17 +227,16 @@ def _are_doubles(column: Any) -> bool:
 
 def _bytes_of(value: Any) -> bytes:
     """Return what stands for a value: the same for 1, 1.0 and True, as a column's type changes."""
+    # A number of thousands of digits, say, has no text.
+    return alone(_number_or_text, value, type(value).__name__.encode())
+
+
+def _number_or_text(value: Any) -> bytes:
     if isinstance(value, Real):
-        try:
-            number = float(value) + 0.0
-        except (OverflowError, ValueError):
-            number = np.nan
+        number = alone(float, value, np.nan) + 0.0
         if number == value:
             return struct.pack("<d", number)
         if value != value:
             return struct.pack("<d", np.nan)
-    try:
-        text = str(value) if isinstance(value, str) else repr(value)  # np.str_ is a text, too
-    except Exception:  # a number of thousands of digits, say: an error would tell of one record
-        text = type(value).__name__
-    return text.encode("utf-8", "surrogatepass")
+    text = str(value) if isinstance(value, str) else repr(value)  # np.str_ is a text, too
+    return str.encode(text, "utf-8", "surrogatepass")

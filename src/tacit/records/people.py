@@ -14,6 +14,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from tacit.odd_values import alone
+
 Places = npt.NDArray[np.int64]
 
 # Texts that say that nobody is named.
@@ -99,7 +101,8 @@ def people_of(identifiers: Any) -> People:
     identifiers
         One a record: text, bytes, numbers, dates, UUIDs or tuples of these. Blanks around a text do
         not count, and 1, 1.0, "1" and b"1" are the same person. A record without an identifier, or
-        with one that is nothing of these, is nobody's, and does not count.
+        with one that is nothing of these or fails to say what it is, is nobody's, and does not
+        count.
 
     Raises
     ------
@@ -168,17 +171,20 @@ def _one_each_record(identifiers: Any) -> npt.NDArray[Any] | list[Any]:
 
 def _text_of(value: Any) -> str | None:
     """Return what the identifiers of one person have in common; None where nobody is named."""
-    try:
-        return _text(value)
-    except (TypeError, ValueError, ArithmeticError, RecursionError):
-        return None  # an error would tell of a record
+    return alone(_plain_text, value, None)
+
+
+def _plain_text(value: Any) -> str | None:
+    text = _text(value)
+    # Python's own text: a kind of its own could answer otherwise when it is compared or encoded.
+    return None if text is None else str.strip(text)
 
 
 def _text(value: Any) -> str | None:
     if isinstance(value, bytes):
-        value = value.decode("utf-8", "surrogateescape")
+        value = bytes.decode(value, "utf-8", "surrogateescape")
     if isinstance(value, str):
-        text = value.strip()
+        text = str.strip(value)
         return None if text in _NOBODY else text
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"

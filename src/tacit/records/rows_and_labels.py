@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.odd_values import as_objects
+
 _FLOATS = [np.float64, np.float32]
 _COMPLEX = "Complex data not supported: {name} holds complex numbers; pass real ones."
 _NUMBERS = "biufc"  # NumPy's kinds; complex numbers are refused with scikit-learn's words
@@ -188,9 +190,7 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
             "y should be a 1d array, got a sequence of sequences instead; pass one label for each "
             "record."
         )
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    return as_objects(values)
 
 
 def as_rows(X: Any) -> tuple[Any, tuple[str, ...] | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.odd_values import alone
 from tacit.records.rows_and_labels import refuse_masked
 
 
@@ -33,10 +34,10 @@ def as_weights(weights: Any, n_rows: int) -> npt.NDArray[np.float64]:
     """
     check_one_weight_each(weights, n_rows)
     if not hasattr(weights, "__array__"):
-        return np.array([_number(value) for value in weights], dtype=np.float64)
+        return _numbers(weights)
     numbers = np.asarray(weights)
     if numbers.dtype.kind == "O":
-        return np.array([_number(value) for value in numbers.tolist()], dtype=np.float64)
+        return _numbers(numbers.tolist())
     if numbers.dtype.kind not in "biuf":
         raise ValueError("sample_weight holds something else than numbers; pass numbers.")
     with np.errstate(over="ignore"):  # a warning would tell of a record
@@ -66,8 +67,10 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
         )
 
 
+def _numbers(values: Iterable[Any]) -> npt.NDArray[np.float64]:
+    # 0 also for a whole number too large for a float
+    return np.array([alone(_number, value, 0.0) for value in values], dtype=np.float64)
+
+
 def _number(value: Any) -> float:
-    try:
-        return float(value) if isinstance(value, Real | Decimal) else 0.0
-    except (TypeError, ValueError, ArithmeticError):  # a whole number too large for a float
-        return 0.0
+    return float(value) if isinstance(value, Real | Decimal) else 0.0

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.odd_values import as_objects
 from tacit.preprocessing.errors import TableError, wrong_type
 from tacit.preprocessing.files.arrow_values import ArrowValues
 from tacit.preprocessing.files.values import ArrayValues, Values
@@ -123,13 +123,13 @@ def values_of(name: str, column: Any) -> Values:
         return _of_pandas(name, column)
     if library == "polars":
         return _of_polars(name, column)
-    array = column if isinstance(column, np.ndarray) else _objects(list(column))
+    array = column if isinstance(column, np.ndarray) else as_objects(list(column))
     if array.dtype.kind in _TIMES:
         raise wrong_type(name, array.dtype)
     if array.ndim != 1:
         raise TableError(f"column {name!r} has {array.ndim} dimensions; pass one value a record.")
     if isinstance(array, np.ma.MaskedArray):
-        array = _objects(array.tolist())
+        array = as_objects(array.tolist())
     return ArrayValues(array)
 
 
@@ -156,15 +156,9 @@ def _of_polars(name: str, column: Any) -> Values:
         raise wrong_type(name, dtype)
     if dtype.is_integer() or dtype.is_float():
         return ArrayValues(column.cast(pl.Float64).to_numpy())  # NaN where it is null
-    return ArrayValues(_objects(column.to_list()))
+    return ArrayValues(as_objects(column.to_list()))
 
 
 def _one_array(column: Any) -> Any:
     """Return a pyarrow Array, whether the column is one or has several chunks."""
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
-
-
-def _objects(values: list[Any]) -> npt.NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array

@@ -40,11 +40,11 @@ def text_of(value: Any) -> str | None:
     """
     if isinstance(value, bytes):
         try:
-            return value.decode("utf-8").strip()
+            return bytes.decode(value, "utf-8").strip()
         except UnicodeDecodeError:
             return None
     if isinstance(value, str):
-        return value.strip()
+        return str.strip(value)  # not a method of its own kind of text
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     number = number_of(value)
@@ -116,9 +116,9 @@ def number_of(value: Any) -> float:
     [39.0, 1000.0, nan, nan, nan, nan]
     """
     if isinstance(value, bytes):
-        value = value.decode("latin-1")  # a digit is a digit in any of them
+        value = bytes.decode(value, "latin-1")  # a digit is a digit in any of them
     if isinstance(value, str):
-        text = value.strip(_BLANKS)
+        text = str.strip(value, _BLANKS)
         if _NUMBER.fullmatch(text) is None:
             return math.nan
         value = float(text)

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.preprocessing.files.one_value import code_of, number_of
+from tacit.odd_values import alone
+from tacit.preprocessing.files.one_value import UNKNOWN, code_of, number_of
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -59,11 +60,11 @@ class ArrayValues:
                 numbers = self.array.astype(np.float64)
             numbers[~np.isfinite(numbers)] = np.nan
             return numbers
-        return np.array(_each(number_of, self.array.tolist()), dtype=np.float64)
+        return np.array(_each(number_of, self.array.tolist(), np.nan), dtype=np.float64)
 
     def codes(self, place: Mapping[str, int]) -> Codes:
         """Look every value up."""
-        found = _each(lambda value: code_of(value, place), self.array.tolist())
+        found = _each(lambda value: code_of(value, place), self.array.tolist(), UNKNOWN)
         return np.array(found, dtype=np.int64)
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> ArrayValues:
@@ -117,14 +118,14 @@ class ReadOnce:
         return self._values.raw()
 
 
-def _each(read: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+def _each(read: Callable[[Any], Any], values: list[Any], otherwise: float) -> list[Any]:
     """Return what ``read`` makes of each value, asking it once for each different text."""
     # Only texts are remembered: 1, 1.0 and True are one key but not one word.
     known: dict[str, Any] = {}
     results = []
     for value in values:
         if type(value) is not str:
-            results.append(read(value))
+            results.append(alone(read, value, otherwise))
             continue
         if value not in known:
             known[value] = read(value)

@@ -16,6 +16,7 @@ from tacit import checks
 from tacit.engine import Plan, release, without_noise
 from tacit.noise import Release, Source, frequent
 from tacit.noise.frequent import count_std, frequent_event, threshold
+from tacit.odd_values import alone
 from tacit.preprocessing.errors import TableError
 from tacit.preprocessing.files.memory_tables import (
     chunks,
@@ -301,7 +302,7 @@ def _count(values: Iterable[Any]) -> Counter[str]:
     for value in values:
         if type(value) in (str, bytes):
             texts[value] += 1
-        elif (word := word_of(value)) is not None:
+        elif (word := alone(word_of, value, None)) is not None:
             counts[word] += 1
     for text, n in texts.items():
         if (word := word_of(text)) is not None:
