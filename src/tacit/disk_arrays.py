@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import tempfile
 from math import prod
+from mmap import mmap
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,8 @@ import numpy.typing as npt
 SHARE_OF_MEMORY = 0.25
 _ROWS_AT_ONCE = 1 << 14
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
+# The maps of nameless files, to which nobody else can write.
+_OURS: WeakSet[mmap] = WeakSet()
 
 
 def disk_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -48,7 +52,9 @@ def disk_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]
                 f"{os.strerror(error.errno or 0)}: {n_bytes >> 20} MB are needed in "
                 f"{tempfile.gettempdir()}; set TMPDIR to a folder on a larger disk",
             ) from None
-        return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
+        array = np.memmap(file, dtype=dtype, mode="r+", shape=shape)
+    _OURS.add(array._mmap)
+    return array
 
 
 def is_on_disk(array: Any) -> bool:
@@ -58,6 +64,35 @@ def is_on_disk(array: Any) -> bool:
             return True
         array = getattr(array, "base", None)
     return False
+
+
+def may_change(array: Any) -> bool:
+    """Return whether others may write to an array while it is worked with.
+
+    So they may to a file that is mapped, to memory that processes share, and to whatever another
+    library holds. They may not to memory that NumPy or Python has set aside, unless this very
+    process does, nor to a nameless file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.disk_arrays import disk_array, may_change
+    >>> may_change(np.zeros(3)), may_change(disk_array((3,), float)[1:])
+    (False, False)
+    >>> from multiprocessing import RawArray
+    >>> may_change(np.frombuffer(RawArray("d", 3)))
+    True
+    """
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap) and array._mmap is not None:
+            return array._mmap not in _OURS
+        if array.base is None:
+            return False
+        array = array.base
+        if isinstance(array, memoryview):
+            array = array.obj
+    # The last is what arrays of polars own, as NumPy's do their memory.
+    return not (isinstance(array, bytes | bytearray) or type(array).__name__ == "PySliceContainer")
 
 
 def zeros_somewhere(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

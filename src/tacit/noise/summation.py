@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.disk_arrays import may_change
 from tacit.noise.bounded import Bounded, Norm, round_up
 from tacit.privacy.relation import Relation
 from tacit.row_clipping import clip_factors, row_norms
@@ -131,6 +132,9 @@ def _whole_steps(rows: Array, bound: float, norm: Norm, step: float) -> Array:
     """Return each row, clipped to the bound, in whole steps."""
     # Each row one stretch of memory, so that its length depends on nothing around it.
     rows = np.require(rows, np.float64, ["C", "A"])
+    if may_change(rows):  # after it was found to be finite, or its length was
+        rows = np.array(rows)
+        rows[~np.isfinite(rows).all(axis=1)] = 0.0
     with np.errstate(over="ignore"):
         if norm is Norm.L1:
             lengths = np.abs(rows).sum(axis=1)

@@ -141,10 +141,13 @@ def bounded_labels(labels: Any | None, bounds: Bounds) -> Array | None:
     if labels is None:
         return None
     is_whole = getattr(labels, "dtype", np.dtype(float)).kind in "biu"
-    numbers = np.asarray(labels, dtype=float)
-    if not is_whole:
-        # What is not finite counts as 0: a NaN would be in every sum that its record is in.
-        numbers = np.where(np.isfinite(numbers), numbers, 0.0)
+    if is_whole:
+        numbers = np.asarray(labels, dtype=float)
+    else:
+        # What is not finite counts as 0: a NaN would be in every sum that its record is in. Of a
+        # copy, to which nobody writes after it was looked at.
+        numbers = np.array(labels, dtype=float)
+        numbers[~np.isfinite(numbers)] = 0.0
     return numbers if bounds.label_range is None else np.clip(numbers, *bounds.label_range)
 
 
@@ -152,8 +155,9 @@ def shares_of(weights: Any | None, bounds: Bounds) -> Array | None:
     """Return weights as shares of the greatest: whatever they are, finite and in [0, 1]."""
     if weights is None or bounds.max_weight is None:
         return None
-    known = np.where(np.isnan(weights), 0.0, weights)
-    return np.clip(known, 0.0, bounds.max_weight) / bounds.max_weight
+    clipped = np.clip(np.asarray(weights, dtype=float), 0.0, bounds.max_weight)  # NaN stays
+    clipped[np.isnan(clipped)] = 0.0
+    return clipped / bounds.max_weight
 
 
 def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:

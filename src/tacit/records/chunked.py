@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tacit.records.block import Block, factors_of, make_block
 from tacit.records.bounds import Bounds
+from tacit.records.mapped import may_change_rows
 from tacit.records.memory import refuse_undeclared_weights
 from tacit.records.rows_and_labels import as_numbers
 from tacit.records.sampling import Sample, Words, poisson_choice
@@ -146,7 +147,7 @@ class ChunkedRecords:
         nothing: Part = np.empty((0, self._n_features)), np.empty(0), None
         for rows, labels, weights in chain([next(parts, nothing)], parts):
             # Sums in single precision would move further than the sensitivity allows.
-            rows = rows.astype(np.float64, copy=False)
+            rows = rows.astype(np.float64, copy=may_change_rows(rows))
             if not hasattr(rows, "tocsr"):
                 rows = np.ascontiguousarray(rows)  # as they lie when blocks were joined
             refuse_undeclared_weights(weights, self.bounds)

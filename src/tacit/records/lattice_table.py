@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.disk_arrays import is_on_disk
+from tacit.disk_arrays import is_on_disk, may_change
 from tacit.records.block import bounded_labels, shares_of
 from tacit.records.bounds import Bounds
 from tacit.records.lattice_block import MOST_ROWS, LatticeBlock
@@ -50,7 +50,9 @@ class LatticeTable:
         self.rows, self.bounds = rows, bounds
         # Of labels in memory what counts is found once; of those on disk, block by block.
         self._labels = labels if is_on_disk(labels) else bounded_labels(labels, bounds)
-        self._are_usable = not is_on_disk(labels) or _are_within(labels, bounds)
+        self._are_usable = not is_on_disk(labels) or (
+            not may_change(labels) and _are_within(labels, bounds)
+        )
         self._weights = weights
         self._buffers = Buffers()
         self._workers: Workers | None = None

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tacit.disk_arrays import may_change
 from tacit.records.sparse_rows import canonical
 from tacit.records.summing import usual_rows
 from tacit.records.unread import UnreadTable, has_people
@@ -81,6 +82,11 @@ class MappedRows:
         """How much memory all of them would take."""
         return 8 * self.shape[0] * self.shape[1]
 
+    @property
+    def may_change(self) -> bool:
+        """Whether others may write to the rows that they are made of."""
+        return may_change_rows(self._rows)
+
     def __getitem__(self, at: Any) -> MappedRows:
         some = MappedRows.__new__(MappedRows)  # what is canonical stays so
         some._rows, some._function = self._rows[at], self._function
@@ -89,6 +95,8 @@ class MappedRows:
     def made(self, out: Array | None = None) -> Array:
         """Return the rows, written to ``out`` if it is given."""
         rows = self._rows.made() if isinstance(self._rows, MappedRows) else self._rows
+        if may_change_rows(rows):  # after they were found to be finite
+            rows = np.array(rows)
         made = np.empty(self.shape) if out is None else out
         odd = _odd(rows)
         if odd.any():
@@ -124,6 +132,13 @@ class MappedRows:
             block.made(whole[start:stop])
             start = stop
         return whole if dtype is None else whole.astype(dtype, copy=False)
+
+
+def may_change_rows(rows: Any) -> bool:
+    """Return whether others may write to rows: dense, to be made, or canonical and so one's own."""
+    if isinstance(rows, MappedRows):
+        return rows.may_change
+    return not hasattr(rows, "tocsr") and may_change(rows)
 
 
 def _odd(rows: Any) -> npt.NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from tacit.records.lattice_kernels import compiled, is_worth_compiling
 from tacit.records.lattice_rows import in_steps
 from tacit.records.lattice_table import LatticeTable
 from tacit.records.lattice_tiles import Tiles
-from tacit.records.mapped import MappedRows
+from tacit.records.mapped import MappedRows, may_change_rows
 from tacit.records.sampling import Sample, Words, poisson_choice
 from tacit.records.sparse_rows import canonical
 from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
@@ -48,6 +48,13 @@ class MemoryRecords:
     weights
         One number per row, or None for no weights; needs ``bounds.max_weight``.
 
+    Notes
+    -----
+    **Guarantee**. In every pass, what is summed is within its bounds, whatever happens to the rows
+    between passes or during one: of memory to which others may write (`may_change`), such as a
+    mapped file, each block is copied, and the copy is clipped, in every pass. Of other memory clip
+    factors are found once; this process must not write to it during a fit.
+
     Examples
     --------
     >>> import numpy as np
@@ -70,8 +77,10 @@ class MemoryRecords:
         refuse_undeclared_weights(self._weights, bounds)
         self.rows = canonical(rows) if is_sparse else rows
         self.bounds = bounds
+        self._may_change = may_change_rows(self.rows)
         self._factors: Array | None = None
-        if self._is_mapped:  # a pass for them alone would make all rows: the first one notes them
+        # A pass for them alone would make all rows: the first one notes them.
+        if self._is_mapped and not self._may_change:
             self._factors = np.full(rows.shape[0], np.nan)
         self._lengths: Array | None = None
         self._buffers = Buffers()
@@ -91,8 +100,7 @@ class MemoryRecords:
         self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks of rows in one pass."""
-        if self._factors is None:
-            self.clip_factors()  # shares work too, and a thread must not wait for its own pool
+        self._find_factors()
         step = self._block_rows(fine)
         starts = range(0, max(self.count(), 1), step)
 
@@ -101,6 +109,14 @@ class MemoryRecords:
             return added_up(parts, fine=fine)
 
         return added_up(iter(self._shared(total, starts)), fine=fine)
+
+    def _find_factors(self) -> None:
+        """Find clip factors that hold for the fit, before work is shared.
+
+        Finding them shares work too, and a thread must not wait for its own pool.
+        """
+        if self._factors is None and not self._may_change:
+            self.clip_factors()
 
     def _shared(self, function: Callable[[Sequence[int]], T], starts: Sequence[int]) -> list[T]:
         """Return what each thread makes of its share of the blocks, in order."""
@@ -133,7 +149,7 @@ class MemoryRecords:
     def _table(self) -> LatticeTable:
         """Return the rows in whole steps, made the first time."""
         if self._steps is None:
-            self.clip_factors()  # before work is shared, as in `sum`
+            self._find_factors()
             is_sparse = hasattr(self.rows, "tocsr")
             whole = self._sparse_steps() if is_sparse else self._dense_steps()
             self._steps = LatticeTable(whole, self._labels, self.bounds, self._weights)
@@ -192,7 +208,8 @@ class MemoryRecords:
         """Return the records at some places."""
         labels, weights = _at(self._labels, at), _at(self._weights, at)
         some = MemoryRecords(self.rows[at], labels, self.bounds, weights)
-        if self._is_mapped == some._is_mapped:  # else they are found with the rows, made at once
+        # Else they are found with the rows, made or copied now.
+        if self._is_mapped == some._is_mapped and not self._may_change:
             some._factors = self._noted_factors()[at]
         if self._steps is not None and not some._is_mapped:
             some._steps = self._steps.some(at)
@@ -203,7 +220,12 @@ class MemoryRecords:
         return {**self.__dict__, "_workers": None, "_steps": None}
 
     def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
-        """Return the same records, whose blocks know a length of each record, found in one pass."""
+        """Return the same records, whose blocks know a length of each record, found in one pass.
+
+        Not of records that may change: a length would be that of an earlier pass.
+        """
+        if self._may_change:
+            return self
         known = empty_like_rows(self.rows, (self.count(),), np.float64)
         step = self._block_rows()
 
@@ -226,7 +248,8 @@ class MemoryRecords:
     def clip_factors(self) -> Array:
         """Return the factor, at most 1, by which each row is scaled to its norm.
 
-        `tacit.row_clipping` states the rule and proves it.
+        `tacit.row_clipping` states the rule and proves it. Of rows that may change they are those
+        of now, and nothing may rest on them.
         """
         if self._factors is None or np.isnan(self._factors).any():
             # in one pass, and kept for the fit
@@ -239,6 +262,8 @@ class MemoryRecords:
                     factors[at : at + step] = factors_of(rows, self.bounds)
 
             self._shared(fill, range(0, self.count(), step))
+            if self._may_change:
+                return factors
             self._factors = factors
         return self._factors
 
@@ -254,7 +279,7 @@ class MemoryRecords:
         rows = self.rows[at]
         if hasattr(rows, "tocsr"):
             return rows.astype(np.float64, copy=False)
-        if rows.dtype == np.float64 and not self._is_mapped:
+        if rows.dtype == np.float64 and not (self._is_mapped or self._may_change):
             return rows
         # Nobody keeps a block's rows beyond its function call.
         converted = self._buffers.room(*rows.shape)
@@ -267,9 +292,12 @@ class MemoryRecords:
     def _block(self, start: int, stop: int) -> Block:
         at = slice(start, stop)
         rows = self._rows(at)
-        factors = self._noted_factors()[at]
-        if self._is_mapped and np.isnan(factors).any():
-            factors[:] = factors_of(rows, self.bounds)
+        if self._may_change:
+            factors = factors_of(rows, self.bounds)
+        else:
+            factors = self._noted_factors()[at]
+            if self._is_mapped and np.isnan(factors).any():
+                factors[:] = factors_of(rows, self.bounds)
         labels, weights = _at(self._labels, at), _at(self._weights, at)
         block = make_block(rows, labels, factors, self.bounds, weights)
         return block if self._lengths is None else replace(block, lengths=self._lengths[at])

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.disk_arrays import may_change
+
 Array = npt.NDArray[np.float64]
 
 
@@ -16,7 +18,8 @@ def canonical(matrix: Any) -> Any:
     Norms are of places and products are of entries: with two entries at one place a row could be
     short by the first and long by the second. They are added up in double precision, once, before
     anything is computed. What a matrix says of itself (``has_canonical_format``) may be out of
-    date and is not asked; it is left as it was, and its memory is shared where nothing changes.
+    date and is not asked; it is left as it was, and its memory is shared where nothing changes
+    and nobody else can write to it: indices that change after they were checked could be any.
 
     Raises
     ------
@@ -36,7 +39,8 @@ def canonical(matrix: Any) -> Any:
     try:
         rows = rows if rows.format == "csr" else _as_csr(rows)
         # A new array over the same memory: it knows nothing yet, and finds out by looking.
-        rows = csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+        parts = (_own(part) for part in (rows.data, rows.indices, rows.indptr))
+        rows = csr_array(tuple(parts), shape=rows.shape)
         rows.check_format(full_check=True)
     except ValueError:
         raise ValueError(
@@ -51,6 +55,11 @@ def canonical(matrix: Any) -> Any:
     return rows
 
 
+def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array to which nobody else can write."""
+    return np.array(array) if may_change(array) else array
+
+
 def _as_csr(matrix: Any) -> Any:
     from scipy.sparse import coo_array
 
@@ -59,7 +68,8 @@ def _as_csr(matrix: Any) -> Any:
         matrix.check_format(full_check=True)
     entries = matrix.tocoo()
     # In double precision before anything is added, and made anew, which checks the places.
-    return coo_array((entries.data.astype(np.float64), entries.coords), shape=matrix.shape).tocsr()
+    data, places = entries.data.astype(np.float64), tuple(map(_own, entries.coords))
+    return coo_array((data, places), shape=matrix.shape).tocsr()
 
 
 def sparse_norms(rows: Any) -> Array:
