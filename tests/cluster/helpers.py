@@ -49,7 +49,8 @@ class AtOnce:
         sent = [a.value if isinstance(a, Done) else self.wire(a) for a in arguments]
         return Done(self.wire(function)(*sent))
 
-    def scatter(self, values: list[Any]) -> list[Done]:
+    def scatter(self, values: list[Any], **how: bool) -> list[Done]:
+        assert how == {"hash": False}  # a key must not be what a part holds
         return [Done(self.wire(value)) for value in values]
 
     def gather(self, futures: list[Done]) -> list[Any]:

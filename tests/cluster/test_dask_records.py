@@ -17,12 +17,13 @@ from tacit.cluster import DaskRecords, part
 from tacit.erm import ClassWeighted, NoisyGradient, NoisySGD, Objective, minimize
 from tacit.erm.exact_moments import exact_moment
 from tacit.erm.losses import LogisticLoss
+from tacit.linear_model import LogisticRegression
 from tacit.noise import seeded_source
 from tacit.preprocessing import ClassTarget, Number, Schema
 from tacit.privacy import Budget
 from tacit.records import Bounds, RecordSource
 from tacit.testing import check_record_source
-from tests.cluster.helpers import BOUNDS, AtOnce, data, in_memory, in_parts, pairs
+from tests.cluster.helpers import BOUNDS, AtOnce, Done, data, in_memory, in_parts, pairs
 
 MECHANISMS = [NoisyGradient(n_steps=10), "objective_perturbation", "output_perturbation"]
 
@@ -149,7 +150,7 @@ def test_frames_of_numbers() -> None:
 
     class Computing(AtOnce):
         def compute(self, delayed: Any) -> Any:
-            return self.scatter([delayed.compute(scheduler="synchronous")])[0]
+            return Done(delayed.compute(scheduler="synchronous"))
 
     pieces = dd.from_pandas(frame, npartitions=3)
     records = DaskRecords.from_frame(pieces, "y", BOUNDS, Computing())
@@ -194,6 +195,57 @@ def test_a_part_that_is_given_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="given twice"):
         DaskRecords.from_delayed([loaded, other, dask.delayed(loaded)], 5, BOUNDS, AtOnce())
     assert DaskRecords.from_delayed([one, (*one,)], 5, BOUNDS, AtOnce()).count() == 600
+
+
+class Keyed(AtOnce):
+    """A client whose futures have the keys that Dask gives: hashes of what was called."""
+
+    def future(self, pair: Any) -> Done:
+        future = Done(pair)
+        future.key = dask.base.tokenize(pair)
+        return future
+
+    def compute(self, piece: Any) -> Done:
+        return Done(piece.compute(scheduler="sync"))
+
+
+def parts_of_one_key(kind: str, client: Keyed) -> list[Any]:
+    one, other = pairs(*data(), 300)
+    if kind == "futures":
+        return [client.future(one), client.future((*one,)), client.future(other)]
+    load = dask.delayed(lambda pair: pair, pure=kind == "pure")
+    return [load(one), load((*one,)), load(other)]
+
+
+@pytest.mark.parametrize("kind", ["futures", "pure", "delayed"])
+def test_a_key_decides_nothing_and_the_guarantee_says_what_is_assumed(kind: str) -> None:
+    client = Keyed()
+    parts = parts_of_one_key(kind, client)
+    assert (parts[0].key == parts[1].key) == (kind != "delayed")
+    records = DaskRecords.from_delayed(parts, 5, BOUNDS, client)
+    assert records.count() == 900  # one record in the second part less must not be 300 less
+    rows, labels = data()
+    moved = [parts[0], (rows[:299], labels[:299]), parts[2]]
+    assert DaskRecords.from_delayed(moved, 5, BOUNDS, client).count() == 899
+    objective, budget = Objective(LogisticLoss(), BOUNDS), Budget(1.0, 1e-6)
+    mechanism = NoisyGradient(n_steps=2)
+    sampled: Any = records.poisson_sample(0.5, seeded_source(1).words).records
+    for source in (records, records.every(2), sampled):
+        promise = minimize(source, objective, budget, mechanism).privacy
+        assert any("delayed parts" in sentence for sentence in promise.assumptions)
+    model = LogisticRegression(row_norm=2.0, classes=[0, 1], mechanism=mechanism)
+    bounds = model.plan(5).problem.objective.bounds
+    model.fit(DaskRecords.from_delayed(parts, 5, bounds, client), None)
+    assert "no two of the futures" in model.privacy_.statement()
+    with pytest.raises(ValueError, match="given twice"):
+        DaskRecords.from_delayed([*parts, parts[0]], 5, BOUNDS, client)
+
+
+def test_pairs_and_frames_need_no_assumption() -> None:
+    promise = minimize(
+        in_parts(*data(), BOUNDS, 300), Objective(LogisticLoss(), BOUNDS), Budget(1.0, 1e-6)
+    ).privacy
+    assert not promise.assumptions
 
 
 def test_records_of_a_frame_may_lie_apart_in_memory() -> None:

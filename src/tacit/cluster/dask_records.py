@@ -30,6 +30,7 @@ from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
 Array = npt.NDArray[np.float64]
 
 _UNIT = 2.0**-53
+_DISJOINT = "no two of the futures or delayed parts that were passed hold the same records"
 
 
 class DaskRecords:
@@ -54,7 +55,10 @@ class DaskRecords:
 
     **Assumes** that workers, the scheduler and what connects them are trusted: they see records,
     their sums without noise, and the keys of samples. Use TLS. That their NumPy computes what the
-    driver's does is checked with every partial sum.
+    driver's does is checked with every partial sum. Of futures and delayed parts, that no two hold
+    the same records, which the guarantee repeats: a key does not tell it. Two calls on the same
+    file may have one key, and so may two parts of different people whose records are equal, so
+    that to merge or refuse them would let one record decide over a whole part.
 
     Examples
     --------
@@ -76,6 +80,7 @@ class DaskRecords:
         bounds: Bounds,
         client: Any,
         checksums: Sequence[int] | None = None,
+        assumptions: tuple[str, ...] = (),
     ) -> None:
         """Hold futures of `Part`, one for each part; see the ways to make one."""
         if not parts:
@@ -84,21 +89,27 @@ class DaskRecords:
         self._client, self._passes = client, count(1)
         self._known: list[tuple[int, int]] | None = None
         self._checksums = checksums  # of the parts that these were chosen from, if they are known
+        self.assumptions = assumptions
 
     @classmethod
     def from_delayed(
         cls, parts: Sequence[Any], n_features: int, bounds: Bounds, client: Any
     ) -> DaskRecords:
-        """Return records of pairs (rows, labels): delayed, futures, or the pairs themselves."""
+        """Return records of pairs (rows, labels): delayed, futures, or the pairs themselves.
+
+        The same object twice is refused; that no two futures or delayed parts hold the same
+        records is assumed, and the guarantee says so.
+        """
         parts = list(parts)
-        if len({_name(piece) for piece in parts}) < len(parts):
+        if len({id(piece) for piece in parts}) < len(parts):
             raise ValueError(
                 "a part is given twice, so that each of its records would count twice; give it "
                 "once."
             )
         futures = [_future(client, piece) for piece in parts]
         loads = [client.submit(part.load_pair, f, n_features, bounds, pure=False) for f in futures]
-        return cls(loads, n_features, bounds, client)
+        assumed = (_DISJOINT,) if any(map(_is_elsewhere, parts)) else ()
+        return cls(loads, n_features, bounds, client, assumptions=assumed)
 
     @classmethod
     def from_frame(cls, frame: Any, label: str, bounds: Bounds, client: Any) -> DaskRecords:
@@ -205,7 +216,9 @@ class DaskRecords:
             for held, choice in zip(self._parts, choices, strict=True)
         ]
         known = None if self._known is None else [checksum for _, checksum in self._known]
-        return DaskRecords(parts, self._n_features, self.bounds, self._client, known)
+        return DaskRecords(
+            parts, self._n_features, self.bounds, self._client, known, self.assumptions
+        )
 
     def _counts(self) -> list[int]:
         if self._known is None:
@@ -248,12 +261,15 @@ class Elsewhere:
         self.n_features, self.bounds = n_features, bounds
 
 
-def _name(piece: Any) -> Any:
-    # Of a future the key may be that of its content, and two parts may be equal.
-    return piece.key if hasattr(piece, "__dask_graph__") else id(piece)
+def _is_elsewhere(piece: Any) -> bool:
+    """Return whether a part is delayed or a future: known by a key, and not by what it holds."""
+    return hasattr(piece, "__dask_graph__") or hasattr(piece, "key")
 
 
-def _future(client: Any, part: Any) -> Any:
-    if hasattr(part, "__dask_graph__"):
-        return client.compute(part)
-    return part if hasattr(part, "key") else client.scatter([part])[0]
+def _future(client: Any, piece: Any) -> Any:
+    if hasattr(piece, "__dask_graph__"):
+        return client.compute(piece)
+    if _is_elsewhere(piece):
+        return piece
+    # By a key that is no hash of what it holds: parts of equal records would be one.
+    return client.scatter([piece], hash=False)[0]

@@ -20,6 +20,7 @@ from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.records import RecordSource
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.records.people_in_source import PeopleInSource
+from tacit.records.source import assumptions_of_source
 
 Array = npt.NDArray[np.float64]
 
@@ -99,7 +100,7 @@ def minimize(
         mechanism,
         accountant=accountant,
         source=source,
-        assumptions=assumptions,
+        assumptions=(*assumptions, *assumptions_of_source(records)),
     )
 
 

@@ -53,6 +53,8 @@ def note_columns(
                 "the table says itself whose each record is, or not at all; pass no unit with it."
             )
         estimator.n_features_in_ = X.n_columns
+        if isinstance(X, UnreadRecords):
+            return X, X
         return X, X.facts if isinstance(X, EncodedTable | MappedTable) else column_names(None)
     labelled = not (isinstance(y, str) and y == _NOT_GIVEN)
     if labelled and y is None:

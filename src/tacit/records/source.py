@@ -24,7 +24,8 @@ class RecordSource(Protocol):
 
     A source of your own is one class: make blocks with `tacit.records.block.make_block`, add up
     with `tacit.records.summing`, choose with `tacit.records.sampling`, and pass
-    `tacit.testing.check_record_source`.
+    `tacit.testing.check_record_source`. What a guarantee must say of it, if anything, are its
+    ``assumptions``, a tuple of sentences.
     """
 
     bounds: Bounds
@@ -59,3 +60,17 @@ class RecordSource(Protocol):
 
         The sample is the same however often it is read; one release from it costs its `event`.
         """
+
+
+def assumptions_of_source(records: object) -> tuple[str, ...]:
+    """Return what a guarantee that rests on records must say of where they come from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> from tacit.records.source import assumptions_of_source
+    >>> assumptions_of_source(MemoryRecords(np.eye(2), None, Bounds()))
+    ()
+    """
+    return tuple(getattr(records, "assumptions", ()))

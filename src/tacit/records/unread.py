@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tacit.records.people import People, n_identifiers, people_of
 from tacit.records.rows_and_labels import as_labels, as_rows, refuse_types, shape_of
-from tacit.records.source import RecordSource
+from tacit.records.source import RecordSource, assumptions_of_source
 
 
 @runtime_checkable
@@ -122,6 +122,11 @@ class UnreadRecords:
     records: RecordSource
     n_rows: None = None  # it would have to be counted, which is reading
     unit: Any = None
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee must say of the source."""
+        return assumptions_of_source(self.records)
 
     @property
     def has_people(self) -> bool:
