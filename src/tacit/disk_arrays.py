@@ -53,8 +53,13 @@ def disk_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]
                 f"{tempfile.gettempdir()}; set TMPDIR to a folder on a larger disk",
             ) from None
         array = np.memmap(file, dtype=dtype, mode="r+", shape=shape)
-    _OURS.add(array._mmap)
+    _OURS.add(_map_of(array))
     return array
+
+
+def _map_of(array: Any) -> Any:
+    """Return the map that an array is made of; None for what NumPy computed of such an array."""
+    return array._mmap
 
 
 def is_on_disk(array: Any) -> bool:
@@ -84,8 +89,8 @@ def may_change(array: Any) -> bool:
     True
     """
     while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap) and array._mmap is not None:
-            return array._mmap not in _OURS
+        if isinstance(array, np.memmap) and _map_of(array) is not None:
+            return _map_of(array) not in _OURS
         if array.base is None:
             return False
         array = array.base
@@ -93,6 +98,24 @@ def may_change(array: Any) -> bool:
             array = array.obj
     # The last is what arrays of polars own, as NumPy's do their memory.
     return not (isinstance(array, bytes | bytearray) or type(array).__name__ == "PySliceContainer")
+
+
+def own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array to which nobody else can write: a copy where one may, on disk if it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.disk_arrays import own
+    >>> array = np.zeros(3)
+    >>> own(array) is array
+    True
+    """
+    if not may_change(array):
+        return array
+    copied = empty_like_rows(array, array.shape, array.dtype)
+    copied[...] = array
+    return copied
 
 
 def zeros_somewhere(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tacit.disk_arrays import disk_array
 from tacit.preprocessing import ClassTarget, Schema, SchemaError
-from tacit.preprocessing.encoding import write_rows
+from tacit.preprocessing.encoding import refuse_type_in, write_rows
 from tacit.preprocessing.errors import TableError
 from tacit.preprocessing.files.memory_tables import columns_of_batch
 from tacit.preprocessing.files.reading import open_table, refuse_absent_in
@@ -89,8 +89,10 @@ class ParquetRecords:
         progress: Callable[[float], None] | None = None,
     ) -> None:
         check_schema(schema)
+        check_classes(schema, bounds)
         self._table = open_table(files, delimiter=delimiter)
         refuse_absent_in(files, self._table.names(), wanted_columns(schema))
+        refuse_type_in(files, self._table, schema)
         self._files, self._schema, self.bounds = find_files(files), schema, bounds
         self._dtype, self._progress = np.dtype(dtype), progress
         self._origin = origin_of(schema, bounds) if origin is None else origin
@@ -175,6 +177,19 @@ def check_schema(schema: Schema) -> None:
             f"the schema says that column {schema.unit!r} tells whose each record is, and a "
             "person's records may lie in several blocks; fit with TableModel.fit_file, which "
             "groups them, or keep one record of each person and ignore the column."
+        )
+
+
+def check_classes(schema: Schema, bounds: Bounds) -> None:
+    """Refuse a schema whose target is not what the bounds say: so many classes, or a number."""
+    target = schema.target
+    declared = len(target.classes) if isinstance(target, ClassTarget) else None
+    if bounds.n_classes is not None and bounds.n_classes != declared:
+        said = "is a number" if declared is None else f"has {declared} classes"
+        raise SchemaError(
+            f"the target of the schema {said}, and the bounds declare n_classes="
+            f"{bounds.n_classes}; take the bounds of an estimator that is told the schema's "
+            "classes, as TableModel.fit_records does."
         )
 
 

@@ -17,9 +17,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from tacit import checks
+from tacit.column_types import kind_of, type_of
 from tacit.noise import Source, seeded_source
 from tacit.odd_values import alone
 from tacit.privacy import Budget, Relation
@@ -191,10 +193,16 @@ def source_of(random_state: int | None) -> Source | None:
 
 
 def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
-    """Return the classes: declared, typed (bool, Enum, pandas Categorical), or inferred."""
+    """Return the classes: declared, typed (bool, Enum, pandas Categorical), or inferred.
+
+    Labels of a type that no declared class can be of are refused, and no label is looked at.
+    """
     what = "the list of classes"
     if is_inferred(declared):
-        found = _of_one_kind(as_labels(labels))
+        labels = as_labels(labels)
+        if labels.dtype.kind != "O":
+            assert_all_finite(labels, input_name="y")
+        found = _of_one_kind(labels)
         if found is None:
             raise ValueError(
                 "labels are of several types, or some are missing; declare classes=[...] of one "
@@ -206,6 +214,7 @@ def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
         named = _of_one_kind(as_labels(declared))
         if named is None or np.unique(named).size != len(declared):
             raise ValueError(f"classes must be distinct labels of one type, got {declared!r}.")
+        refuse_other_kinds(labels, named)
         return Fact(np.unique(named), what)
     return _typed_classes(labels)
 
@@ -255,15 +264,44 @@ def is_inferred(declared: Any) -> bool:
     return isinstance(declared, str) and declared == INFER
 
 
+def refuse_other_kinds(labels: Any, classes: npt.NDArray[Any]) -> None:
+    """Refuse labels of which none can be a class, by their type: no label is looked at.
+
+    Labels whose type leaves it open, such as a list, are compared one by one when they are read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.public_facts import refuse_other_kinds
+    >>> refuse_other_kinds(np.array([0, 1]), np.array(["no", "yes"]))
+    Traceback (most recent call last):
+    ValueError: y is of type int64, which is numbers, and classes are text: ...
+    """
+    theirs, ours = kind_of(labels), _kind(classes)
+    kind = "numbers" if theirs == "booleans" else theirs
+    if kind in (None, ours):
+        return
+    # Not the type of a text: its width tells how long the longest label is.
+    shown = type_of(labels) if theirs in ("numbers", "booleans") else kind
+    said = f"type {shown}, which is {kind}" if shown != kind else f"a type of {kind}"
+    raise ValueError(
+        f"y is of {said}, and classes are {ours}: no record would count; declare classes=[...] of "
+        "the labels' own type, or convert y. Nothing was read or charged."
+    )
+
+
 def codes_of(
     labels: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return each label's position in ``classes`` and whether it is among them at all."""
+    """Return each label's position in ``classes`` and whether it is among them at all.
+
+    That is decided by the label alone: whether it is one of the classes.
+    """
     if labels.dtype.kind == "O":
         # Compared as they are: converting could truncate a label, or print it in an error.
         place = {value: code for code, value in enumerate(classes.tolist())}
-        codes = [alone(lambda label: place.get(label, -1), value, -1) for value in labels.tolist()]
-        found = np.array(codes, dtype=np.int64)
+        places = [alone(lambda label: place.get(label, -1), value, -1) for value in labels.tolist()]
+        found = np.array(places, dtype=np.int64)
         return np.maximum(found, 0), found >= 0
     if _kind(labels) != _kind(classes):
         raise ValueError(

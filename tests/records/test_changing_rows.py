@@ -27,10 +27,12 @@ from tacit.records import (
     chunked,
     memory,
 )
+from tacit.records.block import factors_of
 from tacit.records.coordinates import Coordinates, measured
 from tacit.records.lattice_table import LatticeTable
 from tacit.records.people import people_of
 from tacit.records.people_in_memory import PeopleInMemory
+from tacit.row_clipping import clip_factors
 
 N, D, AT = 100, 2, 7
 BOUNDS = Bounds(row_norm=1.0)
@@ -142,7 +144,7 @@ def test_a_row_that_changes_once_it_was_measured_is_within_its_bound(
     way: str, where: str, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, writable = MEMORY[where](file)
-    found = memory.factors_of
+    found = factors_of
 
     def find_and_change(some: Any, bounds: Bounds) -> Any:
         factors = found(some, bounds)
@@ -162,7 +164,7 @@ def test_a_block_that_changes_once_it_was_measured_is_within_its_bound(
     where: str, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, writable = MEMORY[where](file)
-    found = chunked.factors_of
+    found = factors_of
 
     def find_and_change(some: Any, bounds: Bounds) -> Any:
         factors = found(some, bounds)
@@ -206,7 +208,7 @@ def test_labels_and_weights_that_change_are_within_their_bounds(file: Path, dtyp
 @pytest.mark.parametrize("odd", [HUGE, np.nan])
 def test_a_sum_of_rows_that_change(odd: float, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, writable = mapped_file(file)
-    found = summation.clip_factors
+    found = clip_factors
 
     def find_and_change(*arguments: Any) -> Any:
         factors = found(*arguments)
@@ -224,7 +226,8 @@ def owned() -> Iterator[tuple[str, Any]]:
     yield "a view", rows[1:].T
     yield "of bytes", np.frombuffer(bytes(16))
     yield "unpickled", np.frombuffer(memoryview(bytearray(16)))
-    yield "polars", pl.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]}).to_numpy()
+    # of two types, so that polars cannot hand out columns that happen to lie side by side
+    yield "polars", pl.DataFrame({"a": [1.0, 2.0], "b": [1, 2]}).to_numpy()
     yield "nameless", disk_array((4, 2), float)
     yield "of a nameless file", np.asarray(disk_array((4, 2), float))[1:]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -97,8 +98,9 @@ def test_labels_on_disk_outside_their_range_are_held_to_it() -> None:
     labels = disk_array((50,), np.int8)
     labels[:] = np.arange(50) - 20
     w = np.array([0.3, -0.2, 0.1])
-    odd = MemoryRecords(rows, labels, BOUNDS)
-    held = MemoryRecords(rows, np.clip(np.array(labels), -1, 1), BOUNDS)
+    bounds = replace(BOUNDS, n_classes=None)  # numbers, and no classes
+    odd = MemoryRecords(rows, labels, bounds)
+    held = MemoryRecords(rows, np.clip(np.array(labels), -1, 1), bounds)
     for compiles in (True, False):
         found = [gradient(records, HuberLoss(0.5), w, 0.5, compiles) for records in (odd, held)]
         assert np.array_equal(*found)

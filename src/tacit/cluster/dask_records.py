@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from tacit.cluster import part
 from tacit.cluster.partials import one_of_each
-from tacit.file_records import check_schema, origin_of, wanted_columns
+from tacit.file_records import check_classes, check_schema, origin_of, wanted_columns
 from tacit.preprocessing import Schema
+from tacit.preprocessing.encoding import refuse_type_in
 from tacit.preprocessing.files.reading import open_table, refuse_absent_in
 from tacit.preprocessing.files.several import Paths, find_files
 from tacit.records import Block, Bounds, MemoryRecords, Sample
@@ -51,7 +52,8 @@ class DaskRecords:
        driver draws for it, the number of the part and the place of the record: a part that is done
        again has the same records in it.
     3. What goes wrong on a worker comes back as the name of its type, without its words.
-    4. A row that is not finite counts as zeros.
+    4. A row that is not finite counts as zeros. A record of no class that ``bounds`` declare does
+       not count.
 
     **Assumes** that workers, the scheduler and what connects them are trusted: they see records,
     their sums without noise, and the keys of samples. Use TLS. That their NumPy computes what the
@@ -113,7 +115,11 @@ class DaskRecords:
 
     @classmethod
     def from_frame(cls, frame: Any, label: str, bounds: Bounds, client: Any) -> DaskRecords:
-        """Return records of a Dask DataFrame of numbers, one column of which is the label."""
+        """Return records of a Dask DataFrame of numbers, one column of which is the label.
+
+        Where ``bounds`` declare classes, the label is -1 (or 0) and 1 for two of them, and 0, 1,
+        2, ... for more; a record of another label, or of none, does not count.
+        """
         names = [name for name in frame.columns if name != label]
         if len(names) == len(frame.columns):
             raise ValueError(f"the frame has no column {label!r}; name the column of labels.")
@@ -143,9 +149,12 @@ class DaskRecords:
         Names and patterns are looked up by the driver, so that both must see the files.
         """
         check_schema(schema)
+        check_classes(schema, bounds)
         origin = origin_of(schema, bounds) if origin is None else origin
         found = find_files(files)
-        refuse_absent_in(files, open_table(found).names(), wanted_columns(schema))
+        table = open_table(found)
+        refuse_absent_in(files, table.names(), wanted_columns(schema))
+        refuse_type_in(files, table, schema)
         loads = [
             client.submit(part.load_file, file, schema, bounds, np.dtype(dtype), origin, pure=False)
             for file in found

@@ -14,8 +14,9 @@ from tacit.cluster.partials import Partial, arithmetic
 from tacit.file_records import encode_batch, wanted_columns
 from tacit.preprocessing import Schema
 from tacit.preprocessing.files.reading import open_table
-from tacit.records import Block, Bounds, MemoryRecords, as_numbers
+from tacit.records import Block, Bounds, MemoryRecords
 from tacit.records.lattice_block import LatticeBlock
+from tacit.records.opening import labels_as_numbers
 from tacit.records.sampling import poisson_choice
 
 Array = npt.NDArray[np.float64]
@@ -41,7 +42,7 @@ def load_pair(pair: Any, n_features: int, bounds: Bounds) -> Part | str:
         rows = np.asarray(rows, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != n_features:
             raise ValueError("another number of columns")
-        return _part(rows, None if labels is None else as_numbers(labels), bounds)
+        return _part(rows, None if labels is None else labels_as_numbers(labels, bounds), bounds)
     except Exception as error:  # its words may repeat a record
         return type(error).__name__
 

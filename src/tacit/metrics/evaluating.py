@@ -20,7 +20,13 @@ from tacit.metrics.several_classes import several_class_evaluation
 from tacit.metrics.two_classes import two_class_evaluation
 from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
-from tacit.public_facts import budget_of, source_of, warn_if_weak, with_people
+from tacit.public_facts import (
+    budget_of,
+    refuse_other_kinds,
+    source_of,
+    warn_if_weak,
+    with_people,
+)
 from tacit.records.people import People, n_identifiers, people_of
 from tacit.records.unread import has_people, read_people
 from tacit.table_facts import EncodedTable
@@ -129,6 +135,8 @@ def evaluate(
         bins=bins,
         n_records=n_records,
     )
+    if isinstance(plan.cells, TwoClassCells | SeveralClassCells):
+        refuse_other_kinds(table.labels, np.asarray(plan.cells.classes))
     source = source_of(random_state)
 
     def work() -> Release[Array]:
@@ -268,7 +276,7 @@ class _Raw:
             raise ValueError("an evaluation needs the labels of the records; pass y.")
         # Of objects: one word among numbers would turn them all into words.
         self._rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
-        self._labels, self._unit = y, unit
+        self.labels, self._unit = y, unit
         if unit is not None and n_identifiers(unit) != self._rows.shape[0]:
             raise ValueError("X and unit are of different lengths; pass one identifier a row.")
 
@@ -283,11 +291,13 @@ class _Raw:
 
     def read(self) -> tuple[Any, Any, People | None]:
         people = None if self._unit is None else people_of(self._unit)
-        return self._rows, self._labels, people
+        return self._rows, self.labels, people
 
 
 class _Encoded:
     """Records as an estimator of tacit meets them."""
+
+    labels = None  # of the schema's own type, once they are read
 
     def __init__(self, table: EncodedTable) -> None:
         self._table = table

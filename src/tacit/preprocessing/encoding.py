@@ -18,8 +18,9 @@ from tacit.preprocessing.files.memory_tables import (
     n_rows_of,
     names_of,
     refuse_absent,
+    type_of_column,
 )
-from tacit.preprocessing.files.reading import open_table, refuse_absent_in
+from tacit.preprocessing.files.reading import TableFile, open_table, refuse_absent_in
 from tacit.preprocessing.files.several import Paths, shown_paths
 from tacit.preprocessing.schema.columns import Column
 from tacit.preprocessing.schema.schema import Schema
@@ -191,6 +192,8 @@ def refuse_without_columns(table: Any, schema: Schema) -> None:
     _check_can_fit(schema)
     refuse_absent(names_of(table), _unit_of(schema), _OF_UNIT)
     refuse_absent(names_of(table), _wanted(schema, False))
+    assert schema.target is not None
+    schema.target.refuse_type(type_of_column(table, schema.target.name))
 
 
 def refuse_file_without_columns(
@@ -198,9 +201,20 @@ def refuse_file_without_columns(
 ) -> None:
     """Refuse a file that is absent or lacks a declared column; only its header is read."""
     _check_can_fit(schema)
-    present = open_table(path, delimiter=delimiter).names()
+    table = open_table(path, delimiter=delimiter)
+    present = table.names()
     refuse_absent_in(path, present, _unit_of(schema), _OF_UNIT)
     refuse_absent_in(path, present, _wanted(schema, False))
+    refuse_type_in(path, table, schema)
+
+
+def refuse_type_in(path: Paths, table: TableFile, schema: Schema) -> None:
+    """Refuse a file whose target is of a type that no declared label can be of."""
+    assert schema.target is not None
+    try:
+        schema.target.refuse_type(table.type_of(schema.target.name))
+    except TableError as error:
+        raise TableError(f"{shown_paths(path)}: {error}") from None
 
 
 def _wanted(schema: Schema, with_unit: bool) -> list[str]:

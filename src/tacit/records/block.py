@@ -136,6 +136,28 @@ def make_block(
     return Block(rows, factors, bounded_labels(labels, bounds), bounds.intercept, shares)
 
 
+def of_a_class(labels: Any | None, bounds: Bounds) -> npt.NDArray[np.bool_] | None:
+    """Return which records count, each by its own label: those of a class that bounds declare.
+
+    None where all of them do. A source leaves the others out, with their rows, weights and people.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records import Bounds
+    >>> from tacit.records.block import of_a_class
+    >>> of_a_class(np.array([-1.0, 0.0, 1.0, 2.0, np.nan]), Bounds(n_classes=2))
+    array([ True,  True,  True, False, False])
+    """
+    if labels is None or bounds.n_classes is None:
+        return None
+    lowest, highest = (-1, 1) if bounds.n_classes == 2 else (0, bounds.n_classes - 1)
+    known: npt.NDArray[np.bool_] = (labels >= lowest) & (labels <= highest)
+    if labels.dtype.kind == "f":  # whole numbers between them; NaN is not between them
+        known &= np.rint(labels) == labels
+    return None if known.all() else known
+
+
 def bounded_labels(labels: Any | None, bounds: Bounds) -> Array | None:
     """Return labels as numbers within their range; those not finite count as 0."""
     if labels is None:
@@ -155,9 +177,9 @@ def shares_of(weights: Any | None, bounds: Bounds) -> Array | None:
     """Return weights as shares of the greatest: whatever they are, finite and in [0, 1]."""
     if weights is None or bounds.max_weight is None:
         return None
-    clipped = np.clip(np.asarray(weights, dtype=float), 0.0, bounds.max_weight)  # NaN stays
-    clipped[np.isnan(clipped)] = 0.0
-    return clipped / bounds.max_weight
+    shares: Array = np.clip(np.asarray(weights, dtype=float), 0.0, bounds.max_weight)  # NaN stays
+    shares[np.isnan(shares)] = 0.0
+    return shares / bounds.max_weight
 
 
 def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:

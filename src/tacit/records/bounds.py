@@ -34,7 +34,8 @@ class Bounds:
     label_range
         Labels are clipped to this interval (regression).
     n_classes
-        Labels are whole numbers below this (classification).
+        How many classes there are (classification). Labels are -1 (or 0) and 1 for two of them,
+        and 0, 1, 2, ... for more; a record of another label is of no class, and does not count.
     n_records
         The number of records, where that is public.
     intercept

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.records.block import Block, factors_of, make_block
+from tacit.records.block import Block, factors_of, make_block, of_a_class
 from tacit.records.bounds import Bounds
 from tacit.records.mapped import may_change_rows
 from tacit.records.memory import refuse_undeclared_weights
-from tacit.records.rows_and_labels import as_numbers
+from tacit.records.opening import labels_as_numbers
 from tacit.records.sampling import Sample, Words, poisson_choice
 from tacit.records.sparse_rows import canonical
 from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
@@ -35,7 +35,8 @@ class ChunkedRecords:
     read
         Called once a pass; returns an iterable of pairs (rows, labels). Rows are whatever
         `as_rows` takes: arrays, SciPy sparse arrays, frames, Arrow tables; labels are one number
-        a row, or None throughout. Where records have weights, triples (rows, labels, weights). A
+        a row, or None throughout; where ``bounds`` declare classes, a record of none of them is
+        left out. Where records have weights, triples (rows, labels, weights). A
         block may be empty, and its memory may be used again for the next one.
     n_features
         How many columns a row has: declared, since nothing is read before a fit was charged.
@@ -83,7 +84,7 @@ class ChunkedRecords:
             raise ValueError(f"n_features must be at least 1, got {n_features!r}.")
         self.bounds = bounds
         self._n_features = int(n_features)
-        self._parts: Callable[[], Iterator[Part]] = lambda: _checked(read, self._n_features)
+        self._parts: Callable[[], Iterator[Part]] = lambda: _checked(read, n_features, bounds)
         self._seen: tuple[int, tuple[int, ...]] | None = None
 
     @property
@@ -120,6 +121,13 @@ class ChunkedRecords:
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each record independently with probability ``rate``, by a word of its own."""
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
+
+    def counting(self) -> npt.NDArray[np.bool_] | None:
+        """Return which of the records as they are read count; None if all of them do. Private."""
+        marks = [(part[0].shape[0], of_a_class(part[1], self.bounds)) for part in self._parts()]
+        if all(known is None for _, known in marks):
+            return None
+        return np.concatenate([np.ones(n, bool) if known is None else known for n, known in marks])
 
     def chosen(self, kept: npt.NDArray[np.bool_]) -> ChunkedRecords:
         """Return the records that are marked, one mark a record."""
@@ -158,8 +166,12 @@ class ChunkedRecords:
         count = 0
         checksums: tuple[int, ...] = ()
         for part in self._parts():
-            count, checksums = count + part[0].shape[0], _checksums(part, checksums)
-            yield part
+            checksums = _checksums(part, checksums)
+            known = of_a_class(part[1], self.bounds)
+            counted = part if known is None else _taken(part, np.flatnonzero(known))
+            count += counted[0].shape[0]
+            if counted[0].shape[0]:
+                yield counted
         if self._seen not in (None, (count, checksums)):
             raise ValueError(
                 "the blocks did not hold the same records in the same order as in an earlier "
@@ -168,7 +180,7 @@ class ChunkedRecords:
         self._seen = count, checksums
 
 
-def _checked(read: Read, n_features: int) -> Iterator[Part]:
+def _checked(read: Read, n_features: int, bounds: Bounds) -> Iterator[Part]:
     """Yield the blocks that hold anything, as numbers, all alike; errors repeat no value."""
     first: tuple[bool, ...] | None = None
     for rows, labels, weights in _silently(read):
@@ -190,7 +202,7 @@ def _checked(read: Read, n_features: int) -> Iterator[Part]:
             )
         yield (
             canonical(rows) if kind[0] else rows,
-            None if kind[1] else as_numbers(labels),
+            None if kind[1] else labels_as_numbers(labels, bounds),
             None if kind[2] else as_weights(weights, rows.shape[0]),
         )
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.disk_arrays import empty_like_rows
-from tacit.records.block import Block, factors_of, make_block
+from tacit.disk_arrays import empty_like_rows, is_on_disk, own, rows_at
+from tacit.records.block import Block, factors_of, make_block, of_a_class
 from tacit.records.bounds import Bounds
 from tacit.records.lattice_block import LatticeBlock, lattice_block
 from tacit.records.lattice_kernels import compiled, is_worth_compiling
@@ -42,7 +42,8 @@ class MemoryRecords:
         A float32 or float64 array, or a SciPy sparse array, of shape (n, n_features). Entries of
         a sparse array at the same place are added up first. `MappedRows` are made block by block.
     labels
-        One number per row, or None.
+        One number per row, or None; where ``bounds`` declare classes, a record of none of them is
+        left out.
     bounds
         What is declared about every record.
     weights
@@ -71,17 +72,23 @@ class MemoryRecords:
         is_sparse = hasattr(rows, "tocsr")
         self._is_mapped = isinstance(rows, MappedRows) and rows.nbytes > KEPT_BYTES
         rows = rows if is_sparse or self._is_mapped else np.asarray(rows)
-        self._labels = None if labels is None else np.asarray(labels)
+        self._labels = None if labels is None else own(np.asarray(labels))
         self._weights = None if weights is None else np.asarray(weights)
         _refuse_other_than_numbers(rows, self._labels, self._weights)
         refuse_undeclared_weights(self._weights, bounds)
-        self.rows = canonical(rows) if is_sparse else rows
+        rows = canonical(rows) if is_sparse else rows
+        self._counting = of_a_class(self._labels, bounds)
+        if self._counting is not None:
+            at = np.flatnonzero(self._counting)
+            rows = rows_at(rows, at) if is_on_disk(rows) else rows[at]
+            self._labels, self._weights = _at(self._labels, at), _at(self._weights, at)
+        self.rows = rows
         self.bounds = bounds
         self._may_change = may_change_rows(self.rows)
         self._factors: Array | None = None
         # A pass for them alone would make all rows: the first one notes them.
         if self._is_mapped and not self._may_change:
-            self._factors = np.full(rows.shape[0], np.nan)
+            self._factors = np.full(self.rows.shape[0], np.nan)
         self._lengths: Array | None = None
         self._buffers = Buffers()
         self._workers: Workers | None = None
@@ -199,6 +206,10 @@ class MemoryRecords:
         `tacit.records.sampling` says how; of the records that are in, rows are copied.
         """
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
+
+    def counting(self) -> npt.NDArray[np.bool_] | None:
+        """Return which of the records it was made of count; None where all of them do. Private."""
+        return self._counting
 
     def chosen(self, kept: npt.NDArray[np.bool_]) -> MemoryRecords:
         """Return the records that are marked, one mark a record."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tacit.records.bounds import Bounds
 from tacit.records.memory import MemoryRecords
-from tacit.records.rows_and_labels import as_numbers
+from tacit.records.rows_and_labels import as_codes, as_numbers
 from tacit.records.source import RecordSource
 from tacit.records.unread import TableInMemory
 
@@ -20,7 +23,8 @@ def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
         A record source, which is not read; or an array, a SciPy sparse array, a frame or an
         Arrow table of numbers.
     y
-        One number a row, or None; None for a record source, whose labels are its own.
+        One number a row, or None; None for a record source, whose labels are its own. Where
+        ``bounds`` declare classes, a record of none of them does not count.
     bounds
         What is declared about every record.
 
@@ -39,7 +43,8 @@ def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
     """
     if not isinstance(X, RecordSource):
         rows, labels = TableInMemory(X, y).read()
-        return MemoryRecords(rows, None if labels is None else as_numbers(labels), bounds)
+        numbers = None if labels is None else labels_as_numbers(labels, bounds)
+        return MemoryRecords(rows, numbers, bounds)
     if y is not None:
         raise ValueError("a record source brings its own labels; pass None for y.")
     if X.bounds != bounds:
@@ -48,3 +53,8 @@ def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
             f"from {bounds}; give both the same Bounds."
         )
     return X
+
+
+def labels_as_numbers(labels: Any, bounds: Bounds) -> npt.NDArray[np.float64]:
+    """Return labels as numbers: of classes, NaN for what is none; else all must be finite."""
+    return as_numbers(labels) if bounds.n_classes is None else as_codes(labels)

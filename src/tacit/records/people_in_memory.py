@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.disk_arrays import is_on_disk, rows_at
-from tacit.records.block import Block
+from tacit.disk_arrays import is_on_disk, own, rows_at
+from tacit.records.block import Block, of_a_class
 from tacit.records.bounds import Bounds
 from tacit.records.memory import MemoryRecords
 from tacit.records.people import People
@@ -55,6 +55,14 @@ class PeopleInMemory(MemoryRecords):
         if len(people) != rows.shape[0]:
             raise ValueError(
                 "rows and identifiers are of different lengths; pass one identifier for each row."
+            )
+        labels = None if labels is None else own(np.asarray(labels))
+        counting = of_a_class(labels, bounds)
+        if counting is not None:
+            people, at = people.where(counting), np.flatnonzero(counting)
+            rows = rows_at(rows, at) if is_on_disk(rows) else rows[at]
+            labels, weights = (
+                None if values is None else np.asarray(values)[at] for values in (labels, weights)
             )
         order = people.order()
         if not np.array_equal(order, np.arange(len(people))):

@@ -51,11 +51,14 @@ class PeopleInSource:
     def one_each(self) -> RecordSource:
         """Return one record of each person, chosen by who they are."""
         people = people_of(self._identifiers)
-        if len(people) != self._records.count():
+        # Identifiers are of the records as they came, and those of no class are left out.
+        counting = getattr(self._records, "counting", lambda: None)()
+        if len(people) != (self._records.count() if counting is None else len(counting)):
             raise ValueError(
                 "the records and unit are of different lengths; pass one identifier for each "
                 "record, in the order in which the source gives them."
             )
+        people = people if counting is None else people.where(counting)
         kept = np.zeros(len(people), dtype=bool)
         kept[people.one_each()] = True
         return self._choose(kept)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.odd_values import as_objects
+from tacit.odd_values import alone, as_objects
 
 _FLOATS = [np.float64, np.float32]
 _COMPLEX = "Complex data not supported: {name} holds complex numbers; pass real ones."
@@ -112,8 +113,7 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
     Raises
     ------
     ValueError, TypeError
-        If there is more than one label a record, or one of an array of numbers is not finite.
-        Messages never repeat a value.
+        If there is more than one label a record. Messages never repeat a value.
 
     Examples
     --------
@@ -121,8 +121,6 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
     >>> as_labels([1, "a"])
     array([1, 'a'], dtype=object)
     """
-    from sklearn.utils import assert_all_finite
-
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     refuse_masked(y, "y")
@@ -131,8 +129,6 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
     labels = _one_column(np.asarray(y))
     if labels.dtype.kind == "c":
         raise ValueError(_COMPLEX.format(name="y"))
-    if labels.dtype.kind != "O":  # a single odd object is no class, and no number either
-        assert_all_finite(labels, input_name="y")
     return labels
 
 
@@ -164,7 +160,11 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
     >>> as_numbers([1, 2.5])
     array([1. , 2.5])
     """
+    from sklearn.utils import assert_all_finite
+
     labels = as_labels(y)
+    if labels.dtype.kind != "O":
+        assert_all_finite(labels, input_name="y")
     try:
         if labels.dtype.kind not in _NUMBERS + "O":
             raise ValueError
@@ -182,6 +182,32 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
             "not look at other records."
         )
     return numbers
+
+
+def as_codes(y: Any) -> npt.NDArray[np.float64]:
+    """Return labels that are numbers of classes, NaN for one that is no number.
+
+    Whatever one of them is, the others are read as they would be without it.
+
+    Examples
+    --------
+    >>> from tacit.records.rows_and_labels import as_codes
+    >>> as_codes([1, "1", None, 0.5])
+    array([1. , nan, nan, 0.5])
+    """
+    labels = as_labels(y)
+    if labels.dtype.kind in "biuf":
+        return labels.astype(np.float64)
+    if labels.dtype.kind != "O":
+        raise ValueError(
+            "y holds something else than numbers, by its type; a record source takes classes as "
+            "numbers: -1 and 1 for two of them, 0, 1, 2, ... for more."
+        )
+    return np.array([alone(_code, value, np.nan) for value in labels.tolist()], dtype=np.float64)
+
+
+def _code(value: Any) -> float:
+    return float(value) if isinstance(value, Real | np.bool_) else np.nan
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.disk_arrays import may_change
+from tacit.disk_arrays import own
 
 Array = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def canonical(matrix: Any) -> Any:
     try:
         rows = rows if rows.format == "csr" else _as_csr(rows)
         # A new array over the same memory: it knows nothing yet, and finds out by looking.
-        parts = (_own(part) for part in (rows.data, rows.indices, rows.indptr))
+        parts = (own(part) for part in (rows.data, rows.indices, rows.indptr))
         rows = csr_array(tuple(parts), shape=rows.shape)
         rows.check_format(full_check=True)
     except ValueError:
@@ -55,11 +55,6 @@ def canonical(matrix: Any) -> Any:
     return rows
 
 
-def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array to which nobody else can write."""
-    return np.array(array) if may_change(array) else array
-
-
 def _as_csr(matrix: Any) -> Any:
     from scipy.sparse import coo_array
 
@@ -68,7 +63,7 @@ def _as_csr(matrix: Any) -> Any:
         matrix.check_format(full_check=True)
     entries = matrix.tocoo()
     # In double precision before anything is added, and made anew, which checks the places.
-    data, places = entries.data.astype(np.float64), tuple(map(_own, entries.coords))
+    data, places = entries.data.astype(np.float64), tuple(map(own, entries.coords))
     return coo_array((data, places), shape=matrix.shape).tocsr()
 
 

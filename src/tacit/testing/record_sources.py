@@ -40,8 +40,9 @@ def check_record_source(
     blocks that were seen. 5. `every` takes the records it says. 6. `poisson_sample` takes each
     record at the stated rate, independently, afresh each time and by a word of its own; the
     sample stays the same when it is read again, and its event names the rate. 7. One record more
-    moves what a fit releases by at most its sensitivity. 8. No error repeats a value, or tells
-    how many records there are.
+    moves what a fit releases by at most its sensitivity. 8. Where the bounds declare classes, a
+    record of none of them does not count. 9. No error repeats a value, or tells how many records
+    there are.
 
     Parameters
     ----------
@@ -73,6 +74,7 @@ def check_record_source(
     _check_every(make_source)
     _check_sampling(make_source, keyed_samples)
     _check_neighbours(make_source)
+    _check_classes(make_source)
     _check_silence(make_source)
 
 
@@ -340,6 +342,21 @@ def _check_neighbours(make_source: Make) -> None:
         last = np.insert(rows, 60, far, axis=0), np.insert(labels, 60, -1.0)
         replay(fit, (rows, labels), first)
         replay(fit, last, (rows, labels))
+
+
+def _check_classes(make_source: Make) -> None:
+    rows = _rows(60)
+    for k, odd in ((2, (2.0, -2.0, 0.5)), (3, (3.0, -1.0, 1.5))):
+        bounds = Bounds(row_norm=2.0, intercept=0.5, n_classes=k)
+        labels = 2.0 * (np.arange(60) % 2) - 1.0 if k == 2 else np.arange(60) % 3.0
+        at = [0, 17, 59]
+        strange = labels.copy()
+        strange[at] = odd
+        records = make_source(rows, strange, bounds)
+        expected = np.sort(np.delete(labels, at))
+        _, found, _ = _seen(records)
+        alike = np.array_equal(found, expected) and records.count() == expected.size
+        assert alike, f"of {k} classes, records of no class count, or not only they are left out"
 
 
 def _check_silence(make_source: Make) -> None:

@@ -21,7 +21,7 @@ from tacit.pate.sites.messages import SiteVotes, VotesRejected
 from tacit.pate.sites.round import Round, SiteEntry, digest_of
 from tacit.pate.teachers import votes_of
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
-from tacit.public_facts import classes_of, codes_of, source_of
+from tacit.public_facts import classes_of, codes_of, refuse_other_kinds, source_of
 from tacit.records import TableInMemory
 from tacit.records.parts import places_of_parts
 from tacit.records.unread import has_people, read_people
@@ -126,6 +126,7 @@ class TeacherSite:
         kept = self.folder / f"round-{hashlib.sha256(agreed.name.encode()).hexdigest()[:32]}.votes"
         if not kept.exists():
             table = TableInMemory(X, y, unit)
+            refuse_other_kinds(y, self.classes)
             made = self._made(agreed, place, table, np.asarray(queries, dtype=np.float64))
             _keep(kept, made.to_bytes())
         data = kept.read_bytes()

@@ -35,6 +35,11 @@ class ParquetFile:
         with self._open() as file:
             return list(file.schema_arrow.names)
 
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares of a column."""
+        with self._open() as file:
+            return file.schema_arrow.field(name).type
+
     def count(self) -> int:
         """Return the number of records in the file's own words."""
         with self._open() as file:
@@ -80,6 +85,11 @@ class ArrowFile:
         """Return the names of the columns."""
         with self._open() as reader:
             return list(reader.schema.names)
+
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares of a column."""
+        with self._open() as reader:
+            return reader.schema.field(name).type
 
     def count(self) -> int:
         """Return the number of records, reading one column."""

@@ -90,6 +90,9 @@ class CsvFile:
         with self._open() as stream:
             return self._header(stream)[0]
 
+    def type_of(self, name: str) -> None:
+        """Return None: a CSV declares no types."""
+
     def count(self) -> int:
         """Return the number of lines."""
         with readable(self.shown, "CSV"), self._open() as stream:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.column_types import type_of
 from tacit.odd_values import as_objects
 from tacit.preprocessing.errors import TableError, wrong_type
 from tacit.preprocessing.files.arrow_values import ArrowValues
@@ -102,6 +103,13 @@ def names_of(table: Any) -> list[Any]:
         names = table.schema.names
         return list(names() if callable(names) else names)
     return list(table.columns if hasattr(table, "columns") else table.dtype.names)
+
+
+def type_of_column(table: Any, name: str) -> Any:
+    """Return the type of a column, as its library calls it; None where it has none."""
+    if type(table).__module__.partition(".")[0] == "pyarrow":
+        return table.schema.field(name).type
+    return type_of(table[name])
 
 
 def refuse_absent(present: Sequence[Any], names: Sequence[str], why: str = DECLARED) -> None:

@@ -38,6 +38,9 @@ class TableFile(Protocol):
     def names(self) -> list[str]:
         """Return the names of the columns."""
 
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares of a column; None where it declares none."""
+
     def count(self) -> int:
         """Return a number of records that is at least the true one."""
 
@@ -55,6 +58,10 @@ class HeldTable:
     def names(self) -> list[str]:
         """Return the names of the columns."""
         return self.table.names()
+
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares of a column."""
+        return self.table.type_of(name)
 
     def count(self) -> int:
         """Return a number of records that is at least the true one."""

@@ -21,6 +21,8 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 class _Table(Protocol):
     def names(self) -> list[str]: ...
 
+    def type_of(self, name: str) -> Any: ...
+
     def count(self) -> int: ...
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]: ...
@@ -157,6 +159,11 @@ class SeveralFiles:
         headers = [self.open_one(path).names() for path in self.paths]
         common = [name for name in dict.fromkeys(headers[0]) if all(name in h for h in headers)]
         return [name for name in common for _ in range(max(h.count(name) for h in headers))]
+
+    def type_of(self, name: str) -> Any:
+        """Return the type that all files declare of a column; None where they do not agree."""
+        first, *others = (self.open_one(path).type_of(name) for path in self.paths)
+        return first if all(other == first for other in others) else None
 
     def count(self) -> int:
         """Return a number of records that is at least the true one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.preprocessing.errors import SchemaError
+from tacit.column_types import kind_of_type
+from tacit.preprocessing.errors import SchemaError, TableError, wrong_type
+from tacit.preprocessing.files.one_value import number_of
 from tacit.preprocessing.files.values import Values
 from tacit.preprocessing.schema import _check
 from tacit.preprocessing.schema.column_check import ColumnCheck, check_numbers, check_words
@@ -100,6 +103,24 @@ class ClassTarget:
         kept = codes >= 0
         return self.labels[codes[kept]], kept
 
+    def refuse_type(self, dtype: Any) -> None:
+        """Refuse a column that no declared class can stand in, by its type alone."""
+        kind = None if dtype is None else kind_of_type(dtype)
+        _refuse_times(self.name, kind, dtype)
+        words = self._place
+        can_be = {
+            "numbers": any(not math.isnan(number_of(word)) for word in words),
+            "booleans": bool({"true", "false"} & set(words)),
+        }
+        if not can_be.get(kind or "", True):
+            raise TableError(
+                f"column {self.name!r} is of type {dtype}, which is {kind}, and none of the "
+                f"classes that the schema declares, {_check.shown(list(words))}, can stand in it: "
+                "no record would count; declare the classes as the column has them, such as "
+                f'{self.name} = {{ kind = "target", classes = {{ no = ["0"], yes = ["1"] }} }}. '
+                "Nothing was read or charged."
+            )
+
     def check(self, values: Values) -> ColumnCheck:
         """Count the labels that are missing or not declared; their records do not count."""
         return check_words(self.name, self.kind, values, self._place)
@@ -168,9 +189,18 @@ class NumberTarget:
         kept = ~np.isnan(numbers)
         return np.clip(numbers[kept], self.lower, self.upper), kept
 
+    def refuse_type(self, dtype: Any) -> None:
+        """Refuse a column of which no number can be made, by its type alone."""
+        _refuse_times(self.name, None if dtype is None else kind_of_type(dtype), dtype)
+
     def check(self, values: Values) -> ColumnCheck:
         """Count the labels that are missing, no number, or outside the range."""
         return check_numbers(self.name, self.kind, values, self.lower, self.upper)
+
+
+def _refuse_times(name: str, kind: str | None, dtype: Any) -> None:
+    if kind in ("dates", "spans of time"):
+        raise wrong_type(name, dtype)
 
 
 Target = ClassTarget | NumberTarget
