@@ -16,6 +16,8 @@ from tacit.row_clipping import clip_factors, row_norms
 
 Array = npt.NDArray[np.float64]
 
+_LABELS = 1 << 16
+
 
 @dataclass(frozen=True)
 class Block:
@@ -152,10 +154,19 @@ def of_a_class(labels: Any | None, bounds: Bounds) -> npt.NDArray[np.bool_] | No
     if labels is None or bounds.n_classes is None:
         return None
     lowest, highest = (-1, 1) if bounds.n_classes == 2 else (0, bounds.n_classes - 1)
-    known: npt.NDArray[np.bool_] = (labels >= lowest) & (labels <= highest)
-    if labels.dtype.kind == "f":  # whole numbers between them; NaN is not between them
-        known &= np.rint(labels) == labels
-    return None if known.all() else known
+
+    def known(at: int) -> npt.NDArray[np.bool_]:
+        some = labels[at : at + _LABELS]
+        among: npt.NDArray[np.bool_] = (some >= lowest) & (some <= highest)
+        if some.dtype.kind == "f":  # whole numbers between them; NaN is not between them
+            among &= np.rint(some) == some
+        return among
+
+    # Some at a time: labels may be on disk, and more than memory holds.
+    starts = range(0, len(labels), _LABELS)
+    if all(known(at).all() for at in starts):
+        return None
+    return np.concatenate([known(at) for at in starts])
 
 
 def bounded_labels(labels: Any | None, bounds: Bounds) -> Array | None:
