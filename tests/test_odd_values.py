@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -96,7 +97,12 @@ def test_words_of_a_text_of_its_own_kind_do_not_count() -> None:
         def __eq__(self, other: object) -> bool:
             return other == "bob"
 
-    assert people_of(["ann", "bob", Pretender(" ann ")]).owner.tolist() == [0, 1, 0]
+    class Day(date):
+        def __str__(self) -> str:
+            return Pretender("2020-01-01")
+
+    identifiers = ["ann", "bob", Pretender(" ann "), Day(2020, 1, 1)]
+    assert people_of(identifiers).owner.tolist() == [0, 1, 0, 2]
 
 
 @pytest.mark.parametrize("which", ODD)

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 
-from tacit.disk_arrays import disk_array, may_change
+from tacit.disk_arrays import disk_array, empty_like_rows, may_change
 from tacit.erm import Objective
 from tacit.erm.losses import LogisticLoss
 from tacit.erm.objective import records_gradient
@@ -25,6 +25,7 @@ from tacit.records import (
     MappedRows,
     MemoryRecords,
     chunked,
+    mapped,
     memory,
 )
 from tacit.records.block import factors_of
@@ -172,10 +173,58 @@ def test_a_block_that_changes_once_it_was_measured_is_within_its_bound(
         return factors
 
     monkeypatch.setattr(chunked, "factors_of", find_and_change)
+    monkeypatch.setattr(chunked, "usual_rows", lambda _: N // 2)  # blocks that need no joining
     records = ChunkedRecords(lambda: [(rows, LABELS)], D, BOUNDS)
     assert longest(records) <= 1.0
     with pytest.raises(ValueError, match="the same records"):
         longest(records)
+
+
+@pytest.mark.parametrize("where", MEMORY)
+def test_lengths_are_those_of_the_pass(where: str, file: Path) -> None:
+    rows, writable = MEMORY[where](file)
+    coordinates = Coordinates(np.eye(D))
+    records = measured(MemoryRecords(rows, LABELS, BOUNDS), coordinates)
+    writable[AT] = HUGE
+
+    def short(block: Block) -> tuple[Any]:
+        own = np.linalg.norm(block.points(), axis=1)
+        return (np.array(np.max(own - coordinates.lengths(block))),)
+
+    assert records.sum(short)[0] <= 1e-9
+
+
+@pytest.mark.parametrize("where", MEMORY)
+def test_rows_that_are_chosen_are_clipped_as_they_were_copied(
+    where: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, writable = MEMORY[where](file)
+    writable[AT] = HUGE
+
+    def change_and_begin(*arguments: Any) -> Any:
+        writable[AT] = 0.1
+        return empty_like_rows(*arguments)
+
+    monkeypatch.setattr(memory, "empty_like_rows", change_and_begin)  # for clip factors
+    assert longest(MemoryRecords(rows, LABELS, BOUNDS).chosen(LABELS > 0)) <= 1.0
+
+
+def test_a_map_meets_finite_rows_alone(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Strict(Same):
+        def __call__(self, rows: Any, out: Any) -> None:
+            assert np.isfinite(rows).all()
+            super().__call__(rows, out)
+
+    rows, writable = mapped_file(file)
+    found = mapped._odd
+
+    def find_and_change(some: Any) -> Any:
+        odd = found(some)
+        writable[AT] = np.nan
+        return odd
+
+    monkeypatch.setattr(mapped, "_odd", find_and_change)
+    assert MappedRows(rows, Strict()).made().max() <= 0.2
 
 
 def test_steps_are_of_rows_that_were_within_their_bound(file: Path) -> None:
