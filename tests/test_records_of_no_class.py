@@ -501,9 +501,10 @@ def test_tables_of_numbers_whose_classes_can_be_numbers_are_read() -> None:
     ):
         TableModel(Schema((Number("a", -1, 1),), target), LogisticRegression()).fit(table)
     truth = ClassTarget("ill", (False, True))
-    TableModel(Schema((Number("a", -1, 1),), truth), LogisticRegression()).fit(
-        {**table, "ill": NUMBERS > 0}
-    )
+    merged = ClassTarget.merged("ill", {"no": ["false"], "yes": ["true"]})  # as the error says
+    for target in (truth, merged):
+        schema = Schema((Number("a", -1, 1),), target)
+        TableModel(schema, LogisticRegression()).fit({**table, "ill": NUMBERS > 0})
 
 
 def test_files_refuse_before_the_charge(tmp_path: Path) -> None:

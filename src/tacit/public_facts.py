@@ -283,7 +283,7 @@ def refuse_other_kinds(labels: Any, classes: npt.NDArray[Any]) -> None:
         return
     # Not the type of a text: its width tells how long the longest label is.
     shown = type_of(labels) if theirs in ("numbers", "booleans") else kind
-    said = f"type {shown}, which is {kind}" if shown != kind else f"a type of {kind}"
+    said = f"type {shown}, which is {theirs}" if shown != kind else f"a type of {kind}"
     raise ValueError(
         f"y is of {said}, and classes are {ours}: no record would count; declare classes=[...] of "
         "the labels' own type, or convert y. Nothing was read or charged."

@@ -113,11 +113,14 @@ class ClassTarget:
             "booleans": bool({"true", "false"} & set(words)),
         }
         if not can_be.get(kind or "", True):
+            example = 'no = ["0"], yes = ["1"]'
+            if kind == "booleans":
+                example = 'no = ["false"], yes = ["true"]'
             raise TableError(
                 f"column {self.name!r} is of type {dtype}, which is {kind}, and none of the "
                 f"classes that the schema declares, {_check.shown(list(words))}, can stand in it: "
                 "no record would count; declare the classes as the column has them, such as "
-                f'{self.name} = {{ kind = "target", classes = {{ no = ["0"], yes = ["1"] }} }}. '
+                f'{self.name} = {{ kind = "target", classes = {{ {example} }} }}. '
                 "Nothing was read or charged."
             )
 
