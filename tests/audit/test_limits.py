@@ -9,7 +9,15 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from tacit.audit.limits import at_most, epsilon_of_errors, mu_of_errors, mu_of_pairs
+from tacit.audit.limits import (
+    at_most,
+    epsilon_of_errors,
+    epsilon_promised,
+    mu_of_errors,
+    mu_of_pairs,
+)
+from tacit.privacy import Gaussian, PureEpsilon
+from tacit.privacy.gaussian_profile import gaussian_mu
 
 Array = npt.NDArray[np.float64]
 
@@ -46,6 +54,32 @@ def test_the_errors_of_the_best_guesser_of_a_gaussian_give_its_mu(mu: float) -> 
         false_alarms, misses = float(ndtr(-threshold)), float(ndtr(threshold - mu))
         assert mu_of_errors(false_alarms, misses) == pytest.approx(mu)
     assert mu_of_errors(1.0, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 7.0])
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 1.0])
+def test_the_errors_of_the_best_guesser_give_the_promise_they_come_from(
+    epsilon: float, threshold: float
+) -> None:
+    """A Gaussian's errors lie on its own curve and on no stricter one, whatever the threshold."""
+    from scipy.special import ndtr
+
+    mu = gaussian_mu(epsilon, 1e-5)
+    errors = float(ndtr(-threshold)), float(ndtr(threshold - mu))
+    found = epsilon_promised(*errors, lambda e: Gaussian(1 / gaussian_mu(e, 1e-5)))
+    # From below, and no farther off than deltas and epsilons are looked at apart.
+    assert 0.95 * epsilon < found <= epsilon
+    # One delta, the claim's, sees far less of them.
+    assert epsilon_of_errors(*errors, 1e-5) < 0.5 * found
+
+
+def test_of_a_pure_promise_errors_say_what_the_definition_does() -> None:
+    for epsilon in (0.1, 1.0, 5.0):
+        rare = 1 / (1 + math.exp(epsilon))  # randomised response
+        assert 0.99 * epsilon < epsilon_promised(rare, rare, PureEpsilon) <= epsilon
+    assert epsilon_promised(0.5, 0.5, PureEpsilon) == 0.0
+    assert epsilon_promised(1.0, 1.0, PureEpsilon) == 0.0
+    assert epsilon_promised(0.0, 0.0, PureEpsilon) == math.inf
 
 
 def pair_of(rng: np.random.Generator, mu: float, n: int, shared: float) -> tuple[Array, Array]:

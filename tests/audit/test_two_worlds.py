@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import binom
 
 from tacit.audit import Audit, audit_fits
+from tacit.audit.two_worlds import findings_of
 from tacit.noise import Bounded, Norm, gaussian
-from tacit.privacy import Budget, Relation
+from tacit.privacy import Budget, Gaussian, Relation
 from tacit.privacy.gaussian_profile import gaussian_mu
 
 CLAIM = Budget(1.0, 1e-5)
@@ -50,6 +51,31 @@ def test_noise_of_our_own_is_told_apart_as_much_as_it_should_be() -> None:
     assert 0.0 < means.epsilon < 2.0
     assert "passed" not in str(found).lower()
     assert "does not show that the claim is true" in found.conclusion or found.above_claim
+
+
+def promised(epsilon: float) -> Gaussian:
+    return Gaussian(1 / gaussian_mu(epsilon, CLAIM.delta))
+
+
+@pytest.mark.parametrize(("share", "above"), [(1.0, False), (0.4, True)])
+def test_errors_are_held_against_the_promise_at_every_delta(share: float, above: bool) -> None:
+    def fit(values: list[float], rng: np.random.Generator) -> float:
+        return sum(values) + share * NOISE * rng.standard_normal()
+
+    found = audit_fits(fit, [], [1.0], CLAIM, promised=promised, fits=8000, level=1e-6, seed=1)
+    *_, whole = found.findings
+    assert whole.method == "by the errors of a guesser, on the promised curve"
+    assert (whole in found.above_claim) is above
+    assert found.findings[0].epsilon < 0.6 * whole.epsilon  # at the claim's own delta alone
+    assert whole.epsilon == pytest.approx(found.findings[1].epsilon, rel=0.25)
+
+
+def test_a_strict_level_leaves_a_threshold_that_shows_something() -> None:
+    """Of a fifth of so few fits no threshold promises anything; then the middle is taken."""
+    rng = np.random.default_rng(0)
+    without, with_it = rng.standard_normal(300), 1.5 + rng.standard_normal(300)
+    *_, whole = findings_of(without, with_it, CLAIM, 1e-6, promised=promised)
+    assert whole.epsilon > 1.0
 
 
 def test_a_pure_claim_is_judged_by_counts_alone() -> None:

@@ -12,7 +12,7 @@ from tacit import checks
 from tacit.audit.finding import Audit, Finding
 from tacit.audit.one_run import epsilon_of_guesses, gaussian_epsilon_of_guesses
 from tacit.audit.two_worlds import findings_of
-from tacit.privacy import Budget
+from tacit.privacy import Budget, Event
 
 Array = npt.NDArray[np.float64]
 Data = TypeVar("Data")
@@ -30,6 +30,7 @@ def audit_fits(
     *,
     score: Callable[[Array], float] | None = None,
     beside: Callable[[Array], Array] | None = None,
+    promised: Callable[[float], Event] | None = None,
     fits: int = 4000,
     level: float = LEVEL,
     subject: str = "",
@@ -55,6 +56,10 @@ def audit_fits(
     beside
         Turns a released vector into noise that the record does not move, if there is any: numbers
         of mean 0 with the spread of the scores, by which that is better known.
+    promised
+        Returns the event that would be planned at another epsilon, such as ``lambda epsilon:
+        model(epsilon).plan().event``. Errors are then held against the promise at every delta, of
+        which few fits see far more than of the one delta of a claim.
     fits
         How many in all, half of them with the record.
     level
@@ -68,7 +73,7 @@ def audit_fits(
     --------
     >>> import numpy as np
     >>> from tacit.audit import audit_fits
-    >>> from tacit.privacy import Budget
+    >>> from tacit.privacy import Budget, Event
     >>> def laplace(ages, rng):  # a sum of ages up to 1, with a quarter of the noise it claims
     ...     return sum(ages) + rng.laplace(scale=0.25)
     >>> found = audit_fits(laplace, [], [1.0], Budget(1.0), fits=10_000)
@@ -82,7 +87,9 @@ def audit_fits(
         tuple(fit(data, np.random.default_rng(one)) for data in (without, with_it)) for one in seeds
     ]
     named = subject or getattr(fit, "__name__", type(fit).__name__)
-    return audit_pairs(pairs, claim, score=score, beside=beside, level=level, subject=named)
+    return audit_pairs(
+        pairs, claim, score=score, beside=beside, promised=promised, level=level, subject=named
+    )
 
 
 def audit_pairs(
@@ -91,6 +98,7 @@ def audit_pairs(
     *,
     score: Callable[[Array], float] | None,
     beside: Callable[[Array], Array] | None,
+    promised: Callable[[float], Event] | None = None,
     level: float,
     subject: str,
 ) -> Audit:
@@ -111,7 +119,7 @@ def audit_pairs(
         others = np.stack(
             [np.concatenate([beside(v) for v in world]) for world in (without, with_it)]
         )
-    found = findings_of(without_it, with_one, claim, level, others)
+    found = findings_of(without_it, with_one, claim, level, others, promised)
     return Audit(subject, claim, level, found, without_it, with_one)
 
 
@@ -155,7 +163,7 @@ def audit_one_run(
     --------
     >>> import numpy as np
     >>> from tacit.audit import audit_one_run
-    >>> from tacit.privacy import Budget
+    >>> from tacit.privacy import Budget, Event
     >>> def total(data, rng):  # a sum of rows of norm 1, with Gaussian noise
     ...     return data[0].sum(axis=0) + 0.1 * rng.standard_normal(100)
     >>> nothing = np.zeros((0, 100)), np.zeros(0)

@@ -8,12 +8,14 @@ mu that holds except with probability ``level`` (docs/proofs/audit.md).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, chdtri, ndtri, stdtrit
 
 from tacit import checks
+from tacit.privacy import Event, Guarantee
 
 Array = npt.NDArray[np.float64]
 
@@ -62,6 +64,49 @@ def mu_of_errors(false_alarms: float, misses: float) -> float:
     if false_alarms >= 1.0 or misses >= 1.0:
         return 0.0
     return max(float(ndtri(1 - false_alarms) - ndtri(misses)), 0.0)
+
+
+# Where promises are compared with errors: the deltas that few fits can see, and between which
+# powers of 2 the least epsilon is looked for, to half a percent.
+_DELTAS = (0.0, *np.geomspace(1e-4, 0.5, 16).tolist())
+_LEAST, _MOST, _LOOKS = -5.0, 5.0, 11
+
+
+def epsilon_promised(
+    false_alarms: float, misses: float, promised: Callable[[float], Event]
+) -> float:
+    """Return the least epsilon whose promise, at every delta, allows a guesser such error rates.
+
+    ``promised`` returns what would be released at an epsilon; more of it, or the same, at a greater
+    one. Where the least epsilon is above a claim, the promise at the claim is broken at some delta.
+
+    Examples
+    --------
+    >>> from tacit.audit.limits import epsilon_promised
+    >>> from tacit.privacy import PureEpsilon
+    >>> round(epsilon_promised(0.1, 0.1, PureEpsilon), 1)  # log(9), from below
+    2.2
+    >>> epsilon_promised(0.5, 0.5, PureEpsilon)
+    0.0
+    """
+
+    def allows(epsilon: float) -> bool:
+        promise = Guarantee(promised(epsilon))
+        # By delta: at a large one few fits tell the most of an event that is nearly Gaussian.
+        return all(
+            epsilon_of_errors(false_alarms, misses, delta) <= promise.epsilon(delta)
+            for delta in _DELTAS
+        )
+
+    low, high = _LEAST, _MOST
+    if allows(2.0**low):
+        return 0.0
+    if not allows(2.0**high):
+        return math.inf
+    for _ in range(_LOOKS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if allows(2.0**middle) else (middle, high)
+    return float(2.0**low)
 
 
 # Of what a bound by means may err, how much is left to the difference; the rest is the spread's.

@@ -9,8 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.audit.finding import Finding
-from tacit.audit.limits import at_most, epsilon_of_errors, mu_of_errors, mu_of_pairs
-from tacit.privacy import Budget
+from tacit.audit.limits import (
+    at_most,
+    epsilon_of_errors,
+    epsilon_promised,
+    mu_of_errors,
+    mu_of_pairs,
+)
+from tacit.privacy import Budget, Event
 from tacit.privacy.gaussian_profile import gaussian_epsilon
 
 Array = npt.NDArray[np.float64]
@@ -21,12 +27,18 @@ _CANDIDATES = 199
 
 
 def findings_of(
-    without: Array, with_it: Array, claim: Budget, level: float, beside: Array | None = None
+    without: Array,
+    with_it: Array,
+    claim: Budget,
+    level: float,
+    beside: Array | None = None,
+    promised: Callable[[float], Event] | None = None,
 ) -> tuple[Finding, ...]:
     """Return every lower bound that scores of the two worlds allow, each at ``level``.
 
     Scores are in pairs, which may have had the same noise. ``beside`` are numbers of both worlds
-    that the record does not move, of the spread that scores have.
+    that the record does not move, of the spread that scores have. ``promised`` says what would be
+    released at another epsilon.
 
     Examples
     --------
@@ -46,8 +58,9 @@ def findings_of(
         _judged(without, with_it, level, plain),
         "nothing of the mechanism",
     )
+    whole = () if promised is None else (_of_promise(without, with_it, level, promised),)
     if claim.is_pure:
-        return (free,)
+        return free, *whole
 
     def on_curve(false_alarms: float, misses: float) -> float:
         return _epsilon(mu_of_errors(false_alarms, misses), claim.delta)
@@ -63,7 +76,24 @@ def findings_of(
         "that scores are Gaussian with the same spread in both worlds"
         + ("" if beside is None else " and in all directions"),
     )
-    return free, curve, means
+    return free, curve, means, *whole
+
+
+def _of_promise(
+    without: Array, with_it: Array, level: float, promised: Callable[[float], Event]
+) -> Finding:
+    """Return what is found where errors are held against all that is promised, not one delta."""
+
+    def at_most_promised(false_alarms: float, misses: float) -> float:
+        return epsilon_promised(false_alarms, misses, promised)
+
+    # The threshold is where a Gaussian would be seen best, which is quick to say and about right.
+    found = _judged(without, with_it, level, at_most_promised, by=mu_of_errors)
+    return Finding(
+        "by the errors of a guesser, on the promised curve",
+        found,
+        "that the trade-off curve is the one that is promised at some epsilon",
+    )
 
 
 def _epsilon(mu: float, delta: float) -> float:
@@ -73,29 +103,36 @@ def _epsilon(mu: float, delta: float) -> float:
 
 
 def _judged(
-    without: Array, with_it: Array, level: float, bound: Callable[[float, float], float]
+    without: Array,
+    with_it: Array,
+    level: float,
+    bound: Callable[[float, float], float],
+    by: Callable[[float, float], float] | None = None,
 ) -> float:
     """Return the bound of a guesser whose threshold was chosen by other fits than it is judged by.
 
-    Each of the two error rates is below its limit except with probability ``level`` / 2.
+    Each of the two error rates is below its limit except with probability ``level`` / 2. The
+    threshold has the greatest bound, or whatever ``by`` says instead.
     """
     chosen, judged = zip(_split(without), _split(with_it), strict=True)
 
     def errors(threshold: float, scores: tuple[Array, Array]) -> tuple[int, int]:
         return int(np.sum(scores[0] > threshold)), int(np.sum(scores[1] <= threshold))
 
-    def found(counts: tuple[int, int], of: tuple[int, int]) -> float:
-        return bound(*(at_most(e, n, level / 2) for e, n in zip(counts, of, strict=True)))
+    def limits(counts: tuple[int, int], of: tuple[int, int]) -> tuple[float, float]:
+        one, other = (at_most(e, n, level / 2) for e, n in zip(counts, of, strict=True))
+        return one, other
 
     tried, n = (len(chosen[0]), len(chosen[1])), (len(judged[0]), len(judged[1]))
 
     def promise(threshold: float) -> float:
         # By limits, not rates: what few fits in a tail seem to show is mostly luck.
-        return found(errors(threshold, chosen), tried)
+        return (by or bound)(*limits(errors(threshold, chosen), tried))
 
-    shares = np.linspace(0.0, 1.0, _CANDIDATES)
-    threshold = max(map(float, np.quantile(np.concatenate(chosen), shares)), key=promise)
-    return max(found(errors(threshold, judged), n), 0.0)
+    # The middle first, which is chosen where a strict level lets so few fits promise nothing.
+    shares = 0.5 + np.linspace(0.0, 0.5, _CANDIDATES // 2 + 1)[:, None] * np.array([1.0, -1.0])
+    threshold = max(map(float, np.quantile(np.concatenate(chosen), shares.ravel())), key=promise)
+    return max(bound(*limits(errors(threshold, judged), n)), 0.0)
 
 
 def _split(scores: Array) -> tuple[Array, Array]:
