@@ -335,3 +335,59 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
             trainer(checkpoint=tmp_path / "run").fit(*table())
 
     trainer(checkpoint=tmp_path / "run", callbacks=[another]).fit(*table())
+
+
+@pytest.mark.parametrize("how", ["deleted", "renamed"])
+def test_a_training_that_lost_its_checkpoint_is_not_begun_again(tmp_path: Path, how: str) -> None:
+    """It would go on from weights in memory, and make all its steps a second time."""
+    made = trainer(checkpoint=tmp_path / "run", callbacks=[stop_at(5)], checkpoint_every=1)
+    with pytest.raises(Stop):
+        made.fit(*table())
+    if how == "deleted":
+        (tmp_path / "run").unlink()
+        (tmp_path / "run.steps").unlink()
+    else:
+        made.checkpoint = type(made.checkpoint)(tmp_path / "other")  # type: ignore[misc]
+    with pytest.raises(RuntimeError, match="has trained its model"):
+        made.fit(*table())
+
+
+def test_a_callback_does_not_train(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def again(moment: Any) -> None:
+        for ask in (lambda: made.fit(*table()), made.restore):
+            with pytest.raises(RuntimeError, match="training now"):
+                ask()
+            asked.append("refused")
+
+    made = trainer(checkpoint=tmp_path / "run", callbacks=[again])
+    made.fit(*table())
+    assert len(asked) == 12
+
+
+def test_weights_of_another_shape_are_refused_before_the_charge(tmp_path: Path) -> None:
+    trainer(checkpoint=tmp_path / "run").fit(*table())
+    accountant = Accountant(Budget(10.0, 1e-4))
+    wide = torch.nn.Sequential(torch.nn.Linear(3, 7), torch.nn.Tanh(), torch.nn.Linear(7, 2))
+    with pytest.raises(ValueError, match="another shape"):
+        trainer(wide, checkpoint=tmp_path / "run", accountant=accountant).restore()
+    assert not accountant.events
+
+
+def test_what_was_assumed_of_the_first_records_is_still_assumed(tmp_path: Path) -> None:
+    rows, labels = table()
+    dataset = list(zip(rows, labels, strict=True))
+    with pytest.raises(Stop):
+        trainer(checkpoint=tmp_path / "run", callbacks=[stop_at(2)]).fit(dataset)
+    made = trainer(checkpoint=tmp_path / "run").fit(rows, labels)
+    assert any("first item" in line for line in made.privacy_.assumptions)
+
+
+def test_an_end_without_weights_is_said_to_be_one(tmp_path: Path) -> None:
+    interrupted(tmp_path / "run", 6, checkpoint_every=100)
+    (tmp_path / "run").unlink(missing_ok=True)
+    with pytest.raises(CheckpointError, match="were lost"):
+        trainer(checkpoint=tmp_path / "run").fit(*table())
+    with pytest.raises(CheckpointError, match="there are none"):
+        trainer(checkpoint=tmp_path / "run").restore()

@@ -140,3 +140,23 @@ def test_a_seeded_network_of_ones_own_begins_as_one_by_its_word_does() -> None:
 
     one, other = (classifier(n, random_state=3).fit(ROWS, LABELS) for n in (own, "linear"))
     np.testing.assert_array_equal(one.weights_, other.weights_)
+
+
+def test_a_buffer_that_is_drawn_anew_is_refused() -> None:
+    """A fitted model keeps parameters alone, and predicted with other random features each time."""
+
+    def features(shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+        class Waves(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("frequencies", torch.randn(shape[0], 4))
+                self.last = nn.Linear(4, n_outputs)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                out: torch.Tensor = self.last(torch.cos(x @ self.frequencies))
+                return out
+
+        return Waves()
+
+    with pytest.raises(ValueError, match="'frequencies' anew"):
+        network_of(features, (3,), (), 2, to_train=True)

@@ -228,7 +228,7 @@ def test_a_guarantee_says_what_the_first_item_of_a_dataset_decides() -> None:
     made = trainer(n_steps=1, noise_multiplier=6.0).fit(dataset)
     assert any("first item" in said for said in made.privacy_.assumptions)
     assert not trainer(n_steps=1, noise_multiplier=6.0).fit(*table()).privacy_.assumptions
-    assert dataset.reads <= 2  # once for its shape, once if it is drawn
+    assert dataset.reads <= 5  # four times for its shape and its draws, once if it is drawn
 
 
 def test_a_first_item_that_cannot_be_read_is_not_repeated() -> None:
@@ -339,6 +339,10 @@ def keep_in_weights(model: Any, value: Any) -> None:
     model.linear.bias.copy_(value[:2])
 
 
+def keep_in_the_memory_of_weights(model: Any, value: Any) -> None:
+    model.linear.bias.detach().numpy()[:] = value[:2]
+
+
 def keep_in_the_memory_of_a_parameter(model: Any, value: Any) -> None:
     model.frozen.numpy()[:] = value
 
@@ -347,7 +351,7 @@ KEEPING = {
     "buffer 'largest'": (keep_in_place, keep_anew, keep_in_data),
     "buffer 'other'": (keep_another,),
     "parameter 'frozen'": (keep_in_a_parameter, keep_in_the_memory_of_a_parameter),
-    "parameter 'linear.bias'": (keep_in_weights,),
+    "parameter 'linear.bias'": (keep_in_weights, keep_in_the_memory_of_weights),
 }
 
 
@@ -369,3 +373,57 @@ def test_every_module_is_in_its_own_mode_again() -> None:
     model[2].eval()
     trainer(model).fit(*table())
     assert [module.training for module in model] == [True, True, False]
+
+
+def test_a_loss_that_leaves_a_record_out_leaves_it_out_alone() -> None:
+    """A label of -100, by which texts are padded, stopped the training after the charge."""
+
+    def without_padding(outputs: Any, y: Any) -> Any:
+        counts = y != -100
+        return nn.functional.cross_entropy(outputs[counts], y[counts], reduction="none")
+
+    rows, labels = table()
+    told: dict[str, Any] = {"budget": INFINITE, "n_steps": 1, "batch_size": 60}
+    some, other = network(), network()
+    odd = labels.copy()
+    odd[7] = -100
+    trainer(some, loss=without_padding, **told).fit(rows, odd)
+    trainer(other, **told).fit(np.delete(rows, 7, 0), np.delete(labels, 7))
+    for a, b in zip(some.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(a, b, rtol=1e-5)
+
+
+def test_a_record_that_uses_other_layers_does_not_stop_the_training() -> None:
+    class Branching(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(3, 3), nn.Linear(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            large = bool((x.abs() > 100).any())
+            return self.last(self.first(self.first(x)) if large else self.first(x))
+
+    rows, labels = table()
+    rows[7] = 1000.0
+    trainer(Branching(), batch_size=60).fit(rows, labels)
+
+
+def test_callbacks_may_change_what_is_public() -> None:
+    class Warm(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.base = nn.Linear(3, 2), nn.Linear(3, 3)
+            self.register_buffer("temperature", torch.ones(()))
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(self.base(x)) / self.temperature
+
+    def anneal(moment: Moment) -> None:
+        model: Any = moment.model
+        model.temperature.mul_(0.9)
+        if moment.step == 3:
+            model.base.requires_grad_(False)
+
+    model = Warm()
+    trainer(model, callbacks=[anneal]).fit(*table())
+    assert float(model.temperature) == pytest.approx(0.9**6)

@@ -56,6 +56,11 @@ class Checkpoint:
         """Whether a training was paid for and begun here."""
         return self._steps_path.exists()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a training of this process is under way here."""
+        return self._handle is not None
+
     def start(self, plan: Plan, booking: Booking | None, assumptions: Sequence[str] = ()) -> None:
         """Note that a plan has been charged; after the charge, before a record is read."""
         head = {
@@ -137,6 +142,10 @@ class Checkpoint:
             self._handle = None
 
     def _open(self) -> None:
+        if self._handle is not None:
+            raise CheckpointError(
+                f"{self.path} is in use by a training of this very process; let it end first."
+            )
         self._handle = os.open(self._steps_path, os.O_WRONLY | os.O_APPEND)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -103,6 +103,15 @@ class Descent:
             "n_averaged": self.n_averaged,
         }
 
+    def check_fits(self, state: dict[str, Any] | None) -> None:
+        """Refuse the weights of a model of another shape, before anything is charged."""
+        shapes = [tuple(p.shape) for p in self._parameters]
+        if state is not None and [tuple(p.shape) for p in state["parameters"]] != shapes:
+            raise ValueError(
+                "the weights in the checkpoint are of a model of another shape; make the model as "
+                "it was when the training was begun."
+            )
+
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         with torch.no_grad():

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
@@ -45,12 +46,8 @@ def network_of(
     """
     if callable(network):
         made = _made(network, shape, n_outputs)
-        if to_train and _made(network, shape, n_outputs) is made:
-            raise ValueError(
-                "network returned the same module twice: each fit, and each try of a search, "
-                "begins with a network of its own. Build a new one at every call, as lambda shape, "
-                "n_outputs: nn.Linear(*shape, n_outputs) does, or return copy.deepcopy(module)."
-            )
+        if to_train:
+            _refuse_the_same(made, _made(network, shape, n_outputs))
         return _copied(made)
     if network == "linear":
         return _stack(shape, (), n_outputs)
@@ -62,6 +59,25 @@ def network_of(
         f"network must be one of {', '.join(map(repr, WORDS))} or a function that returns a "
         f"module, got {network!r}."
     )
+
+
+def _refuse_the_same(first: nn.Module, second: nn.Module) -> None:
+    """Refuse a function that returns one module twice, or modules of different buffers."""
+    if second is first:
+        raise ValueError(
+            "network returned the same module twice: each fit, and each try of a search, "
+            "begins with a network of its own. Build a new one at every call, as lambda shape, "
+            "n_outputs: nn.Linear(*shape, n_outputs) does, or return copy.deepcopy(module)."
+        )
+    others = dict(second.named_buffers())
+    for name, buffer in first.named_buffers():
+        same = name in others and buffer.shape == others[name].shape
+        if not same or not torch.equal(buffer, others[name]):
+            raise ValueError(
+                f"network draws buffer {name!r} anew at each call, and a fitted model keeps "
+                "parameters alone: it would predict with other numbers than it was trained with. "
+                "Make it a parameter with requires_grad=False, or draw it from a seed of its own."
+            )
 
 
 def _made(network: Factory, shape: tuple[int, ...], n_outputs: int) -> nn.Module:

@@ -174,8 +174,9 @@ class OrderedTrainer:
                 state = self.noise.start()  # a tree for every pass
             places = self._batch(number % each, len(records))
             keys = keys_for(keeper, records, len(places), source)
-            x, y, own = records.take(places, keys)
-            total = keeper.sums(x, y, self.clip, keys=own).value.numpy()
+            with keeper.unchanged():
+                x, y, own = records.take(places, keys)
+                total = keeper.sums(x, y, self.clip, keys=own).value.numpy()
             value = Bounded(state.to_release(total), sensitivity, Norm.L2, self.budget.relation)
             released = gaussian(value, z, source)
             events.add(released.event)

@@ -63,6 +63,20 @@ class TensorRecords:
         return _taken(self.x, indices), _taken(self.y, indices), keys
 
 
+# How often the first item of a dataset is read to see whether it draws by itself.
+_READ = 4
+
+
+class _DrawsByItself(Exception):
+    """An item of a dataset is not a function of its record and the global generators."""
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return bool(torch.equal(one.nan_to_num(), other.nan_to_num()))
+
+
 @dataclass
 class DatasetRecords:
     """A map-style dataset: ``len(dataset)`` records, ``dataset[i]`` a record and its target.
@@ -83,6 +97,8 @@ class DatasetRecords:
     assumptions = (
         "the shape and type of the dataset's first item are those agreed for all records, "
         "whatever it holds; items of others do not count",
+        "an item of the dataset follows from its own record and from the global generators of "
+        "torch, NumPy and Python, not from its place or from a generator of the dataset's own",
     )
 
     def likes(self) -> tuple[Like, Like]:
@@ -92,7 +108,14 @@ class DatasetRecords:
     @cached_property
     def _likes(self) -> tuple[Like, Like]:
         try:
-            x, y = (torch.as_tensor(part) for part in self.dataset[0])
+            x, y = self._first_item()
+        except _DrawsByItself:
+            raise ValueError(
+                "the first item of the dataset is another one each time, whatever the global "
+                "generators are: it draws from a generator of its own, one item after the other, "
+                "so that one record more would shift what all behind it draw. Draw from torch's, "
+                "NumPy's or Python's global generator, which is set by a secret key of each record."
+            ) from None
         except Exception as error:
             raise ValueError(
                 "the first item of the dataset, whose shape is that of all, could not be read as a "
@@ -100,6 +123,18 @@ class DatasetRecords:
                 "left out); let dataset[0] return two tensors, arrays or numbers."
             ) from None
         return Like(tuple(x.shape), _float32(x).dtype), Like(tuple(y.shape), _float32(y).dtype)
+
+    def _first_item(self) -> tuple[Tensor, Tensor]:
+        """Read the first item several times: with the same key it must be the same."""
+        key, found = np.zeros(16, np.uint8), []
+        for _ in range(_READ):
+            with drawing_by(key):
+                x, y = (torch.as_tensor(part) for part in self.dataset[0])
+            found.append((x.clone(), y.clone()))
+        for x, y in found[1:]:
+            if not (_alike(x, found[0][0]) and _alike(y, found[0][1])):
+                raise _DrawsByItself
+        return found[0]
 
     def opened(self) -> DatasetRecords:
         """Return the records: they are read one by one."""

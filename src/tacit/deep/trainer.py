@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -168,7 +169,7 @@ class PrivateTrainer:
         self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
         self.checkpoint_every = checks.count("checkpoint_every", checkpoint_every)
         self.accountant, self.source = accountant, source
-        self._has_begun = False
+        self._begun: _Begun | None = None
         if checkpoint is not None and source is not None and not source.is_secure:
             raise ValueError(
                 "a seeded source starts anew after a crash and would repeat its noise; leave "
@@ -211,9 +212,10 @@ class PrivateTrainer:
 
         ``assumptions`` is what was vouched for, for the guarantee to repeat.
         """
-        if self._has_begun and (self.checkpoint is None or hasattr(self, "privacy_")):
+        self._refuse_while_training()
+        if self._begun is not None and not self._may_go_on(self._begun):
             raise RuntimeError(TRAINED_ALREADY)
-        keeper = book_keeper(self.model, self.loss, *records.likes())
+        keeper = book_keeper(self.model, self.loss, *records.likes(), self.micro_batch)
         run = self._run(keeper, keeper.parameters, records)
         self.privacy_, self.plan_ = run.released(assumptions).privacy, run.plan
         return self
@@ -228,6 +230,7 @@ class PrivateTrainer:
                 "there is no checkpoint to restore from; pass checkpoint=, the file of a training "
                 "that has ended."
             )
+        self._refuse_while_training()
         trained = [p for p in self.model.parameters() if p.requires_grad]
         run = self._run(None, trained, None)
         self.privacy_, self.plan_ = run.restored().privacy, run.plan
@@ -243,7 +246,24 @@ class PrivateTrainer:
 
     def _begin(self) -> None:
         """Note that records are about to be met: weights are theirs from here on."""
-        self._has_begun = True
+        self._begun = _Begun(None if self.checkpoint is None else self.checkpoint.path)
+
+    def _refuse_while_training(self) -> None:
+        if self.checkpoint is not None and self.checkpoint.is_open:
+            raise RuntimeError("this trainer is training now; let it end before it is asked again.")
+
+    def _may_go_on(self, begun: _Begun) -> bool:
+        """Return whether a training that broke off is in the checkpoint that it was begun with."""
+        if self.checkpoint is None or hasattr(self, "privacy_"):
+            return False
+        return self.checkpoint.path == begun.path and self.checkpoint.exists
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A training that has met records, and where its steps are written down, if anywhere."""
+
+    path: Path | None
 
 
 TRAINED_ALREADY = (
@@ -294,12 +314,14 @@ class _Run:
                 return self._charged(payer, assumptions, start)
             kept = checkpoint.resume(self.plan)
             if checkpoint.n_begun >= self._n_steps or checkpoint.is_finished:
+                take = "Its weights were lost" if kept is None else "Take them with restore()"
                 raise CheckpointError(
                     f"the training in {checkpoint.path} has ended: its weights are of the records "
-                    "it was begun with, and no step is left for these. Take them with restore(), "
-                    "or name another file, which is charged anew."
+                    f"it was begun with, and no step is left for these. {take}; or name another "
+                    "file, which is charged anew."
                 )
-            return self._resumed(checkpoint, kept, assumptions, train=True)
+            said = tuple(dict.fromkeys((*checkpoint.assumptions, *assumptions)))
+            return self._resumed(checkpoint, kept, said, train=True)
 
     def restored(self) -> Released[None]:
         """Take the weights of a training that has ended, and charge where that was not done."""
@@ -308,10 +330,14 @@ class _Run:
         with closing(checkpoint):
             kept = checkpoint.resume(self.plan)
             ended = checkpoint.n_begun >= self._n_steps or checkpoint.is_finished
-            if not ended or kept is None:
+            if not ended:
                 raise CheckpointError(
-                    f"the training in {checkpoint.path} has not ended, or kept no weights; go on "
-                    "with fit, or name another file."
+                    f"the training in {checkpoint.path} has not ended; go on with fit."
+                )
+            if kept is None:
+                raise CheckpointError(
+                    f"the training in {checkpoint.path} ended before weights were kept, so that "
+                    "there are none; name another file, which is charged anew."
                 )
             return self._resumed(checkpoint, kept, checkpoint.assumptions, train=False)
 
@@ -327,6 +353,7 @@ class _Run:
         *,
         train: bool,
     ) -> Released[None]:
+        self._descent.check_fits(None if kept is None else kept["descent"])
         booked = has_booked(self._trainer.accountant, checkpoint.booking, self.plan.event)
         payer = None if booked else self._payer()
         done = self._charged(payer, assumptions, lambda: self._restore(kept), train=train)
@@ -410,11 +437,12 @@ class _Run:
         some, clip = self._trainer.micro_batch or self._keeper.micro_batch, self._state.clip
         parts = []
         keys = keys_for(self._keeper, self._records, len(chosen), self._source)
-        for start in range(0, len(chosen), some):
-            part = slice(start, start + some)
-            x, y, own = self._records.take(chosen[part], keys[part])
-            parts.append(self._keeper.sums(x, y, clip, some, own))
-            parts = [added(parts)]
+        with self._keeper.unchanged():
+            for start in range(0, len(chosen), some):
+                part = slice(start, start + some)
+                x, y, own = self._records.take(chosen[part], keys[part])
+                parts.append(self._keeper.sums(x, y, clip, some, own))
+                parts = [added(parts)]
         return parts[0] if parts else self._keeper.empty()
 
     def _keep(self, done: int) -> None:

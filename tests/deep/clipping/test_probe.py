@@ -174,7 +174,7 @@ HIDDEN = {
     ),
     "counts": (lambda: nn.Sequential(Counts(), nn.Linear(4, 3)), "buffer '0.n'"),
     "counts many": (lambda: nn.Sequential(Counts(9), nn.Linear(4, 3)), "buffer '0.n'"),
-    "weights": (lambda: Given(shrinking), "changes a trained parameter"),
+    "weights": (lambda: Given(shrinking), "parameter 'l.weight' changes"),
     "lazy": (lambda: nn.Sequential(nn.LazyLinear(3)), "no shape yet"),
 }
 
@@ -223,3 +223,60 @@ def test_a_model_is_left_as_it_was() -> None:
     assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
     assert [module.training for module in model] == [True, True, False, True]
     assert torch.equal(torch.get_rng_state(), state)
+
+
+class Positive(nn.Module):
+    """A scale that must stay positive: noise on it would break the model."""
+
+    def __init__(self, mixes: bool) -> None:
+        super().__init__()
+        self.l, self.scale = nn.Linear(4, 3), nn.Parameter(torch.full((4,), 0.1))
+        self.mixes = mixes
+
+    def forward(self, x: Tensor) -> Tensor:
+        if bool((self.scale <= 0).any()):
+            raise ValueError("scale must be positive")
+        h = x / self.scale.sqrt()
+        out: Tensor = self.l(h - h.mean(0) if self.mixes and len(x) > 7 else h)
+        return out
+
+
+def test_parameters_that_must_stay_positive_are_scaled() -> None:
+    torch.manual_seed(0)
+    book_keeper(Positive(mixes=False), CROSS_ENTROPY, FLOATS, TARGET)
+    with pytest.raises(CannotClip, match="one record"):
+        book_keeper(Positive(mixes=True), CROSS_ENTROPY, FLOATS, TARGET)
+
+
+def test_no_more_records_are_tried_than_are_worked_on_at_once() -> None:
+    seen: list[int] = []
+
+    def noted(model: Given, x: Tensor) -> Tensor:
+        seen.append(len(x))
+        out: Tensor = model.l(x)
+        return out
+
+    book_keeper(Given(noted), CROSS_ENTROPY, FLOATS, TARGET, micro_batch=20)
+    assert max(seen) == 20
+    seen.clear()
+    book_keeper(Given(noted), CROSS_ENTROPY, FLOATS, TARGET)
+    assert max(seen) == 100
+
+
+def test_values_outside_of_what_a_model_takes_are_no_reason_to_refuse_it() -> None:
+    def within(model: Given, x: Tensor) -> Tensor:
+        assert bool(((x >= 0) & (x <= 1)).all())
+        out: Tensor = model.l(x)
+        return out
+
+    book_keeper(Given(within), CROSS_ENTROPY, FLOATS, TARGET)
+
+
+def test_a_dropout_over_records_and_heads_is_named() -> None:
+    def flattened(model: Given, x: Tensor) -> Tensor:
+        h = functional.dropout(x.repeat_interleave(2, 0), 0.5, model.training)
+        out: Tensor = model.l(h.view(len(x), 2, 4).mean(1))
+        return out
+
+    with pytest.raises(CannotClip, match=r"a dropout is given.*reshape it"):
+        book_keeper(Given(flattened), CROSS_ENTROPY, FLOATS, TARGET)

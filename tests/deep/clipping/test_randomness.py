@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tacit.deep.clipping import Like, book_keeper
 from tacit.deep.clipping.randomness import RecordMasks, global_randomness, record_keys
 from tacit.deep.records import DatasetRecords
 from tacit.noise import SensitivityViolation
-from tacit.privacy import Budget
+from tacit.privacy import Accountant, Budget
 from tacit.testing import replay
 from tests.deep.helpers import CROSS_ENTROPY, table, trainer
 
@@ -264,6 +265,34 @@ def test_random_numbers_of_others_are_refused() -> None:
         trainer(Function(lambda x: x * rng.random())).fit(*table())
 
 
+RARELY: dict[str, Any] = {
+    "python": lambda x: x * 0.0 if random.random() < 1e-6 else x,
+    "numpy": lambda x: x * 0.0 if np.random.rand() < 1e-6 else x,  # noqa: NPY002
+}
+
+
+@pytest.mark.parametrize("name", RARELY)
+def test_a_draw_that_hardly_ever_matters_is_refused(name: str) -> None:
+    """As LayerDrop does it: which layer is left out would follow from how often one drew."""
+    with pytest.raises(CannotClip, match="NumPy's or Python's"):
+        trainer(Function(RARELY[name])).fit(*table())
+
+
+def test_the_generator_is_put_back_where_a_record_draws_and_raises() -> None:
+    def odd(x: Tensor) -> Tensor:
+        if bool((x > 500).any()):
+            torch.rand(3)
+            raise ValueError("too large")
+        return x
+
+    rows, labels = table()
+    rows[5] = 1000.0
+    model = Function(odd)
+    before = torch.get_rng_state()
+    trainer(model).fit(rows, labels)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_a_mask_for_all_records_is_refused() -> None:
     with pytest.raises(CannotClip, match="no row for each record"):
         trainer(Function(lambda x: x * functional.dropout(torch.ones(3), 0.5))).fit(*table())
@@ -325,3 +354,29 @@ def test_keys_stay_with_items_that_can_be_read() -> None:
     x, _, own = DatasetRecords(Some(lambda: 0.0, 4)).take(np.arange(4), keys)
     assert x[:, 0].tolist() == [0.0, 1.0, 3.0]
     assert np.array_equal(own, keys[[0, 1, 3]])
+
+
+OWN: dict[str, Callable[[], Callable[[], float]]] = {
+    "numpy": lambda: np.random.default_rng(0).random,
+    "torch": lambda: partial(_drawn, torch.Generator().manual_seed(0)),
+    "python": lambda: random.Random(0).random,
+}
+
+
+def _drawn(generator: torch.Generator) -> float:
+    return float(torch.rand((), generator=generator))
+
+
+@pytest.mark.parametrize("generator", OWN)
+def test_a_generator_of_the_dataset_s_own_is_refused_before_the_charge(generator: str) -> None:
+    """Drawn in order, one record more would shift the crops of all behind it."""
+    accountant = Accountant(Budget(10.0, 1e-4))
+    model = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="generator of its own"):
+        trainer(model, accountant=accountant).fit(Augmented(OWN[generator](), 60))
+    assert not accountant.events
+
+
+def test_the_guarantee_says_what_items_may_follow_from() -> None:
+    made = trainer(nn.Linear(2, 2)).fit(Augmented(lambda: float(torch.rand(())), 60))
+    assert any("not from its place" in line for line in made.privacy_.assumptions)

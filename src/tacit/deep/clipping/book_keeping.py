@@ -6,7 +6,8 @@ gradient from the two, and one weighted product a layer (docs/proofs/networks.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -18,7 +19,7 @@ from tacit.deep.clipping.any_layer import Dimensions, any_layer
 from tacit.deep.clipping.clip import Clip
 from tacit.deep.clipping.gradients import Gradients, Written
 from tacit.deep.clipping.model_state import ModelState
-from tacit.deep.clipping.parts import CannotClip, Layer, layers_of, parts_of
+from tacit.deep.clipping.parts import CannotClip, DependsOnRecords, Layer, layers_of, parts_of
 from tacit.deep.clipping.randomness import (
     Keys,
     RecordMasks,
@@ -80,11 +81,13 @@ class BookKeeper:
     -----
     **Guarantee**. The sum is of one vector a record, a function of that record, its key and the
     weights alone and no longer than ``clip.norm``; a record whose gradient is not finite adds
-    zeros, and so does one with which the model or the loss raises any exception. A buffer that
-    changes, and random numbers that do not follow from keys, raise `CannotClip`.
+    zeros, and so does one with which the model or the loss raises any exception. Random numbers
+    from torch's generator that do not follow from keys raise `CannotClip`, and so does, inside of
+    `unchanged`, a buffer or a parameter that changes.
 
-    **Assumes** that the model treats records apart, which `probe` tries, and that float32 sums are
-    within 2^-10 of ``clip.norm`` of the truth.
+    **Assumes** that the model treats records apart, which `probe` tries; that whether it raises
+    depends on a record alone, and not on the rest of its batch; and that float32 sums are within
+    2^-10 of ``clip.norm`` of the truth.
     """
 
     def __init__(
@@ -141,11 +144,15 @@ class BookKeeper:
         """
         some, n = micro_batch or self.micro_batch, x.shape[0]
         keys = self._fresh_keys(n) if keys is None else keys
-        self.state.begin()
         parts = [slice(start, start + some) for start in range(0, max(n, 1), some)]
-        total = added([self._tried(x[part], y[part], clip, keys[part]) for part in parts])
+        return added([self._tried(x[part], y[part], clip, keys[part]) for part in parts])
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Meet the records of a step, and raise if the model kept something of them."""
+        self.state.begin()
+        yield
         self.state.check()
-        return total
 
     @property
     def has_dropout(self) -> bool:
@@ -163,9 +170,9 @@ class BookKeeper:
         """
         try:
             return self.strict_sums(x, y, clip, keys)
-        except CannotClip:
-            raise
-        except Exception:
+        except Exception as why:
+            if isinstance(why, CannotClip) and not isinstance(why, DependsOnRecords):
+                raise
             if len(x) == 1:
                 return self.empty()
         half = len(x) // 2
@@ -236,7 +243,7 @@ class BookKeeper:
 
     def _gathered(self, uses: list[Use], found: Sequence[Tensor | None], n: int) -> list[Gradients]:
         if self._dimensions is not None and len(uses) != len(self._dimensions):
-            raise CannotClip(
+            raise DependsOnRecords(
                 "which layers the model uses, or how often, depends on the records; let it use the "
                 "same ones for every batch."
             )
@@ -289,7 +296,7 @@ def losses_of(loss: Loss, outputs: Any, y: Tensor) -> Tensor:
     """Return one loss a record: the mean over whatever else the loss returns for it."""
     losses = loss(outputs, y)
     if losses.ndim == 0 or losses.shape[0] != y.shape[0]:
-        raise CannotClip(
+        raise DependsOnRecords(
             "the loss must return one number for each record, and it returned one for all of them "
             "or another number of them; pass one with reduction='none'."
         )

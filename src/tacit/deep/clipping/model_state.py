@@ -36,18 +36,35 @@ class ModelState:
                     f"the model's state_dict has {name!r}, which is neither a parameter nor a "
                     "buffer and would leave as it is; make it a buffer, or take it out."
                 )
-        self._buffers = {name: tensor.clone() for name, tensor in _buffers(model).items()}
         frozen = {name: p for name, p in model.named_parameters() if not p.requires_grad}
         self._frozen = {name: _digest(p) for name, p in frozen.items()}
-        self._seen: dict[str, tuple[int, int]] = {}
+        self._buffers: dict[str, Tensor] = {}
+        self._marks: dict[str, tuple[int, int]] = {}
+        self._weights: dict[str, Tensor] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Note the parameters before records are met."""
-        self._seen = {name: (id(p), p._version) for name, p in self._model.named_parameters()}
+        """Note buffers and parameters before the records of a step are met.
+
+        What changed since the last time is public: an optimiser's step, or a callback's doing.
+        """
+        self._weights = {
+            name: p.detach().clone()
+            for name, p in self._model.named_parameters()
+            if p.requires_grad
+        }
+        kept, marks = self._buffers, _marks(self._model)
+        self._buffers = {
+            # A clone that is still right is kept: buffers may be large.
+            name: kept[name]
+            if name in kept and marks[name] == self._marks[name]
+            else tensor.clone()
+            for name, tensor in _buffers(self._model).items()
+        }
+        self._marks = marks
 
     def check(self) -> None:
-        """Raise if meeting records changed a buffer or a parameter; put buffers back."""
+        """Raise if meeting records changed a buffer or a parameter; put both back."""
         now = _buffers(self._model)
         changed = [name for name in now if name not in self._buffers]
         for name, before in self._buffers.items():
@@ -61,16 +78,27 @@ class ModelState:
                 f"buffer {changed[0]!r} changes when the model meets records, and would leave "
                 "without noise; keep no averages of records (track_running_stats=False)."
             )
-        seen = {name: (id(p), p._version) for name, p in self._model.named_parameters()}
-        if seen != self._seen:
-            wrong = next(iter({*seen.items()} ^ {*self._seen.items()}))[0]
-            raise CannotClip(_changes(wrong))
+        parameters = dict(self._model.named_parameters())
+        for name, before in self._weights.items():
+            if name not in parameters or not _same_bits(parameters[name], before):
+                if name in parameters:
+                    _put_back(parameters[name], before)
+                raise CannotClip(_changes(name))
+        for name, mark in _marks(self._model).items():
+            if self._marks.get(name) != mark:
+                raise CannotClip(_changes(name))
 
     def check_frozen(self) -> None:
         """Raise if a frozen parameter is not what it was, to the last bit; before a release."""
         for name, p in self._model.named_parameters():
-            if not p.requires_grad and _digest(p) != self._frozen.get(name):
+            if name in self._frozen and _digest(p) != self._frozen[name]:
                 raise CannotClip(_changes(name))
+
+
+def _marks(model: nn.Module) -> dict[str, tuple[int, int]]:
+    """Return which tensors buffers and parameters are, and how often each was changed."""
+    held = dict(model.named_parameters()) | _buffers(model)
+    return {name: (id(tensor), tensor._version) for name, tensor in held.items()}
 
 
 def _changes(name: str) -> str:

@@ -28,6 +28,13 @@ class CannotClip(ValueError):
     """A model has a layer in which what one record does cannot be told apart."""
 
 
+class DependsOnRecords(CannotClip):
+    """What the model does with a batch is not what it did with made-up records.
+
+    The probe has accepted the model, so that some record is to blame: it adds zeros.
+    """
+
+
 @dataclass(frozen=True, eq=False)
 class Layer:
     """A module whose forward pass is watched, and the parameters of it that are trained."""

@@ -5,14 +5,14 @@ tried before anything is charged, and what cannot be clipped is refused by name.
 
 Each trial is made in training mode, as the training is: with the model's own weights on few
 records, and with random weights (a gate that starts at zero hides what stands behind it) on few, on
-a hundred (some layers mix large batches only), on small and on large values. Mixing that none of
-these shows is not found (docs/known_limits.md).
+a hundred or as many as a micro-batch has (some layers mix large batches only), on small and on
+large values. Mixing that none of these shows is not found (docs/known_limits.md).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -25,7 +25,14 @@ from tacit.deep.clipping.book_keeping import BookKeeper, Loss, losses_of
 from tacit.deep.clipping.clip import FlatClip
 from tacit.deep.clipping.model_state import ModelState, in_mode
 from tacit.deep.clipping.parts import CannotClip, layers_of
-from tacit.deep.clipping.randomness import DropoutShapes, Keys, RecordMasks, no_other_draws
+from tacit.deep.clipping.randomness import (
+    DropoutShapes,
+    Keys,
+    RecordMasks,
+    global_randomness,
+    no_other_draws,
+    refuse_draws,
+)
 from tacit.deep.clipping.tensors import floats_of, tensors_of
 from tacit.deep.clipping.watching import Use, Watcher
 
@@ -64,8 +71,12 @@ class Like:
         )
 
 
-def book_keeper(model: nn.Module, loss: Loss, record: Like, target: Like) -> BookKeeper:
+def book_keeper(
+    model: nn.Module, loss: Loss, record: Like, target: Like, micro_batch: int | None = None
+) -> BookKeeper:
     """Return a book-keeper for a model, if its records can be told apart.
+
+    ``micro_batch`` is how many records will be worked on at once: more need not be tried.
 
     Raises
     ------
@@ -95,11 +106,10 @@ def book_keeper(model: nn.Module, loss: Loss, record: Like, target: Like) -> Boo
             with RecordMasks(_keys(3), dropouts):
                 three = _uses(model, loss, x, y)
             keeper = BookKeeper(model, loss, _dimensions(two, three), _micro_batch(three), dropouts)
-            with _nothing_changes(keeper):
+            many = min(_MANY, micro_batch or keeper.micro_batch)
+            with keeper.unchanged():
                 _try_on_few(keeper, record, target)
-            with _random_weights(keeper), _nothing_changes(keeper):
-                _try_on_few(keeper, record, target)
-                _try_on_many(keeper, record, target)
+            _try_with_random_weights(keeper, record, target, many)
         except CannotClip:
             raise
         except Exception as why:
@@ -109,7 +119,8 @@ def book_keeper(model: nn.Module, loss: Loss, record: Like, target: Like) -> Boo
             of = f" (layers without a rule of their own: {', '.join(others)})" if others else ""
             raise CannotClip(
                 f"the model could not be run on random records of shape {record.shape} and type "
-                f"{record.dtype} with targets of shape {target.shape}{of}: {why} Check the shapes; "
+                f"{record.dtype} with targets of shape {target.shape}{of}: "
+                f"{type(why).__name__}: {why} Check the shapes; "
                 "a layer that torch.func.vmap cannot take must be written with others, such as "
                 "nn.LSTMCell in a loop for nn.LSTM."
             ) from why
@@ -133,7 +144,13 @@ def _dropouts(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[int, 
         raise CannotClip("which dropouts the model uses depends on the number of records.")
     dimensions = []
     for small, large in zip(*found, strict=True):
-        dim = _grown_in(small, large)
+        try:
+            dim = _grown_in(small, large)
+        except CannotClip:
+            raise CannotClip(
+                "a dropout is given a tensor in which records do not have one row each, such as "
+                "(records times heads, places, places); reshape it to (records, ...) before."
+            ) from None
         if dim is None:
             raise CannotClip(
                 "a dropout is given a tensor that has no row for each record, so that its mask "
@@ -143,26 +160,13 @@ def _dropouts(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[int, 
     return tuple(dimensions)
 
 
-@contextmanager
-def _nothing_changes(keeper: BookKeeper) -> Iterator[None]:
-    """Refuse a model that changes a buffer or a parameter when it meets records."""
-    keeper.state.begin()
-    weights = [p.detach().clone() for p in keeper.parameters]
-    yield
-    keeper.state.check()
-    for p, was in zip(keeper.parameters, weights, strict=True):
-        if not torch.equal(p, was):
-            raise CannotClip(
-                "the forward pass changes a trained parameter, which would leave without noise; "
-                "let it change none."
-            )
-
-
 def _try_on_few(keeper: BookKeeper, record: Like, target: Like) -> None:
     """Refuse a model that mixes three records, or whose gradients are not what its layers say."""
     x, y, keys = record.drawn(3, _SEED), target.drawn(3, _SEED + 1), _keys(3)
+    before = global_randomness()
     with torch.no_grad():
         once, again = (keeper.answers(x, y, keys) for _ in range(2))
+    refuse_draws(global_randomness() != before)
     if not all(_same_bits(a, b) for a, b in zip(once, again, strict=True)):
         raise CannotClip(
             "what the model says of the same records changes from one time to the next: it draws "
@@ -173,26 +177,64 @@ def _try_on_few(keeper: BookKeeper, record: Like, target: Like) -> None:
     _compare(keeper, x, y)
 
 
-def _try_on_many(keeper: BookKeeper, record: Like, target: Like) -> None:
+def _try_on_many(keeper: BookKeeper, record: Like, target: Like, n: int) -> None:
     """Refuse a model that mixes the records of a large batch, or large values."""
-    _refuse_mixing(keeper, record, target, _MANY)
+    _refuse_mixing(keeper, record, target, n)
     try:
-        _refuse_mixing(keeper, record, target, _MANY, wide=True)
+        _refuse_mixing(keeper, record, target, n, wide=True)
     except CannotClip:
         raise
     except Exception:
         pass  # a model may refuse values that its records never have
 
 
+def _try_with_random_weights(keeper: BookKeeper, record: Like, target: Like, many: int) -> None:
+    """Try a model with other weights than its own, as far as it can be run with them.
+
+    Some parameters must stay positive, say: these are scaled where adding noise breaks the model.
+    """
+    for change in (_noise_added, _scaled):
+        with _random_weights(keeper, change):
+            if _can_be_run(keeper, record, target):
+                with keeper.unchanged():
+                    _try_on_few(keeper, record, target)
+                    _try_on_many(keeper, record, target, many)
+                return
+    with keeper.unchanged():
+        _try_on_many(keeper, record, target, many)
+
+
+def _can_be_run(keeper: BookKeeper, record: Like, target: Like) -> bool:
+    try:
+        with torch.no_grad():
+            found = keeper.answers(record.drawn(3, _SEED), target.drawn(3, _SEED + 1), _keys(3))
+        return all(bool(answer.isfinite().all()) for answer in found)
+    except Exception:
+        return False
+
+
+def _noise_added(p: Tensor, generator: torch.Generator) -> Tensor:
+    """Return a parameter with noise as wide as fresh weights usually are."""
+    width = p[0].numel() if p.ndim > 1 else 4
+    return p + torch.randn(p.shape, generator=generator) / max(width, 1) ** 0.5
+
+
+def _scaled(p: Tensor, generator: torch.Generator) -> Tensor:
+    """Return a parameter of the same signs, and small numbers for zeros."""
+    noise = torch.randn(p.shape, generator=generator)
+    return torch.where(p == 0, 0.05 * noise.abs(), p * torch.exp(0.5 * noise))
+
+
 @contextmanager
-def _random_weights(keeper: BookKeeper) -> Iterator[None]:
-    """Add noise to all trained parameters, as wide as fresh weights usually are; then put back."""
+def _random_weights(
+    keeper: BookKeeper, change: Callable[[Tensor, torch.Generator], Tensor]
+) -> Iterator[None]:
+    """Change all trained parameters, and put them back afterwards."""
     before = [p.detach().clone() for p in keeper.parameters]
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
         for p in keeper.parameters:
-            width = p[0].numel() if p.ndim > 1 else 4
-            p.add_(torch.randn(p.shape, generator=generator) / max(width, 1) ** 0.5)
+            p.copy_(change(p, generator))
     try:
         yield
     finally:
@@ -211,7 +253,10 @@ def _refuse_mixing(
     first = (n + 1) // 2
     x, y = record.drawn(n, _SEED, wide=wide), target.drawn(n, _SEED + 1)
     others = record.drawn(n, _SEED + 7, wide=wide)[first:]
-    others = others * 3 if x.is_floating_point() else 1 - x[first:]
+    if not x.is_floating_point():
+        others = 1 - x[first:]
+    elif wide:
+        others = others * 3
     changed = torch.cat([x[:first], others])
     labels = torch.cat([y[:first], target.drawn(n, _SEED + 8)[first:]])
     own, together = _keys(first), _keys(n)
@@ -223,7 +268,7 @@ def _refuse_mixing(
         for one, other in zip(answers[0], answer, strict=True):
             if not _close(one[:first], other[:first]):
                 raise CannotClip(_MIXES)
-    if wide:
+    if n > 3:
         return
     clip = FlatClip(1e30)
     parts = [

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from tacit.deep.clipping.parts import CannotClip
+from tacit.deep.clipping.parts import CannotClip, DependsOnRecords
 from tacit.noise import Source, secure_source
 
 # One row of 16 bytes a record.
@@ -70,8 +70,9 @@ class RecordMasks(TorchFunctionMode):
 
     Notes
     -----
-    **Guarantee**. The mask of a record at the k-th dropout of a pass is a function of its key, k,
-    the record's shape and the probability.
+    **Guarantee**. Row i of what the k-th dropout of a pass is given has a mask that is a function
+    of key i, k, the shape of a row and the probability. Where rows are records in their order, of
+    one shape, a record's mask is a function of its own key.
     """
 
     def __init__(self, keys: Keys, dimensions: Sequence[int]) -> None:
@@ -95,17 +96,17 @@ class RecordMasks(TorchFunctionMode):
         if p == 0.0:
             return x
         if self.n_masks >= len(self._dimensions):
-            raise CannotClip(_DEPENDS)
+            raise DependsOnRecords(_DEPENDS)
         dim = self._dimensions[self.n_masks]
         self.n_masks += 1
-        if x.shape[dim] != len(self._keys):
-            raise CannotClip(_DEPENDS)
+        if x.ndim <= dim or x.shape[dim] != len(self._keys):
+            raise DependsOnRecords(_DEPENDS)
         return dropout(x, self._mask, dim, p, inplace)
 
     def check_all_used(self) -> None:
         """Raise after a pass that used fewer dropouts than the model has."""
         if self.n_masks != len(self._dimensions):
-            raise CannotClip(_DEPENDS)
+            raise DependsOnRecords(_DEPENDS)
 
     def _mask(self, shape: tuple[int, ...], dim: int, p: float) -> tuple[Tensor, float]:
         """Return which values stay, one row of bits a record, and the chance of staying."""
@@ -144,12 +145,22 @@ class DropoutShapes(TorchFunctionMode):
 def no_other_draws() -> Iterator[None]:
     """Refuse a pass that draws from torch's own generator, and leave the generator as it was."""
     before = torch.get_rng_state()
-    yield
-    if not torch.equal(torch.get_rng_state(), before):
-        torch.set_rng_state(before)
+    try:
+        yield
+    finally:
+        has_drawn = not torch.equal(torch.get_rng_state(), before)
+        if has_drawn:
+            torch.set_rng_state(before)
+    refuse_draws(has_drawn)
+
+
+def refuse_draws(has_drawn: bool) -> None:
+    """Refuse a model that drew random numbers in a pass other than by dropout."""
+    if has_drawn:
         raise CannotClip(
-            "the model or the loss draws random numbers from torch's generator, one after the "
-            "other for all records of a batch, so that one record more shifts those of others. "
+            "the model or the loss draws random numbers from torch's generator, NumPy's or "
+            "Python's, one after the other for all records of a batch, so that one record more "
+            "shifts those of others. "
             "Draw them with torch.nn.Dropout or torch.nn.functional.dropout outside of other "
             "layers, whose masks belong to a record; torch.nn.functional.dropout(torch.ones(n, 1), "
             "p) drops whole records. Set the dropout inside attention and recurrent layers to 0."
