@@ -427,3 +427,15 @@ def test_callbacks_may_change_what_is_public() -> None:
     model = Warm()
     trainer(model, callbacks=[anneal]).fit(*table())
     assert float(model.temperature) == pytest.approx(0.9**6)
+
+
+def test_a_buffer_that_is_written_and_stays_is_fine() -> None:
+    def nothing(model: Any, value: Any) -> None:
+        model.largest.add_(0.0)
+
+    class Touching(Noticing):
+        def forward(self, x: Any) -> Any:
+            self.keep(self, x)
+            return self.linear(x)
+
+    trainer(Touching(nothing)).fit(*table())

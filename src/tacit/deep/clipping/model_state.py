@@ -84,8 +84,10 @@ class ModelState:
                 if name in parameters:
                     _put_back(parameters[name], before)
                 raise CannotClip(_changes(name))
-        for name, mark in _marks(self._model).items():
-            if self._marks.get(name) != mark:
+        # Of frozen parameters, which may be large, bits are compared at the end (`check_frozen`).
+        marks = _marks(self._model)
+        for name in parameters:
+            if self._marks.get(name) != marks[name]:
                 raise CannotClip(_changes(name))
 
     def check_frozen(self) -> None:
