@@ -1,0 +1,53 @@
+"""Every golden case is what was stored; ``make golden`` stores them anew and says what changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden import stored
+from tests.golden.cases import AREAS, areas, cases
+from tests.golden.comparing import differences, environment, tolerance
+from tests.golden.regenerate import run
+
+EVERY = [(area, name) for area in areas() for name in cases(area)]
+AT_LEAST = 300
+
+
+@pytest.mark.parametrize(("area", "name"), EVERY, ids=[f"{a}/{n}" for a, n in EVERY])
+def test_case(area: str, name: str) -> None:
+    kept = stored.read(area)
+    assert name in kept["cases"], "this case is not stored; run `make golden`"
+    here = environment(area)
+    allowed = tolerance(area, name, kept["environment"], here)
+    found = differences(kept["cases"][name], run(area, name).pins, allowed)
+    how = (
+        "to the bit"
+        if not allowed
+        else f"to {allowed:g}, since numbers were stored where they round otherwise "
+        f"({kept['environment']}, here {here})"
+    )
+    lines = [f"released numbers were compared {how}:", *map(str, found)]
+    assert not found, "\n".join(lines)
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_no_case_is_gone(area: str) -> None:
+    kept = stored.read(area)["cases"]
+    assert kept
+    if area in areas():
+        gone = set(kept) - set(cases(area))
+        assert not gone, f"stored, and no case any more; run `make golden`: {sorted(gone)}"
+
+
+def test_no_file_is_left_over() -> None:
+    assert {path.stem for path in stored.FOLDER.glob("*.json")} == set(AREAS)
+
+
+def test_there_are_enough() -> None:
+    fits = [
+        name
+        for area in AREAS
+        for name, pins in stored.read(area)["cases"].items()
+        if "refused" not in pins
+    ]
+    assert len(fits) >= AT_LEAST
