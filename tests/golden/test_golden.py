@@ -6,7 +6,7 @@ import pytest
 
 from tests.golden import stored
 from tests.golden.cases import AREAS, areas, cases
-from tests.golden.comparing import differences, environment, tolerance
+from tests.golden.comparing import allowed, differences, environment
 from tests.golden.regenerate import run
 
 EVERY = [(area, name) for area in areas() for name in cases(area)]
@@ -17,16 +17,10 @@ AT_LEAST = 300
 def test_case(area: str, name: str) -> None:
     kept = stored.read(area)
     assert name in kept["cases"], "this case is not stored; run `make golden`"
-    here = environment(area)
-    allowed = tolerance(area, name, kept["environment"], here)
-    found = differences(kept["cases"][name], run(area, name).pins, allowed)
-    how = (
-        "to the bit"
-        if not allowed
-        else f"to {allowed:g}, since numbers were stored where they round otherwise "
-        f"({kept['environment']}, here {here})"
-    )
-    lines = [f"released numbers were compared {how}:", *map(str, found)]
+    may = allowed(area, name, kept["environment"], environment(area))
+    found = differences(kept["cases"][name], run(area, name).pins, may.released, may.plans)
+    how = f"to {may.released:g}" if may.released else "to the bit"
+    lines = [f"compared {how} and plans to {may.plans:g}, since {may.why}:", *map(str, found)]
     assert not found, "\n".join(lines)
 
 

@@ -26,7 +26,6 @@ from tacit.local import (
     PrivUnit,
     Server,
     SphereNoise,
-    state_to_bytes,
 )
 from tacit.noise import seeded_source
 from tests.declared import PROBLEMS
@@ -80,8 +79,7 @@ def _exchanged(make: Callable[[], Any], loss: Callable[[], Any], learner: type[A
             "event": event_pins(server.privacy.event),
             "released": {
                 "estimate": encoded(server.estimate),
-                "question": server.question().hex(),
-                "state": state_to_bytes(server.state).hex(),
+                "state": encoded(server.state),
             },
         }
 
@@ -96,7 +94,7 @@ def _learned(of: type[Any], problem: str, learner: Any, **told: Any) -> Case:
         labels: Any = example.labels
         model.fit(example.rows[:half], labels[:half])
         model.partial_fit(example.rows[half:], labels[half:])
-        return pinned(model, state=state_to_bytes(model.state_).hex())
+        return pinned(model)
 
     return unheard(case)
 
