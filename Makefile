@@ -17,8 +17,8 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONT
 PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test test-slow test-all test-oldest wheel-test fuzz demo docs lint format bench reproduce \
-	clean venv
+.PHONY: test test-slow test-all test-oldest golden wheel-test fuzz demo docs lint format bench \
+	reproduce clean venv
 
 test: venv
 	$(PYTEST) -m 'not slow'
@@ -36,6 +36,11 @@ test-oldest:
 	  touch $(OLDEST)/.ready-$(OLDEST_STAMP); \
 	fi
 	$(THREADS) $(OLDEST)/bin/python -m pytest -n 2 -m 'not slow' $(OLDEST_TESTS)
+
+# Stores plans and seeded fits as they are now, and says which changed and by how much; the decision
+# that changes them lists these. CHECK=1 stores nothing.
+golden: venv
+	$(THREADS) $(BIN)/python -m tests.golden.regenerate $(if $(CHECK),--check)
 
 # What users install: the wheel, alone in an empty environment, runs the demo from elsewhere.
 wheel-test: venv

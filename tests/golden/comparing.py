@@ -153,7 +153,7 @@ def _same(stored: Any, found: Any) -> bool:
 
 
 def _relative(stored: list[Any], found: list[Any]) -> float:
-    """Return the largest change beside the largest number.
+    """Return the largest change of numbers that are not the same, beside the largest of them.
 
     A small number among larger ones is often a difference of such, and rounds as they do.
     """
@@ -161,7 +161,7 @@ def _relative(stored: list[Any], found: list[Any]) -> float:
         return math.inf
     size = max(abs(each) for each in (*stored, *found))
     most = max(abs(a - b) for a, b in zip(stored, found, strict=True))
-    return most / size if size and most else 0.0 if not most and size else math.ulp(0.0)
+    return max(most / size if size else 0.0, math.ulp(0.0))  # zeros of two signs differ, too
 
 
 def _short(value: Any) -> str:

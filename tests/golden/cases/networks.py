@@ -209,8 +209,12 @@ def cases() -> dict[str, Case]:
         for word, noise in noises.items():
             made[f"ordered-{model}-{word}"] = _ordered(model, noise)
     made["ordered-per_layer"] = _ordered("mlp", TreeNoise(), clip=PerLayerClip(0.1))
-    for word, of in {"classifier": NeuralClassifier, "regressor": NeuralRegressor}.items():
-        made[f"{word}"] = _estimator(of)
+    estimators: dict[str, type[Any]] = {
+        "classifier": NeuralClassifier,
+        "regressor": NeuralRegressor,
+    }
+    for word, of in estimators.items():
+        made[word] = _estimator(of)
         made[f"{word}-linear"] = _estimator(of, network="linear")
         made[f"{word}-two_layers"] = _estimator(of, hidden=(4, 3))
         made[f"{word}-dropout"] = _estimator(of, network=_two_layers)
