@@ -7,7 +7,7 @@ without an intercept and a delta. Which of them apply is asked, and for most it 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from sklearn.base import clone
 
 import tacit.erm.exact_gradient as exact_gradient_module
 import tacit.erm.output_perturbation as output_perturbation_module
-import tacit.erm.sufficient_statistics as sufficient_statistics_module
 import tacit.erm.tilting as tilting_module
 from tacit.erm import (
     Balanced,
@@ -35,6 +34,7 @@ from tacit.local import NoNoise, Sanitizer
 from tacit.models import Example, ModelSpec
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation
+from tacit.queries import Facts, LabelMoment, Sensitivity
 from tacit.testing import replay
 from tests.declared import MADE_OF_OTHERS, PROBLEMS, concrete, fit, made
 
@@ -242,12 +242,23 @@ MUTANTS = {
         "logistic-binary-objective_perturbation",
     ),
     "output_perturbation": (output_perturbation_module, "logistic-binary-output_perturbation"),
-    "sufficient_statistics": (
-        sufficient_statistics_module,
-        "linear-number-sufficient_statistics",
-    ),
 }
 SCORES: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "row_norm": 1.5}
+
+
+def test_a_halved_sensitivity_of_a_moment_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    stated = LabelMoment.sensitivity
+
+    def half(self: LabelMoment, facts: Facts) -> Sensitivity:
+        whole = stated(self, facts)
+        return replace(whole, value=whole.value / 2)
+
+    monkeypatch.setattr(LabelMoment, "sensitivity", half)
+    case = CASES["linear-number-sufficient_statistics"]
+    estimator = case.estimator(Relation.ADD_REMOVE)
+    fewer, more = (case.example.rows, case.example.labels), extended(case.example, 1e6)
+    with pytest.raises(SensitivityViolation):
+        replay(lambda data: clone(estimator).fit(*data), fewer, more)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from tacit.noise import Release, Source
 from tacit.noise.release import priced
 from tacit.privacy import AnyAccountant, Booked, Budget, Event, Guarantee, NonPrivate
+from tacit.queries import Facts, NoisySum, Slot
 
 T = TypeVar("T")
 
@@ -66,6 +67,12 @@ class Plan:
     settings: Mapping[str, float] = field(default_factory=dict)
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    # What will be asked, by name: once each, and nothing else.
+    queries: Mapping[str, NoisySum] = field(default_factory=dict)
+
+    def slots(self, facts: Facts) -> dict[str, Slot]:
+        """Return what a session may be asked under this plan."""
+        return {name: Slot(query.event(facts)) for name, query in self.queries.items()}
 
     def __str__(self) -> str:
         return "\n".join(plan_lines(self, *self.notes))

@@ -15,13 +15,13 @@ import pytest
 
 from tacit.cluster import DaskRecords, part
 from tacit.erm import ClassWeighted, NoisyGradient, NoisySGD, Objective, minimize
-from tacit.erm.exact_moments import exact_moment
 from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression
 from tacit.noise import seeded_source
 from tacit.preprocessing import ClassTarget, Number, Schema
 from tacit.privacy import Budget
 from tacit.records import Bounds, RecordSource
+from tacit.records.exact_moments import exact_moment
 from tacit.testing import check_record_source
 from tests.cluster.helpers import BOUNDS, AtOnce, Done, data, in_memory, in_parts, pairs
 

@@ -14,7 +14,6 @@ import scipy.sparse
 
 from tacit.erm import ClassWeighted, Objective
 from tacit.erm.exact_gradient import ExactGradient
-from tacit.erm.exact_rows import RowLattice
 from tacit.erm.losses import (
     AnyLoss,
     DistanceLoss,
@@ -27,6 +26,7 @@ from tacit.erm.losses import (
 )
 from tacit.privacy import Relation
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
+from tacit.records.exact_rows import RowLattice
 from tacit.records.people import people_of
 from tacit.records.people_in_memory import PeopleInMemory
 

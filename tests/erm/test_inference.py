@@ -11,12 +11,10 @@ from sklearn.base import clone
 
 import tacit.erm.clipping as clipping_module
 import tacit.erm.inference as inference_module
-import tacit.location.mean as mean_module
 from tacit.erm import CannotSolve, L2Ball, Objective, Problem
 from tacit.erm.inference import PlanWithErrors, plan_with_errors
 from tacit.erm.losses import LogisticLoss
 from tacit.erm.matrices import Statistic, positive_sum
-from tacit.erm.point_sum import point_sum
 from tacit.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -27,6 +25,7 @@ from tacit.linear_model import (
 from tacit.location import Mean
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Budget, Guarantee, Relation
+from tacit.queries import Facts, PointSum, Sensitivity
 from tacit.records import Bounds
 from tacit.testing import replay
 
@@ -187,10 +186,12 @@ def test_a_mean_with_errors_is_replayed(
     (fewer, _), (more, _) = neighbours("linear", relation)
     count = replay(lambda rows: clone(estimator).fit(rows), fewer, more)
     assert count == 2 + (n_records is None)
-    small = 0.1 * 2.0**2
-    monkeypatch.setattr(
-        mean_module, "point_sum", lambda *told: replace(point_sum(*told), sensitivity=small)
-    )
+    stated = PointSum.sensitivity
+
+    def smaller(self: PointSum, facts: Facts) -> Sensitivity:
+        return replace(stated(self, facts), value=0.1 * 2.0**2)
+
+    monkeypatch.setattr(PointSum, "sensitivity", smaller)
     with pytest.raises(SensitivityViolation):
         replay(lambda rows: clone(estimator).fit(rows), fewer, more)
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tacit.erm import Objective, Problem
-from tacit.erm.laws import DescentLaw, MomentLaw, TiltLaw, pack, unpack
+from tacit.erm.laws import DescentLaw, MomentLaw, TiltLaw
 from tacit.erm.losses import SquaredLoss
 from tacit.erm.noisy_gradient import _descend
+from tacit.queries.second_moment import pack, unpack
 from tacit.records import Bounds
 
 OBJECTIVE = Objective(SquaredLoss(), Bounds())

@@ -20,13 +20,13 @@ from tacit.erm import (
     minimize,
 )
 from tacit.erm import noisy_gradient as descent_module
-from tacit.erm import second_moment as moment_module
 from tacit.erm.losses import HingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss, SquaredLoss
 from tacit.linear_model import LogisticRegression
 from tacit.noise import Bounded, SensitivityViolation, recording, secure_source
 from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Gaussian, Relation
 from tacit.privacy.calibration import gaussian_multiplier
+from tacit.queries import noisy_sum as moment_module
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
 from tacit.records.coordinates import Coordinates
 from tacit.records.people import people_of

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from tacit.erm import second_moment as module
-from tacit.erm.laws import unpack
-from tacit.erm.second_moment import noisy_second_moment, second_moment, top_directions
-from tacit.noise import Bounded, SensitivityViolation
+from tacit.erm.second_moment import noisy_second_moment, top_directions
+from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation
+from tacit.queries import Facts, SecondMoment
+from tacit.queries.second_moment import unpack
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 
@@ -48,9 +49,9 @@ def test_sensitivity_is_reached_and_no_more():
     for relation, others in ((ADD, []), (REPLACE, [[0.0, 9.0, 0.0]])):
         more = np.vstack([base, [[9.0, 0.0, 0.0]]])
         other = np.vstack([base, others]) if others else base
-        a, b = (second_moment(records(rows), relation) for rows in (more, other))
-        moved = np.linalg.norm(np.asarray(a.value) - np.asarray(b.value))
-        assert 0.999 * a.sensitivity <= moved <= a.sensitivity
+        a, b = (SecondMoment().total(records(rows)) for rows in (more, other))
+        stated = SecondMoment().sensitivity(Facts(Bounds(row_norm=R), 3, relation)).value
+        assert 0.999 * stated <= np.linalg.norm(a - b) <= stated
 
 
 def test_a_forgotten_root_of_two_is_caught(monkeypatch):
@@ -62,23 +63,27 @@ def test_a_forgotten_root_of_two_is_caught(monkeypatch):
 
     assert replay(run, more, other) == 1
 
-    def forgetful(value, sensitivity, norm, relation):
-        return Bounded(value, sensitivity / math.sqrt(2), norm, relation)
+    stated = SecondMoment.sensitivity
 
-    monkeypatch.setattr(module, "Bounded", forgetful)
+    def forgetful(self, facts):
+        whole = stated(self, facts)
+        return replace(whole, value=whole.value / math.sqrt(2))
+
+    monkeypatch.setattr(SecondMoment, "sensitivity", forgetful)
     with pytest.raises(SensitivityViolation):
         replay(run, more, other)
 
 
 def test_the_constant_carries_the_mean():
     rows = np.random.default_rng(0).normal(0.2, 0.3, (40, 3))
-    packed = second_moment(records(rows, intercept=0.5), ADD)
-    moment = unpack(np.asarray(packed.value), 4)
+    moment = unpack(SecondMoment().total(records(rows, intercept=0.5)), 4)
     # rows are rounded to 2^-15 of their norm
     np.testing.assert_allclose(moment[:3, :3], rows.T @ rows, rtol=1e-4)
     np.testing.assert_allclose(moment[-1, :3], 0.5 * rows.sum(axis=0), rtol=1e-4)
     assert moment[-1, -1] == pytest.approx(0.25 * 40)
-    assert packed.sensitivity == pytest.approx(R**2 + 0.25, rel=2.0**-19)
+    facts = Facts(Bounds(row_norm=R, intercept=0.5), 3, ADD)
+    stated = SecondMoment().sensitivity(facts).value
+    assert stated == pytest.approx(R**2 + 0.25, rel=2.0**-19)
 
 
 def test_directions_are_orthonormal_and_in_order():

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from tacit.erm.class_weighted import ClassWeighted, class_codes
 from tacit.erm.counting import COUNT_MULTIPLE
-from tacit.erm.exact_moments import exact_totals
 from tacit.erm.objective import moved
 from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, receipt
 from tacit.erm.planner import choose_plan
@@ -20,6 +19,7 @@ from tacit.noise.bounded import round_up
 from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee, PureEpsilon
 from tacit.privacy.gaussian_profile import gaussian_mu
 from tacit.records import RecordSource
+from tacit.records.exact_moments import exact_totals
 from tacit.records.lattice_block import LatticeBlock
 
 Array = npt.NDArray[np.float64]

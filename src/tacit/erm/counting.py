@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.exact_moments import exact_totals
 from tacit.noise import Bounded, Norm, Release, Source, gaussian, laplace
 from tacit.privacy import Event, Gaussian, PureEpsilon, Relation
 from tacit.records import RecordSource
+from tacit.records.exact_moments import exact_totals
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.records.person_sums import MOST_COUNTED
 

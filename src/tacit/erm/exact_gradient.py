@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.exact_rows import TERM_BITS, RowLattice
 from tacit.erm.objective import Objective, moved
 from tacit.noise import Bounded, Norm
 from tacit.privacy import Relation
 from tacit.records import Block, MemoryRecords, RecordSource
+from tacit.records.exact_rows import TERM_BITS, RowLattice
 from tacit.records.exact_sums import Rounding, check_not_too_many, exact_sum, split
 from tacit.records.lattice_block import LatticeBlock, check_few_rows
 from tacit.records.lattice_rows import power_above

@@ -10,7 +10,6 @@ written in H's own coordinates, whatever H is: it holds what a mechanism release
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -147,17 +146,3 @@ class Solved(Release[Array]):
     law: Law | None = None
     errors: Errors | None = None
     risk: float | None = None
-
-
-def pack(matrix: Array) -> Array:
-    """Return a symmetric matrix as a vector of the same norm."""
-    upper = np.triu_indices(matrix.shape[0], 1)
-    return np.concatenate([np.diag(matrix), math.sqrt(2.0) * matrix[upper]])
-
-
-def unpack(vector: Array, d: int) -> Array:
-    """Return the symmetric matrix that `pack` packed."""
-    matrix = np.diag(vector[:d])
-    upper = np.triu_indices(d, 1)
-    matrix[upper] = vector[d:] / math.sqrt(2.0)
-    return matrix + np.triu(matrix, 1).T

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.exact_moments import MOMENT_SLACK, exact_moment
-from tacit.erm.laws import pack, unpack
-from tacit.noise import Bounded, Norm, Release, Source, gaussian
+from tacit.noise import Release, Source
 from tacit.privacy import Relation
+from tacit.queries import Facts, GaussianNoise, NoisySum, SecondMoment, Session, Slot
+from tacit.queries.second_moment import unpack
 from tacit.records import Bounds, RecordSource
 
 Array = npt.NDArray[np.float64]
 
 
-def second_moment(records: RecordSource, relation: Relation) -> Bounded:
-    """Return the sum of x x' over rows x of norm at most R, packed, with its sensitivity.
-
-        ||x x'||_F = R^2;   ||x x' - y y'||_F^2 = |x|^4 + |y|^4 - 2 <x, y>^2 <= 2 R^4
-
-    The vector has the norm of the matrix: off-diagonal entries once, times sqrt(2)
-    (docs/proofs/preprocessing.md, section 4). An intercept is a coordinate of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tacit.erm.second_moment import second_moment
-    >>> from tacit.privacy import Relation
-    >>> from tacit.records import Bounds, MemoryRecords
-    >>> records = MemoryRecords(np.array([[3.0, 4.0]]), None, Bounds(row_norm=10.0))
-    >>> second_moment(records, Relation.ADD_REMOVE).value.round(3)
-    array([ 9.   , 16.   , 16.971])
-    """
-    gram = exact_moment(records)
-    return Bounded(pack(gram), second_moment_reach(records.bounds, relation), Norm.L2, relation)
-
-
 def second_moment_reach(bounds: Bounds, relation: Relation) -> float:
     """Return how far one record moves a second moment: R^2, or sqrt(2) R^2 if it is replaced."""
-    two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
-    return two * bounds.total_norm**2 * (1 + MOMENT_SLACK)
+    return SecondMoment().sensitivity(Facts(bounds, 1, relation)).value
 
 
 def noisy_second_moment(
@@ -63,10 +38,12 @@ def noisy_second_moment(
     >>> moment.shape, bool(np.all(moment == moment.T))
     ((3, 3), True)
     """
-    packed = second_moment(records, relation)
-    release = gaussian(packed, noise_multiplier, source)
-    width = math.isqrt(2 * packed.n_coordinates)  # d (d + 1) / 2 numbers
-    return Release(unpack(np.asarray(release.value), width), release.event)
+    facts = Facts(records.bounds, records.n_features, relation)
+    query = NoisySum(SecondMoment(), GaussianNoise(noise_multiplier))
+    slots = {"second moment": Slot(query.event(facts))}
+    session = Session(records, facts, query.event(facts), slots, source)
+    moment = unpack(np.asarray(session.ask(query, "second moment")), facts.n_coordinates)
+    return session.release(moment)
 
 
 def top_directions(moment: Array, n_directions: int) -> Array:

@@ -27,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.counting import COUNT_MULTIPLE, Question
-from tacit.erm.exact_moments import exact_totals
 from tacit.erm.expecting import expected_risk
 from tacit.erm.laws import Law
 from tacit.erm.plan import Problem
@@ -35,6 +34,7 @@ from tacit.erm.sets import WholeSpace
 from tacit.noise import Bounded, Norm, Source
 from tacit.privacy import Event, Relation
 from tacit.records import RecordSource
+from tacit.records.exact_moments import exact_totals
 from tacit.records.lattice_block import LatticeBlock
 
 Array = npt.NDArray[np.float64]

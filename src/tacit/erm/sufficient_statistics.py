@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.exact_moments import MOMENT_SLACK, exact_moment
-from tacit.erm.exact_rows import TERM_BITS, RowLattice
-from tacit.erm.laws import MomentLaw, Solved, pack, unpack
-from tacit.erm.objective import Objective, moved
+from tacit.erm.laws import MomentLaw, Solved
+from tacit.erm.objective import moved
 from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
@@ -20,20 +18,28 @@ from tacit.erm.plan import (
     Plan,
     Problem,
     Settings,
-    receipt,
     unknown,
 )
 from tacit.erm.sets import WholeSpace
-from tacit.noise import Bounded, Norm, Release, Source, gaussian, secure_source
+from tacit.noise import Release, Source
 from tacit.privacy import Budget, Event, Gaussian, Relation, Repeated
 from tacit.privacy.calibration import least_noise
+from tacit.queries import (
+    Exactly,
+    Facts,
+    GaussianNoise,
+    LabelMoment,
+    LeastEigenvalue,
+    NoisySum,
+    SecondMoment,
+    Session,
+    Slot,
+)
+from tacit.queries.second_moment import unpack
 from tacit.records import RecordSource
-from tacit.records.exact_sums import Rounding, exact_sum
-from tacit.records.lattice_block import LatticeBlock
 
 Array = npt.NDArray[np.float64]
 
-_EIGENVALUE_SLACK = 1e-4  # charged for the rounding of an eigenvalue
 _FAILURE = 0.05  # rho: how often the chosen ridge may be too small for the noise
 
 
@@ -116,30 +122,28 @@ class SufficientStatistics(Mechanism):
         )
 
     def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
-        """Release three statistics and solve a ridge regression."""
-        source = secure_source() if source is None else source
-        objective, relation = plan.problem.objective, plan.budget.relation
-        multiplier = MomentSettings.of(plan).noise_multiplier
-        size, label, d = objective.row_norm, objective.bounds.label_bound, plan.problem.dimension
+        """Ask for three statistics and solve a ridge regression."""
+        objective, d = plan.problem.objective, plan.problem.dimension
+        facts = Facts(objective.bounds, plan.problem.n_features, plan.budget.relation)
+        noise = GaussianNoise(MomentSettings.of(plan).noise_multiplier)
+        eigenvalue = NoisySum(LeastEigenvalue(), noise)
+        gram, cross = NoisySum(SecondMoment(), noise), NoisySum(LabelMoment(objective.loss), noise)
+        slot = {"moments": Slot(gram.event(facts), Exactly(3))}
+        session = Session(records, facts, plan.event, slot, source)
 
-        two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
-        gram = exact_moment(records)
-        spectrum = np.linalg.eigvalsh(gram)
-        reach = size**2 * (1 + _EIGENVALUE_SLACK)
-        least = Bounded(max(float(spectrum[0]), 0.0), reach, Norm.L2, relation)
-        packed = Bounded(pack(gram), two * size**2 * (1 + MOMENT_SLACK), Norm.L2, relation)
-        moment = _cross_moment(records, objective, relation)
-        releases = [gaussian(b, multiplier, source) for b in (least, packed, moment)]
-        floor, noisy_gram, noisy_cross = (np.asarray(r.value) for r in releases)
-        std = multiplier * size**2
+        moment = session.hold(SecondMoment())
+        floor = float(session.ask(eigenvalue, "moments", of=moment))
+        known = unpack(np.asarray(session.ask(gram, "moments", of=moment)), d)
+        noisy_cross = np.asarray(session.ask(cross, "moments"))
+        std = noise.multiplier * objective.row_norm**2
+        two = math.sqrt(2.0) if facts.relation is Relation.REPLACE else 1.0
         # a lower confidence bound on the least eigenvalue, and the ridge that covers the noise
-        sure = max(float(floor) - 1.645 * std, 0.0)
+        sure = max(floor - 1.645 * std, 0.0)
         ridge = max(noise_norm(std * two, d) - sure, 0.0) + (objective.regularization or 0.0)
-        ridge, known = max(ridge, 1e-9 * std), unpack(noisy_gram, d)
+        ridge = max(ridge, 1e-9 * std)
         weights = np.linalg.solve(known + ridge * np.eye(d), noisy_cross)
-        moment_std, gram_std = (multiplier * bounded.sensitivity for bounded in (moment, packed))
-        law = MomentLaw(objective, label, known, ridge, moment_std, gram_std)
-        return Solved(weights, receipt([r.event for r in releases], plan.event), law)
+        label, stds = objective.bounds.label_bound, (cross.noise_std(facts), gram.noise_std(facts))
+        return Solved(weights, session.close(), MomentLaw(objective, label, known, ridge, *stds))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise the moments get."""
@@ -173,21 +177,6 @@ class SufficientStatistics(Mechanism):
             "guards against. With many records it is far smaller.",
             is_bound=True,
         )
-
-
-def _cross_moment(records: RecordSource, objective: Objective, relation: Relation) -> Bounded:
-    """Return the sum of y x, with its sensitivity R Y, or 2 R Y."""
-    label = objective.bounds.label_bound
-    rows = RowLattice(objective.bounds, label)
-    rounding = Rounding(TERM_BITS, objective.bounds.n_records)
-
-    def whole(block: LatticeBlock) -> Array:
-        return rows.whole_sum(block, block.weighed(objective.loss.labels(block)))
-
-    cross = exact_sum(records, whole, rounding, keep=False)
-    # R is rounded
-    reach = moved(relation) * objective.row_norm * label * (1 + rounding.slack) * (1 + 2.0**-50)
-    return Bounded(cross * rows.units(cross.shape), reach, Norm.L2, relation)
 
 
 def noise_norm(std: float, dimension: int) -> float:

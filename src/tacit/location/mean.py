@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,14 +13,11 @@ from sklearn.base import BaseEstimator
 from tacit.engine import Plan, norm_in_words, release, without_noise
 from tacit.erm.inference import check_gaussian_share
 from tacit.erm.laws import Errors
-from tacit.erm.plan import receipt
-from tacit.erm.point_sum import point_sum
 from tacit.linear_model._inference import WithSummary, publish_errors
 from tacit.linear_model._tables import note_columns
 from tacit.location._points import Array, ball_of, centre_of, dense_rows, one_of_each
-from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, gaussian, sphere
-from tacit.privacy import AnyAccountant, Budget, Composed, Event, Gaussian, PureEpsilon, Relation
-from tacit.privacy.calibration import gaussian_multiplier
+from tacit.noise import Release
+from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.public_facts import (
     assumptions_of,
     budget_of,
@@ -30,6 +27,22 @@ from tacit.public_facts import (
     source_of,
     warn_if_weak,
     with_people,
+)
+from tacit.queries import (
+    Count,
+    Facts,
+    GaussianNoise,
+    Held,
+    Noise,
+    NoisySum,
+    PointSum,
+    Session,
+    Slot,
+    SphereNoise,
+    Statistic,
+    View,
+    composed,
+    split_budget,
 )
 from tacit.records import Bounds, MemoryRecords, RecordSource, UnreadRecords, open_records
 from tacit.records.unread import has_people, shown_rows
@@ -99,8 +112,8 @@ class Mean(WithSummary, BaseEstimator):
         budget = budget_of(self.epsilon, self.delta, self.relation)
         public = n_records_of(self.n_records, n_records, budget.relation)
         warn_if_weak(budget, public.value or n_records)
-        counts = public.value is None
-        return _sum_plan(budget, ball_of(self.row_norm), n_features, counts, self.inference)
+        facts = Facts(Bounds(row_norm=ball_of(self.row_norm)), n_features, budget.relation)
+        return _sum_plan(budget, facts, public.value is None, self.inference)
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
         """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds.
@@ -115,29 +128,20 @@ class Mean(WithSummary, BaseEstimator):
         n_records = n_records_of(told.n_records, shown_rows(table), budget.relation)
         centre = centre_of(self.center, table)
         warn_if_weak(budget, n_records.value)
-        counts = n_records.value is None
-        plan = _sum_plan(budget, bounds.row_norm, table.n_columns, counts, self.inference)
+        facts = Facts(bounds, table.n_columns, budget.relation)
+        plan = _sum_plan(budget, facts, n_records.value is None, self.inference)
         source = source_of(self.random_state)
-        records = None
-        if isinstance(table, UnreadRecords):
-            whole = replace(bounds, n_records=n_records.value)
-            records = open_records(table.records, None, whole)  # reads nothing
+        # A record source is clipped to its own bounds, which are compared before the charge.
+        records = _opened(table, replace(bounds, n_records=n_records.value))
 
         def work() -> Release[tuple[Array, Array | None]]:
-            if records is not None:
-                used = one_of_each(records, table)
-                return _mean_of(used, plan, n_records.value, bool(self.inference), source)
-            away = dense_rows(table) - centre
-            if budget.is_infinite:
-                sizes = np.linalg.norm(away, axis=1)
-                scale = np.minimum(1.0, bounds.row_norm / np.maximum(sizes, 1e-300))
-                clipped = away * scale[:, None]
-                errors = clipped.std(axis=0) / math.sqrt(len(away)) if self.inference else None
-                return Release((clipped.mean(axis=0), errors), plan.event)
-            total, squares = bounded_sum(away, bounds.row_norm, Norm.L2, budget.relation), None
-            if self.inference:
-                squares = point_sum(MemoryRecords(away, None, bounds), budget.relation, True)
-            return _noisy_mean(total, squares, n_records.value, len(away), plan.event, source)
+            view = (
+                MemoryRecords(dense_rows(table) - centre, None, bounds)
+                if records is None
+                else one_of_each(records, table)
+            )
+            session = Session(view, facts, plan.event, plan.slots(facts), source)
+            return session.release(_mean(session, plan, n_records.value, bool(self.inference)))
 
         released = release(
             plan,
@@ -153,25 +157,53 @@ class Mean(WithSummary, BaseEstimator):
         return self
 
 
-def _mean_of(
-    records: RecordSource,
-    plan: Plan,
-    n_records: int | None,
-    inference: bool,
-    source: Source | None,
-) -> Release[tuple[Array, Array | None]]:
-    """Return the mean of records of which only sums can be had."""
+def _opened(table: Any, bounds: Bounds) -> RecordSource | None:
+    """Return a record source within bounds, which reads nothing; None for a table in memory."""
+    return open_records(table.records, None, bounds) if isinstance(table, UnreadRecords) else None
+
+
+def _mean(
+    session: Session, plan: Plan, n_records: int | None, inference: bool
+) -> tuple[Array, Array | None]:
+    """Ask for the count, unless it is public, for the squares, if errors are wanted, and the sum.
+
+    The variance of the mean is that of a record over n, of the noise on the sum over n^2, and of
+    that on the count, which moves the mean in proportion to itself.
+    """
     if plan.budget.is_infinite:
-        (summed, squared) = records.sum(
-            lambda block: (block.points().sum(axis=0), (block.points() ** 2).sum(axis=0))
-        )
-        n = max(records.count(), 1)
-        variance = np.maximum(squared / n - (summed / n) ** 2, 0.0)
-        return Release((summed / n, np.sqrt(variance / n) if inference else None), plan.event)
-    relation = plan.budget.relation
-    squares = point_sum(records, relation, squared=True) if inference else None
-    total = point_sum(records, relation)
-    return _noisy_mean(total, squares, n_records, records.count(), plan.event, source)
+        return session.without_noise(lambda records: _exact_mean(records, inference))
+    asked = plan.queries
+    count, count_std, squares = float(n_records or 1), 0.0, None
+    if "count" in asked:
+        count = max(float(np.asarray(session.ask(asked["count"], "count"))), 1.0)
+        count_std = asked["count"].noise_std(session.facts)
+    if "squares" in asked:
+        # below its noise a sum of squares says nothing
+        noisy = np.asarray(session.ask(asked["squares"], "squares"))
+        squares = np.maximum(noisy, asked["squares"].noise_std(session.facts))
+    mean = np.asarray(session.ask(asked["sum"], "sum")) / count
+    if squares is None:
+        return mean, None
+    variance = np.maximum(squares - count * mean**2, 0.0)
+    std = asked["sum"].noise_std(session.facts)
+    return mean, np.sqrt(variance + std**2 + (count_std * mean) ** 2) / count
+
+
+def _exact_mean(view: View, inference: bool) -> tuple[Array, Array | None]:
+    """Return the mean without noise, and its standard errors if they are wanted."""
+    if isinstance(view, MemoryRecords):
+        rows = np.asarray(view.rows)
+        sizes = np.linalg.norm(rows, axis=1)
+        clipped = rows * np.minimum(1.0, view.bounds.row_norm / np.maximum(sizes, 1e-300))[:, None]
+        errors = clipped.std(axis=0) / math.sqrt(len(rows)) if inference else None
+        return clipped.mean(axis=0), errors
+    assert not isinstance(view, Held), "the records themselves are asked"
+    (summed, squared) = view.sum(
+        lambda block: (block.points().sum(axis=0), (block.points() ** 2).sum(axis=0))
+    )
+    n = max(view.count(), 1)
+    variance = np.maximum(squared / n - (summed / n) ** 2, 0.0)
+    return summed / n, np.sqrt(variance / n) if inference else None
 
 
 # How far from the centre the mean is taken to be, in units of the ball's radius.
@@ -200,78 +232,41 @@ def count_share(budget: Budget, n_columns: int) -> float:
     return _FROM_CENTRE / (_FROM_CENTRE + math.sqrt(n_columns))
 
 
-def _sum_plan(budget: Budget, row_norm: float, n_columns: int, counts: bool, share: float) -> Plan:
+def _sum_plan(budget: Budget, facts: Facts, counts: bool, share: float) -> Plan:
     """Return the plan of a noisy sum, with a noisy count if ``counts``, and a share for errors."""
-    of_count = count_share(budget, n_columns) if counts else 0.0
+    of_count = count_share(budget, facts.n_features) if counts else 0.0
     check_gaussian_share(budget, share, most=1 - of_count)
     if budget.is_infinite:
         return without_noise(budget)
+    noise = split_budget(budget, {"count": of_count, "squares": share, "sum": None})
+    statistics: dict[str, Statistic] = {
+        "count": Count(),
+        "squares": PointSum(squared=True),
+        "sum": PointSum(),
+    }
+    queries = {name: NoisySum(statistics[name], noise[name]) for name in noise}
     what = "the sum of clipped records" + (", and their number, each" if counts else ",")
-    notes = (norm_in_words(row_norm),)
-    if budget.is_pure:
-        share = of_count * budget.epsilon
-        parts = [PureEpsilon(budget.epsilon - share if counts else budget.epsilon, budget.relation)]
-        if counts:
-            parts.insert(0, PureEpsilon(share, budget.relation))
-        settings = {"epsilon": parts[-1].epsilon}
-        reason = f"{what} with sphere noise"
-        return Plan("noisy_sum", _together(parts), budget, reason, settings, notes=notes)
-    z = gaussian_multiplier(budget)
-    settings = {"noise_multiplier": z}
-    # mu_count^2 + mu_squares^2 + mu_sum^2 = mu^2
-    rest = z / math.sqrt(1 - of_count - share)
-    noisy: list[Event] = [Gaussian(rest, budget.relation)]
-    settings = {"noise_multiplier": rest}
-    if share:
-        settings["inference_noise_multiplier"] = z / math.sqrt(share)
-        noisy.insert(0, Gaussian(z / math.sqrt(share), budget.relation))
-    if counts:
-        settings["count_noise_multiplier"] = z / math.sqrt(of_count)
-        noisy.insert(0, Gaussian(settings["count_noise_multiplier"], budget.relation))
-    reason = f"{what} with Gaussian noise"
-    return Plan("noisy_sum", _together(noisy), budget, reason, settings, notes=notes)
+    kind = "sphere noise" if budget.is_pure else "Gaussian noise"
+    return Plan(
+        "noisy_sum",
+        composed({name: Slot(query.event(facts)) for name, query in queries.items()}),
+        budget,
+        f"{what} with {kind}",
+        _settings(noise),
+        notes=(norm_in_words(facts.bounds.row_norm),),
+        queries=queries,
+    )
 
 
-def _together(events: Sequence[Event]) -> Event:
-    return Composed(tuple(events)) if len(events) > 1 else events[0]
-
-
-def _noisy_mean(
-    total: Bounded,
-    squares: Bounded | None,
-    n_records: int | None,
-    n_rows: int,
-    event: Event,
-    source: Source | None,
-) -> Release[tuple[Array, Array | None]]:
-    """Release the count, unless public, the squares, if asked for, and the sum; divide.
-
-    The variance of the mean is that of a record over n, of the noise on the sum over n^2, and of
-    that on the count, which moves the mean in proportion to itself.
-    """
-    count, count_std, squared = float(n_records or 1), 0.0, None
-    parts = list(event.events) if isinstance(event, Composed) else [event]
-    spent: list[Event] = []
-    if n_records is None:
-        one = Bounded(float(n_rows), 1.0, Norm.L2, total.relation)
-        counted, count_std = _noisy(one, parts.pop(0), source)
-        spent.append(counted.event)
-        count = max(float(counted.value), 1.0)
-    if squares is not None:
-        added, std = _noisy(squares, parts.pop(0), source)
-        spent.append(added.event)
-        squared = np.maximum(np.asarray(added.value), std)  # below its noise it says nothing
-    noisy, std = _noisy(total, parts.pop(0), source)
-    mean, errors = np.asarray(noisy.value) / count, None
-    if squared is not None:
-        variance = np.maximum(squared - count * mean**2, 0.0)
-        errors = np.sqrt(variance + std**2 + (count_std * mean) ** 2) / count
-    return Release((mean, errors), receipt([*spent, noisy.event], event))
-
-
-def _noisy(bounded: Bounded, event: Event, source: Source | None) -> tuple[Release[Any], float]:
-    """Return a release, and the standard deviation of its noise if that is Gaussian."""
-    if isinstance(event, Gaussian):
-        z = event.noise_multiplier
-        return gaussian(bounded, z, source), z * bounded.sensitivity
-    return sphere(bounded, event.pure_epsilon(), source), math.nan
+def _settings(noise: Mapping[str, Noise]) -> dict[str, float]:
+    """Return the numbers that a plan shows, by the names under which it always did."""
+    total = noise["sum"]
+    if isinstance(total, SphereNoise):
+        return {"epsilon": total.epsilon}
+    names = {"sum": "noise", "squares": "inference_noise", "count": "count_noise"}
+    known = {name: noise[name] for name in names if name in noise}
+    return {
+        f"{names[name]}_multiplier": one.multiplier
+        for name, one in known.items()
+        if isinstance(one, GaussianNoise)
+    }

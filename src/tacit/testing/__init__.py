@@ -4,6 +4,7 @@ from tacit.testing.densities import exact_delta_1d, exact_epsilon_1d
 from tacit.testing.events import check_event
 from tacit.testing.losses import check_loss, check_point_loss
 from tacit.testing.noise import EvenlySpacedWords, check_noise
+from tacit.testing.queries import check_query
 from tacit.testing.readers import Encoded, Reader, check_reader
 from tacit.testing.record_sources import check_record_source
 from tacit.testing.replay import replay
@@ -16,6 +17,7 @@ __all__ = [
     "check_loss",
     "check_noise",
     "check_point_loss",
+    "check_query",
     "check_reader",
     "check_record_source",
     "exact_delta_1d",

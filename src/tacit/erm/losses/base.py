@@ -10,10 +10,10 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.exact_rows import RowLattice
 from tacit.privacy import Event, Relation
 from tacit.records import Block, Bounds
 from tacit.records.coordinates import Coordinates
+from tacit.records.exact_rows import RowLattice
 from tacit.records.lattice_block import LatticeBlock
 
 Array = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.records import Bounds
+from tacit.records.bounds import Bounds
 from tacit.records.lattice_block import COEFFICIENT_BITS, LatticeBlock
 from tacit.records.lattice_rows import ROW_BITS, power_above, row_step
 from tacit.row_clipping import clipped_rows
@@ -28,7 +28,7 @@ class RowLattice:
 
     Examples
     --------
-    >>> from tacit.erm.exact_rows import RowLattice
+    >>> from tacit.records.exact_rows import RowLattice
     >>> from tacit.records import Bounds
     >>> RowLattice(Bounds(row_norm=1.0), 1.0).units((3,)) * 2.0**33
     array([1., 1., 1.])
@@ -71,7 +71,7 @@ class RowLattice:
         Examples
         --------
         >>> import numpy as np
-        >>> from tacit.erm.exact_rows import RowLattice
+        >>> from tacit.records.exact_rows import RowLattice
         >>> from tacit.records import Bounds
         >>> RowLattice(Bounds(), 0.75).whole(np.array([0.25, -9.0])) / 2.0**18
         array([ 0.25, -0.75])

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit.erm.point_sum as module
-from tacit.erm.point_sum import point_sum
+import tacit.queries.point_sum as module
 from tacit.noise import Norm, bounded_sum
 from tacit.privacy import Relation
+from tacit.queries import Facts, PointSum
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords, summing
 
 
@@ -18,10 +18,10 @@ from tacit.records import Bounds, ChunkedRecords, MemoryRecords, summing
 def test_no_block_shows(relation: Relation, monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).standard_normal((600, 3)) * 10.0 ** np.arange(-2, 1)
     bounds = Bounds(row_norm=1.7)
-    whole = point_sum(MemoryRecords(X, None, bounds), relation)
+    whole = PointSum().total(MemoryRecords(X, None, bounds))
     plain = bounded_sum(X, 1.7, Norm.L2, relation)
-    np.testing.assert_allclose(whole.value, plain.value, atol=600 * 1.7 * 2.0**-20)
-    assert whole.sensitivity == plain.sensitivity
+    np.testing.assert_allclose(whole, plain.value, atol=600 * 1.7 * 2.0**-20)
+    assert PointSum().sensitivity(Facts(bounds, 3, relation)).value == plain.sensitivity
     monkeypatch.setattr(summing, "_BLOCK_BYTES", 1)
     for rows in (1, 100, 777):
         monkeypatch.setattr(summing, "_FEWEST_ROWS", rows)
@@ -30,18 +30,27 @@ def test_no_block_shows(relation: Relation, monkeypatch: pytest.MonkeyPatch) -> 
             MemoryRecords(X[::-1], None, bounds),
             ChunkedRecords(lambda: [(X[:199], None), (X[199:], None)], 3, bounds),
         ):
-            assert np.array_equal(point_sum(records, relation).value, whole.value)
+            assert np.array_equal(PointSum().total(records), whole)
 
 
 def test_points_with_an_intercept() -> None:
     bounds = Bounds(row_norm=3.0, intercept=4.0)
-    total = point_sum(MemoryRecords(np.zeros((5, 2)), None, bounds), Relation.ADD_REMOVE)
-    assert np.array_equal(np.round(total.value, 6), [0.0, 0.0, 20.0])
-    assert total.sensitivity == pytest.approx(5.0, rel=1e-5)
+    total = PointSum().total(MemoryRecords(np.zeros((5, 2)), None, bounds))
+    assert np.array_equal(np.round(total, 6), [0.0, 0.0, 20.0])
+    stated = PointSum().sensitivity(Facts(bounds, 2, Relation.ADD_REMOVE))
+    assert stated.value == pytest.approx(5.0, rel=1e-5)
+
+
+def test_squares() -> None:
+    bounds, rows = Bounds(row_norm=2.0), np.array([[1.0, -1.5], [0.5, 0.0]])
+    total = PointSum(squared=True).total(MemoryRecords(rows, None, bounds))
+    assert total == pytest.approx([1.25, 2.25], rel=1e-6)
+    stated = PointSum(squared=True).sensitivity(Facts(bounds, 2, Relation.REPLACE))
+    assert stated.value == pytest.approx(8.0, rel=1e-5)
 
 
 def test_too_many_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_RECORDS", 4)
     records: Any = MemoryRecords(np.ones((5, 2)), None, Bounds())
     with pytest.raises(ValueError, match="to add up exactly"):
-        point_sum(records, Relation.ADD_REMOVE)
+        PointSum().total(records)

@@ -8,11 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.exact_rows import constant_steps
-from tacit.records import Bounds, RecordSource
+from tacit.records.bounds import Bounds
+from tacit.records.exact_rows import constant_steps
 from tacit.records.exact_sums import Rounding, exact_sum
 from tacit.records.lattice_block import LatticeBlock, check_few_rows
 from tacit.records.lattice_rows import ROW_BITS, in_steps, power_above, row_step
+from tacit.records.source import RecordSource
 
 Array = npt.NDArray[np.float64]
 
@@ -31,7 +32,7 @@ def exact_totals(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm.exact_moments import exact_totals
+    >>> from tacit.records.exact_moments import exact_totals
     >>> from tacit.records import Bounds, MemoryRecords
     >>> records = MemoryRecords(np.ones((3, 1)), np.array([0.5, 1.0, 9.0]), Bounds())
     >>> float(exact_totals(records, lambda block: block.labels, 1.0))
@@ -59,7 +60,7 @@ def exact_moment(records: RecordSource) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm.exact_moments import exact_moment
+    >>> from tacit.records.exact_moments import exact_moment
     >>> from tacit.records import Bounds, MemoryRecords
     >>> records = MemoryRecords(np.array([[0.5, 0.25]]), None, Bounds(row_norm=1.0))
     >>> exact_moment(records)

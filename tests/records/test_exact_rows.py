@@ -10,11 +10,11 @@ import pytest
 
 from tacit.erm import Objective
 from tacit.erm.exact_gradient import ExactGradient
-from tacit.erm.exact_moments import exact_totals
-from tacit.erm.exact_rows import RowLattice, constant_steps
 from tacit.erm.losses import HingeLoss, SoftmaxLoss, SquaredDistanceLoss
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords
+from tacit.records.exact_moments import exact_totals
+from tacit.records.exact_rows import RowLattice, constant_steps
 from tacit.records.lattice_rows import row_step
 
 # None is a power of two, nor a whole number of steps of one.

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.erm.exact_moments import MOMENT_SLACK, exact_moment, exact_totals
-from tacit.erm.second_moment import second_moment
 from tacit.privacy import Relation
+from tacit.queries import Facts, SecondMoment
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords
+from tacit.records.exact_moments import MOMENT_SLACK, exact_moment, exact_totals
 
 BOUNDS = Bounds(row_norm=1.3, intercept=0.3, max_weight=2.0)
 
@@ -56,7 +56,8 @@ def test_a_record_adds_no_more_than_the_greatest() -> None:
 
 
 def test_a_record_moves_the_moment_by_no_more_than_its_length() -> None:
-    reach = second_moment(memory(), Relation.ADD_REMOVE).sensitivity
+    facts = Facts(memory().bounds, memory().n_features, Relation.ADD_REMOVE)
+    reach = SecondMoment().sensitivity(facts).value
     assert reach == pytest.approx(1.3**2 + 0.3**2, rel=2e-6)
     whole, far = exact_moment(memory()), []
     for i in range(60):

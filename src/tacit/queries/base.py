@@ -1,0 +1,130 @@
+"""One private question: what is computed, how far one record moves it, which noise it gets.
+
+A `Statistic` computes a total over records and states its sensitivity, with the name of the proof.
+A `Query` joins a statistic with noise; what asking costs, its event, follows from the two. Nothing
+here holds a record: queries are made from public facts, before records are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.noise import Norm, Release, Source
+from tacit.privacy import Event, Relation
+from tacit.records import Bounds, RecordSource
+
+Array = npt.NDArray[np.float64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is public of the records a query is asked of.
+
+    Parameters
+    ----------
+    bounds
+        What is declared about every record, and enforced.
+    n_features
+        How many columns a row has.
+    relation
+        Which data sets are neighbours. Who is protected, a record or a person, is part of it:
+        a sensitivity follows from the relation, never from the type of the records.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Relation
+    >>> from tacit.queries import Facts
+    >>> from tacit.records import Bounds
+    >>> Facts(Bounds(row_norm=2.0), 3, Relation.ADD_REMOVE).n_coordinates
+    3
+    """
+
+    bounds: Bounds
+    n_features: int
+    relation: Relation
+
+    @property
+    def n_coordinates(self) -> int:
+        """How many numbers a row has with its intercept."""
+        return self.n_features + (1 if self.bounds.intercept else 0)
+
+    @property
+    def n_changed(self) -> float:
+        """How many records differ between neighbours: 2 where one takes the place of another."""
+        return 2.0 if self.relation is Relation.REPLACE else 1.0
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far one privacy unit can move a total.
+
+    Parameters
+    ----------
+    value
+        The distance, above 0.
+    norm
+        The norm in which it is measured.
+    proof
+        The page and section that prove it, below ``docs/proofs``.
+    """
+
+    value: float
+    norm: Norm
+    proof: str
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A total that was computed once and is asked of several times; nobody else can read it.
+
+    See `Session.hold`.
+    """
+
+    _total: Any
+
+    def __repr__(self) -> str:
+        return "Held(...)"
+
+
+# What a total is computed of: records, or a total that is held.
+View = RecordSource | Held
+
+
+class Statistic(Protocol):
+    """A total over records: words and numbers, no records and no functions that hold some."""
+
+    @classmethod
+    def tried(cls) -> tuple[Statistic, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return how far one privacy unit moves the total, from public facts alone."""
+
+    def total(self, view: View) -> float | Array:
+        """Return the total. Private."""
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return the functions that bound what one privacy unit adds: part of what is trusted."""
+
+
+class CanBeHeld(Protocol):
+    """A statistic whose total is costly, and that other statistics can be computed of."""
+
+    def held(self, view: View) -> Any:
+        """Return what is kept for them. Private."""
+
+
+class Query(Protocol[T]):
+    """A private question that can be asked once its price is charged."""
+
+    def event(self, facts: Facts) -> Event:
+        """Return what asking costs; it follows from the statistic and the noise."""
+
+    def answer(self, view: View, facts: Facts, source: Source) -> Release[T]:
+        """Return the noisy answer. Called by a `Session` alone."""

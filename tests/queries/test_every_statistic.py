@@ -1,0 +1,87 @@
+"""Every statistic of `tacit.queries`, found by itself: replayed on neighbours, with its proof."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tacit.queries
+from tacit.privacy import Relation
+from tacit.queries import Facts, GaussianNoise, NoisySum
+from tacit.records import Bounds
+from tacit.testing import check_query
+
+PROOFS = Path(__file__).parents[2] / "docs" / "proofs"
+BOUNDS = {
+    "plain": Bounds(row_norm=2.0),
+    "intercept": Bounds(row_norm=1.5, intercept=0.7, n_records=100),
+    "labels": Bounds(row_norm=1.0, label_range=(-2.0, 3.0), intercept=0.25),
+}
+
+
+def statistics() -> list[Any]:
+    """Return the statistics that modules of `tacit.queries` define, and what they try."""
+    modules = pkgutil.iter_modules(tacit.queries.__path__, "tacit.queries.")
+    classes: set[Any] = {
+        cls
+        for module in modules
+        for cls in vars(importlib.import_module(module.name)).values()
+        if inspect.isclass(cls) and hasattr(cls, "sensitivity") and hasattr(cls, "total")
+        if not getattr(cls, "_is_protocol", False)
+    }
+    return [one for cls in sorted(classes, key=lambda cls: cls.__name__) for one in cls.tried()]
+
+
+def applies(statistic: Any, facts: Facts) -> bool:
+    """Return whether a statistic is one of such records: labels may be missing."""
+    needs = getattr(statistic, "needs_labels", False)
+    # A count does not change where one record takes another's place.
+    constant = facts.relation is Relation.REPLACE and type(statistic).__name__ == "Count"
+    return not constant and (not needs or facts.bounds.label_range is not None)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
+@pytest.mark.parametrize("statistic", statistics(), ids=str)
+def test_no_total_moves_further_than_declared(
+    statistic: Any, relation: Relation, bounds: str
+) -> None:
+    facts = Facts(BOUNDS[bounds], 3, relation)
+    if applies(statistic, facts):
+        check_query(NoisySum(statistic, GaussianNoise(1.0)), facts)
+
+
+@pytest.mark.parametrize("statistic", statistics(), ids=str)
+def test_half_a_sensitivity_is_caught(statistic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    stated = type(statistic).sensitivity
+
+    def half(self: Any, facts: Facts) -> Any:
+        whole = stated(self, facts)
+        return replace(whole, value=whole.value / 2)
+
+    monkeypatch.setattr(type(statistic), "sensitivity", half)
+    facts = Facts(BOUNDS["labels"], 3, Relation.ADD_REMOVE)
+    with pytest.raises(AssertionError, match="moved by"):
+        check_query(NoisySum(statistic, GaussianNoise(1.0)), facts)
+
+
+@pytest.mark.parametrize("statistic", statistics(), ids=str)
+def test_its_proof_is_there(statistic: Any) -> None:
+    proof = statistic.sensitivity(Facts(BOUNDS["labels"], 3, Relation.ADD_REMOVE)).proof
+    page, _, anchor = proof.partition("#")
+    text = (PROOFS / page).read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert anchor in anchors
+
+
+def test_statistics_are_found() -> None:
+    assert {"Count", "PointSum"} <= {type(one).__name__ for one in statistics()}

@@ -1,0 +1,92 @@
+"""Sensitivities and noise that stand outside of `queries`, `noise` and `privacy`: fewer and fewer.
+
+A statistic in `tacit.queries` states its own sensitivity; what is counted here has not been moved
+there yet (docs/decisions/0057-queries-and-sessions.md). Whoever moves some lowers the counts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import tacit
+
+ROOT = Path(tacit.__file__).parent
+HOMES = {"noise", "queries", "testing", "privacy", "audit"}
+SENSITIVITIES = {"Bounded", "Sensitivity"}
+NOISE = {
+    *("gaussian", "laplace", "sphere", "bounded_sum", "noisy_max", "gaussian_above", "frequent"),
+    *("release_minimizer", "choose"),
+}
+
+STRAY_SENSITIVITIES = {
+    "deep/clip_state.py": 2,
+    "deep/ordered_trainer.py": 1,
+    "erm/balanced.py": 2,
+    "erm/counting.py": 3,
+    "erm/exact_gradient.py": 1,
+    "erm/exponential_mechanism.py": 2,
+    "erm/matrices.py": 1,
+    "erm/noisy_gradient.py": 1,
+    "erm/output_perturbation.py": 1,
+    "erm/shrinking.py": 1,
+    "erm/tilting.py": 1,
+    "location/median.py": 1,
+    "metrics/cells.py": 4,
+    "metrics/scoring.py": 2,
+    "pate/regressor.py": 1,
+    "pate/sites/site.py": 1,
+    "tuning/disjoint.py": 1,
+    "tuning/scores.py": 1,
+}
+STRAY_NOISE = {
+    "deep/ordered_trainer.py": 1,
+    "deep/trainer.py": 1,
+    "erm/balanced.py": 2,
+    "erm/counting.py": 2,
+    "erm/matrices.py": 1,
+    "erm/noisy_gradient.py": 1,
+    "erm/noisy_sgd.py": 1,
+    "erm/output_perturbation.py": 2,
+    "erm/tilting.py": 2,
+    "location/median.py": 1,
+    "metrics/cells.py": 2,
+    "metrics/planning.py": 2,
+    "metrics/scoring.py": 1,
+    "pate/aggregators/confident.py": 1,
+    "pate/regressor.py": 1,
+    "pate/sites/site.py": 1,
+    "preprocessing/private/standard_scaler.py": 3,
+    "preprocessing/private/vocabulary.py": 1,
+    "tuning/running.py": 2,
+    "tuning/scores.py": 1,
+}
+
+
+def stray(names: set[str]) -> dict[str, int]:
+    """Return how many calls by such names each file outside of the homes has."""
+    found: Counter[str] = Counter()
+    for path in ROOT.rglob("*.py"):
+        where = path.relative_to(ROOT)
+        if where.parts[0] in HOMES:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                found[where.as_posix()] += called in names
+    return {name: n for name, n in sorted(found.items()) if n}
+
+
+def test_sensitivities_are_stated_by_queries() -> None:
+    assert stray(SENSITIVITIES) == STRAY_SENSITIVITIES
+
+
+def test_noise_is_drawn_by_queries() -> None:
+    assert stray(NOISE) == STRAY_NOISE
+
+
+def test_an_algorithm_that_was_moved_holds_no_records() -> None:
+    """`Mean` and sufficient statistics ask a session, and call no noise."""
+    for name in ("location/mean.py", "erm/sufficient_statistics.py"):
+        assert name not in {**stray(SENSITIVITIES), **stray(NOISE)}
