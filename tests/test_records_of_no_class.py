@@ -420,7 +420,7 @@ def refused(work: Callable[[Accountant], Any]) -> str:
         work(accountant)
     assert not accountant.events
     said = str(refusal.value)
-    assert "18" not in said, "the length of the longest label"
+    assert "U18" not in said, "the length of the longest label"
     return said
 
 

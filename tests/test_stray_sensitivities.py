@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import tacit
@@ -64,17 +65,27 @@ STRAY_NOISE = {
 }
 
 
+@cache
+def calls() -> Counter[tuple[str, str]]:
+    """Return what each file outside of the homes calls, and how often."""
+    found: Counter[tuple[str, str]] = Counter()
+    for path in ROOT.rglob("*.py"):
+        where, text = path.relative_to(ROOT), path.read_text(encoding="utf-8")
+        # Most files name none of it: they need not be parsed.
+        if where.parts[0] in HOMES or not any(name in text for name in SENSITIVITIES | NOISE):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                found[where.as_posix(), called] += 1
+    return found
+
+
 def stray(names: set[str]) -> dict[str, int]:
     """Return how many calls by such names each file outside of the homes has."""
     found: Counter[str] = Counter()
-    for path in ROOT.rglob("*.py"):
-        where = path.relative_to(ROOT)
-        if where.parts[0] in HOMES:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                found[where.as_posix()] += called in names
+    for (where, called), n in calls().items():
+        found[where] += n * (called in names)
     return {name: n for name, n in sorted(found.items()) if n}
 
 
