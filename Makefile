@@ -17,8 +17,8 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONT
 PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test test-slow test-all test-oldest golden wheel-test fuzz demo docs lint format bench \
-	reproduce clean venv
+.PHONY: test test-slow test-all test-oldest golden wheel-test fuzz mutants demo docs lint format \
+	bench reproduce clean venv
 
 test: venv
 	$(PYTEST) -m 'not slow'
@@ -61,6 +61,11 @@ fuzz: venv
 	  tests/saving/test_fuzz.py
 	TACIT_TEST_SEED=random $(PYTEST)
 
+# Belongs to a change of privacy code: small changes of it, which tests must notice; ONLY="names"
+# for a module or a function of them. What survives must be in tests/mutants/accepted.toml.
+mutants: venv
+	PYTHONPATH=tools $(THREADS) $(BIN)/python -m mutants $(ONLY)
+
 demo: venv
 	$(BIN)/tacit demo
 
@@ -98,4 +103,5 @@ venv:
 	fi
 
 clean:
-	rm -rf $(VENV) $(OLDEST) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
+	rm -rf $(VENV) $(OLDEST) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist \
+	  .mutants

@@ -5,14 +5,27 @@ import numpy as np
 import pytest
 
 from tacit.noise import Bounded, Grid, Norm, bounded_sum, select_on_line
+from tacit.noise.bounded import LARGEST_VALUE
 from tacit.privacy import Relation
 from tests.noise.helpers import bounded
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e200, np.array([1.0, np.nan])])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(math.nan, math.inf, -math.inf, 1e200, 1.001 * 2.0**500, np.array([1.0, np.nan])),
+        *(np.array([1.0, -np.inf]), np.array([1.0, -1e200]), np.array([-np.inf])),
+    ],
+)
 def test_values_that_are_not_finite_or_huge_are_refused(value):
     with pytest.raises(ValueError, match=r"value .*clip"):
         bounded(value)
+
+
+def test_the_greatest_value_is_taken():
+    # so large that its place on the finest lattice is a double, and no larger
+    assert LARGEST_VALUE == 2.0**500
+    assert np.array_equal(bounded(np.array([-LARGEST_VALUE])).value, [-LARGEST_VALUE])
 
 
 def test_an_empty_value_is_refused():

@@ -1,10 +1,14 @@
 import math
+import sys
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
 from tacit.noise import Norm, gaussian, lattice_spacing, seeded_source
+from tacit.noise.gaussian import GaussianLaw
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tests.noise.helpers import ACCEPT, N_DRAWS, REJECT, WordSource, bounded
 
@@ -50,10 +54,35 @@ def test_a_seeded_release_repeats_and_is_not_private():
     assert "seeded" in first.event.reason
 
 
-def test_the_noise_is_rounded_up():
+def test_the_noise_is_rounded_up(monkeypatch):
     from tacit.noise.bounded import round_up
 
     assert round_up(0.1 * 0.1) > 0.1 * 0.1
+    stds = []
+
+    def add(value, noise_std, *rest):
+        stds.append(Fraction(noise_std))
+        return value
+
+    monkeypatch.setattr(sys.modules["tacit.noise.gaussian"], "add_rounded", add)
+    # about half of these products are rounded down
+    for k in range(1, 30):
+        gaussian(bounded(1.0, sensitivity=0.1 * k), 0.7 / k)
+        product = Fraction(0.1 * k) * Fraction(0.7 / k)
+        assert product <= stds[-1] <= product * (1 + Fraction(1, 2**51))
+
+
+@pytest.mark.parametrize("precision", [64, 128, 200])
+@pytest.mark.parametrize("x", [Fraction(1, 3), Fraction(2), Fraction(25, 3), Fraction(39)])
+def test_the_enclosure_of_the_tail_holds_it(x, precision):
+    with mpmath.workprec(precision + 300):
+        tail = mpmath.erfc(mpmath.mpf(x.numerator) / x.denominator / mpmath.sqrt(2)) / 2
+        truth = Fraction(*mpmath.libmp.to_rational(tail._mpf_))
+    low, high = GaussianLaw().enclose_tail(x, precision)
+    # clearly within: what mpmath leaves out is far below the slack
+    room = truth / 2 ** (precision + 2)
+    assert low < truth - room < truth + room < high
+    assert high - low < truth / 2 ** (precision - 3)
 
 
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, math.nan, math.inf])

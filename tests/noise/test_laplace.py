@@ -1,11 +1,15 @@
 import math
+import sys
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import expon, kstest
 from scipy.stats import laplace as laplace_law
 
 from tacit.noise import Norm, laplace, seeded_source
+from tacit.noise.laplace import LaplaceLaw
 from tacit.privacy import NonPrivate, PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, N_DRAWS, REJECT, bounded
 
@@ -58,3 +62,29 @@ def test_the_norm_must_be_l1(norm):
     with pytest.raises(ValueError, match=r"laplace needs .*Norm\.L1"):
         laplace(bounded(np.zeros(2), norm=norm), 1.0)
     laplace(bounded(np.zeros(1), norm=norm), 1.0)
+
+
+def test_the_noise_is_rounded_up(monkeypatch):
+    widths = []
+
+    def add(value, width, *rest):
+        widths.append(Fraction(width))
+        return value
+
+    monkeypatch.setattr(sys.modules["tacit.noise.laplace"], "add_rounded", add)
+    # about half of these quotients are rounded down
+    for k in range(1, 30):
+        laplace(bounded(1.0, 0.1 * k, Norm.L1), 0.7 / (k + 1))
+        quotient = Fraction(0.1 * k) / Fraction(0.7 / (k + 1))
+        assert quotient <= widths[-1] <= quotient * (1 + Fraction(1, 2**51))
+
+
+@pytest.mark.parametrize("precision", [64, 128, 200])
+@pytest.mark.parametrize("x", [Fraction(1, 3), Fraction(2), Fraction(25, 3), Fraction(700)])
+def test_the_enclosure_of_the_tail_holds_it(x, precision):
+    with mpmath.workprec(precision + 300):
+        tail = mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator) / 2
+        truth = Fraction(*mpmath.libmp.to_rational(tail._mpf_))
+    low, high = LaplaceLaw().enclose_tail(x, precision)
+    assert low < truth < high
+    assert high - low < truth / 2**precision

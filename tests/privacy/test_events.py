@@ -45,6 +45,24 @@ def test_jacobian_remains_at_infinite_noise() -> None:
     )
 
 
+@pytest.mark.parametrize("multiplier", [0.4, 1.0, 3.0])
+def test_a_sample_of_everybody_is_no_sample(multiplier: float) -> None:
+    orders = np.array([1.1, 2.0, 7.5, 60.0])
+    sampled, alone = SampledGaussian(multiplier, 1.0), Gaussian(multiplier)
+    assert sampled.gaussian_mu() == alone.gaussian_mu() == 1 / multiplier
+    np.testing.assert_allclose(sampled.renyi(orders), orders / (2 * multiplier**2), rtol=1e-15)
+    np.testing.assert_allclose(alone.renyi(orders), orders / (2 * multiplier**2), rtol=1e-15)
+    for epsilon in (0.0, 1.0):
+        assert Guarantee(sampled).delta(epsilon) == Guarantee(alone).delta(epsilon)
+
+
+def test_counts_that_floats_do_not_hold_are_refused() -> None:
+    both = Composed((Gaussian(1.0), Repeated(Gaussian(2.0), 2**30)))
+    assert list(Repeated(both, 2**23).leaves())[1][1] == 2**53
+    with pytest.raises(ValueError, match="releases of one kind"):
+        Repeated(both, 2**23 + 1)
+
+
 class DropsCounts(PureEpsilon):
     """A mutant: its leaves forget how often they happened."""
 

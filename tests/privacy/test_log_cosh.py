@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,56 @@ def test_the_profile_is_that_of_the_bound_which_is_proved(k: float, mu: float) -
     expected = [(density * -np.expm1(np.minimum(e - x, 0.0))).sum() for e in epsilons]
     found = LogCoshObjective(mu, k, 1.0, 1.0).profile(epsilons)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
+
+
+# k and mu: with all three pieces of X, with two, and with none but the last.
+FORMS = [(0.02, 0.1), (0.5, 0.26), (1.4, 0.5), (10.0, 0.3), (0.03, 1.0), (4.0, 1.5)]
+
+
+def laws(k: float, mu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a fine grid of |Z|, twice its density times the spacing, and X, piece by piece."""
+    z = np.linspace(0.0, 12.0, 120_001)
+    weight = np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi) * (z[1] - z[0])
+    weight[0] /= 2
+    best = np.full_like(z, -np.inf)
+    for t in np.linspace(0.0, 1.0, 21):
+        best = np.maximum(best, t * mu * z + t**2 * mu**2 / 2 + (1 - t**2) * k)
+    # where the maximum is inside: t = mu z / (2 (k - mu^2/2))
+    excess = k - mu**2 / 2
+    if excess > 0:
+        t = np.minimum(mu * z / (2 * excess), 1.0)
+        best = np.maximum(best, t * mu * z + t**2 * mu**2 / 2 + (1 - t**2) * k)
+    return z, weight, np.minimum(best, math.log1p(k) + mu * z + mu**2 / 2)
+
+
+@pytest.mark.parametrize(("k", "mu"), FORMS)
+def test_the_profile_is_an_integral_over_the_loss(k: float, mu: float) -> None:
+    _, weight, x = laws(k, mu)
+    ends = [float(x[0]), k, k + abs(k - mu**2 / 2), mu**2 / 2]
+    epsilons = np.array(
+        [-0.5, 0.0, 0.01, *ends, *(0.5 * e for e in ends), *(1.2 * e for e in ends)]
+    )
+    expected = [(weight * -np.expm1(np.minimum(e - x, 0.0))).sum() for e in epsilons]
+    # lipschitz, smoothness, regularization and noise_std each count
+    event = LogCoshObjective(3.0 * mu, 5.0 * k, 5.0, 3.0)
+    found = event.profile(epsilons)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize(("k", "mu"), FORMS)
+def test_renyi_is_an_integral_over_the_ends_of_pieces(k: float, mu: float) -> None:
+    z, weight, x = laws(k, mu)
+    excess = max(k - mu**2 / 2, 0.0)
+    corner = 2 * excess / mu
+    first = max(2 * (excess - math.sqrt(excess * math.log1p(k))) / mu, 0.0)
+    linear = mu * z + mu**2 / 2
+    ends = np.where(z < first, math.log1p(k) + linear, np.where(z < corner, k + excess, linear))
+    for order in (1.5, 2.0, 6.0):
+        found = LogCoshObjective(3.0 * mu, 5.0 * k, 5.0, 3.0).renyi(np.array([order]))[0]
+        stated, least = (
+            math.log((weight * np.exp((order - 1) * loss)).sum()) / (order - 1)
+            for loss in (ends, x)
+        )
+        # Where pieces meet the grid of Z is as coarse as 1e-4.
+        assert found == pytest.approx(stated, rel=1e-3, abs=2e-4)
+        assert found >= least * (1 - 1e-6)

@@ -237,3 +237,20 @@ def test_what_is_refused() -> None:
         Parallel((Gaussian(1.0), Gaussian(1.0, Relation.REPLACE)))
     with pytest.raises(ValueError, match="contradicts"):
         Parallel((Gaussian(1.0),), Relation.REPLACE)
+
+
+def test_counts_within_a_part_count() -> None:
+    both = Parallel((Gaussian(2.0), Composed((Repeated(Gaussian(3.0), 4), Gaussian(6.0)))))
+    mu = math.sqrt(4 / 9 + 1 / 36)
+    assert both.gaussian_mu() == pytest.approx(mu, rel=1e-14)
+    epsilons = np.array([-0.4, 0.0, 1.0])
+    found = both.profile(epsilons)
+    assert found is not None
+    np.testing.assert_allclose(found, Gaussian(1 / mu).profile(epsilons), rtol=1e-12)
+    # Of two releases in one part none alone is the cost, of whatever kind they are.
+    for part in (
+        Repeated(PureEpsilon(0.3), 2),
+        Composed((PureEpsilon(0.3), PureEpsilon(0.2))),
+        Composed((PureEpsilon(0.3), Repeated(Gaussian(2.0), 3))),
+    ):
+        assert Parallel((part, Gaussian(2.0))).profile(epsilons) is None

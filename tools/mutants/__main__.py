@@ -1,0 +1,351 @@
+"""Command line: see `make mutants`.
+
+python -m mutants                          # everything; what survives must be in accepted.toml
+python -m mutants tacit.noise.gaussian     # a module, a package, a function: what it begins with
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mutants.mutations import Mutant, mutants, names_of
+from mutants.running import Called, Function, Outcome, Runner
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src"
+ACCEPTED = ROOT / "tests" / "mutants" / "accepted.toml"
+KEPT = ROOT / ".mutants"
+# In the order in which they are tried: the ones that every promise stands on come first.
+TARGETS = (
+    "privacy/events/*.py",
+    "noise/gaussian.py",
+    "noise/laplace.py",
+    "noise/lattice.py",
+    "noise/bounded.py",
+    "noise/selection.py",
+    "noise/minimizer.py",
+    "noise/summation.py",
+    "privacy/calibration.py",
+    "privacy/conversion.py",
+    "privacy/gaussian_profile.py",
+    "privacy/filters.py",
+    "privacy/selection.py",
+    "privacy/sampled_gaussian.py",
+    "STATED",
+    "erm/tilting.py",
+    "erm/tilts.py",
+    "erm/objective_perturbation.py",
+    "erm/perturbed.py",
+    "erm/exact_rows.py",
+    "erm/exact_gradient.py",
+    "erm/exact_moments.py",
+    "erm/following.py",
+    "row_clipping.py",
+    "records/bounds.py",
+    "records/lattice_*.py",
+    "noise/exact.py",
+    "noise/frequent.py",
+    "noise/noisy_max.py",
+    "noise/tries.py",
+    "noise/smooth.py",
+    "noise/release.py",
+    "noise/generator.py",
+    "noise/*.py",
+    "privacy/*.py",
+    "erm/plan.py",
+)
+# A file outside of these that calls one of these names states a sensitivity.
+STATING = {"Bounded", "Sensitivity"}
+HOMES = {"noise", "privacy", "testing", "audit"}
+# They start programs, servers or browsers, or are about text: no change is looked for there.
+IGNORED = (
+    "tests/cli tests/report tests/ledger tests/cluster tests/datasets tests/preprocessing "
+    "tests/saving tests/test_wheel.py tests/test_site.py tests/test_docs.py tests/test_reproduce.py "
+    "tests/test_regret_benchmark.py tests/test_sklearn_checks.py tests/test_import.py "
+    "tests/test_adding_a_loss.py src/tacit/cli src/tacit/report src/tacit/cluster"
+).split()
+
+
+def targets() -> list[Path]:
+    """Return the files to change."""
+    root = SOURCES / "tacit"
+    found: dict[Path, None] = {}
+    for pattern in TARGETS:
+        files = sorted(_stating(root) if pattern == "STATED" else root.glob(pattern))
+        if not files:
+            raise SystemExit(f"no file is {pattern}: mend TARGETS")
+        found |= dict.fromkeys(files)
+    return list(found)
+
+
+def _stating(root: Path) -> Iterator[Path]:
+    for path in root.rglob("*.py"):
+        if path.relative_to(root).parts[0] in HOMES:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                if getattr(node.func, "id", getattr(node.func, "attr", "")) in STATING:
+                    yield path
+                    break
+
+
+def module_of(path: Path) -> str:
+    """Return the name a file is imported by."""
+    parts = path.relative_to(SOURCES).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+class References:
+    """Which functions name a constant, or call what is remembered instead of called."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, set[Function]] = {}
+        self.remembered: set[Function] = set()
+        self.derived: dict[str, set[str]] = {}
+        for path in (SOURCES / "tacit").rglob("*.py"):
+            self._read(ast.parse(path.read_text()), "", str(path))
+
+    def _read(self, node: ast.AST, name: str, path: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = f"{name}.{getattr(child, 'name', '')}".lstrip(".")
+            if isinstance(child, ast.Assign | ast.AnnAssign) and child.value is not None:
+                for part in ast.walk(child.value):
+                    if isinstance(part, ast.Name):
+                        self.derived.setdefault(part.id, set()).update(names_of(child))
+            elif isinstance(child, ast.ClassDef):
+                self._read(child, inner, path)
+            elif isinstance(child, ast.FunctionDef):
+                function = path, inner
+                if any("cache" in ast.unparse(d) for d in child.decorator_list):
+                    self.remembered.add(function)
+                for part in ast.walk(child):
+                    used = part.id if isinstance(part, ast.Name) else getattr(part, "attr", None)
+                    if used:
+                        self.of.setdefault(used, set()).add(function)
+
+    def _following(self, names: set[str]) -> set[str]:
+        """Return constants and what other constants are computed from them."""
+        while more := {n for name in names for n in self.derived.get(name, ())} - names:
+            names |= more
+        return names
+
+    def around(self, mutant: Mutant) -> set[Function]:
+        """Return the functions whose tests may notice a change."""
+        last = mutant.qualname.split(".")[-1]
+        here = str(mutant.path), mutant.qualname
+        if not isinstance(mutant.statement, ast.Assign | ast.AnnAssign):
+            return {here} | (self.of.get(last, set()) if here in self.remembered else set())
+        names = self._following(names_of(mutant.statement))
+        found = {function for name in names for function in self.of.get(name, set())}
+        if isinstance(mutant.scope, ast.ClassDef):
+            name = mutant.scope.name
+            found |= self.of.get(name, set())
+            found |= {(here[0], f"{name}.{m}") for m in ("__post_init__", "__init__")}
+        # What is remembered is not called again.
+        for path, qualname in list(found & self.remembered):
+            found |= self.of.get(qualname.split(".")[-1], set())
+        return found
+
+
+class Mutating:
+    """The pytest plugin: instead of running the collected tests, try changes with them."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.results: list[tuple[Mutant, Outcome]] = []
+        self.error = ""
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        runner = Runner(session, SOURCES / "tacit")
+        calls = self._calls(runner)
+        if self.options.measure_only:
+            return True
+        chosen = list(self._chosen())
+        print(f"{len(chosen)} changes", flush=True)
+        by_function: dict[Function, list[str]] = {}
+        for nodeid, called in calls.items():
+            if called.passed and nodeid in runner.items:
+                for function in called.functions:
+                    by_function.setdefault(function, []).append(nodeid)
+        references = References()
+        plan = []
+        for mutant in chosen:
+            around = references.around(mutant)
+            nodeids = {n for function in around for n in by_function.get(function, ())}
+            if not nodeids:
+                self._note(mutant, Outcome("untested", "", 0, 0.0))
+                continue
+            kept, seconds = self._quickest(mutant, nodeids, calls)
+            plan.append((mutant, kept, seconds))
+        for mutant, outcome in runner.run(plan, self.options.workers):
+            self._note(mutant, outcome)
+        return True
+
+    def _quickest(
+        self, mutant: Mutant, nodeids: set[str], calls: dict[str, Called]
+    ) -> tuple[list[str], float]:
+        """Return tests in the order of their time, those of the file's own name first."""
+        own = f"/test_{mutant.path.stem}.py"
+
+        def order(nodeid: str) -> tuple[float, str]:
+            seconds = calls[nodeid].seconds
+            return seconds * (0.2 if own in nodeid else 1.0), nodeid
+
+        kept, total = [], 0.0
+        for nodeid in sorted(nodeids, key=order):
+            if kept and total + calls[nodeid].seconds > self.options.seconds:
+                break
+            kept.append(nodeid)
+            total += calls[nodeid].seconds
+        # Tests that belong together share what they set up.
+        return kept, total
+
+    def _chosen(self) -> Iterator[Mutant]:
+        known = set()
+        if self.options.resume:
+            known = {tuple(r["key"]) for r in _lines(KEPT / "results.jsonl")}
+        again = None
+        if self.options.again:
+            again = {
+                tuple(r["key"])
+                for r in _latest(KEPT / "results.jsonl").values()
+                if r["verdict"] in ("survived", "untested")
+            }
+        for path in targets():
+            module = module_of(path)
+            for mutant in _some(mutants(path, module), self.options.per_line):
+                name = f"{module}.{mutant.qualname}"
+                wanted = not self.options.only or any(
+                    name == only or name.startswith(f"{only}.") for only in self.options.only
+                )
+                if wanted and mutant.key not in known and (again is None or mutant.key in again):
+                    yield mutant
+
+    def _calls(self, runner: Runner) -> dict[str, Called]:
+        """Measure what tests call, where that is not known since the last time."""
+        kept = KEPT / "calls.jsonl"
+        calls = {}
+        digests: dict[str, int] = {}
+        for nodeid in runner.items:
+            file = nodeid.split("::")[0]
+            if file not in digests:
+                digests[file] = (ROOT / file).stat().st_mtime_ns
+        for row in _lines(kept):
+            file = row["test"].split("::")[0]
+            if digests.get(file) == row["changed"]:
+                functions = {(str(SOURCES / f), q) for f, q in row["functions"]}
+                calls[row["test"]] = Called(row["seconds"], row["passed"], functions)
+        left = [nodeid for nodeid in runner.items if nodeid not in calls]
+        print(f"{len(runner.items)} tests, {len(left)} to be measured", flush=True)
+        with kept.open("a") as out:
+            for nodeid, called in runner.measure(left, self.options.workers):
+                calls[nodeid] = called
+                if not called.passed:
+                    print(f"left out, since it fails unchanged: {nodeid}", flush=True)
+                functions = sorted(
+                    (str(Path(f).relative_to(SOURCES)), q) for f, q in called.functions
+                )
+                row = {
+                    "test": nodeid,
+                    "changed": digests[nodeid.split("::")[0]],
+                    "seconds": round(called.seconds, 4),
+                    "passed": called.passed,
+                    "functions": functions,
+                }
+                print(json.dumps(row), file=out, flush=True)
+        return calls
+
+    def _note(self, mutant: Mutant, outcome: Outcome) -> None:
+        self.results.append((mutant, outcome))
+        row = {
+            "module": mutant.module,
+            "line": mutant.line,
+            "key": mutant.key,
+            "verdict": outcome.verdict,
+            "by": outcome.by,
+            "tests": outcome.n_tests,
+            "seconds": round(outcome.seconds, 2),
+        }
+        with (KEPT / "results.jsonl").open("a") as out:
+            print(json.dumps(row), file=out)
+        if outcome.verdict in ("survived", "untested"):
+            print(f"{outcome.verdict}: {mutant.module}:{mutant.line} {mutant.qualname}")
+            print(f"    {mutant.before}\n    {mutant.after}", flush=True)
+
+
+def _some(found: list[Mutant], per_line: int) -> list[Mutant]:
+    """Return so many changes of each line, of every kind some; 0: all."""
+    lines: dict[int, list[Mutant]] = {}
+    for mutant in found:
+        lines.setdefault(mutant.line, []).append(mutant)
+    kept = []
+    for of_line in lines.values():
+        n = len(of_line)
+        if per_line and n > per_line:
+            of_line = [of_line[i * (n - 1) // (per_line - 1)] for i in range(per_line)]
+        kept += of_line
+    return kept
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        with path.open() as lines:
+            for line in lines:
+                yield json.loads(line)
+
+
+def _latest(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
+    return {tuple(row["key"]): row for row in _lines(path)}
+
+
+def accepted() -> dict[tuple[str, str, str], str]:
+    """Return the reasons of changes that may survive."""
+    if not ACCEPTED.exists():
+        return {}
+    found = {}
+    for group in tomllib.loads(ACCEPTED.read_text())["group"]:
+        for name, before, after in group["changes"]:
+            found[name, before, after] = group["reason"]
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser.add_argument("only", nargs="*", help="what the qualified name begins with")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests for a change")
+    parser.add_argument("--per-line", type=int, default=0, help="changes of a line, 0: all")
+    parser.add_argument("--resume", action="store_true", help="leave out what was tried before")
+    parser.add_argument("--again", action="store_true", help="only what survived the last time")
+    parser.add_argument("--measure-only", action="store_true")
+    options = parser.parse_args()
+    KEPT.mkdir(exist_ok=True)
+    os.chdir(ROOT)
+    start = time.monotonic()
+    plugin = Mutating(options)
+    ignored = [f"--ignore={path}" for path in IGNORED if (ROOT / path).exists()]
+    words = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", *ignored]
+    pytest.main([*words, "tests", "src"], plugins=[plugin])
+    reasons = accepted()
+    counts = Counter(outcome.verdict for _, outcome in plugin.results)
+    left = [m for m, o in plugin.results if o.verdict in ("survived", "untested")]
+    unknown = [mutant for mutant in left if mutant.key not in reasons]
+    print(f"{sum(counts.values())} changes in {time.monotonic() - start:.0f} s: {dict(counts)}")
+    print(f"{len(left) - len(unknown)} survivors are accepted, {len(unknown)} are not")
+    return 1 if unknown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
