@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtri
 
 from tacit.noise import gaussian, laplace, lattice, lattice_spacing, secure_source, seeded_source
+from tacit.noise.exact import LazyUniform
 from tacit.noise.gaussian import GaussianLaw
 from tacit.noise.laplace import LaplaceLaw
 from tests.noise.helpers import WordSource, bounded, same_low_bits
@@ -176,6 +177,65 @@ def test_more_bits_are_drawn_when_the_word_does_not_decide():
         lattice.add_rounded(near, 1.0, 2.0**-10, GaussianLaw(), source)
         outcomes.add(source.n_extra)
     assert outcomes == {0, 1}
+
+
+# --- what floats leave open ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", LAWS, ids=_ids)
+@pytest.mark.parametrize("ratio", [2.0**-4, 1500.0])
+@pytest.mark.parametrize("side", [1, -1])
+def test_floats_decide_only_beyond_their_margins(law, ratio, side, monkeypatch):
+    exactly, by_floats = [], []
+
+    def decide(words, *rest):
+        by_floats.append(len(words))
+        return np.zeros(len(words))
+
+    def decide_exactly(uniform, guess, *rest):
+        exactly.append(guess)
+        return guess
+
+    monkeypatch.setattr(lattice, "_decide_exactly", decide_exactly)
+    words = np.linspace(2.0**50, 2.0**64 - 2.0**50, 40).astype(np.uint64)
+    z, _ = lattice._float_quantile(words, law)
+    # A position this close to the middle between two points may be wrong (the proof's margins).
+    margin = ratio * 2.0**-34 + 2.0**-36
+    for close, n in ((0.9, 40), (1.1, 0)):
+        fraction = np.rint(ratio * z) + side * (0.5 - close * margin) - ratio * z
+        lattice._decide(words, fraction, ratio, law, None)
+        assert len(exactly) == n
+        exactly.clear()
+    monkeypatch.setattr(lattice, "_decide", decide)
+    margin = ratio * 2.0**-21 + 2.0**-36
+    for close, n in ((0.9, 40), (1.1, 0)):
+        buffers = np.empty((4, 40))
+        buffers[0] = (np.arange(40) + side * (0.5 - close * margin)) / ratio
+        lattice._add_block(np.zeros(40), np.empty(40), ratio, 1.0, law, buffers, words, None)
+        assert by_floats == [n]
+        by_floats.clear()
+
+
+@pytest.mark.parametrize("law", LAWS, ids=_ids)
+@pytest.mark.parametrize("k", [0, 1, 4])
+def test_words_beside_a_boundary_are_told_apart(law, k):
+    with mpmath.workprec(300):
+        tail = _exact_tail(law, mpmath.mpf(k) + 0.5)
+        above = int(mpmath.floor(tail * 2**64))
+        mirrored = int(mpmath.floor((1 - tail) * 2**64))
+    # Z > k + 1/2, and Z > -(k + 1/2), if U is below the tail; open if the tail is in its interval
+    for point, word in ((k, above), (-k - 1, mirrored)):
+        found = [lattice._is_above(LazyUniform(word + i), point, 0.0, 1.0, law) for i in (-1, 0, 1)]
+        assert found == [True, None, False]
+    at_zero = [lattice._is_above(LazyUniform(2**63 + i), 0, 0.5, 1.0, law) for i in (-1, 0)]
+    assert at_zero == [True, False]
+    # Whatever the first guess.
+    for word in (above - 1, above + 1, mirrored - 1, mirrored + 1):
+        answers = {
+            lattice._decide_exactly(LazyUniform(word), guess, 0.0, 1.0, law, None)
+            for guess in range(-k - 4, k + 5)
+        }
+        assert len(answers) == 1
 
 
 # --- the law, by enumeration -------------------------------------------------------------------

@@ -226,6 +226,18 @@ def test_errors_grow_with_noise_and_dimension():
         assert kind(1.0, 1.0, (20,)).error < 1e-6
 
 
+def test_errors_are_those_of_the_proof():
+    # docs/proofs/objective_perturbation.md, section 10
+    assert GaussianPerturbation(3.0, 1.0, (2, 8)).error == 3.0 * 2.0**-38 * 4.0
+    sphere = SpherePerturbation(3.0, 5.0, (2, 8))
+    assert sphere.error == 3.0 * 2.0**-33 * (16 + 17 * 4 + 140)
+    assert sphere.output_std == 5.0 * math.sqrt(17)
+    with mpmath.workdps(80):
+        for d in (1, 2, 5, 40, 1000):
+            reach = SpherePerturbation(1.0, 1.0, (d,)).error * 2.0**33
+            assert mpmath.gammainc(d, reach, regularized=True) < mpmath.mpf(2) ** -200
+
+
 # The release
 
 

@@ -1,10 +1,13 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 from tacit.noise import Norm, secure_source, seeded_source, select, selection
+from tacit.noise.exact import exponential_errors, exponentials
+from tacit.noise.selection import check_utilities, gumbel_max
 from tacit.privacy import ExponentialMechanism, NonPrivate, Relation
 from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded
 
@@ -71,6 +74,43 @@ def test_extreme_words(words):
 def test_utilities_too_large_for_floats():
     value = bounded(np.array([0.0, 2.0**490, 2.0**489]), 2.0**-400, Norm.LINF)
     assert select(value, 2.0**300).value == 1
+
+
+def test_rates_are_exact():
+    def rate(monotone):
+        return check_utilities(bounded(UTILITIES, 0.3, Norm.LINF), 1.7, monotone, "select")
+
+    assert rate(monotone=True) == Fraction(1.7) / Fraction(0.3)
+    assert rate(monotone=False) == Fraction(1.7) / Fraction(0.3) / 2
+
+
+def test_the_error_of_scaled_utilities_covers_the_largest(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        selection, "gumbel_max", lambda floats, **how: seen.update(how, floats=floats) or 0
+    )
+    select(bounded(np.array([1.0, -(2.0**20), 3.0]), 1.0, Norm.LINF), 4.0)
+    assert seen["floats"].tolist() == [2.0, -(2.0**21), 6.0]
+    assert seen["error"] == 2.0**-50 * 2.0**21
+
+
+@pytest.mark.parametrize("level", [0.0, 2.0**30, -(2.0**30)])
+@pytest.mark.parametrize("error", [0.0, 2.0**-10])
+# Usual energies; a small one, of which little is known; one of a far tail.
+@pytest.mark.parametrize("word", [2**62 + 12345, 2**26, 2**64 - 2**30])
+def test_what_floats_cannot_tell_apart_is_raced(level, error, word, monkeypatch):
+    races = []
+    monkeypatch.setattr(selection, "_race", lambda race, source: races.append(len(race)) or 0)
+    words = np.array([2**61, word], dtype=np.uint64)
+    energy = exponentials(words)
+    relative = exponential_errors(words, energy) / energy
+    margin = 2.0 * relative + (error + 2.0**-38 + 2.0**-50 * abs(level))
+    for share, raced in ((0.7, 1), (1.4, 0)):
+        # the second is below the first by so much of both margins
+        second = level + (np.log(energy[1]) - np.log(energy[0])) - share * margin.sum()
+        gumbel_max(np.array([level, second]), error, lambda i: None, WordSource(words))
+        assert len(races) == raced
+        races.clear()
 
 
 def test_one_candidate():

@@ -84,6 +84,26 @@ def test_removing_or_replacing_a_row_stays_within_the_sensitivity(
     assert moved <= replaced.sensitivity * (1 + 1e-15)
 
 
+@pytest.mark.parametrize(("norm", "spread"), [(Norm.L1, 9), (Norm.L2, 3), (Norm.LINF, 1)])
+def test_the_sensitivity_is_the_bound_and_the_rounding(norm, spread):
+    for bound in (0.1, 0.7, 1.0, 3.3):
+        total = bounded_sum(np.zeros((1, 9)), bound, norm, ADD)
+        # bits = 52 - 31
+        step = Fraction(2) ** (math.ceil(math.log2(bound)) - 21)
+        exact = Fraction(bound) + step / 2 * spread
+        assert exact < Fraction(total.sensitivity) < exact * (1 + Fraction(1, 2**50))
+
+
+@pytest.mark.parametrize("norm", Norm)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rows_of_either_sign_are_clipped(norm, sign):
+    rows = sign * np.array([[3e5, 1.0, 2e6]])
+    total = bounded_sum(rows, 1.5, norm, ADD)
+    assert norm.length(total.value) <= total.sensitivity
+    assert norm.length(total.value) == pytest.approx(1.5, rel=1e-5)
+    assert bounded_sum(-rows, 1.5, norm, ADD).value.tolist() == (-total.value).tolist()
+
+
 def test_the_sensitivity_is_tight():
     rows = np.array([[0.6, 0.8]] * 3)
     total = bounded_sum(rows, 1.0, Norm.L2, ADD, max_rows=100)

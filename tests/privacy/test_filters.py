@@ -244,3 +244,21 @@ def test_what_is_left_can_be_spent_and_no_more(place: int) -> None:
     assert all(c >= 0.0 for c in rule.cost(Charge(sampled, 1e-6)))
     most = rule.most(budget)
     assert rule.epsilon(most, 1e-5) == pytest.approx(2.0) or isinstance(rule, Odometer)
+
+
+@pytest.mark.parametrize("rule", [GaussianSum(), RenyiSum(), SumOfEpsilons()], ids=repr)
+def test_of_a_spent_budget_nothing_is_left(rule: Additive) -> None:
+    budget = Budget(1.0, 1e-6)
+    most = rule.most(budget)
+    assert rule.left(most, budget) == 0.0
+    assert rule.left(tuple(1.5 * total for total in most), budget) == 0.0
+    half = rule.left(tuple(0.5 * total for total in most), budget)
+    assert 0.1 < half < 0.9
+    assert rule.fits(most, budget)
+    assert not rule.fits(tuple(total * (1 + 3e-12) for total in most), budget)
+
+
+@pytest.mark.parametrize("rule", [GaussianSum(), RenyiSum()], ids=repr)
+def test_a_release_that_floats_lose_is_not_free(rule: Additive) -> None:
+    assert rule.cost(Charge(Gaussian(1e200), 1e-6))[0] > 0.0
+    assert rule.epsilon((0.0,), 1e-6) == 0.0

@@ -92,3 +92,32 @@ def test_the_midpoint_rule_errs_by_what_its_docstring_says() -> None:
             g = 1 - t * mills
             second = 2 * g - t * (mills - t * g)
             assert 0 < second <= 2 * g
+
+
+def test_the_ends_of_the_profile() -> None:
+    at = np.array([-math.inf, -1.0, 0.0, 1.0, math.inf])
+    for mu in (1e-5, 0.003, 1.0):
+        with np.errstate(invalid="ignore"):
+            found = gaussian_delta(mu, at)
+        assert found[0] == 1.0
+        assert found[-1] == 0.0
+        assert np.all(np.diff(found) <= 0.0)
+    # nothing moves: only what the outputs' own ratio says is left
+    assert gaussian_delta(0.0, at) == pytest.approx([1.0, 1 - math.exp(-1.0), 0.0, 0.0, 0.0])
+    assert log_gaussian_delta(0.0, 0.1) == -math.inf
+
+
+@pytest.mark.parametrize("quotient", [49.0, 51.0, 300.0])
+def test_far_tails_of_tiny_mu_are_not_understated(quotient: float) -> None:
+    mu = 1e-6
+    truth = mpmath.log(exact_tail(mu, quotient))
+    assert 0 <= float(log_gaussian_delta(mu, quotient * mu) - truth) < 2e-3
+
+
+def exact_tail(mu: float, quotient: float) -> mpmath.mpf:
+    with mpmath.workdps(60):
+        m, x = mpmath.mpf(mu), mpmath.mpf(quotient * mu) / mpmath.mpf(mu)
+        # phi(x - m/2) times the integral of -R' over the interval
+        return mpmath.npdf(x - m / 2) * mpmath.quad(
+            lambda t: 1 - t * mpmath.ncdf(-t) / mpmath.npdf(t), [x - m / 2, x + m / 2]
+        )

@@ -165,7 +165,7 @@ class Mutating:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.results: list[tuple[Mutant, Outcome]] = []
-        self.error = ""
+        self.noticed: dict[str, Counter[str]] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         runner = Runner(session, SOURCES / "tacit")
@@ -180,37 +180,53 @@ class Mutating:
                 for function in called.functions:
                     by_function.setdefault(function, []).append(nodeid)
         references = References()
-        plan = []
-        for mutant in chosen:
-            around = references.around(mutant)
-            nodeids = {n for function in around for n in by_function.get(function, ())}
-            if not nodeids:
-                self._note(mutant, Outcome("untested", "", 0, 0.0))
-                continue
-            kept, seconds = self._quickest(mutant, nodeids, calls)
-            plan.append((mutant, kept, seconds))
-        for mutant, outcome in runner.run(plan, self.options.workers):
+        for row in _lines(KEPT / "results.jsonl"):
+            self._learn(row["module"], row["by"])
+
+        def plan() -> Iterator[tuple[Mutant, list[str], float]]:
+            # One after the other: which tests notice changes is learned on the way.
+            for mutant in chosen:
+                around = references.around(mutant)
+                nodeids = {n for function in around for n in by_function.get(function, ())}
+                if nodeids:
+                    yield mutant, *self._order(mutant, nodeids, calls)
+                else:
+                    self._note(mutant, Outcome("untested", "", 0, 0.0))
+
+        for mutant, outcome in runner.run(plan(), self.options.workers):
             self._note(mutant, outcome)
+            self._learn(mutant.module, outcome.by)
         return True
 
-    def _quickest(
+    def _learn(self, module: str, test: str) -> None:
+        if test:
+            self.noticed.setdefault(module, Counter())[test] += 1
+
+    def _order(
         self, mutant: Mutant, nodeids: set[str], calls: dict[str, Called]
     ) -> tuple[list[str], float]:
-        """Return tests in the order of their time, those of the file's own name first."""
+        """Return tests: first those that noticed other changes of the module, then the quickest.
+
+        Those of the file's own name count as quicker than they are.
+        """
         own = f"/test_{mutant.path.stem}.py"
+        noticed = self.noticed.get(mutant.module, Counter())
+        proven = [n for n, _ in noticed.most_common() if n in nodeids]
 
-        def order(nodeid: str) -> tuple[float, str]:
-            seconds = calls[nodeid].seconds
-            return seconds * (0.2 if own in nodeid else 1.0), nodeid
+        def seconds_of(nodeid: str) -> tuple[float, str]:
+            return calls[nodeid].seconds * (0.2 if own in nodeid else 1.0), nodeid
 
-        kept, total = [], 0.0
-        for nodeid in sorted(nodeids, key=order):
-            if kept and total + calls[nodeid].seconds > self.options.seconds:
-                break
-            kept.append(nodeid)
-            total += calls[nodeid].seconds
-        # Tests that belong together share what they set up.
-        return kept, total
+        kept: dict[str, None] = {}
+        total = 0.0
+        for some, limit in (
+            (proven, self.options.seconds),
+            (sorted(nodeids, key=seconds_of), 2 * self.options.seconds),
+        ):
+            for nodeid in some:
+                if nodeid not in kept and (not kept or total + calls[nodeid].seconds <= limit):
+                    kept[nodeid] = None
+                    total += calls[nodeid].seconds
+        return list(kept), total
 
     def _chosen(self) -> Iterator[Mutant]:
         known = set()
@@ -325,7 +341,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("only", nargs="*", help="what the qualified name begins with")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of tests for a change")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of tests for a change")
     parser.add_argument("--per-line", type=int, default=0, help="changes of a line, 0: all")
     parser.add_argument("--resume", action="store_true", help="leave out what was tried before")
     parser.add_argument("--again", action="store_true", help="only what survived the last time")

@@ -33,7 +33,7 @@ from mutants.mutations import Mutant, names_of
 
 Function = tuple[str, str]  # file and qualified name of an outermost function
 _MEMORY = 12 << 30  # of address space: a changed size must not fill the machine
-_LEAST_LIMIT, _SLOWER = 20.0, 6.0  # seconds of a change's tests, and times what they take
+_LEAST_LIMIT, _SLOWER = 8.0, 6.0  # seconds of a change's tests, and times what they take
 
 
 @dataclass
