@@ -125,3 +125,22 @@ def test_a_clipped_descent_knows_its_clip() -> None:
     labels = np.clip(SCORES, -3, 3)
     assert fewer == np.sum(np.abs(labels) < 0.5)
     assert more == np.sum(np.abs(labels) < 2.0)
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
+@pytest.mark.parametrize(("has_matrix", "has_total"), [(True, True), (True, False), (False, True)])
+def test_the_reach_is_that_of_both_and_of_float_sums(
+    relation: Relation, has_matrix: bool, has_total: bool
+) -> None:
+    bounds = Bounds(row_norm=1.5)
+    records = MemoryRecords(ROWS, SCORES, bounds)
+    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
+    statistic = replace(hessian(law, np.zeros(3)), has_matrix=has_matrix, has_total=has_total)
+    noisy, known, event = statistic.noisy(records, Gaussian(2.0, relation), secure_source())
+    assert event == Gaussian(2.0, relation)
+    # R^2 of the matrix and half of it of the total; floats may err by a ten-thousandth
+    length = 1.5**2 * math.hypot(1.0 * has_matrix, 0.5 * has_total)
+    two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
+    assert noisy.std == pytest.approx(2.0 * two * length * (1 + 1e-4), rel=1e-12)
+    if has_total:
+        assert known.std == pytest.approx(noisy.std / (0.5 * 1.5**2), rel=1e-12)

@@ -1,0 +1,101 @@
+"""Every sensitivity that a mechanism states is that of its proof, with what floats may add.
+
+What a replay on neighbouring data would not notice is held here to the formula: slacks of a
+ten-thousandth or less, and factors that chosen neighbours do not attain.
+"""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit.erm.noisy_gradient as noisy_gradient_module
+import tacit.erm.output_perturbation as output_perturbation_module
+import tacit.erm.sufficient_statistics as sufficient_statistics_module
+from tacit.erm import Objective, OutputPerturbation, Problem, SufficientStatistics
+from tacit.erm.losses import LogisticLoss, SquaredLoss
+from tacit.erm.second_moment import second_moment_reach
+from tacit.noise import Bounded
+from tacit.noise import gaussian as gaussian_noise
+from tacit.privacy import Budget, Relation
+from tacit.records import Bounds, MemoryRecords
+
+ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
+BOUNDS = Bounds(row_norm=1.5, intercept=0.7, label_range=(-2.0, 3.0), n_records=40)
+# ||(x, intercept)|| of the longest row
+REACH = math.hypot(1.5, 0.7)
+
+
+def records() -> MemoryRecords:
+    rng = np.random.default_rng(0)
+    return MemoryRecords(rng.standard_normal((40, 3)), rng.uniform(-1, 1, 40), BOUNDS)
+
+
+def stated(module: Any, monkeypatch: pytest.MonkeyPatch) -> list[Bounded]:
+    """Return the list to which every value that gets Gaussian noise is added."""
+    found: list[Bounded] = []
+
+    def noticed(bounded: Bounded, *rest: Any) -> Any:
+        found.append(bounded)
+        return gaussian_noise(bounded, *rest)
+
+    monkeypatch.setattr(module, "gaussian", noticed)
+    return found
+
+
+@pytest.mark.parametrize(("relation", "moved", "two"), [(ADD, 1, 1), (REPLACE, 2, math.sqrt(2))])
+def test_moments(
+    relation: Relation, moved: float, two: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = stated(sufficient_statistics_module, monkeypatch)
+    problem = Problem(Objective(SquaredLoss(), BOUNDS), 3)
+    plan = SufficientStatistics().plan(problem, Budget(1.0, 1e-6, relation))
+    plan.mechanism.solve(plan, records(), None)
+    least, packed, cross = (bounded.sensitivity for bounded in found)
+    assert least == pytest.approx(REACH**2 * (1 + 1e-4), rel=1e-9)
+    assert two * REACH**2 < packed < two * REACH**2 * (1 + 1e-4)
+    assert packed == pytest.approx(second_moment_reach(BOUNDS, relation), rel=1e-14)
+    # R is rounded, and so is the product
+    assert moved * 3.0 * REACH * (1 + 2.0**-51) <= cross < moved * 3.0 * REACH * (1 + 1e-6)
+    assert least >= np.linalg.eigvalsh(np.outer([1.5, 0.7], [1.5, 0.7])).max()
+
+
+def test_second_moments_are_charged_for_their_rounding() -> None:
+    # Rows are in steps of 2^-20 or finer; the sum is rounded once, and once more where packed.
+    from tacit.erm.exact_moments import MOMENT_SLACK
+
+    assert 0 < MOMENT_SLACK < 1e-5
+    for relation, two in ((ADD, 1.0), (REPLACE, math.sqrt(2.0))):
+        reach = two * REACH**2 * (1 + MOMENT_SLACK)
+        assert second_moment_reach(BOUNDS, relation) == pytest.approx(reach, rel=1e-14)
+
+
+@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
+def test_minimisers(relation: Relation, moved: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = stated(output_perturbation_module, monkeypatch)
+    certified: list[float] = []
+    minimize = output_perturbation_module.minimize_certified
+
+    def noticed(problem: Any, start: Any, tau: float) -> Any:
+        certified.append(tau)
+        return minimize(problem, start, tau)
+
+    monkeypatch.setattr(output_perturbation_module, "minimize_certified", noticed)
+    problem = Problem(Objective(LogisticLoss(), BOUNDS, regularization=5.0), 3)
+    plan = OutputPerturbation().plan(problem, Budget(1.0, 1e-6, relation))
+    plan.mechanism.solve(plan, records(), None)
+    exact = moved * REACH / 5.0
+    assert found[0].sensitivity == pytest.approx(exact * (1 + 1e-4), rel=1e-12)
+    # Either minimiser is off by tau / lam at most.
+    assert exact + 2 * certified[0] / 5.0 == pytest.approx(found[0].sensitivity, rel=1e-12)
+
+
+@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
+def test_steps_in_other_coordinates(relation: Relation, moved: float) -> None:
+    course = SimpleNamespace(turned=object(), clip=0.7)
+    reach = noisy_gradient_module._reach(course, relation)
+    assert reach == pytest.approx(moved * 0.7 * (1 + 1e-3), rel=1e-14)
