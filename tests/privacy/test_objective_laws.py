@@ -1,7 +1,7 @@
 """Profiles and Renyi bounds of objective perturbation against integrals over the law of the loss.
 
-What is integrated is the law that docs/proofs/objective_perturbation.md proves: the Jacobian of each
-event and its vertices are written down here again, on their own.
+What is integrated is the law that docs/proofs/objective_perturbation.md proves: the Jacobian of
+each event and its vertices are written down here again, on their own.
 """
 
 from __future__ import annotations

@@ -70,12 +70,13 @@ TARGETS = (
 STATING = {"Bounded", "Sensitivity"}
 HOMES = {"noise", "privacy", "testing", "audit"}
 # They start programs, servers or browsers, or are about text: no change is looked for there.
-IGNORED = (
-    "tests/cli tests/report tests/ledger tests/cluster tests/datasets tests/preprocessing "
-    "tests/saving tests/test_wheel.py tests/test_site.py tests/test_docs.py tests/test_reproduce.py "
-    "tests/test_regret_benchmark.py tests/test_sklearn_checks.py tests/test_import.py "
-    "tests/test_adding_a_loss.py src/tacit/cli src/tacit/report src/tacit/cluster"
-).split()
+IGNORED = [
+    *("tests/cli", "tests/report", "tests/ledger", "tests/cluster", "tests/datasets"),
+    *("tests/preprocessing", "tests/saving", "tests/test_wheel.py", "tests/test_site.py"),
+    *("tests/test_docs.py", "tests/test_reproduce.py", "tests/test_regret_benchmark.py"),
+    *("tests/test_sklearn_checks.py", "tests/test_import.py", "tests/test_adding_a_loss.py"),
+    *("src/tacit/cli", "src/tacit/report", "src/tacit/cluster"),
+]
 
 
 def targets() -> list[Path]:
@@ -95,10 +96,10 @@ def _stating(root: Path) -> Iterator[Path]:
         if path.relative_to(root).parts[0] in HOMES:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call):
-                if getattr(node.func, "id", getattr(node.func, "attr", "")) in STATING:
-                    yield path
-                    break
+            function = node.func if isinstance(node, ast.Call) else None
+            if getattr(function, "id", getattr(function, "attr", "")) in STATING:
+                yield path
+                break
 
 
 def module_of(path: Path) -> str:
@@ -154,7 +155,7 @@ class References:
             found |= self.of.get(name, set())
             found |= {(here[0], f"{name}.{m}") for m in ("__post_init__", "__init__")}
         # What is remembered is not called again.
-        for path, qualname in list(found & self.remembered):
+        for _, qualname in list(found & self.remembered):
             found |= self.of.get(qualname.split(".")[-1], set())
         return found
 
@@ -270,15 +271,13 @@ class Mutating:
                 calls[nodeid] = called
                 if not called.passed:
                     print(f"left out, since it fails unchanged: {nodeid}", flush=True)
-                functions = sorted(
-                    (str(Path(f).relative_to(SOURCES)), q) for f, q in called.functions
-                )
+                named = ((str(Path(f).relative_to(SOURCES)), q) for f, q in called.functions)
                 row = {
                     "test": nodeid,
                     "changed": digests[nodeid.split("::")[0]],
                     "seconds": round(called.seconds, 4),
                     "passed": called.passed,
-                    "functions": functions,
+                    "functions": sorted(named),
                 }
                 print(json.dumps(row), file=out, flush=True)
         return calls

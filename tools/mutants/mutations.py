@@ -220,9 +220,8 @@ def _changes(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.Call):
         yield from _other_calls(node)
     if isinstance(node, ast.expr) and isinstance(parent, ast.If | ast.IfExp | ast.While):
-        if node is parent.test and isinstance(node, ast.Name | ast.Attribute | ast.Call):
-            yield ast.UnaryOp(ast.Not(), node)
-        elif node is parent.test and _is_order(node):
+        whole = isinstance(node, ast.Name | ast.Attribute | ast.Call) or _is_order(node)
+        if node is parent.test and whole:
             yield ast.UnaryOp(ast.Not(), node)
 
 

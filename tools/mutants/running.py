@@ -86,9 +86,8 @@ class Runner:
                 if thing.__code__.co_filename.startswith(str(sources)):
                     key = thing.__code__.co_filename, thing.__code__.co_qualname
                     self._living.setdefault(key, []).append(thing)
-            elif type(thing) is _lru_cache_wrapper:
-                if str(getattr(thing, "__module__", "")).startswith("tacit"):
-                    self._caches.append(thing)
+            elif type(thing) is _lru_cache_wrapper and str(thing.__module__).startswith("tacit"):
+                self._caches.append(thing)
         gc.collect()
         gc.freeze()  # children do not touch, and so do not copy, what is there
 
@@ -181,7 +180,7 @@ class Runner:
             fixtures = _FixtureCalls(shared)
             self.session.config.pluginmanager.register(fixtures)
 
-            def look(frame: types.FrameType, event: str, argument: object) -> None:
+            def look(frame: types.FrameType, _event: str, _argument: object) -> None:
                 code = frame.f_code
                 fixtures.target[id(code)] = code
 
@@ -193,12 +192,12 @@ class Runner:
                 self.reports.failed = ""
                 start = time.perf_counter()
                 sys.settrace(look)
-                threading.settrace(look)  # type: ignore[arg-type]
+                threading.settrace(look)
                 try:
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 finally:
                     sys.settrace(None)
-                    threading.settrace(None)  # type: ignore[arg-type]
+                    threading.settrace(None)
                 codes = list(current.values())
                 for name in getattr(item, "fixturenames", ()):
                     codes += shared.get(name, {}).values()
@@ -335,14 +334,15 @@ def _bind_again(owner: Any, name: str, value: Any) -> None:
     if isinstance(owner, types.ModuleType):
         old = getattr(owner, name)
         for other in list(sys.modules.values()):
-            if getattr(other, "__name__", "").startswith(("tacit", "tests")):
-                if vars(other).get(name) is old:
-                    setattr(other, name, value)
+            ours = getattr(other, "__name__", "").startswith(("tacit", "tests"))
+            if ours and vars(other).get(name) is old:
+                setattr(other, name, value)
         return
     old = vars(owner).get(name)
     # Dataclasses keep a field's default in their __init__, and their heirs' too.
-    for heir in [owner, *_heirs(owner)]:
-        function = vars(heir).get("__init__")
+    heirs: list[Any] = [owner, *_heirs(owner)]
+    for heir in heirs:
+        function: Any = vars(heir).get("__init__")
         defaults = getattr(function, "__defaults__", None)
         if defaults:
             names = function.__code__.co_varnames[: function.__code__.co_argcount][-len(defaults) :]
@@ -354,7 +354,7 @@ def _bind_again(owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
-def _heirs(owner: type) -> Iterator[type]:
+def _heirs(owner: Any) -> Iterator[Any]:
     for heir in owner.__subclasses__():
         yield heir
         yield from _heirs(heir)
