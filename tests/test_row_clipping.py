@@ -143,3 +143,10 @@ def test_bounds_too_small_to_hold_are_refused(bound: float) -> None:
 
 def test_a_zero_row_under_a_large_bound() -> None:
     assert clip_factors(np.zeros(1), 1e300, 3).tolist() == [1.0]
+
+
+def test_the_margin_grows_with_the_columns() -> None:
+    # a billionth, or what rounding of so many squares may take
+    for n_columns, margin in ((3, 1e-9), (10**8, (10**8 + 8) * 2.0**-51)):
+        found = clip_factors(np.array([2.0]), 1.0, n_columns)[0]
+        assert found == pytest.approx((1 - margin) / 2, rel=1e-15)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tacit.deep import AdaptiveClip, FlatClip
-from tacit.deep.clip_state import LENGTH_SLACK, AdaptiveState
+from tacit.deep.clip_state import LENGTH_SLACK, AdaptiveState, FixedState
 from tacit.deep.clipping import BookKeeper, Sums
 from tacit.deep.clipping.clip import lengths_of
 from tacit.privacy import Relation
@@ -103,3 +103,16 @@ def test_what_is_clearly_short_or_long_counts_whole() -> None:
     (_, one), _ = released(of_lengths(lengths[:1]), of)
     assert count == pytest.approx((3 - 2) * one)
     assert released(of_lengths(torch.tensor([CLIP])), of)[0][1] == 0.0  # half of it is short
+
+
+def test_sensitivities_are_those_of_the_proof() -> None:
+    # docs/proofs/networks.md, sections 2 and 4
+    sums = of_lengths(torch.tensor([0.5, 2.0]))
+    fixed = FixedState(FlatClip(CLIP)).bounded(sums, Relation.ADD_REMOVE)
+    assert fixed.sensitivity == pytest.approx(CLIP * (1 + 2.0**-10), rel=1e-14)
+    _, adaptive = released(sums, AdaptiveState(AdaptiveClip(CLIP, count_noise=0.1), 2.0, 100.0))
+    # noise 10 on the count, and on the sum (2^-2 - 20^-2)^(-1/2) clips
+    weight = CLIP * (2.0**-2 - 20.0**-2) ** -0.5 / 10.0
+    others = (2 * 100 + 64) * 2.0**-12 * (1 + 0.5 / 2) / 0.5
+    exact = np.hypot(CLIP * (1 + 2.0**-10), weight * (0.5 + others))
+    assert adaptive == pytest.approx(exact, rel=1e-12)

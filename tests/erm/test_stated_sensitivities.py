@@ -18,11 +18,13 @@ import tacit.erm.output_perturbation as output_perturbation_module
 import tacit.erm.sufficient_statistics as sufficient_statistics_module
 from tacit.erm import Objective, OutputPerturbation, Problem, SufficientStatistics
 from tacit.erm.losses import LogisticLoss, SquaredLoss
+from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.second_moment import second_moment_reach
 from tacit.noise import Bounded
 from tacit.noise import gaussian as gaussian_noise
 from tacit.privacy import Budget, Relation
 from tacit.records import Bounds, MemoryRecords
+from tacit.records.coordinates import Coordinates
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
 BOUNDS = Bounds(row_norm=1.5, intercept=0.7, label_range=(-2.0, 3.0), n_records=40)
@@ -99,3 +101,32 @@ def test_steps_in_other_coordinates(relation: Relation, moved: float) -> None:
     course = SimpleNamespace(turned=object(), clip=0.7)
     reach = noisy_gradient_module._reach(course, relation)
     assert reach == pytest.approx(moved * 0.7 * (1 + 1e-3), rel=1e-14)
+
+
+def test_rounding_in_a_certificate() -> None:
+    # u = 2^-53; docs/proofs/objective_perturbation.md, section 10
+    objective = Objective(LogisticLoss(), BOUNDS, regularization=5.0)
+    own = 8 * (objective.lipschitz + objective.smoothness / REACH)
+    slopes = 7 * 2.0**-53 * (objective.smoothness * (3 + 4) * 2.0 + own)
+    assert slopes_error(objective, 7, 3, 2.0) == pytest.approx(slopes, rel=1e-12)
+    # Row sums of |A| are 3 and 4, eigenvalues about -3.5 and 0.5.
+    matrix = np.array([[0.0, -1.0], [-1.0, -3.0]])
+    least = np.abs(np.linalg.eigvalsh(matrix)).min()
+    turned = 2 * 2 * 2.0**-53 * 4.0 * (1 + 3 / least) * 7 * 1.5
+    assert turning_error(Coordinates(matrix), 7, 1.5) == pytest.approx(turned, rel=1e-9)
+
+
+def test_a_certificate_asks_for_the_sums_whose_error_it_charges(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[bool] = []
+    added = MemoryRecords.sum
+
+    def noticed(self: Any, function: Any, fine: bool = False) -> Any:
+        asked.append(fine)
+        return added(self, function, fine=fine)
+
+    monkeypatch.setattr(MemoryRecords, "sum", noticed)
+    objective = Objective(LogisticLoss(), BOUNDS, regularization=5.0)
+    Perturbed(objective, records(), np.zeros(4)).certified_norm(np.ones(4))
+    assert asked == [True]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -117,3 +119,14 @@ def test_squares_move_by_one_at_most() -> None:
     same = NUMBERS.squares(labels, labels)
     assert (float(apart.value), float(same.value)) == (2.0, 0.0)
     assert 1.0 <= apart.sensitivity <= 1.0 + 1e-5
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
+@pytest.mark.parametrize("n_classes", [3, 4, 5, 6, 7, 11])
+def test_roots_are_rounded_up(n_classes: int, relation: Relation) -> None:
+    cells = replace(SEVERAL, classes=np.arange(n_classes))
+    moved = 1 if relation is ADD_REMOVE else 2
+    square = moved * (1 + n_classes * Fraction(cells.share) ** 2)
+    found = Fraction(cells.sensitivity(relation))
+    assert square < found**2 < square * (1 + Fraction(1, 2**50))
+    assert Fraction(TWO.sensitivity(relation)) ** 2 >= moved

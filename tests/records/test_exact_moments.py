@@ -75,3 +75,13 @@ def test_it_is_the_moment() -> None:
 def test_what_is_no_number_counts_as_nothing() -> None:
     bad = exact_totals(memory(), lambda block: np.full(block.n_rows, np.nan), 1.0)
     assert float(bad) == 0.0
+
+
+@pytest.mark.parametrize("intercept", [0.3, 1.0, 0.7])
+def test_a_weighted_intercept_gets_no_longer(intercept: float) -> None:
+    bounds = Bounds(row_norm=1.0, intercept=intercept, max_weight=1.0)
+    for weight in np.linspace(0.03, 1.0, 40):
+        records = MemoryRecords(np.zeros((1, 2)), np.zeros(1), bounds, np.array([weight]))
+        found = Fraction(float(exact_moment(records)[-1, -1]))
+        exact = Fraction(float(weight)) * Fraction(intercept) ** 2
+        assert exact * Fraction(999, 1000) < found <= exact
