@@ -375,3 +375,14 @@ def test_what_is_not_finite_is_refused() -> None:
     broken = Concave(lambda w: math.nan, utility.tangents, 0.0, 1.0, Relation.REPLACE)
     with pytest.raises(ValueError, match="not finite"):
         select_in_ball(broken, lattice, 1.0)
+
+
+def test_the_rate_is_that_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates: list[Fraction] = []
+    monkeypatch.setattr(ball_selection, "refined", lambda utility, lattice, rate: rate)
+    monkeypatch.setattr(
+        ball_selection, "_draw", lambda cells, utility, lattice, rate, words: rates.append(rate)
+    )
+    utility = logistic(np.array([[1.0, 0.0]]))
+    select_in_ball(utility, BallLattice(RADIUS, dimension=2), epsilon=0.7)
+    assert rates == [Fraction(0.7) / Fraction(utility.sensitivity) / 2]

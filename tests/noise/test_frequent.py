@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -137,3 +138,12 @@ def test_nothing_to_count():
 def test_wrong_arguments(k, z, leak):
     with pytest.raises(ValueError):
         frequent({"a": 1}, k, z, leak, ADD)
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+def test_the_noise_is_rounded_up(relation):
+    for k in range(1, 30):
+        moved = k * (2 if relation is REPLACE else 1)
+        std = Fraction(count_std(0.1 * k, k, relation))
+        square = Fraction(0.1 * k) ** 2 * moved
+        assert square < std**2 < square * (1 + Fraction(1, 2**49))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,3 +103,24 @@ def test_no_noise_is_refused(std: float) -> None:
     for release in (gaussian_winners, laplace_winners):
         with pytest.raises(ValueError, match=r"noise_std|gamma"):
             release(np.ones((1, 2)), std, ADD)
+
+
+def test_noise_covers_what_its_event_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: list[Fraction] = []
+
+    def add(value: Any, width: float, *rest: Any) -> Any:
+        widths.append(Fraction(width))
+        return np.zeros_like(value)
+
+    monkeypatch.setattr(sys.modules["tacit.noise.noisy_max"], "add_rounded", add)
+    for k in range(1, 40):
+        std = 0.1 * k
+        winners = gaussian_winners(np.zeros((1, 2)), std, ADD).event.event
+        # sqrt(2) multipliers: squares, since the root is no fraction
+        assert widths.pop() ** 2 >= 2 * Fraction(winners.noise_multiplier) ** 2
+        gaussian_majorities(np.zeros(1), std, ADD)
+        assert widths.pop() ** 2 >= 2 * Fraction(std) ** 2
+        laplace_winners(np.zeros((1, 2)), std, ADD)
+        assert widths.pop() >= 1 / Fraction(std)
+        gaussian_above(np.zeros(1), 0.0, std, ADD)
+        assert widths.pop() >= Fraction(std)

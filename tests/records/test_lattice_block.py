@@ -134,3 +134,10 @@ def test_blocks_that_could_not_be_added_exactly_are_refused() -> None:
     check_few_rows(MOST_ROWS)
     with pytest.raises(ValueError, match="smaller"):
         check_few_rows(MOST_ROWS + 1)
+
+
+def test_whole_numbers_of_a_block_add_up_within_a_double() -> None:
+    from tacit.records.lattice_block import COEFFICIENT_BITS, MOST_ROWS
+    from tacit.records.lattice_rows import ROW_BITS
+
+    assert MOST_ROWS * 2**ROW_BITS * 2**COEFFICIENT_BITS <= 2**53
