@@ -111,3 +111,26 @@ def test_words_of_which_floats_know_nothing(word):
         words = NormalWords.new(1, 4, WordSource([word, 2**62, 5, 9]))
         bound = words.directions(ALL, np.ones(1), np.empty((1, 4)))
     assert not bound[0] < 2.0**-30
+
+
+@pytest.mark.parametrize("exponent", [6, 10, 20, 35, 50])
+@pytest.mark.parametrize("place", [0, 1])
+def test_rows_with_a_word_of_a_far_tail_are_within_their_bounds(exponent, place):
+    # its U is known to few digits, and the other pair of the row is as usual
+    radii = [2**63 + 12345, 2**63 + 12345]
+    radii[place] = 2**exponent
+    words = NormalWords.new(1, 4, WordSource([*radii, 2**61, 3 * 2**60]))
+    out, turned = np.empty((1, 4)), np.empty((1, 4))
+    bound = words.floats(ALL, 3.0, out)[0]
+    relative = words.directions(ALL, np.ones(1), turned)[0]
+    with mpmath.workdps(40):
+        for end in (0, 1):
+            truth = []
+            for word, angle in zip(radii, (2**61, 3 * 2**60), strict=True):
+                r = mpmath.sqrt(-2 * mpmath.log(mpmath.mpf(word + end) / 2**64))
+                a = 2 * mpmath.pi * mpmath.mpf(angle) / 2**64
+                truth += [r * mpmath.cos(a), r * mpmath.sin(a)]
+            norm = mpmath.sqrt(sum(x * x for x in truth))
+            assert max(abs(3 * t - x) for t, x in zip(truth, out[0], strict=True)) <= bound
+            errors = [t / norm - x for t, x in zip(truth, turned[0], strict=True)]
+            assert mpmath.sqrt(sum(e * e for e in errors)) <= relative
