@@ -1,5 +1,6 @@
 import math
 import sys
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -116,3 +117,18 @@ def test_scalars_events_and_refusals():
         sphere(bounded(np.zeros(2), norm=Norm.LINF), 1.0)
     with pytest.raises(ValueError, match="epsilon must be positive"):
         sphere(bounded(np.zeros(2)), 0.0)
+
+
+def test_the_noise_is_rounded_up(monkeypatch):
+    widths = []
+
+    def add(value, width, source):
+        widths.append(Fraction(width))
+        return value
+
+    monkeypatch.setattr(sys.modules["tacit.noise.sphere"], "add_sphere", add)
+    # about half of these quotients are rounded down
+    for k in range(1, 30):
+        sphere(bounded(np.zeros(3), sensitivity=0.1 * k), 0.7 / (k + 1))
+        quotient = Fraction(0.1 * k) / Fraction(0.7 / (k + 1))
+        assert quotient <= widths[-1] <= quotient * (1 + Fraction(1, 2**51))

@@ -26,6 +26,7 @@ from mutants.running import Called, Function, Outcome, Runner
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src"
 ACCEPTED = ROOT / "tests" / "mutants" / "accepted.toml"
+SUMMARY = ROOT / "benchmarks" / "results" / "mutants.md"
 KEPT = ROOT / ".mutants"
 # In the order in which they are tried: the ones that every promise stands on come first.
 TARGETS = (
@@ -234,15 +235,21 @@ class Mutating:
         if self.options.resume:
             known = {tuple(r["key"]) for r in _lines(KEPT / "results.jsonl")}
         again = None
-        if self.options.again:
+        if self.options.keys:
+            again = {tuple(key) for key in json.loads(self.options.keys.read_text())}
+        elif self.options.again:
             again = {
                 tuple(r["key"])
                 for r in _latest(KEPT / "results.jsonl").values()
                 if r["verdict"] in ("survived", "untested")
             }
+        if not self.options.accepted:
+            known |= set(accepted())
         for path in targets():
             module = module_of(path)
-            for mutant in _some(mutants(path, module), self.options.per_line):
+            for mutant in _some(
+                mutants(path, module), self.options.per_line if again is None else 0
+            ):
                 name = f"{module}.{mutant.qualname}"
                 wanted = not self.options.only or any(
                     name == only or name.startswith(f"{only}.") for only in self.options.only
@@ -309,7 +316,7 @@ def _some(found: list[Mutant], per_line: int) -> list[Mutant]:
     for of_line in lines.values():
         n = len(of_line)
         if per_line and n > per_line:
-            of_line = [of_line[i * (n - 1) // (per_line - 1)] for i in range(per_line)]
+            of_line = [of_line[i * (n - 1) // max(per_line - 1, 1)] for i in range(per_line)]
         kept += of_line
     return kept
 
@@ -336,18 +343,79 @@ def accepted() -> dict[tuple[str, str, str], str]:
     return found
 
 
+def report() -> int:
+    """Write how many changes of each module were noticed, as last tried; return how many were not.
+
+    Changes that are no longer there, since the code is another one, do not count.
+    """
+    last, reasons = _latest(KEPT / "results.jsonl"), accepted()
+    rows, totals, unknown, listed = [], Counter[str](), 0, set()
+    for path in targets():
+        counts: Counter[str] = Counter()
+        for mutant in mutants(path, module_of(path)):
+            row = last.get(mutant.key)
+            listed.add(mutant.key)
+            counts["all"] += 1
+            if row is None and mutant.key in reasons:
+                counts["tried"] += 1
+                counts["accepted"] += 1
+            elif row is not None:
+                counts["tried"] += 1
+                survives = row["verdict"] in ("survived", "untested")
+                where = "accepted" if mutant.key in reasons else "open"
+                counts[where if survives else "noticed"] += 1
+                if survives and where == "open":
+                    print(f"open: {mutant.module}:{mutant.line} {mutant.qualname}")
+                    print(f"    {mutant.before}\n    {mutant.after}")
+        unknown += counts["open"]
+        totals += counts
+        rows.append(_table_row(f"`{module_of(path)}`", counts))
+    for key in sorted(set(reasons) - listed):
+        print("accepted, but no longer there:", *key, sep="\n    ")
+    groups = Counter(reason for key, reason in reasons.items() if key in listed)
+    head = ["module", "possible", "tried", "noticed", "accepted", "open"]
+    lines = [
+        "# Changes of privacy code that tests notice",
+        "",
+        "Written by `python -m mutants --report`, from the last result of each change that was",
+        "tried (`make mutants`, docs/decisions/0055). Possible are all changes of a module, tried",
+        "those of them that were run, two of a line or more. What survives is accepted in",
+        "`tests/mutants/accepted.toml`, for these reasons:",
+        "",
+        *(f"- {n}: {reason}" for reason, n in groups.most_common()),
+        "",
+        f"| {' | '.join(head)} |",
+        f"| {' | '.join('---' for _ in head)} |",
+        _table_row("all", totals),
+        *rows,
+    ]
+    SUMMARY.write_text("\n".join(lines) + "\n")
+    print(f"{SUMMARY.relative_to(ROOT)}: {dict(totals)}")
+    return 1 if unknown else 0
+
+
+def _table_row(name: str, counts: Counter[str]) -> str:
+    numbers = (counts[word] for word in ("all", "tried", "noticed", "accepted", "open"))
+    return f"| {name} | {' | '.join(f'{n:,}' for n in numbers)} |"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("only", nargs="*", help="what the qualified name begins with")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=30.0, help="of tests for a change")
-    parser.add_argument("--per-line", type=int, default=0, help="changes of a line, 0: all")
+    parser.add_argument("--per-line", type=int, default=2, help="changes of a line, 0: all")
+    parser.add_argument("--accepted", action="store_true", help="try accepted ones too")
     parser.add_argument("--resume", action="store_true", help="leave out what was tried before")
     parser.add_argument("--again", action="store_true", help="only what survived the last time")
+    parser.add_argument("--keys", type=Path, help="only these: JSON of [name, before, after]")
     parser.add_argument("--measure-only", action="store_true")
+    parser.add_argument("--report", action="store_true", help="only write the summary of all runs")
     options = parser.parse_args()
     KEPT.mkdir(exist_ok=True)
     os.chdir(ROOT)
+    if options.report:
+        return report()
     start = time.monotonic()
     plugin = Mutating(options)
     ignored = [f"--ignore={path}" for path in IGNORED if (ROOT / path).exists()]
