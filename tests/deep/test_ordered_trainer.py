@@ -63,6 +63,9 @@ def test_one_record_moves_all_releases_together_by_what_is_charged(
         for value, entry in zip(values, entries, strict=True)
     ]
     one = 2 * 0.1 * (1 + 2**-10)
+    spread = 1.0 if isinstance(noise, TreeNoise) else noise.spread(6, 2)
+    for entry in entries:
+        assert entry.bounded.sensitivity == pytest.approx(one * spread, rel=1e-12)
     if isinstance(noise, TreeNoise):
         # no more sums than levels, each by no more than a record
         assert sum(m > 1e-9 for m in moved) <= made.plan_.event.count  # type: ignore[attr-defined]
