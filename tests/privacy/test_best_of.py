@@ -5,10 +5,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from tacit.privacy import BestOf, Gaussian, PureEpsilon, Repeated
+from tacit.privacy import (
+    BestOf,
+    Composed,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Parallel,
+    PureEpsilon,
+    Repeated,
+)
+from tacit.privacy.routes import LossDistributionRoute
 from tacit.privacy.tries import TruncatedNegativeBinomial
+
+Array = npt.NDArray[np.float64]
 
 LAW = TruncatedNegativeBinomial.of_mean(5)
 
@@ -52,3 +65,46 @@ def test_beyond_the_greatest_loss_nothing_is_left() -> None:
     assert before[0] > 0.0
     orders = np.array([1.5, 4.0, 1e4])
     assert np.all(event.renyi(orders) <= greatest)
+
+
+def test_no_release_of_a_run_is_left_out() -> None:
+    at = np.array([0.1, 0.5, 1.0])
+
+    def profile(base: Event) -> Array:
+        found = BestOf(base, LAW).profile(at)
+        assert found is not None
+        return found
+
+    gaussian, pure, choice = Gaussian(2.0), PureEpsilon(0.5), ExponentialMechanism(0.4)
+    both = profile(Composed((gaussian, pure)))
+    assert np.all(both > 1.05 * profile(gaussian))
+    assert np.all(both > 1.05 * profile(pure))
+    assert np.all(profile(Repeated(choice, 3)) > 1.05 * profile(choice))
+    assert np.all(profile(Composed((pure, choice))) > 1.05 * profile(pure))
+    # Of parts the worst counts, whichever comes first and however far its losses go.
+    for parts in ((gaussian, pure), (pure, gaussian)):
+        found = profile(Parallel(parts))
+        worst = np.maximum(profile(gaussian), profile(pure))
+        assert np.all(found >= worst * (1 - 1e-9))
+        assert np.all(found <= worst * 1.3 + 1e-6)
+
+
+def test_float_convolution_is_charged() -> None:
+    events = [(ExponentialMechanism(0.1), 1000), (Gaussian(9.0), 24)]
+    route = LossDistributionRoute(tuple(events), 1e-3)
+    assert route.charge == 1024 * 2.0**-51
+    asked: list[float] = []
+
+    class Noticed:
+        def get_epsilon_for_delta(self, delta: float) -> float:
+            asked.append(delta)
+            return 0.5
+
+        def get_delta_for_epsilon(self, epsilon: float) -> float:
+            return 1e-11
+
+    vars(route)["distribution"] = Noticed()
+    assert route.epsilon(1e-10) == 0.5
+    assert asked == [1e-10 - 2.0**-41]
+    assert route.epsilon(2.0**-41) == math.inf
+    assert route.delta(1.0) == 1e-11 + 2.0**-41

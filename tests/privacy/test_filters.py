@@ -261,3 +261,17 @@ def test_of_a_spent_budget_nothing_is_left(rule: Additive) -> None:
 @pytest.mark.parametrize("rule", [GaussianSum(), RenyiSum()], ids=repr)
 def test_a_release_that_floats_lose_is_not_free(rule: Additive) -> None:
     assert rule.cost(Charge(Gaussian(1e200), 1e-6))[0] > 0.0
+
+
+def test_an_odometer_takes_nothing_without_a_bound() -> None:
+    rule, budget = Odometer(), Budget(2.0, 1e-6)
+    spent = rule.cost(Charge(Gaussian(20.0), 0.0))
+    assert rule.fits(spent, budget)
+    assert not rule.fits(spent, Budget(2.0, 0.0))
+    unknown = (math.inf,) * len(spent)
+    assert not rule.fits(unknown, budget)
+    assert rule.epsilon(unknown, 1e-6) == math.inf
+    assert rule.epsilon(spent, 0.0) == math.inf
+    assert rule.left(unknown, budget) == 0.0
+    nothing = (0.0,) * len(spent)
+    assert rule.epsilon(nothing, 0.999) == 0.0

@@ -191,7 +191,8 @@ class Mutating:
                 around = references.around(mutant)
                 nodeids = {n for function in around for n in by_function.get(function, ())}
                 if nodeids:
-                    yield mutant, *self._order(mutant, nodeids, calls)
+                    direct = by_function.get((str(mutant.path), mutant.qualname), [])
+                    yield mutant, *self._order(mutant, nodeids, set(direct), calls)
                 else:
                     self._note(mutant, Outcome("untested", "", 0, 0.0))
 
@@ -205,18 +206,20 @@ class Mutating:
             self.noticed.setdefault(module, Counter())[test] += 1
 
     def _order(
-        self, mutant: Mutant, nodeids: set[str], calls: dict[str, Called]
+        self, mutant: Mutant, nodeids: set[str], direct: set[str], calls: dict[str, Called]
     ) -> tuple[list[str], float]:
         """Return tests: first those that noticed other changes of the module, then the quickest.
 
-        Those of the file's own name count as quicker than they are.
+        Those of the file's own name count as quicker than they are, and what only calls those who
+        call a function that is remembered comes last.
         """
         own = f"/test_{mutant.path.stem}.py"
         noticed = self.noticed.get(mutant.module, Counter())
         proven = [n for n, _ in noticed.most_common() if n in nodeids]
 
-        def seconds_of(nodeid: str) -> tuple[float, str]:
-            return calls[nodeid].seconds * (0.2 if own in nodeid else 1.0), nodeid
+        def seconds_of(nodeid: str) -> tuple[bool, float, str]:
+            seconds = calls[nodeid].seconds * (0.2 if own in nodeid else 1.0)
+            return nodeid not in direct, seconds, nodeid
 
         kept: dict[str, None] = {}
         total = 0.0
