@@ -13,18 +13,30 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit.erm.exponential_mechanism as exponential_mechanism_module
 import tacit.erm.noisy_gradient as noisy_gradient_module
 import tacit.erm.output_perturbation as output_perturbation_module
 import tacit.erm.sufficient_statistics as sufficient_statistics_module
-from tacit.erm import Objective, OutputPerturbation, Problem, SufficientStatistics
+from tacit.erm import (
+    NoisyGradient,
+    Objective,
+    OutputPerturbation,
+    Problem,
+    PublicCandidates,
+    SecondMoment,
+    SufficientStatistics,
+)
 from tacit.erm.losses import LogisticLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.second_moment import second_moment_reach
-from tacit.noise import Bounded
+from tacit.erm.shrinking import TRACE_MULTIPLE
+from tacit.noise import Bounded, select
 from tacit.noise import gaussian as gaussian_noise
 from tacit.privacy import Budget, Relation
+from tacit.privacy.calibration import gaussian_multiplier
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.coordinates import Coordinates
+from tacit.row_clipping import clipped_rows
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
 BOUNDS = Bounds(row_norm=1.5, intercept=0.7, label_range=(-2.0, 3.0), n_records=40)
@@ -130,3 +142,55 @@ def test_a_certificate_asks_for_the_sums_whose_error_it_charges(
     objective = Objective(LogisticLoss(), BOUNDS, regularization=5.0)
     Perturbed(objective, records(), np.zeros(4)).certified_norm(np.ones(4))
     assert asked == [True]
+
+
+@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
+def test_public_candidates(
+    relation: Relation, moved: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Bounded] = []
+
+    def noticed(bounded: Bounded, *rest: Any, **named: Any) -> Any:
+        found.append(bounded)
+        return select(bounded, *rest, **named)
+
+    monkeypatch.setattr(exponential_mechanism_module, "select", noticed)
+    candidates = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, -1.0, 1.0]])
+    objective = Objective(LogisticLoss(), BOUNDS, regularization=1e6)
+    plan = PublicCandidates(candidates).plan(Problem(objective, 3), Budget(1.0, 0.0, relation))
+    rng = np.random.default_rng(1)
+    rows, labels = rng.standard_normal((40, 3)), rng.choice([-1.0, 1.0], 40)
+    plan.mechanism.solve(plan, MemoryRecords(rows, labels, BOUNDS), None)
+    # from the first to the second; the penalty is rounded where it is added
+    reach = moved * REACH * math.sqrt(5.0) * (1 + 1e-4) + 2.0**-51 * 1e6 / 2 * 4.0
+    assert found[0].sensitivity == pytest.approx(reach, rel=1e-12)
+    # Utilities are minus the objective, less that of the first without its penalty.
+    whole = np.column_stack([clipped_rows(rows, 1.5), np.full(40, 0.7)])
+    losses = np.array([np.logaddexp(0.0, -labels * (whole @ w)).sum() for w in candidates])
+    penalty = 1e6 / 2 * (candidates**2).sum(axis=1)
+    np.testing.assert_allclose(found[0].value + penalty, losses[0] - losses, atol=1e-5)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("preconditioner", [None, SecondMoment(share=0.1)])
+@pytest.mark.parametrize("turned", [True, False])
+@pytest.mark.parametrize("shrinks", [True, False])
+def test_steps_and_questions_cost_one_gaussian(
+    counted: bool,
+    preconditioner: SecondMoment | None,
+    turned: bool,
+    shrinks: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(noisy_gradient_module, "_shrinks", lambda problem, budget: shrinks)
+    bounds = Bounds(row_norm=1.0, n_records=None if counted else 1000)
+    problem, budget = Problem(Objective(LogisticLoss(), bounds), 3), Budget(1.0, 1e-6)
+    mechanism = NoisyGradient(preconditioner=preconditioner)
+    if turned and preconditioner is None:
+        return
+    step = mechanism._step_multiplier(problem, budget, 50, object() if turned else None)
+    whole = 1 / gaussian_multiplier(budget) ** 2
+    asked = 0.01 * counted + (0.1 if turned else 1 / TRACE_MULTIPLE**2 * shrinks)
+    spent = 50 / step**2 + asked * whole
+    assert spent <= whole * (1 + 1e-15)
+    assert spent == pytest.approx(whole, rel=1e-9)
