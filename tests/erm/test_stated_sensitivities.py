@@ -7,6 +7,7 @@ ten-thousandth or less, and factors that chosen neighbours do not attain.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,7 @@ from tacit.erm import (
     SecondMoment,
     SufficientStatistics,
 )
+from tacit.erm.exact_rows import TERM_BITS
 from tacit.erm.losses import LogisticLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.second_moment import second_moment_reach
@@ -36,6 +38,7 @@ from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.coordinates import Coordinates
+from tacit.records.exact_sums import Rounding
 from tacit.row_clipping import clipped_rows
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
@@ -76,6 +79,20 @@ def test_moments(
     # R is rounded, and so is the product
     assert moved * 3.0 * REACH * (1 + 2.0**-51) <= cross < moved * 3.0 * REACH * (1 + 1e-6)
     assert least >= np.linalg.eigvalsh(np.outer([1.5, 0.7], [1.5, 0.7])).max()
+
+
+@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
+def test_sums_of_many_records_are_charged_for_their_rounding(
+    relation: Relation, moved: float
+) -> None:
+    many = replace(BOUNDS, n_records=2**20)
+    slack = Rounding(TERM_BITS, 2**20).slack
+    assert slack > 1e-8
+    cross = sufficient_statistics_module._cross_moment(
+        records(), Objective(SquaredLoss(), many), relation
+    )
+    exact = moved * 3.0 * REACH * (1 + slack) * (1 + 2.0**-50)
+    assert cross.sensitivity == pytest.approx(exact, rel=2e-16)
 
 
 def test_second_moments_are_charged_for_their_rounding() -> None:

@@ -130,3 +130,12 @@ def test_roots_are_rounded_up(n_classes: int, relation: Relation) -> None:
     found = Fraction(cells.sensitivity(relation))
     assert square < found**2 < square * (1 + Fraction(1, 2**50))
     assert Fraction(TWO.sensitivity(relation)) ** 2 >= moved
+
+
+@pytest.mark.parametrize(("norm", "longest", "apart"), [(Norm.L2, 5**0.5, 6**0.5), (Norm.L1, 5, 5)])
+def test_both_rows_of_a_replacement_are_rounded(norm: Norm, longest: float, apart: float) -> None:
+    far = NUMBERS.sensitivity if norm is Norm.L2 else NUMBERS.l1_sensitivity
+    rounding = far(ADD_REMOVE) - longest
+    assert rounding > longest * 1e-9
+    assert far(REPLACE) == pytest.approx(apart + 2 * rounding, rel=1e-15)
+    assert far(REPLACE) >= apart + 2 * rounding
