@@ -1,0 +1,63 @@
+"""Every record is in one part: it trains one candidate, or it helps to choose among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.linear_model import LogisticRegression
+from tacit.noise import select
+from tacit.privacy import Relation
+from tacit.tuning import DisjointSearch, disjoint
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
+def test_parts_are_disjoint_and_the_last_one_chooses(
+    relation: Relation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1.0, 1.0, (300, 2))
+    labels = (rows[:, 0] > 0.0).astype(int)
+    trained: list[Any] = []
+    chosen: list[Any] = []
+    utilities: list[Any] = []
+    run = disjoint.Runner.run
+
+    def running(self: Any, draw: Any, part: Any, *rest: Any) -> Any:
+        trained.append(part)
+        return run(self, draw, part, *rest)
+
+    def choosing(runs: Any, last: Any, *rest: Any) -> Any:
+        chosen.append((runs, last))
+        return choose(runs, last, *rest)
+
+    def selecting(bounded: Any, epsilon: float, **named: Any) -> Any:
+        utilities.append((bounded, named["monotone"]))
+        return select(bounded, epsilon, **named)
+
+    choose = disjoint._chosen
+    monkeypatch.setattr(disjoint.Runner, "run", running)
+    monkeypatch.setattr(disjoint, "_chosen", choosing)
+    monkeypatch.setattr(disjoint, "select", selecting)
+    known = {"n_records": 300} if relation is Relation.REPLACE else {}
+    model = LogisticRegression(classes=[0, 1], row_norm=1.5, relation=relation, **known)
+    space = {"regularization": [1e-3, 30.0, 300.0]}
+    fitted = DisjointSearch(model, space, epsilon=50.0).fit(rows, labels)
+
+    ((runs, last),) = chosen
+    parts = [*trained, last]
+    assert len(trained) == 3
+    place = {tuple(row): i for i, row in enumerate(rows.tolist())}
+    seen = [place[tuple(row)] for part in parts for row in part.rows.tolist()]
+    assert sorted(seen) == list(range(300))
+    assert [label for part in parts for label in part.labels] == labels[seen].tolist()
+    assert all(30 < len(part.rows) < 130 for part in parts)
+
+    ((bounded, monotone),) = utilities
+    wrong = [(run.model.predict(last.rows) != last.labels).sum() for run in runs]
+    assert bounded.value.tolist() == [-float(n) for n in wrong]
+    assert bounded.sensitivity == 1.0
+    assert monotone is (relation is Relation.ADD_REMOVE)
+    assert fitted.best_estimator_ is not None
