@@ -34,3 +34,17 @@ def test_centre_width_and_lattice(margin, sensitivity, size, monkeypatch):
     assert spacing == lattice_spacing(math.nextafter(1.7 * 7.0, math.inf))
     assert release.value == 4.0 + spacing / 2
     assert release.event == event
+
+
+def test_the_noise_is_rounded_up(monkeypatch):
+    widths = []
+
+    def add(centre, width, spacing, law, words):
+        widths.append(Fraction(width))
+        return 0.0
+
+    monkeypatch.setattr(sys.modules["tacit.noise.smooth"], "add_rounded", add)
+    # about half of these products are rounded down
+    for k in range(1, 30):
+        smooth_gaussian(0.5, 0.1 * k, 7.0, SmoothGaussian(0.7 / k, 0.01))
+        assert widths[-1] >= Fraction(0.1 * k) * Fraction(0.7 / k)

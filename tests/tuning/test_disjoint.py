@@ -9,14 +9,10 @@ import pytest
 
 from tacit.linear_model import LogisticRegression
 from tacit.noise import select
-from tacit.privacy import Relation
 from tacit.tuning import DisjointSearch, disjoint
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
-def test_parts_are_disjoint_and_the_last_one_chooses(
-    relation: Relation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_are_disjoint_and_the_last_one_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1.0, 1.0, (300, 2))
     labels = (rows[:, 0] > 0.0).astype(int)
@@ -41,8 +37,7 @@ def test_parts_are_disjoint_and_the_last_one_chooses(
     monkeypatch.setattr(disjoint.Runner, "run", running)
     monkeypatch.setattr(disjoint, "_chosen", choosing)
     monkeypatch.setattr(disjoint, "select", selecting)
-    known = {"n_records": 300} if relation is Relation.REPLACE else {}
-    model = LogisticRegression(classes=[0, 1], row_norm=1.5, relation=relation, **known)
+    model = LogisticRegression(classes=[0, 1], row_norm=1.5)
     space = {"regularization": [1e-3, 30.0, 300.0]}
     fitted = DisjointSearch(model, space, epsilon=50.0).fit(rows, labels)
 
@@ -59,5 +54,5 @@ def test_parts_are_disjoint_and_the_last_one_chooses(
     wrong = [(run.model.predict(last.rows) != last.labels).sum() for run in runs]
     assert bounded.value.tolist() == [-float(n) for n in wrong]
     assert bounded.sensitivity == 1.0
-    assert monotone is (relation is Relation.ADD_REMOVE)
+    assert monotone is True
     assert fitted.best_estimator_ is not None

@@ -10,11 +10,13 @@ import argparse
 import ast
 import json
 import os
+import re
 import sys
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +184,14 @@ class Mutating:
                 for function in called.functions:
                     by_function.setdefault(function, []).append(nodeid)
         references = References()
+        passing = [n for n, called in calls.items() if called.passed and n in runner.items]
+        texts = {f: (ROOT / f).read_text() for f in {n.split("::")[0] for n in passing}}
+
+        @cache
+        def said_in(name: str) -> tuple[str, ...]:
+            word = re.compile(rf"\b{re.escape(name)}\b")
+            return tuple(f for f, text in texts.items() if len(name) > 4 and word.search(text))
+
         for row in _lines(KEPT / "results.jsonl"):
             self._learn(row["module"], row["by"])
 
@@ -190,6 +200,10 @@ class Mutating:
             for mutant in chosen:
                 around = references.around(mutant)
                 nodeids = {n for function in around for n in by_function.get(function, ())}
+                if isinstance(mutant.statement, ast.Assign | ast.AnnAssign):
+                    # Tests may read a constant without calling anything that uses it.
+                    readers = {f for name in names_of(mutant.statement) for f in said_in(name)}
+                    nodeids |= {n for n in passing if n.split("::")[0] in readers}
                 if nodeids:
                     direct = by_function.get((str(mutant.path), mutant.qualname), [])
                     yield mutant, *self._order(mutant, nodeids, set(direct), calls)
