@@ -59,7 +59,7 @@ def test_the_profile_is_that_of_the_bound_which_is_proved(k: float, mu: float) -
 
 
 # k and mu: with all three pieces of X, with two, and with none but the last.
-FORMS = [(0.02, 0.1), (0.5, 0.26), (1.4, 0.5), (10.0, 0.3), (0.03, 1.0), (4.0, 1.5)]
+FORMS = [(0.02, 0.1), (0.5, 0.26), (1.4, 0.5), (10.0, 0.3), (0.03, 1.0), (4.0, 1.5), (0.1, 3.0)]
 
 
 def laws(k: float, mu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -82,9 +82,8 @@ def laws(k: float, mu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_the_profile_is_an_integral_over_the_loss(k: float, mu: float) -> None:
     _, weight, x = laws(k, mu)
     ends = [float(x[0]), k, k + abs(k - mu**2 / 2), mu**2 / 2]
-    epsilons = np.array(
-        [-0.5, 0.0, 0.01, *ends, *(0.5 * e for e in ends), *(1.2 * e for e in ends)]
-    )
+    shares = (0.5, 0.8, 1.0, 1.2)
+    epsilons = np.array([-0.5, 0.0, 0.01, *(share * end for end in ends for share in shares)])
     expected = [(weight * -np.expm1(np.minimum(e - x, 0.0))).sum() for e in epsilons]
     # lipschitz, smoothness, regularization and noise_std each count
     event = LogCoshObjective(3.0 * mu, 5.0 * k, 5.0, 3.0)
@@ -92,7 +91,7 @@ def test_the_profile_is_an_integral_over_the_loss(k: float, mu: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize(("k", "mu"), FORMS)
+@pytest.mark.parametrize(("k", "mu"), FORMS[:-1])
 def test_renyi_is_an_integral_over_the_ends_of_pieces(k: float, mu: float) -> None:
     z, weight, x = laws(k, mu)
     excess = max(k - mu**2 / 2, 0.0)
