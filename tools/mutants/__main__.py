@@ -366,7 +366,8 @@ def report() -> int:
     Changes that are no longer there, since the code is another one, do not count.
     """
     last, reasons = _latest(KEPT / "results.jsonl"), accepted()
-    rows, totals, unknown, listed = [], Counter[str](), 0, set()
+    rows, totals, listed = [], Counter[str](), set()
+    unknown: list[str] = []
     for path in targets():
         counts: Counter[str] = Counter()
         for mutant in mutants(path, module_of(path)):
@@ -382,9 +383,8 @@ def report() -> int:
                 where = "accepted" if mutant.key in reasons else "open"
                 counts[where if survives else "noticed"] += 1
                 if survives and where == "open":
-                    print(f"open: {mutant.module}:{mutant.line} {mutant.qualname}")
-                    print(f"    {mutant.before}\n    {mutant.after}")
-        unknown += counts["open"]
+                    place = f"{mutant.module} {mutant.qualname}"
+                    unknown.append(f"{place}\n    {mutant.before}\n    {mutant.after}")
         totals += counts
         rows.append(_table_row(f"`{module_of(path)}`", counts))
     for key in sorted(set(reasons) - listed):
@@ -405,6 +405,12 @@ def report() -> int:
         f"| {' | '.join('---' for _ in head)} |",
         _table_row("all", totals),
         *rows,
+        "",
+        "Open: they survived, and wait for a test or a reason.",
+        "",
+        "```",
+        *unknown,
+        "```",
     ]
     SUMMARY.write_text("\n".join(lines) + "\n")
     print(f"{SUMMARY.relative_to(ROOT)}: {dict(totals)}")
