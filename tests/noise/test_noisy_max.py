@@ -115,9 +115,9 @@ def test_noise_covers_what_its_event_says(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys.modules["tacit.noise.noisy_max"], "add_rounded", add)
     for k in range(1, 40):
         std = 0.1 * k
-        winners = gaussian_winners(np.zeros((1, 2)), std, ADD).event.event
+        winners: Any = gaussian_winners(np.zeros((1, 2)), std, ADD).event
         # sqrt(2) multipliers: squares, since the root is no fraction
-        assert widths.pop() ** 2 >= 2 * Fraction(winners.noise_multiplier) ** 2
+        assert widths.pop() ** 2 >= 2 * Fraction(winners.event.noise_multiplier) ** 2
         gaussian_majorities(np.zeros(1), std, ADD)
         assert widths.pop() ** 2 >= 2 * Fraction(std) ** 2
         laplace_winners(np.zeros((1, 2)), std, ADD)

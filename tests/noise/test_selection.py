@@ -1,5 +1,7 @@
 import math
 from fractions import Fraction
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -85,7 +87,7 @@ def test_rates_are_exact():
 
 
 def test_the_error_of_scaled_utilities_covers_the_largest(monkeypatch):
-    seen = {}
+    seen: dict[str, Any] = {}
     monkeypatch.setattr(
         selection, "gumbel_max", lambda floats, **how: seen.update(how, floats=floats) or 0
     )
@@ -101,14 +103,14 @@ def test_the_error_of_scaled_utilities_covers_the_largest(monkeypatch):
 def test_what_floats_cannot_tell_apart_is_raced(level, error, word, monkeypatch):
     races = []
     monkeypatch.setattr(selection, "_race", lambda race, source: races.append(len(race)) or 0)
-    words = np.array([2**61, word], dtype=np.uint64)
+    words, unknown = np.array([2**61, word], dtype=np.uint64), mock.Mock()
     energy = exponentials(words)
     relative = exponential_errors(words, energy) / energy
     margin = 2.0 * relative + (error + 2.0**-38 + 2.0**-50 * abs(level))
     for share, raced in ((0.7, 1), (1.4, 0)):
         # the second is below the first by so much of both margins
         second = level + (np.log(energy[1]) - np.log(energy[0])) - share * margin.sum()
-        gumbel_max(np.array([level, second]), error, lambda i: None, WordSource(words))
+        gumbel_max(np.array([level, second]), error, unknown, WordSource(words))
         assert len(races) == raced
         races.clear()
 

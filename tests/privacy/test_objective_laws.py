@@ -39,7 +39,7 @@ def logistic_jacobian(row_norm: float, ridge: float, std: float) -> float:
 
 def cases() -> list[tuple[Event, float, Vertices]]:
     """Return events with their Jacobian and vertices."""
-    replace, found = Relation.REPLACE, []
+    replace, found = Relation.REPLACE, list[tuple[Event, float, Vertices]]()
     for row_norm, ridge, std in ((2.0, 1.7, 3.0), (2.0, 5.0, 1.2), (1.5, 0.2, 4.0)):
         jacobian, mu = logistic_jacobian(row_norm, ridge, std), row_norm / std
         both = ((1.0, 2 * mu), (2.0, mu))

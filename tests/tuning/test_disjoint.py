@@ -10,6 +10,7 @@ import pytest
 from tacit.linear_model import LogisticRegression
 from tacit.noise import select
 from tacit.tuning import DisjointSearch, disjoint
+from tacit.tuning.running import Runner
 
 
 def test_parts_are_disjoint_and_the_last_one_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +20,7 @@ def test_parts_are_disjoint_and_the_last_one_chooses(monkeypatch: pytest.MonkeyP
     trained: list[Any] = []
     chosen: list[Any] = []
     utilities: list[Any] = []
-    run = disjoint.Runner.run
+    run = Runner.run
 
     def running(self: Any, draw: Any, part: Any, *rest: Any) -> Any:
         trained.append(part)
@@ -34,7 +35,7 @@ def test_parts_are_disjoint_and_the_last_one_chooses(monkeypatch: pytest.MonkeyP
         return select(bounded, epsilon, **named)
 
     choose = disjoint._chosen
-    monkeypatch.setattr(disjoint.Runner, "run", running)
+    monkeypatch.setattr(Runner, "run", running)
     monkeypatch.setattr(disjoint, "_chosen", choosing)
     monkeypatch.setattr(disjoint, "select", selecting)
     model = LogisticRegression(classes=[0, 1], row_norm=1.5)
