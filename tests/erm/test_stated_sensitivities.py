@@ -17,7 +17,7 @@ import pytest
 import tacit.erm.exponential_mechanism as exponential_mechanism_module
 import tacit.erm.noisy_gradient as noisy_gradient_module
 import tacit.erm.output_perturbation as output_perturbation_module
-import tacit.erm.sufficient_statistics as sufficient_statistics_module
+import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.erm import (
     NoisyGradient,
     Objective,
@@ -27,7 +27,6 @@ from tacit.erm import (
     SecondMoment,
     SufficientStatistics,
 )
-from tacit.erm.exact_rows import TERM_BITS
 from tacit.erm.losses import LogisticLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.second_moment import second_moment_reach
@@ -36,8 +35,10 @@ from tacit.noise import Bounded, select
 from tacit.noise import gaussian as gaussian_noise
 from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
+from tacit.queries import Facts, LabelMoment
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.coordinates import Coordinates
+from tacit.records.exact_rows import TERM_BITS
 from tacit.records.exact_sums import Rounding
 from tacit.row_clipping import clipped_rows
 
@@ -68,7 +69,7 @@ def stated(module: Any, monkeypatch: pytest.MonkeyPatch) -> list[Bounded]:
 def test_moments(
     relation: Relation, moved: float, two: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = stated(sufficient_statistics_module, monkeypatch)
+    found = stated(noisy_sum_module, monkeypatch)
     problem = Problem(Objective(SquaredLoss(), BOUNDS), 3)
     plan = SufficientStatistics().plan(problem, Budget(1.0, 1e-6, relation))
     plan.mechanism.solve(plan, records(), None)
@@ -88,16 +89,14 @@ def test_sums_of_many_records_are_charged_for_their_rounding(
     many = replace(BOUNDS, n_records=2**20)
     slack = Rounding(TERM_BITS, 2**20).slack
     assert slack > 1e-8
-    cross = sufficient_statistics_module._cross_moment(
-        records(), Objective(SquaredLoss(), many), relation
-    )
+    cross = LabelMoment(SquaredLoss()).sensitivity(Facts(many, 3, relation))
     exact = moved * 3.0 * REACH * (1 + slack) * (1 + 2.0**-50)
-    assert cross.sensitivity == pytest.approx(exact, rel=2e-16)
+    assert cross.value == pytest.approx(exact, rel=4e-16)
 
 
 def test_second_moments_are_charged_for_their_rounding() -> None:
     # Rows are in steps of 2^-20 or finer; the sum is rounded once, and once more where packed.
-    from tacit.erm.exact_moments import MOMENT_SLACK
+    from tacit.records.exact_moments import MOMENT_SLACK
 
     assert 0 < MOMENT_SLACK < 1e-5
     for relation, two in ((ADD, 1.0), (REPLACE, math.sqrt(2.0))):
