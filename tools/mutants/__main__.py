@@ -76,6 +76,7 @@ HOMES = {"noise", "privacy", "testing", "audit"}
 # They start programs, servers or browsers, or are about text: no change is looked for there.
 IGNORED = [
     *("tests/cli", "tests/report", "tests/ledger", "tests/cluster", "tests/datasets"),
+    "tests/golden",  # they call everything, and one of them waits for a cluster
     *("tests/preprocessing", "tests/saving", "tests/test_wheel.py", "tests/test_site.py"),
     *("tests/test_docs.py", "tests/test_reproduce.py", "tests/test_regret_benchmark.py"),
     *("tests/test_sklearn_checks.py", "tests/test_import.py", "tests/test_adding_a_loss.py"),
