@@ -19,7 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import tacit
 from tacit.cluster import DaskRecords
-from tacit.erm import ClassWeighted, NoisyGradient, Objective, minimize
+from tacit.erm import NoisyGradient, Objective, minimize
 from tacit.erm.losses import LogisticLoss, SoftmaxLoss
 from tacit.file_records import ParquetRecords
 from tacit.images import ScatteringClassifier
@@ -34,7 +34,16 @@ from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder, Sche
 from tacit.preprocessing.private import PrivateStandardScaler
 from tacit.privacy import Accountant, Budget
 from tacit.public_facts import codes_of
-from tacit.records import Bounds, ChunkedRecords, MappedRows, MemoryRecords, as_labels, open_records
+from tacit.records import (
+    Bounds,
+    ChunkedRecords,
+    ClassWeights,
+    MappedRows,
+    MemoryRecords,
+    ReweightedRecords,
+    as_labels,
+    open_records,
+)
 from tacit.records.people import people_of
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.records.people_in_source import PeopleInSource
@@ -278,7 +287,7 @@ def test_sums_are_those_of_the_others(name: str, k: int, tmp_path: Path) -> None
     assert sums(records.every(7)) == pytest.approx(sums(expected.every(7)), abs=1e-6)
     all_of_them = records.poisson_sample(1.0, seeded_source(1).words).records
     assert all_of_them.count() == N
-    weights = ClassWeighted(records, (1.0, 0.5, 0.25)[:k])
+    weights = ReweightedRecords(records, ClassWeights((1.0, 0.5, 0.25)[:k]))
     (total,) = weights.sum(lambda block: (block.weighed(np.ones(block.n_rows)).sum(),))
     each = [np.sum(LABELS[k] == label) for label in np.unique(LABELS[k])]
     assert total == pytest.approx(np.dot(each, (1.0, 0.5, 0.25)[:k]))

@@ -12,8 +12,8 @@ from typing import Generic, Protocol, TypeVar
 
 from tacit.noise import Release, Source
 from tacit.noise.release import priced
-from tacit.privacy import AnyAccountant, Booked, Budget, Event, Guarantee, NonPrivate
-from tacit.queries import Facts, NoisySum, Slot
+from tacit.privacy import AnyAccountant, Booked, Booking, Budget, Event, Guarantee, NonPrivate
+from tacit.queries import Facts, NoisySum, Private, Session, Slot
 
 T = TypeVar("T")
 
@@ -67,12 +67,14 @@ class Plan:
     settings: Mapping[str, float] = field(default_factory=dict)
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    # What will be asked, by name: once each, and nothing else.
+    # What is public of the records, and what will be asked of them by name: once each.
+    facts: Facts | None = None
     queries: Mapping[str, NoisySum] = field(default_factory=dict)
 
-    def slots(self, facts: Facts) -> dict[str, Slot]:
+    def slots(self) -> dict[str, Slot]:
         """Return what a session may be asked under this plan."""
-        return {name: Slot(query.event(facts)) for name, query in self.queries.items()}
+        assert self.facts is not None, "whoever names queries says of what they are asked"
+        return {name: Slot(query.event(self.facts)) for name, query in self.queries.items()}
 
     def __str__(self) -> str:
         return "\n".join(plan_lines(self, *self.notes))
@@ -100,6 +102,17 @@ def without_noise(budget: Budget) -> Plan:
     return Plan("exact", event, budget, "no noise: the budget is infinite")
 
 
+class PlannedQuestions(Planned, Protocol):
+    """A plan that says what a session may be asked."""
+
+    @property
+    def facts(self) -> Facts | None:
+        """What is public of the records."""
+
+    def slots(self) -> Mapping[str, Slot]:
+        """Return what may be asked, by name."""
+
+
 @dataclass(frozen=True)
 class Released(Generic[T]):
     """A value that left, and what is promised about it."""
@@ -118,46 +131,94 @@ def release(
 ) -> Released[T]:
     """Charge a plan, do its work, and hand out the result if it cost what was charged.
 
+    As `release_answers`, for work that opens records itself.
+    """
+    charged, booking = _charge(plan, accountant, source)
+    released = work()
+    return _handed_out(plan, released, charged, booking, assumptions)
+
+
+def release_answers(
+    plan: PlannedQuestions,
+    open_records: Callable[[], Private],
+    work: Callable[[Session], T],
+    *,
+    accountant: AnyAccountant | None = None,
+    source: Source | None = None,
+    assumptions: Sequence[str] = (),
+) -> Released[T]:
+    """Charge a plan, ask its questions in a session, and hand out what was made of the answers.
+
     Parameters
     ----------
     plan
-        What will be released, from public facts alone.
+        What will be asked, from public facts alone.
+    open_records
+        Opens the records, after the charge, once. Only the session holds them.
     work
-        Opens the records and returns the release; called after the charge, once.
+        Asks the session what was planned, and returns what is released.
     accountant
         A budget shared with other releases, or None.
     source
-        The randomness that ``work`` draws from; a seeded one is charged as what it is, no privacy.
+        The randomness; a seeded one is charged as what it is, no privacy.
     assumptions
         What was vouched for, for the guarantee to repeat.
 
     Raises
     ------
     BudgetExceeded
-        If the accountant refuses; ``work`` was not called.
+        If the accountant refuses; no record was read.
     RuntimeError
-        If what was released is not what was planned; it is withheld, and stays charged.
+        If what was asked is not what was planned; it is withheld, and stays charged.
 
     Examples
     --------
-    >>> from tacit.engine import release, without_noise
-    >>> from tacit.noise import Release
-    >>> from tacit.privacy import Budget
-    >>> plan = without_noise(Budget(float("inf")))
-    >>> release(plan, lambda: Release(3.0, plan.event)).privacy.voided_by
-    ('the budget is infinite',)
+    >>> import numpy as np
+    >>> from tacit.engine import Plan, release_answers
+    >>> from tacit.privacy import Budget, Relation
+    >>> from tacit.queries import Count, Facts, GaussianNoise, NoisySum
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> facts = Facts(Bounds(), 2, Relation.ADD_REMOVE)
+    >>> count = NoisySum(Count(), GaussianNoise(4.0))
+    >>> plan = Plan("count", count.event(facts), Budget(1.0, 1e-6), "a noisy count", facts=facts,
+    ...             queries={"count": count})
+    >>> records = MemoryRecords(np.zeros((1000, 2)), None, facts.bounds)
+    >>> released = release_answers(plan, lambda: records, lambda s: s.ask(count, "count"))
+    >>> 900 < released.value < 1100
+    True
     """
+    charged, booking = _charge(plan, accountant, source)
+    facts = plan.facts
+    assert facts is not None, "whoever names queries says of what they are asked"
+    session = Session(open_records(), facts, plan.event, plan.slots(), source, booking=booking)
+    released = session.release(work(session))
+    return _handed_out(plan, released, charged, booking, assumptions)
+
+
+def _charge(
+    plan: Planned, accountant: AnyAccountant | None, source: Source | None
+) -> tuple[Event, Booking | None]:
+    """Charge a plan's event; return what was charged, and where it is written."""
     charged = plan.event if source is None else priced(plan.event, source)
-    if accountant is not None:
-        check_accountant(accountant)
-    paid = None if accountant is None else accountant.charge(charged, plan.budget.delta)
-    released = work()
+    if accountant is None:
+        return charged, None
+    check_accountant(accountant)
+    paid = accountant.charge(charged, plan.budget.delta)
+    return charged, paid.booking if isinstance(paid, Booked) else None
+
+
+def _handed_out(
+    plan: Planned,
+    released: Release[T],
+    charged: Event,
+    booking: Booking | None,
+    assumptions: Sequence[str],
+) -> Released[T]:
     if released.event != charged:
         raise RuntimeError(
             f"released {released.event} but charged {charged}: the release is withheld. This is a "
             "bug in the mechanism; please report it as SECURITY.md says."
         )
-    booking = paid.booking if isinstance(paid, Booked) else None
     promise = Guarantee(charged, plan.budget.delta, tuple(assumptions), booking=booking)
     return Released(released.value, promise)
 

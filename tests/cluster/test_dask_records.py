@@ -14,13 +14,13 @@ import pyarrow.parquet
 import pytest
 
 from tacit.cluster import DaskRecords, part
-from tacit.erm import ClassWeighted, NoisyGradient, NoisySGD, Objective, minimize
+from tacit.erm import NoisyGradient, NoisySGD, Objective, minimize
 from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression
 from tacit.noise import seeded_source
 from tacit.preprocessing import ClassTarget, Number, Schema
 from tacit.privacy import Budget
-from tacit.records import Bounds, RecordSource
+from tacit.records import Bounds, ClassWeights, RecordSource, ReweightedRecords
 from tacit.records.exact_moments import exact_moment
 from tacit.testing import check_record_source
 from tests.cluster.helpers import BOUNDS, AtOnce, Done, data, in_memory, in_parts, pairs
@@ -73,7 +73,7 @@ def test_samples_go_by_a_key_and_a_part() -> None:
 
 def test_functions_that_hold_their_records_can_be_sent() -> None:
     bounds = Bounds(row_norm=2.0, n_classes=2, max_weight=1.0)
-    records = ClassWeighted(in_parts(*data(), bounds, 100), (0.5, 1.0))
+    records = ReweightedRecords(in_parts(*data(), bounds, 100), ClassWeights((0.5, 1.0)))
     (total,) = records.sum(lambda block: (block.weighed(np.ones(block.n_rows)).sum(),))
     n_ones = int((data()[1] > 0).sum())
     assert total == n_ones + (600 - n_ones) / 2

@@ -16,7 +16,6 @@ import tacit.erm.objective_perturbation as module
 import tacit.erm.plan as planned
 import tacit.erm.planner as planner
 from tacit.erm import Objective, ObjectivePerturbation, Problem, SecondMoment
-from tacit.erm.class_weighted import ClassWeighted
 from tacit.erm.losses import (
     HuberLoss,
     LogCoshLoss,
@@ -30,7 +29,7 @@ from tacit.erm.plan import gaussian_receipt
 from tacit.erm.tilts import GaussianTilt
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee
-from tacit.records import Bounds, MemoryRecords
+from tacit.records import Bounds, ClassWeights, MemoryRecords, ReweightedRecords
 from tacit.testing import replay
 from tests.erm.test_turning import short_rows
 
@@ -113,7 +112,7 @@ def test_records_with_weights_of_their_own_are_left_to_the_tilt() -> None:
     plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))
     bounds = replace(plan.problem.objective.bounds, n_classes=2)
     records = MemoryRecords(short_rows(30), np.ones(30), bounds)
-    weighted = ClassWeighted(records, (1.0, 0.5))
+    weighted = ReweightedRecords(records, ClassWeights((1.0, 0.5)))
     tilt = GaussianTilt.of(plan)
     assert descending.may_descend(plan, tilt, records)
     assert not descending.may_descend(plan, tilt, weighted)

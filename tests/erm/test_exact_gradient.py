@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tacit.erm import ClassWeighted, Objective
+from tacit.erm import Objective
 from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.losses import (
     AnyLoss,
@@ -25,7 +25,14 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
 )
 from tacit.privacy import Relation
-from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
+from tacit.records import (
+    Bounds,
+    ChunkedRecords,
+    ClassWeights,
+    MemoryRecords,
+    RecordSource,
+    ReweightedRecords,
+)
 from tacit.records.exact_rows import RowLattice
 from tacit.records.people import people_of
 from tacit.records.people_in_memory import PeopleInMemory
@@ -132,12 +139,12 @@ def test_weights_of_records_and_of_classes(loss: AnyLoss) -> None:
     bounds = replace(bounds, n_classes=max(loss.n_outputs, 2))
     rows, labels = data()
     weights = np.random.default_rng(9).uniform(-1, 3, N)
-    shares = tuple(np.linspace(0.2, 1.0, bounds.n_classes or 2))
-    records = ClassWeighted(MemoryRecords(rows, labels, bounds, weights), shares)
+    shares = ClassWeights(tuple(np.linspace(0.2, 1.0, bounds.n_classes or 2)))
+    records = ReweightedRecords(MemoryRecords(rows, labels, bounds, weights), shares)
     total = exact(records, w).value
     order = np.arange(N)[::-1]
     turned = MemoryRecords(rows[order], labels[order], bounds, weights[order])
-    assert np.array_equal(total, exact(ClassWeighted(turned, shares), w).value)
+    assert np.array_equal(total, exact(ReweightedRecords(turned, shares), w).value)
     near, _ = records.sum(lambda b: (exact.objective.gradient(b, w, 0.7), np.zeros(1)))
     np.testing.assert_allclose(total, near, atol=1e-3 * np.abs(near).max())
 

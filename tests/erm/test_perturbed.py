@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from tacit.erm import Objective
-from tacit.erm.leverage import LeverageWeighted
 from tacit.erm.losses import HingeLoss, LogisticLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, turning_error
-from tacit.records import Bounds, MemoryRecords
+from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
 from tacit.records.coordinates import Coordinates
 
 UNIT = 2.0**-53
@@ -59,7 +58,7 @@ def test_a_weight_is_off_by_no_more_than_is_said() -> None:
     _, vectors = np.linalg.eigh(there.matrix)
     rows = vectors[:, 0] * 0.9 + 1e-7 * rng.standard_normal((50, 4))
     records = MemoryRecords(rows, None, bounds)
-    (shares,) = LeverageWeighted(records, there, length).sum(
+    (shares,) = ReweightedRecords(records, LeverageWeights(there, length)).sum(
         lambda block: (block.weighed(np.ones(block.n_rows)),)
     )
     worst = 0.0

@@ -49,8 +49,9 @@ def test_sensitivity_is_reached_and_no_more():
     for relation, others in ((ADD, []), (REPLACE, [[0.0, 9.0, 0.0]])):
         more = np.vstack([base, [[9.0, 0.0, 0.0]]])
         other = np.vstack([base, others]) if others else base
-        a, b = (SecondMoment().total(records(rows)) for rows in (more, other))
-        stated = SecondMoment().sensitivity(Facts(Bounds(row_norm=R), 3, relation)).value
+        facts = Facts(Bounds(row_norm=R), 3, relation)
+        a, b = (SecondMoment().total(records(rows), facts) for rows in (more, other))
+        stated = SecondMoment().sensitivity(facts).value
         assert 0.999 * stated <= np.linalg.norm(a - b) <= stated
 
 
@@ -76,12 +77,12 @@ def test_a_forgotten_root_of_two_is_caught(monkeypatch):
 
 def test_the_constant_carries_the_mean():
     rows = np.random.default_rng(0).normal(0.2, 0.3, (40, 3))
-    moment = unpack(SecondMoment().total(records(rows, intercept=0.5)), 4)
+    facts = Facts(Bounds(row_norm=R, intercept=0.5), 3, ADD)
+    moment = unpack(SecondMoment().total(records(rows, intercept=0.5), facts), 4)
     # rows are rounded to 2^-15 of their norm
     np.testing.assert_allclose(moment[:3, :3], rows.T @ rows, rtol=1e-4)
     np.testing.assert_allclose(moment[-1, :3], 0.5 * rows.sum(axis=0), rtol=1e-4)
     assert moment[-1, -1] == pytest.approx(0.25 * 40)
-    facts = Facts(Bounds(row_norm=R, intercept=0.5), 3, ADD)
     stated = SecondMoment().sensitivity(facts).value
     assert stated == pytest.approx(R**2 + 0.25, rel=2.0**-19)
 

@@ -13,7 +13,6 @@ import tacit.erm.objective_perturbation as module
 import tacit.erm.tilting as tilting
 from tacit.erm import Objective, ObjectivePerturbation, Problem
 from tacit.erm.following import covers
-from tacit.erm.leverage import LeverageWeighted
 from tacit.erm.losses import LogCoshLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.perturbed import Perturbed
@@ -22,7 +21,7 @@ from tacit.erm.tilts import MOMENT, GaussianTilt
 from tacit.erm.turning import best_turned, can_certify, may_turn, turned_following
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.privacy import Budget, Gaussian, Guarantee, PureEpsilon
-from tacit.records import Bounds, MemoryRecords
+from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
 from tacit.records.coordinates import Coordinates
 from tacit.testing import replay
 
@@ -57,7 +56,7 @@ def test_a_long_record_counts_for_no_more_than_the_length_allows(intercept: floa
         0.1,
     )
     records = MemoryRecords(rows, None, bounds, None)
-    weighted = LeverageWeighted(records, there, length)
+    weighted = ReweightedRecords(records, LeverageWeights(there, length))
     (a,) = weighted.sum(lambda b: (b.weighed(np.ones(b.n_rows)),))
     (points,) = records.sum(lambda b: (b.points(),))
     lengths = np.linalg.norm(points @ there.matrix, axis=1)
@@ -78,7 +77,9 @@ def perturbed(loss: Any, d: int = 3) -> Perturbed:
     there = coordinates(d)
     objective = problem.objective.with_regularization(2.0)
     b = rng.standard_normal(problem.shape)
-    return Perturbed(objective, LeverageWeighted(records, there, 0.2), b, coordinates=there)
+    return Perturbed(
+        objective, ReweightedRecords(records, LeverageWeights(there, 0.2)), b, coordinates=there
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.key)
@@ -197,7 +198,7 @@ def test_a_record_that_counts_in_full_is_caught(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two labels one pulls by half of what it may at least, and far more than was charged."""
-    monkeypatch.setattr(tilting, "LeverageWeighted", lambda records, *_: records)
+    monkeypatch.setattr(tilting, "ReweightedRecords", lambda records, *_: records)
     with pytest.raises(AssertionError):  # noqa: PT012
         replayed(model, monkeypatch, 0)
         replayed(model, monkeypatch, 1)

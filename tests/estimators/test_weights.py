@@ -13,14 +13,21 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 import tacit.records.block as block_module
-from tacit.erm import Balanced, CannotSolve, ClassWeighted, Objective
+from tacit.erm import Balanced, CannotSolve, Objective
 from tacit.erm.balanced import balanced_shares
 from tacit.erm.losses import DistanceLoss
 from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression, Ridge
 from tacit.models import MODELS, ModelSpec
 from tacit.privacy import Accountant, Budget, Guarantee
 from tacit.public_facts import UndeclaredWarning
-from tacit.records import Bounds, ChunkedRecords, MemoryRecords, as_weights
+from tacit.records import (
+    Bounds,
+    ChunkedRecords,
+    ClassWeights,
+    MemoryRecords,
+    ReweightedRecords,
+    as_weights,
+)
 from tests.declared import made
 
 LINEAR = [spec for spec in MODELS if hasattr(spec.model(), "max_weight")]
@@ -254,8 +261,8 @@ def test_samples_and_thinned_records_keep_their_weights() -> None:
     bounds = Bounds(n_classes=2, max_weight=49.0)
     memory = MemoryRecords(rows, labels, bounds, weights)
     chunked = ChunkedRecords(lambda: [(rows, labels, weights)], 1, bounds)
-    for records in (memory, chunked, ClassWeighted(memory, (1.0, 0.5))):
-        half = 0.5 if isinstance(records, ClassWeighted) else 1.0
+    for records in (memory, chunked, ReweightedRecords(memory, ClassWeights((1.0, 0.5)))):
+        half = 0.5 if isinstance(records, ReweightedRecords) else 1.0
         own = weights / 49 * np.where(labels > 0, half, 1.0)
         every = lambda n: np.full(n, 2**64 - 1, dtype=np.uint64)  # noqa: E731
         for some, at in ((records.every(7), slice(None, None, 7)), (records, slice(None))):
@@ -322,7 +329,7 @@ def test_shares_are_checked() -> None:
     records = MemoryRecords(np.ones((2, 1)), np.array([-1.0, 1.0]), Bounds(n_classes=2))
     for bad in ((1.0,), (1.0, 1.1), (math.nan, 1.0), (-0.1, 1.0)):
         with pytest.raises(ValueError, match="share"):
-            ClassWeighted(records, bad)
+            ReweightedRecords(records, ClassWeights(bad))
 
 
 def test_standard_errors_with_weights_are_refused_before_the_charge(table: Any) -> None:

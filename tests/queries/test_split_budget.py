@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee, Relation
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.queries import GaussianNoise, SphereNoise, split_budget
+from tacit.queries import Facts, GaussianNoise, SphereNoise, split_budget
+from tacit.records import Bounds
 
 SHARES = st.lists(st.floats(0.001, 1.0), min_size=1, max_size=4)
 
@@ -55,7 +56,7 @@ def test_one_part_is_the_whole() -> None:
 def test_a_whole_costs_the_budget() -> None:
     budget = Budget(2.0, 1e-6)
     parts = split_budget(budget, {"a": 0.25, "b": 0.25, "c": None})
-    events = [noise.event(budget.relation) for noise in parts.values()]
+    events = [noise.event(Facts(Bounds(), 1, budget.relation)) for noise in parts.values()]
     assert all(isinstance(event, Gaussian) for event in events)
     assert 1.999 < Guarantee(Composed(tuple(events))).epsilon(1e-6) <= 2.0
 

@@ -11,11 +11,11 @@ import pytest
 
 import tacit.records.memory as memory_module
 from tacit.disk_arrays import disk_array, is_on_disk
-from tacit.erm import ClassWeighted, Objective
+from tacit.erm import Objective
 from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.privacy import Relation
-from tacit.records import Bounds, MemoryRecords, RecordSource
+from tacit.records import Bounds, ClassWeights, MemoryRecords, RecordSource, ReweightedRecords
 from tacit.records.lattice_block import MOST_ROWS, LatticeBlock
 from tacit.records.lattice_kernels import TILE_ROWS
 from tacit.records.lattice_table import LatticeTable
@@ -82,7 +82,7 @@ def test_weighted_records_have_the_same_bits_compiled_or_not() -> None:
     w = rng.normal(size=8)
     found = [
         gradient(
-            ClassWeighted(MemoryRecords(rows, labels, BOUNDS), (0.3, 1.0)),
+            ReweightedRecords(MemoryRecords(rows, labels, BOUNDS), ClassWeights((0.3, 1.0))),
             LogisticLoss(),
             w,
             0.5,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from tacit.erm import ClassWeighted, NoisyGradient
+from tacit.erm import NoisyGradient
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.location import GeometricMedian, Mean, Median
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Accountant, Budget, Relation
-from tacit.records import Bounds, ChunkedRecords, MemoryRecords
+from tacit.records import Bounds, ChunkedRecords, ClassWeights, MemoryRecords, ReweightedRecords
 from tacit.records.people import people_of
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.records.people_in_source import PeopleInSource
@@ -131,7 +131,7 @@ def test_what_is_no_list_is_refused_before_the_charge(unit: Any) -> None:
 
 
 def test_a_source_that_cannot_choose_takes_no_unit() -> None:
-    bare = ClassWeighted(MemoryRecords(ROWS, LABELS, BOUNDS), (1.0, 0.5))
+    bare = ReweightedRecords(MemoryRecords(ROWS, LABELS, BOUNDS), ClassWeights((1.0, 0.5)))
     with pytest.raises(ValueError, match="chosen"):
         LogisticRegression(1.0, 1e-5, classes=[0, 1], row_norm=1.5).fit(bare, None, unit=UNIT)
     with pytest.raises(TypeError, match="single rows"):

@@ -15,7 +15,16 @@ import scipy.sparse
 import tacit.records
 import tacit.records.memory as memory_module
 from tacit.disk_arrays import disk_array
-from tacit.records import Bounds, ChunkedRecords, MappedRows, MemoryRecords, RecordSource
+from tacit.records import (
+    Bounds,
+    ChunkedRecords,
+    LeverageWeights,
+    MappedRows,
+    MemoryRecords,
+    RecordSource,
+    ReweightedRecords,
+)
+from tacit.records.coordinates import Coordinates
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.testing import check_record_source
 
@@ -64,6 +73,14 @@ def mapped(rows: Any, labels: Any, bounds: Bounds) -> RecordSource:
     return records
 
 
+def reweighted(rows: Any, labels: Any, bounds: Bounds) -> RecordSource:
+    """Return records whose weights are all 1: no row is as long."""
+    there = Coordinates(np.eye(rows.shape[1] + (1 if bounds.intercept else 0)))
+    records = ReweightedRecords(MemoryRecords(rows, labels, bounds), LeverageWeights(there, 1e300))
+    records.bounds = bounds  # with weights of 1 they need not declare a greatest one
+    return records
+
+
 def single(rows: Any) -> Any:
     return rows.astype(np.float32)
 
@@ -90,6 +107,7 @@ SOURCES: dict[str, tuple[type[Any], Any]] = {
     "chunked-empty-blocks": (ChunkedRecords, chunked(np.asarray, 0, 100, 0, 0, 33)),
     "chunked-float32": (ChunkedRecords, chunked(single, 128)),
     "chunked-columns": (ChunkedRecords, chunked(np.asfortranarray, 70, 80)),
+    "reweighted": (ReweightedRecords, reweighted),
     "chunked-sparse": (ChunkedRecords, chunked(scipy.sparse.csc_array, 0, 90)),
 }
 

@@ -2,7 +2,6 @@
 
 from tacit.erm.balanced import Balanced, balanced_exactly
 from tacit.erm.ball import ExponentialInABall
-from tacit.erm.class_weighted import ClassWeighted
 from tacit.erm.course import NoisePace
 from tacit.erm.engine import Result, minimize, minimize_unread
 from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
@@ -22,7 +21,6 @@ __all__ = [
     "Balanced",
     "Box",
     "CannotSolve",
-    "ClassWeighted",
     "ExponentialInABall",
     "FeasibleSet",
     "L1Ball",

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.class_weighted import ClassWeighted, class_codes
 from tacit.erm.counting import COUNT_MULTIPLE
 from tacit.erm.objective import moved
 from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, receipt
@@ -18,9 +17,10 @@ from tacit.noise import Bounded, Norm, Release, Source, gaussian, laplace, secur
 from tacit.noise.bounded import round_up
 from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee, PureEpsilon
 from tacit.privacy.gaussian_profile import gaussian_mu
-from tacit.records import RecordSource
+from tacit.records import ClassWeights, RecordSource, ReweightedRecords
 from tacit.records.exact_moments import exact_totals
 from tacit.records.lattice_block import LatticeBlock
+from tacit.records.reweighted import class_codes
 
 Array = npt.NDArray[np.float64]
 
@@ -96,7 +96,7 @@ class Balanced(Mechanism):
         counted = _released(_class_counts(records), plan.budget, source)
         shares = balanced_shares(np.asarray(counted.value), _noise_std(plan.budget))
         inner = self._inner(plan)
-        weighted = ClassWeighted(records, shares)
+        weighted = ReweightedRecords(records, ClassWeights(shares))
         released = inner.mechanism.solve(inner, weighted, source)
         return Release(released.value, receipt([counted.event, released.event], plan.event))
 
@@ -128,9 +128,10 @@ class Balanced(Mechanism):
         return inner.mechanism.noise_error(inner, weight_norm)
 
 
-def balanced_exactly(records: RecordSource) -> ClassWeighted:
+def balanced_exactly(records: RecordSource) -> ReweightedRecords:
     """Return records weighted by the exact counts of their classes: for no privacy at all."""
-    return ClassWeighted(records, balanced_shares(_class_counts(records), 0.0))
+    shares = balanced_shares(_class_counts(records), 0.0)
+    return ReweightedRecords(records, ClassWeights(shares))
 
 
 def balanced_shares(counts: Array, noise_std: float) -> tuple[float, ...]:
@@ -155,7 +156,7 @@ def _class_counts(records: RecordSource) -> Array:
     n_classes = records.bounds.n_classes or 0
 
     def of_block(block: LatticeBlock) -> Array:
-        return block.weighed(np.eye(n_classes)[class_codes(block, records.bounds)])
+        return block.weighed(np.eye(n_classes)[class_codes(block, n_classes)])
 
     return exact_totals(records, of_block, 1.0)
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from tacit.erm.following import lipschitz_of, scales_of
 from tacit.erm.laws import TiltLaw
-from tacit.erm.leverage import LeverageWeighted
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.objective import moved, records_gradient
 from tacit.erm.perturbed import Perturbed
@@ -19,7 +18,7 @@ from tacit.erm.tilts import Tilt
 from tacit.noise import Bounded, Norm, Release, Source
 from tacit.noise.minimizer import release_minimizer
 from tacit.privacy import Budget, Event
-from tacit.records import RecordSource
+from tacit.records import LeverageWeights, RecordSource, ReweightedRecords
 
 Array = npt.NDArray[np.float64]
 
@@ -73,7 +72,7 @@ def tilted_there(
     (docs/proofs/objective_perturbation.md, section 14).
     """
     coordinates, length = turned.coordinates, there.objective.row_norm
-    weighted = LeverageWeighted(records, coordinates, length)
+    weighted = ReweightedRecords(records, LeverageWeights(coordinates, length))
     objective = there.objective
     # of records as they are: their own bounds say how they are clipped and how sums are rounded
     own = replace(objective, bounds=records.bounds)

@@ -10,12 +10,20 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tacit.erm import Balanced, ClassWeighted, Mechanism, balanced_exactly
-from tacit.erm.class_weighted import class_weighted
+from tacit.erm import Balanced, Mechanism, balanced_exactly
 from tacit.privacy import Budget
 from tacit.public_facts import UndeclaredWarning, warn
-from tacit.records import Bounds, MappedTable, RecordSource, TableInMemory, UnreadTable
+from tacit.records import (
+    Bounds,
+    ClassWeights,
+    MappedTable,
+    RecordSource,
+    ReweightedRecords,
+    TableInMemory,
+    UnreadTable,
+)
 from tacit.records.bounds import checked_max_weight
+from tacit.records.reweighted import weighted_bounds
 from tacit.records.weights import check_one_weight_each
 
 BALANCED = "balanced"
@@ -40,7 +48,7 @@ class Weights:
     def bounds(self, bounds: Bounds) -> Bounds:
         """Return bounds of records that are weighted so."""
         bounds = replace(bounds, max_weight=self.max_weight)
-        return bounds if self.of_classes is None else class_weighted(bounds)
+        return bounds if self.of_classes is None else weighted_bounds(bounds)
 
     def ridge(self, declared: float | None, n_classes: int | None) -> float | None:
         """Return a ridge that is declared beside weighted losses, for weights of at most 1.
@@ -69,7 +77,7 @@ class Weights:
             # with a budget, the mechanism counts them
             return balanced_exactly if budget.is_infinite else lambda records: records
         shares = _shares(self.of_classes, classes)
-        return lambda records: ClassWeighted(records, shares)
+        return lambda records: ReweightedRecords(records, ClassWeights(shares))
 
 
 def weights_of(max_weight: Any, class_weight: Any, *, own: bool) -> Weights:

@@ -10,13 +10,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.engine import Plan, norm_in_words, release, without_noise
+from tacit.engine import Plan, norm_in_words, release_answers, without_noise
 from tacit.erm.inference import check_gaussian_share
 from tacit.erm.laws import Errors
 from tacit.linear_model._inference import WithSummary, publish_errors
 from tacit.linear_model._tables import note_columns
 from tacit.location._points import Array, ball_of, centre_of, dense_rows, one_of_each
-from tacit.noise import Release
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.public_facts import (
     assumptions_of,
@@ -32,7 +31,6 @@ from tacit.queries import (
     Count,
     Facts,
     GaussianNoise,
-    Held,
     Noise,
     NoisySum,
     PointSum,
@@ -40,7 +38,6 @@ from tacit.queries import (
     Slot,
     SphereNoise,
     Statistic,
-    View,
     composed,
     split_budget,
 )
@@ -134,18 +131,15 @@ class Mean(WithSummary, BaseEstimator):
         # A record source is clipped to its own bounds, which are compared before the charge.
         records = _opened(table, replace(bounds, n_records=n_records.value))
 
-        def work() -> Release[tuple[Array, Array | None]]:
-            view = (
-                MemoryRecords(dense_rows(table) - centre, None, bounds)
-                if records is None
-                else one_of_each(records, table)
-            )
-            session = Session(view, facts, plan.event, plan.slots(facts), source)
-            return session.release(_mean(session, plan, n_records.value, bool(self.inference)))
+        def opened() -> RecordSource:
+            if records is None:
+                return MemoryRecords(dense_rows(table) - centre, None, bounds)
+            return one_of_each(records, table)
 
-        released = release(
+        released = release_answers(
             plan,
-            work,
+            opened,
+            lambda session: _mean(session, plan, n_records.value, bool(self.inference)),
             accountant=self.accountant,
             source=source,
             assumptions=assumptions_of(n_records, names),
@@ -189,7 +183,7 @@ def _mean(
     return mean, np.sqrt(variance + std**2 + (count_std * mean) ** 2) / count
 
 
-def _exact_mean(view: View, inference: bool) -> tuple[Array, Array | None]:
+def _exact_mean(view: RecordSource, inference: bool) -> tuple[Array, Array | None]:
     """Return the mean without noise, and its standard errors if they are wanted."""
     if isinstance(view, MemoryRecords):
         rows = np.asarray(view.rows)
@@ -197,7 +191,6 @@ def _exact_mean(view: View, inference: bool) -> tuple[Array, Array | None]:
         clipped = rows * np.minimum(1.0, view.bounds.row_norm / np.maximum(sizes, 1e-300))[:, None]
         errors = clipped.std(axis=0) / math.sqrt(len(rows)) if inference else None
         return clipped.mean(axis=0), errors
-    assert not isinstance(view, Held), "the records themselves are asked"
     (summed, squared) = view.sum(
         lambda block: (block.points().sum(axis=0), (block.points() ** 2).sum(axis=0))
     )
@@ -237,7 +230,7 @@ def _sum_plan(budget: Budget, facts: Facts, counts: bool, share: float) -> Plan:
     of_count = count_share(budget, facts.n_features) if counts else 0.0
     check_gaussian_share(budget, share, most=1 - of_count)
     if budget.is_infinite:
-        return without_noise(budget)
+        return replace(without_noise(budget), facts=facts)
     noise = split_budget(budget, {"count": of_count, "squares": share, "sum": None})
     statistics: dict[str, Statistic] = {
         "count": Count(),
@@ -254,6 +247,7 @@ def _sum_plan(budget: Budget, facts: Facts, counts: bool, share: float) -> Plan:
         f"{what} with {kind}",
         _settings(noise),
         notes=(norm_in_words(facts.bounds.row_norm),),
+        facts=facts,
         queries=queries,
     )
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tacit.noise import Norm, Release, Source
 from tacit.privacy import Event, Relation
-from tacit.records import Bounds, RecordSource
+from tacit.records import Bounds
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -35,6 +35,11 @@ class Facts:
     relation
         Which data sets are neighbours. Who is protected, a record or a person, is part of it:
         a sensitivity follows from the relation, never from the type of the records.
+    sums_by_person
+        Whether all of a person's records are used, and what they add up to is clipped. By default
+        one record of each person is.
+    sampling_rate
+        The rate of a Poisson sample that the question is asked of; None for all records.
 
     Examples
     --------
@@ -48,6 +53,12 @@ class Facts:
     bounds: Bounds
     n_features: int
     relation: Relation
+    sums_by_person: bool = False
+    sampling_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.sums_by_person and not self.relation.by_person:
+            raise ValueError("sums_by_person goes with Relation.ADD_REMOVE_PERSON alone.")
 
     @property
     def n_coordinates(self) -> int:
@@ -92,22 +103,30 @@ class Held:
         return "Held(...)"
 
 
-# What a total is computed of: records, or a total that is held.
-View = RecordSource | Held
+# What a total is computed of: records, or a total that is held. A query that is asked of something
+# else than a `RecordSource` (votes, a batch, a column) says so in its own `total`.
+Private = Any
 
 
 class Statistic(Protocol):
-    """A total over records: words and numbers, no records and no functions that hold some."""
+    """A total over records: words and numbers, no records and no functions that hold some.
+
+    One of something else than a `RecordSource` (votes, scores, batches) has a method
+    ``neighbours(facts)`` as well, which yields pairs of what its total is computed of.
+    """
 
     @classmethod
     def tried(cls) -> tuple[Statistic, ...]:
         """Return the ones that `tacit.testing.check_query` tries."""
 
+    def applies(self, facts: Facts) -> bool:
+        """Return whether it can be asked of such records, and can change between neighbours."""
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return how far one privacy unit moves the total, from public facts alone."""
 
-    def total(self, view: View) -> float | Array:
-        """Return the total. Private."""
+    def total(self, records: Private, facts: Facts) -> float | Array:
+        """Return the total over records, or of what is held. Private."""
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return the functions that bound what one privacy unit adds: part of what is trusted."""
@@ -116,7 +135,7 @@ class Statistic(Protocol):
 class CanBeHeld(Protocol):
     """A statistic whose total is costly, and that other statistics can be computed of."""
 
-    def held(self, view: View) -> Any:
+    def held(self, records: Private, facts: Facts) -> Any:
         """Return what is kept for them. Private."""
 
 
@@ -126,5 +145,10 @@ class Query(Protocol[T]):
     def event(self, facts: Facts) -> Event:
         """Return what asking costs; it follows from the statistic and the noise."""
 
-    def answer(self, view: View, facts: Facts, source: Source) -> Release[T]:
+    def answer(self, records: Private, facts: Facts, source: Source) -> Release[T]:
         """Return the noisy answer. Called by a `Session` alone."""
+
+
+def total_of(records: Private, compute: Callable[[Any], Any]) -> Any:
+    """Return a total that is held, or compute it from records: for statistics alone."""
+    return records._total if isinstance(records, Held) else compute(records)

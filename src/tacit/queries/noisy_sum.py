@@ -1,13 +1,14 @@
-"""A total with additive noise: Gaussian, or on a sphere for a pure epsilon."""
+"""A total with additive noise: Gaussian, or Laplace or on a sphere for a pure epsilon."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from tacit.noise import Bounded, Norm, Release, Source, gaussian, sphere
-from tacit.privacy import Event, Gaussian, PureEpsilon, Relation
-from tacit.queries.base import Array, Facts, Statistic, View
+from tacit.noise import Bounded, Release, Source, gaussian, laplace, sphere
+from tacit.noise.release import priced
+from tacit.privacy import Event, Gaussian, PureEpsilon, SampledGaussian
+from tacit.queries.base import Array, Facts, Private, Statistic
 
 
 @dataclass(frozen=True)
@@ -16,9 +17,14 @@ class GaussianNoise:
 
     multiplier: float
 
-    def event(self, relation: Relation) -> Event:
-        """Return the cost of adding it to a value of the stated sensitivity."""
-        return Gaussian(self.multiplier, relation)
+    def event(self, facts: Facts) -> Event:
+        """Return the cost of adding it to a value of the stated sensitivity.
+
+        Of a Poisson sample the sensitivity is stated on all records, and the rate is in the event.
+        """
+        if facts.sampling_rate is not None:
+            return SampledGaussian(self.multiplier, facts.sampling_rate, facts.relation)
+        return Gaussian(self.multiplier, facts.relation)
 
     def std(self, sensitivity: float) -> float:
         """Return the standard deviation of the noise."""
@@ -30,14 +36,33 @@ class GaussianNoise:
 
 
 @dataclass(frozen=True)
+class LaplaceNoise:
+    """Laplace noise on every number, for a pure epsilon; the sensitivity is one in L1."""
+
+    epsilon: float
+
+    def event(self, facts: Facts) -> Event:
+        """Return the cost of adding it to a value of the stated sensitivity."""
+        return _pure(self.epsilon, facts)
+
+    def std(self, sensitivity: float) -> float:
+        """Return the standard deviation of the noise."""
+        return math.sqrt(2.0) / self.epsilon * sensitivity
+
+    def added(self, bounded: Bounded, source: Source) -> Release[float | Array]:
+        """Return the value with noise."""
+        return laplace(bounded, self.epsilon, source)
+
+
+@dataclass(frozen=True)
 class SphereNoise:
     """Noise of a random direction and a Gamma length, for a pure epsilon."""
 
     epsilon: float
 
-    def event(self, relation: Relation) -> Event:
+    def event(self, facts: Facts) -> Event:
         """Return the cost of adding it to a value of the stated sensitivity."""
-        return PureEpsilon(self.epsilon, relation)
+        return _pure(self.epsilon, facts)
 
     def std(self, sensitivity: float) -> float:
         """Return NaN: its numbers are not normal, and nobody asks."""
@@ -48,7 +73,13 @@ class SphereNoise:
         return sphere(bounded, self.epsilon, source)
 
 
-Noise = GaussianNoise | SphereNoise
+Noise = GaussianNoise | LaplaceNoise | SphereNoise
+
+
+def _pure(epsilon: float, facts: Facts) -> Event:
+    if facts.sampling_rate is not None:
+        raise ValueError("a Poisson sample is accounted for with Gaussian noise alone.")
+    return PureEpsilon(epsilon, facts.relation)
 
 
 @dataclass(frozen=True)
@@ -60,7 +91,7 @@ class NoisySum:
     statistic
         What is added up.
     noise
-        `GaussianNoise` or `SphereNoise`; its event is what asking costs.
+        `GaussianNoise`, `LaplaceNoise` or `SphereNoise`; its event is what asking costs.
 
     Examples
     --------
@@ -77,15 +108,18 @@ class NoisySum:
 
     def event(self, facts: Facts) -> Event:
         """Return what asking costs."""
-        return self.noise.event(facts.relation)
+        return self.noise.event(facts)
 
     def noise_std(self, facts: Facts) -> float:
         """Return the standard deviation of the noise on a number."""
         return self.noise.std(self.statistic.sensitivity(facts).value)
 
-    def answer(self, view: View, facts: Facts, source: Source) -> Release[float | Array]:
+    def answer(self, records: Private, facts: Facts, source: Source) -> Release[float | Array]:
         """Return the total with noise."""
         stated = self.statistic.sensitivity(facts)
-        assert stated.norm is Norm.L2, "both kinds of noise are calibrated to L2"
-        bounded = Bounded(self.statistic.total(view), stated.value, stated.norm, facts.relation)
-        return self.noise.added(bounded, source)
+        total = self.statistic.total(records, facts)
+        bounded = Bounded(total, stated.value, stated.norm, facts.relation)
+        released = self.noise.added(bounded, source)
+        if facts.sampling_rate is None:
+            return released
+        return Release(released.value, priced(self.event(facts), source))

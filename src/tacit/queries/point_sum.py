@@ -10,8 +10,7 @@ import numpy as np
 
 from tacit.noise import Bounded, Norm, bounded_sum
 from tacit.privacy import Relation
-from tacit.queries.base import Array, Facts, Sensitivity, View
-from tacit.queries.session import total_of
+from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
 from tacit.records import Block, MemoryRecords, RecordSource
 from tacit.row_clipping import clip_factors
 
@@ -35,10 +34,12 @@ class PointSum:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.queries import PointSum
+    >>> from tacit.privacy import Relation
+    >>> from tacit.queries import Facts, PointSum
     >>> from tacit.records import Bounds, MemoryRecords
-    >>> records = MemoryRecords(np.array([[3.0, 4.0], [0.5, 0.0]]), None, Bounds(row_norm=1.0))
-    >>> np.round(PointSum().total(records), 3)
+    >>> facts = Facts(Bounds(row_norm=1.0), 2, Relation.ADD_REMOVE)
+    >>> records = MemoryRecords(np.array([[3.0, 4.0], [0.5, 0.0]]), None, facts.bounds)
+    >>> np.round(PointSum().total(records, facts), 3)
     array([1.1, 0.8])
     """
 
@@ -49,15 +50,19 @@ class PointSum:
         """Return the ones that `tacit.testing.check_query` tries."""
         return cls(), cls(squared=True)
 
+    def applies(self, facts: Facts) -> bool:
+        """Return that it can always be asked."""
+        return True
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return R, or R^2, and what rounding adds; twice that where a record is replaced."""
         norm = facts.bounds.total_norm
         nothing = _in_steps(np.empty((0, facts.n_coordinates)), norm, self.squared, facts)
         return Sensitivity(nothing.sensitivity, Norm.L2, "exact_sums.md#2-what-one-record-adds")
 
-    def total(self, view: View) -> Array:
+    def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum. Private."""
-        return np.asarray(total_of(view, self._sum))
+        return np.asarray(total_of(records, self._sum))
 
     def _sum(self, records: RecordSource) -> Array:
         if records.count() > _MOST_RECORDS:

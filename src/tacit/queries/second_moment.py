@@ -11,8 +11,7 @@ import numpy as np
 
 from tacit.noise import Norm
 from tacit.privacy import Relation
-from tacit.queries.base import Array, Facts, Sensitivity, View
-from tacit.queries.session import total_of
+from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
 from tacit.records import Block, RecordSource
 from tacit.records.exact_moments import MOMENT_SLACK, exact_moment
 from tacit.records.exact_rows import TERM_BITS, RowLattice
@@ -47,8 +46,8 @@ def unpack(vector: Array, d: int) -> Array:
     return matrix + np.triu(matrix, 1).T
 
 
-def _matrix(view: View) -> Array:
-    return np.asarray(total_of(view, exact_moment))
+def _matrix(records: Private) -> Array:
+    return np.asarray(total_of(records, exact_moment))
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,12 @@ class SecondMoment:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.queries import SecondMoment
+    >>> from tacit.privacy import Relation
+    >>> from tacit.queries import Facts, SecondMoment
     >>> from tacit.records import Bounds, MemoryRecords
-    >>> records = MemoryRecords(np.array([[3.0, 4.0]]), None, Bounds(row_norm=10.0))
-    >>> SecondMoment().total(records).round(3)
+    >>> facts = Facts(Bounds(row_norm=10.0), 2, Relation.ADD_REMOVE)
+    >>> records = MemoryRecords(np.array([[3.0, 4.0]]), None, facts.bounds)
+    >>> SecondMoment().total(records, facts).round(3)
     array([ 9.   , 16.   , 16.971])
     """
 
@@ -74,19 +75,23 @@ class SecondMoment:
         """Return the ones that `tacit.testing.check_query` tries."""
         return (cls(),)
 
+    def applies(self, facts: Facts) -> bool:
+        """Return that it can always be asked."""
+        return True
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return R^2, or sqrt(2) R^2 where a record is replaced, and what rounding adds."""
         two = math.sqrt(2.0) if facts.relation is Relation.REPLACE else 1.0
         value = two * facts.bounds.total_norm**2 * (1 + MOMENT_SLACK)
         return Sensitivity(value, Norm.L2, _SECTION_1)
 
-    def total(self, view: View) -> Array:
+    def total(self, records: Private, facts: Facts) -> Array:
         """Return the packed matrix. Private."""
-        return pack(_matrix(view))
+        return pack(_matrix(records))
 
-    def held(self, view: View) -> Array:
+    def held(self, records: Private, facts: Facts) -> Array:
         """Return the matrix itself, of which several questions may be asked. Private."""
-        return _matrix(view)
+        return _matrix(records)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what clips a row and what adds up products."""
@@ -102,14 +107,18 @@ class LeastEigenvalue:
         """Return the ones that `tacit.testing.check_query` tries."""
         return (cls(),)
 
+    def applies(self, facts: Facts) -> bool:
+        """Return that it can always be asked."""
+        return True
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return R^2, under either relation (Weyl), and what rounding adds."""
         value = facts.bounds.total_norm**2 * (1 + _EIGENVALUE_SLACK)
         return Sensitivity(value, Norm.L2, _SECTION_1)
 
-    def total(self, view: View) -> float:
+    def total(self, records: Private, facts: Facts) -> float:
         """Return the eigenvalue. Private."""
-        return max(float(np.linalg.eigvalsh(_matrix(view))[0]), 0.0)
+        return max(float(np.linalg.eigvalsh(_matrix(records))[0]), 0.0)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what clips a row and what adds up products."""
@@ -134,12 +143,15 @@ class LabelMoment:
     """
 
     loss: HasLabels
-    needs_labels = True
 
     @classmethod
     def tried(cls) -> tuple[LabelMoment, ...]:
         """Return the ones that `tacit.testing.check_query` tries."""
         return (cls(_AsTheyAre()),)
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether there are labels."""
+        return facts.bounds.label_range is not None
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return R Y, twice that where a record is replaced, and what rounding adds."""
@@ -148,9 +160,9 @@ class LabelMoment:
         value = facts.n_changed * bounds.total_norm * bounds.label_bound * slack
         return Sensitivity(value, Norm.L2, _SECTION_1)
 
-    def total(self, view: View) -> Array:
+    def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum. Private."""
-        return np.asarray(total_of(view, self._sum))
+        return np.asarray(total_of(records, self._sum))
 
     def _sum(self, records: RecordSource) -> Array:
         rows = RowLattice(records.bounds, records.bounds.label_bound)

@@ -1,75 +1,100 @@
 """The charged run in which private questions are asked.
 
 A session holds the records; an algorithm sees its public facts and says `ask`. Every question goes
-to a *slot* of the plan, which says what it may cost and how often it may be asked. A question that
-does not fit its slot is refused before noise is drawn, and `close` refuses a run that left a slot
-open: what was released is then exactly what was charged.
+to a *slot* of the plan, which says what it may cost and how often it may be asked
+(`tacit.queries.rules`). A question that does not fit its slot is refused before a record is read,
+and `close` refuses a run that left a slot open: what was released is then what was charged.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tacit.noise import Release, Source, secure_source
 from tacit.noise.release import priced
-from tacit.privacy import Composed, Event, NonPrivate
-from tacit.privacy.events import Repeated
-from tacit.queries.base import CanBeHeld, Facts, Held, Query, View
+from tacit.noise.tape import decide
+from tacit.privacy import Booking, Event, NonPrivate
+from tacit.queries.base import CanBeHeld, Facts, Held, Private, Query
+from tacit.queries.rules import ExchangedFor, Slot, exchanged, leaf_counts
+from tacit.queries.views import View, check_unit
 
 T = TypeVar("T")
 _BUG = "This is a bug in the mechanism; please report it as SECURITY.md says."
 
 
-@dataclass(frozen=True)
-class Exactly:
-    """A question that is asked so many times, each at the price of the slot.
+class ChildPlan(Protocol):
+    """A plan that is part of another: a step of a pipeline, the weights behind standard errors."""
 
-    Proof: the events of all slots, each as often as it says, are the leaves of the event that was
-    charged; composition allows each to depend on the answers before it.
-    """
+    @property
+    def event(self) -> Event:
+        """What it costs."""
 
-    n: int = 1
+    @property
+    def facts(self) -> Facts:
+        """What is public of the records it is asked of."""
 
-    def allows(self, n_asked: int) -> bool:
-        """Return whether one more may be asked."""
-        return n_asked < self.n
-
-    def is_met(self, n_asked: int) -> bool:
-        """Return whether the run may end."""
-        return n_asked == self.n
+    def slots(self) -> Mapping[str, Slot]:
+        """Return what may be asked, by name."""
 
 
-@dataclass(frozen=True)
-class AtMost:
-    """A question that is asked so many times or fewer; what is not asked stays paid for.
+class _Tally:
+    """What was asked of each slot, in one run or in any of its views."""
 
-    Proof: an event that is charged and not released costs nothing, so that leaving some out can
-    only lower what was spent.
-    """
+    def __init__(
+        self,
+        planned: Event,
+        slots: Mapping[str, Slot],
+        source: Source,
+        booking: Booking | None = None,
+    ) -> None:
+        self.planned, self.slots, self.source = planned, dict(slots), source
+        self.booking = booking
+        self.asked: dict[str, Counter[Event]] = {name: Counter() for name in slots}
+        self.given_up: set[str] = set()
+        self.children: list[tuple[str, Session]] = []
+        self.is_closed = False
+        _check_charged(self.slots, planned)
 
-    n: int = 1
+    def take(self, slot: str, price: Event) -> None:
+        """Note one more question, or refuse it."""
+        if self.is_closed:
+            raise RuntimeError(f"the session is closed; {slot!r} was asked too late. {_BUG}")
+        paid = self.slots.get(slot)
+        if paid is None:
+            raise RuntimeError(
+                f"nothing was planned under the name {slot!r}; the plan has "
+                f"{', '.join(map(repr, self.slots)) or 'no slots'}. {_BUG}"
+            )
+        asked = self.asked[slot]
+        if slot in self.given_up or not paid.rule.allows(paid.event, price, asked):
+            raise RuntimeError(
+                f"{slot!r} would release {price}, and what was paid for it is {paid.event}, "
+                f"{paid.rule}; asked before: {asked.total()} times. {_BUG}"
+            )
+        if isinstance(paid.rule, ExchangedFor):
+            if any(self.asked[name] for name in paid.rule.slots):
+                raise RuntimeError(
+                    f"{slot!r} is in the place of {paid.rule.slots}, of which some was asked "
+                    f"already. {_BUG}"
+                )
+            self.given_up.update(paid.rule.slots)
+        asked[price] += 1
 
-    def allows(self, n_asked: int) -> bool:
-        """Return whether one more may be asked."""
-        return n_asked < self.n
-
-    def is_met(self, n_asked: int) -> bool:
-        """Return whether the run may end."""
-        return True
-
-
-Rule = Exactly | AtMost
-
-
-@dataclass(frozen=True)
-class Slot:
-    """What a plan has paid for under one name: an event, and how often it may be asked."""
-
-    event: Event
-    rule: Rule = Exactly()
+    def close(self) -> Event:
+        self.is_closed = True
+        for name, slot in self.slots.items():
+            asked = self.asked[name]
+            if name not in self.given_up and not slot.rule.is_met(asked):
+                raise RuntimeError(
+                    f"{name!r} was asked {asked.total()} times and planned {slot.rule}: the "
+                    f"release is withheld. {_BUG}"
+                )
+        for name, child in self.children:
+            if not child.is_closed:
+                raise RuntimeError(f"{name!r} was begun and not closed. {_BUG}")
+        return priced(self.planned, self.source)
 
 
 class Session:
@@ -77,8 +102,8 @@ class Session:
 
     Parameters
     ----------
-    view
-        The records. Private: nothing but `ask`, `hold` and `without_noise` reads them.
+    records
+        Private: nothing but `ask`, `hold` and `without_noise` reads them.
     facts
         What is public of them.
     planned
@@ -87,12 +112,14 @@ class Session:
         What may be asked, by name. Their events together are ``planned``.
     source
         Randomness; a seeded one voids the guarantee. A fresh secure one by default.
+    booking
+        Where the charge is written, if anywhere.
 
     Notes
     -----
-    **Guarantee**. `close` returns ``planned`` (void where the source is seeded) only if each slot
-    was asked as often as its rule says, each time at its price; a question to an unknown slot, at
-    another price, or once more than was paid for raises before it reads a record.
+    **Guarantee**. `close` returns ``planned`` (void where the source is seeded) only if every slot
+    was asked as its rule says; a question to an unknown slot, at a price that the rule does not
+    allow, or once more than was paid for raises before it reads a record.
 
     Examples
     --------
@@ -113,41 +140,45 @@ class Session:
 
     def __init__(
         self,
-        view: View,
+        records: Private,
         facts: Facts,
         planned: Event,
         slots: Mapping[str, Slot],
         source: Source | None = None,
+        *,
+        booking: Booking | None = None,
     ) -> None:
-        self._view, self.facts = view, facts
-        self._planned, self._slots = planned, dict(slots)
-        self._source = secure_source() if source is None else source
-        self._asked: Counter[str] = Counter()
-        self._is_closed = False
-        _check_covers(self._slots, planned)
+        source = secure_source() if source is None else source
+        self._begin(records, facts, _Tally(planned, slots, source, booking))
+
+    def _begin(self, records: Private, facts: Facts, tally: _Tally) -> Session:
+        check_unit(records, facts)
+        self._records, self.facts, self._tally = records, facts, tally
+        return self
+
+    @property
+    def booking(self) -> Booking | None:
+        """Where the charge is written, if anywhere."""
+        return self._tally.booking
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing may be asked any more."""
+        return self._tally.is_closed
 
     def ask(self, query: Query[T], slot: str, *, of: Held | None = None) -> T:
         """Return the noisy answer to a question, at the price of a slot.
 
         ``of`` names a total that is held; by default the question is asked of the records.
         """
-        if self._is_closed:
-            raise RuntimeError(f"the session is closed; {slot!r} was asked too late. {_BUG}")
-        paid = self._slots.get(slot)
-        if paid is None:
-            raise RuntimeError(
-                f"nothing was planned under the name {slot!r}; the plan has "
-                f"{', '.join(map(repr, self._slots)) or 'no slots'}. {_BUG}"
-            )
-        price = query.event(self.facts)
-        if price != paid.event or not paid.rule.allows(self._asked[slot]):
-            raise RuntimeError(
-                f"{slot!r} would release {price}, and what was paid for it is {paid.event}, "
-                f"{paid.rule}; asked before: {self._asked[slot]} times. {_BUG}"
-            )
-        self._asked[slot] += 1
-        released = query.answer(self._view if of is None else of, self.facts, self._source)
-        if released.event != priced(price, self._source):
+        price, source, records = query.event(self.facts), self._tally.source, self._records
+        if records is _USED_SAMPLE:
+            raise RuntimeError(f"{slot!r} would ask a Poisson sample twice. {_BUG}")
+        self._tally.take(slot, price)
+        if self.facts.sampling_rate is not None:
+            self._records = _USED_SAMPLE  # its event is that of one release from it
+        released = query.answer(records if of is None else of, self.facts, source)
+        if released.event != priced(price, source):
             raise RuntimeError(
                 f"{slot!r} released {released.event} and was to cost {price}: it is withheld. "
                 f"{_BUG}"
@@ -156,54 +187,51 @@ class Session:
 
     def hold(self, statistic: CanBeHeld) -> Held:
         """Compute what several questions are about, once; it cannot be read, only asked of."""
-        return Held(statistic.held(self._view))
+        return Held(statistic.held(self._records, self.facts))
 
-    def without_noise(self, function: Callable[[View], T]) -> T:
+    def on(self, view: View) -> Session:
+        """Return the same run over another view of the records: the slots are shared."""
+        records, facts = view.apply(self._records, self.facts, self._tally.source)
+        return Session.__new__(Session)._begin(records, facts, self._tally)
+
+    def child(self, slot: str, plan: ChildPlan) -> Session:
+        """Return the session of a plan that is part of this one; it is closed by who runs it."""
+        self._tally.take(slot, plan.event)
+        tally = _Tally(plan.event, plan.slots(), self._tally.source)
+        child = Session.__new__(Session)._begin(self._records, plan.facts, tally)
+        self._tally.children.append((slot, child))
+        return child
+
+    def decide(self, name: str, value: object) -> None:
+        """Note a public decision, which a replay on a neighbour repeats or refuses."""
+        decide(name, value)
+
+    def without_noise(self, function: Callable[[Any], T]) -> T:
         """Return a function of the records where no privacy was promised: an infinite budget."""
-        if not isinstance(self._planned, NonPrivate):
+        if not isinstance(self._tally.planned, NonPrivate):
             raise RuntimeError(f"records were to be read without noise under a promise. {_BUG}")
-        return function(self._view)
+        return function(self._records)
 
     def close(self) -> Event:
-        """Return what the run cost, if every slot was asked as often as was planned."""
-        self._is_closed = True
-        for name, slot in self._slots.items():
-            if not slot.rule.is_met(self._asked[name]):
-                raise RuntimeError(
-                    f"{name!r} was asked {self._asked[name]} times and planned {slot.rule}: the "
-                    f"release is withheld. {_BUG}"
-                )
-        return priced(self._planned, self._source)
+        """Return what the run cost, if every slot was asked as was planned."""
+        return self._tally.close()
 
     def release(self, value: T) -> Release[T]:
         """Close, and return a value computed from the answers with what it cost."""
         return Release(value, self.close())
 
 
-def composed(slots: Mapping[str, Slot]) -> Event:
-    """Return the event of all slots together, which is what a plan charges."""
-    events = [
-        slot.event if slot.rule.n == 1 else Repeated(slot.event, slot.rule.n)
-        for slot in slots.values()
-    ]
-    return events[0] if len(events) == 1 else Composed(tuple(events))
+_USED_SAMPLE = object()
 
 
-def _check_covers(slots: Mapping[str, Slot], planned: Event) -> None:
+def _check_charged(slots: Mapping[str, Slot], planned: Event) -> None:
     """Refuse slots that are not, leaf by leaf, what was charged."""
     if isinstance(planned, NonPrivate):
         return  # nothing is promised
     asked: Counter[Event] = Counter()
     for slot in slots.values():
-        for leaf, n in slot.event.leaves():
-            asked[leaf] += n * slot.rule.n
-    charged: Counter[Event] = Counter()
-    for leaf, n in planned.leaves():
-        charged[leaf] += n
-    if asked != charged:
+        asked += leaf_counts(slot.event, slot.rule.n)
+        if isinstance(slot.rule, ExchangedFor) and slot != exchanged(slots, slot.rule.slots):
+            raise RuntimeError(f"{slot} is not what its slots can be exchanged for. {_BUG}")
+    if asked != leaf_counts(planned):
         raise RuntimeError(f"the slots {dict(slots)} are not what was charged, {planned}. {_BUG}")
-
-
-def total_of(view: View, compute: Callable[[Any], Any]) -> Any:
-    """Return a total that is held, or compute it from records: for statistics alone."""
-    return view._total if isinstance(view, Held) else compute(view)

@@ -6,6 +6,7 @@ from tacit.records.chunked import ChunkedRecords
 from tacit.records.mapped import MappedRows, MappedTable, RowMap
 from tacit.records.memory import MemoryRecords
 from tacit.records.opening import open_records
+from tacit.records.reweighted import ClassWeights, LeverageWeights, ReweightedRecords
 from tacit.records.rows_and_labels import (
     as_labels,
     as_numbers,
@@ -22,10 +23,13 @@ __all__ = [
     "Block",
     "Bounds",
     "ChunkedRecords",
+    "ClassWeights",
+    "LeverageWeights",
     "MappedRows",
     "MappedTable",
     "MemoryRecords",
     "RecordSource",
+    "ReweightedRecords",
     "RowMap",
     "Sample",
     "TableInMemory",

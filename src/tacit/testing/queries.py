@@ -65,8 +65,10 @@ def check_query(query: NoisySum, facts: Facts, *, attained: float = 0.5, seed: i
     assert stated.proof.partition("#")[0].endswith(".md"), f"{query} names no proof"
     assert query.event(facts).relation is facts.relation, f"{query} is priced for another relation"
     greatest = 0.0
-    for one, other in _neighbours(facts, np.random.default_rng(seed)):
-        moved = np.subtract(query.statistic.total(other), query.statistic.total(one))
+    own = getattr(query.statistic, "neighbours", None)
+    pairs = _neighbours(facts, np.random.default_rng(seed)) if own is None else own(facts)
+    for one, other in pairs:
+        moved = np.subtract(query.statistic.total(other, facts), query.statistic.total(one, facts))
         greatest = max(greatest, stated.norm.length(moved) / stated.value)
         assert greatest <= 1.0 + _SLACK, (
             f"{query.statistic} moved by {greatest * stated.value:.9g} in {stated.norm.name}, and "

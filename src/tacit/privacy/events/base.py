@@ -68,6 +68,20 @@ class Event(ABC):
         """
         return self.gaussian_mu()
 
+    def dominated_gaussian_mu(self) -> float | None:
+        """Return the mu of a Gaussian mechanism that tells at most as much, or None.
+
+        What was charged may then be spent on that mechanism instead.
+        """
+        return self.gaussian_mu()
+
+    def covers(self, other: Event) -> bool:
+        """Return whether ``other`` is known to cost no more, whatever it is composed with.
+
+        By default only the same event; kinds whose parameters can be compared override it.
+        """
+        return self == other
+
     def leak(self) -> float | None:
         """Return p if anything may be revealed with probability p and nothing else is, or None."""
         return None

@@ -67,6 +67,12 @@ class Composed(Event):
 
     renyi = _not_a_leaf
 
+    def covers(self, other: Event) -> bool:
+        """Return whether every part covers its counterpart."""
+        if not isinstance(other, Composed) or len(self.events) != len(other.events):
+            return False
+        return all(mine.covers(its) for mine, its in zip(self.events, other.events, strict=True))
+
     def leaves(self) -> Iterator[tuple[Event, int]]:
         """Yield the leaves of every part."""
         for event in self.events:

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from tacit import checks
-from tacit.privacy.events.base import Array, Event
+from tacit.privacy.events.base import Array
+from tacit.privacy.events.objective import ObjectiveEvent
 from tacit.privacy.gaussian_profile import gaussian_delta, lost_digits
 from tacit.privacy.relation import Relation, checked_relation
 
@@ -19,7 +20,7 @@ _RIDGE = "objective perturbation needs strong convexity: pass a positive L2 regu
 
 
 @dataclass(frozen=True)
-class LogCoshObjective(Event):
+class LogCoshObjective(ObjectiveEvent):
     """A linear model whose loss is nowhere both steep and curved, b ~ N(0, noise_std^2 I).
 
     Contract: a record's gradient lies along its row and has length t ``lipschitz`` for a t in
@@ -61,6 +62,10 @@ class LogCoshObjective(Event):
                 "LogCoshObjective is proved for Relation.ADD_REMOVE only; account under "
                 "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."
             )
+
+    def cost_ratios(self) -> tuple[float, ...]:
+        """Return L / s and beta / lam."""
+        return self._mu, self._stretch
 
     @property
     def _mu(self) -> float:

@@ -107,7 +107,32 @@ def _one_sided(mu: float, relation: Relation) -> tuple[tuple[float, float], ...]
     return ((1.0, mu),) if relation.adds_or_removes else ((1.0, 2 * mu), (2.0, mu))
 
 
-class _Perturbed(Event):
+class ObjectiveEvent(Event):
+    """The event of a random linear term: it grows with a few ratios, which can be compared."""
+
+    @abstractmethod
+    def cost_ratios(self) -> tuple[float, ...]:
+        """Return gradient over noise, curvature over ridge and, if it counts, the rank.
+
+        X grows with each of them, and depends on nothing else
+        (docs/proofs/objective_perturbation.md, section 13).
+        """
+
+    def covers(self, other: Event) -> bool:
+        """Return whether ``other`` is of this kind and no ratio is greater."""
+        if type(other) is not type(self) or other.relation is not self.relation:
+            return False
+        return all(b <= a for a, b in zip(self.cost_ratios(), other.cost_ratios(), strict=True))
+
+    def dominated_gaussian_mu(self) -> float | None:
+        """Return L / s where one record is added or removed: X is nowhere below that loss.
+
+        Proof: docs/proofs/objective_perturbation.md, section 15.
+        """
+        return self.cost_ratios()[0] if self.relation is Relation.ADD_REMOVE else None
+
+
+class _Perturbed(ObjectiveEvent):
     """An event whose loss is bounded by X."""
 
     @abstractmethod
@@ -162,6 +187,10 @@ class LogisticObjective(_Perturbed):
         checks.positive("regularization", self.regularization, remedy=_RIDGE)
         checks.positive("noise_std", self.noise_std, remedy=_NOISE)
         checked_relation(self.relation)
+
+    def cost_ratios(self) -> tuple[float, ...]:
+        """Return R / s and R^2 / lam."""
+        return self.row_norm / self.noise_std, self._stretch
 
     @property
     def _stretch(self) -> float:
@@ -259,6 +288,10 @@ class _OfOneScore(_Perturbed):
         checks.positive("noise_std", self.noise_std, remedy=_NOISE)
         checked_relation(self.relation)
 
+    def cost_ratios(self) -> tuple[float, ...]:
+        """Return L / s and beta / lam."""
+        return self._mu, self.smoothness / self.regularization
+
     @property
     def _mu(self) -> float:
         return self.lipschitz / self.noise_std
@@ -355,6 +388,11 @@ class SoftmaxObjective(_Perturbed):
         checks.positive("noise_std", self.noise_std, remedy=_NOISE)
         _add_remove_only(self)
 
+    def cost_ratios(self) -> tuple[float, ...]:
+        """Return sqrt(2) R / s, R^2 / lam and the number of classes."""
+        mu = math.sqrt(2) * self.row_norm / self.noise_std
+        return mu, self.row_norm**2 / self.regularization, float(self.n_classes)
+
     def _bound(self) -> _LossBound:
         curvature = 1 / self.regularization - 1 / (2 * self.noise_std**2)
         jacobian = (1 - 1 / self.n_classes) * self.row_norm**2 * max(curvature, 0.0)
@@ -363,7 +401,7 @@ class SoftmaxObjective(_Perturbed):
 
 
 @dataclass(frozen=True)
-class PureObjective(Event):
+class PureObjective(ObjectiveEvent):
     """Pure objective perturbation, density of b proportional to exp(-||b|| / noise_radius).
 
     Contract: convex losses; per-record gradient norm at most ``lipschitz``; per-record Hessian of
@@ -398,6 +436,15 @@ class PureObjective(Event):
         checks.positive("noise_radius", self.noise_radius, remedy=_NOISE)
         checks.count("rank", self.rank)
         checked_relation(self.relation)
+
+    def cost_ratios(self) -> tuple[float, ...]:
+        """Return L / r, trace / lam and the rank."""
+        ratio = self.lipschitz / self.noise_radius
+        return ratio, self.hessian_trace / self.regularization, float(self.rank)
+
+    def dominated_gaussian_mu(self) -> None:
+        """Return None: it is not known to dominate a Gaussian release."""
+        return
 
     def pure_epsilon(self) -> float:
         """Return noise term plus Jacobian term."""

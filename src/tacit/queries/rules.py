@@ -1,0 +1,221 @@
+"""How often, and at what price, a question of a plan may be asked: a closed list of rules.
+
+A plan is named slots. A `Slot` is an event that was charged under a name, and a rule that says what
+may be asked for it. Each rule has a proof that whatever it allows costs no more than the event. A
+session asks the rule before a record is read, and once more when it closes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tacit.privacy import Composed, Event, Gaussian
+from tacit.privacy.events import Repeated
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """A question that is asked ``n`` times, each time at the price of the slot.
+
+    Proof: the events of all slots, each as often as it says, are the leaves of the event that was
+    charged; composition allows each to depend on the answers before it.
+    """
+
+    n: int = 1
+
+    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+        """Return whether one more may be asked at a price."""
+        return price == planned and asked.total() < self.n
+
+    def is_met(self, asked: Counter[Event]) -> bool:
+        """Return whether the run may end."""
+        return asked.total() == self.n
+
+    def __str__(self) -> str:
+        return f"exactly {self.n} times"
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """A question that is asked ``n`` times or fewer; what is not asked stays paid for.
+
+    Proof: an event that is charged and not released costs nothing, so that leaving some out can
+    only lower what was spent.
+    """
+
+    n: int = 1
+
+    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+        """Return whether one more may be asked at a price."""
+        return price == planned and asked.total() < self.n
+
+    def is_met(self, asked: Counter[Event]) -> bool:
+        """Return that any number may have been asked."""
+        return True
+
+    def __str__(self) -> str:
+        return f"at most {self.n} times"
+
+
+@dataclass(frozen=True)
+class GaussianSum:
+    """Gaussian questions, however many and of whatever noise, within one Gaussian event.
+
+    Their 1 / multiplier^2 add up to no more than that of the slot. Which are asked, and with how
+    much noise, may follow from earlier answers.
+
+    Proof: adaptive Gaussian releases of mu_1, mu_2, ... are dominated by one of
+    sqrt(mu_1^2 + mu_2^2 + ...) as long as that sum is bounded whatever was answered
+    (docs/proofs/events.md, section 3).
+    """
+
+    n: int = 1  # of the event that is charged
+
+    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+        """Return whether one more may be asked at a price."""
+        return _fits_gaussian(planned, price, asked)
+
+    def is_met(self, asked: Counter[Event]) -> bool:
+        """Return that any number may have been asked."""
+        return True
+
+    def __str__(self) -> str:
+        return "as often as mu^2 allows"
+
+
+@dataclass(frozen=True)
+class CoveredBy:
+    """One question whose event costs no more than the slot's: noise that was adapted to a count.
+
+    Proof: `Event.covers` compares the parameters with which the bound on the privacy loss grows
+    (docs/proofs/objective_perturbation.md, section 13); the profile of what is asked is bounded by
+    that of the slot whatever was answered before.
+    """
+
+    n: int = 1
+
+    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+        """Return whether it may be asked at a price."""
+        return asked.total() < self.n and planned.covers(price)
+
+    def is_met(self, asked: Counter[Event]) -> bool:
+        """Return whether the run may end."""
+        return asked.total() == self.n
+
+    def __str__(self) -> str:
+        return "once, or what costs less"
+
+
+@dataclass(frozen=True)
+class ExchangedFor:
+    """Gaussian questions in the place of other slots, which are then not asked.
+
+    The slot's event is the Gaussian that the events of ``slots`` dominate (`exchanged`); it is
+    charged with them, not beside them.
+
+    Proof: docs/proofs/objective_perturbation.md, section 15.
+    """
+
+    slots: tuple[str, ...]
+    n: int = 0  # nothing of its own is charged
+
+    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+        """Return whether one more may be asked at a price."""
+        return _fits_gaussian(planned, price, asked)
+
+    def is_met(self, asked: Counter[Event]) -> bool:
+        """Return that any number may have been asked."""
+        return True
+
+    def __str__(self) -> str:
+        return f"in the place of {' and '.join(self.slots)}, as often as mu^2 allows"
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Steps of one run whose noise is correlated: the event is that of all steps together.
+
+    Each step names the event of the run as its price, and the noise of the run, drawn from one
+    strategy, as its noise; ``most`` steps at most.
+
+    Proof: docs/proofs/networks.md, on trainings with correlated noise; fewer steps are a
+    function of what all steps release.
+    """
+
+    most: int
+    n: int = 1
+
+    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+        """Return whether one more step may be taken."""
+        return price == planned and asked.total() < self.most
+
+    def is_met(self, asked: Counter[Event]) -> bool:
+        """Return that fewer steps may have been taken."""
+        return True
+
+    def __str__(self) -> str:
+        return f"in up to {self.most} steps"
+
+
+Rule = Exactly | AtMost | GaussianSum | CoveredBy | ExchangedFor | Sequence
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a plan has paid for under one name: an event, and what may be asked for it."""
+
+    event: Event
+    rule: Rule = Exactly()
+
+
+def composed(slots: Mapping[str, Slot]) -> Event:
+    """Return the event of all slots together, which is what a plan charges."""
+    events = [
+        slot.event if slot.rule.n == 1 else Repeated(slot.event, slot.rule.n)
+        for slot in slots.values()
+        if slot.rule.n
+    ]
+    return events[0] if len(events) == 1 else Composed(tuple(events))
+
+
+def leaf_counts(event: Event, times: int = 1) -> Counter[Event]:
+    """Return how often each elementary event is in an event."""
+    counts: Counter[Event] = Counter()
+    for leaf, n in event.leaves():
+        counts[leaf] += n * times
+    return counts
+
+
+def exchanged(slots: Mapping[str, Slot], names: tuple[str, ...]) -> Slot:
+    """Return the slot of Gaussian questions that may be asked in the place of others.
+
+    mu^2 = sum over the events of ``names`` of the mu^2 of a Gaussian release that each dominates,
+    rounded down.
+    """
+    parts = []
+    for name in names:
+        for leaf, n in slots[name].event.leaves():
+            mu = leaf.dominated_gaussian_mu()
+            if mu is None:
+                raise ValueError(f"{leaf} is not known to dominate a Gaussian release.")
+            parts += [mu] * n * slots[name].rule.n
+    mu = math.sqrt(math.fsum(part**2 for part in parts)) * (1 - 2.0**-40)
+    relation = slots[names[0]].event.relation
+    return Slot(Gaussian(1 / mu, relation), ExchangedFor(names))
+
+
+def _fits_gaussian(planned: Event, price: Event, asked: Counter[Event]) -> bool:
+    if not (isinstance(planned, Gaussian) and isinstance(price, Gaussian)):
+        return False
+    if price.relation is not planned.relation:
+        return False
+    spent = [_mu2(event) * n for event, n in asked.items() if event != price]
+    spent.append((asked[price] + 1) / price.noise_multiplier**2)
+    return math.fsum(spent) <= 1 / planned.noise_multiplier**2
+
+
+def _mu2(event: Event) -> float:
+    return 1 / event.noise_multiplier**2 if isinstance(event, Gaussian) else math.inf
