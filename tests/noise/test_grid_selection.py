@@ -17,6 +17,7 @@ from tacit.noise import (
     select_on_line,
     selection,
 )
+from tacit.noise.run import Run
 from tacit.privacy import ExponentialMechanism, Relation
 from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded
 
@@ -243,7 +244,7 @@ def test_the_error_of_log_masses_is_that_of_the_proof():
 def test_places_count_from_the_end_of_larger_weight(slope, monkeypatch):
     grid = Grid(-1.0, 1.0, 16)
     utilities = bounded(np.array([0.0, 2.0 * slope]), 1.0, Norm.LINF)
-    monkeypatch.setattr(grid_selection.Run, "draw", lambda self, source: 3)
+    monkeypatch.setattr(Run, "draw", lambda self, source: 3)
     found = select_on_line(np.array([-1.0, 1.0]), utilities, grid, 1.0).value
     assert found == (grid.last - 3 if slope > 0 else grid.first + 3) * grid.spacing
 

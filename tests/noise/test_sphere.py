@@ -166,8 +166,7 @@ def test_the_error_of_floats_is_that_of_the_proof(d):
         length_error = ratio * (2.0**-44 * lengths + 1.0 / ~draw.length_words).sum()
         relative = length_error / length + square_error.sum() / norm**2 + 2.0**-49
         error = 2.0 * (np.abs(z) * relative + g_error * length / norm) + 2.0**-51
-        # one row in a few hundred is too uncertain for floats, and says so
-        np.testing.assert_allclose(np.where(np.isinf(found), error, found), error, rtol=1e-9)
+        np.testing.assert_allclose(found, error, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("d", "width"), [(1, 1.5), (2, 3e3), (3, 1e-5), (8, 0.3)])
@@ -177,7 +176,7 @@ def test_the_output_is_the_value_and_its_noise_rounded(d, width):
     for seed in range(10):
         words = [int(word) for word in seeded_source(seed).words(2 * n_pairs + d)]
         value = 100.0 * width * np.random.default_rng(seed).standard_normal(d)
-        found = add_sphere(value, width, WordSource(words))
+        found = np.asarray(add_sphere(value, width, WordSource(words)))
         with mpmath.workdps(40):
             uniform = [mpmath.mpf(word) / 2**64 for word in words]
             radius = [mpmath.sqrt(-2 * mpmath.log(1 - u)) for u in uniform[:n_pairs]]
