@@ -159,3 +159,10 @@ def test_a_count_at_the_threshold_itself_is_not_told():
         word = int(ndtr(-(least + steps * spacing - 1.0) / std) * 2.0**64)
         kept = frequent({"one": 1}, 1, 3.0, 1e-3, ADD, WordSource([word])).value
         assert kept == ({"one": least + spacing} if told else {})
+
+
+def test_a_leak_close_to_one_is_not_passed():
+    # Half a step of the lattice is little there, where _DOWN is what covers the rounding.
+    leak = 1.0 - 2.0**-40
+    std, least = count_std(3.0, 1, ADD), threshold(3.0, 1, leak, ADD)
+    assert ndtr((least + lattice_spacing(std) / 2 - 1.0) / std) >= 2.0**-40
