@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
+from tacit.erm import Objective
+from tacit.erm.losses import LogisticLoss
 from tacit.erm.tilts import GaussianTilt, SphereTilt
+from tacit.noise.minimizer import SpherePerturbation
 from tacit.privacy import Budget
+from tacit.records import Bounds
+
+ROOM = Fraction(1, 10**12)
 
 
 @pytest.mark.parametrize("ridge", [0.3, 1.0, 50.0])
@@ -33,3 +40,37 @@ def test_output_noise_covers_what_is_certified(ridge: float, noise: float) -> No
         perturbation.output_radius * math.sqrt(11), rel=1e-12
     )
     assert certified >= perturbation.error * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("ridge", [0.3, 1.0, 7.0, 49.0])
+@pytest.mark.parametrize("noise", [0.5, 3.1, 23.0])
+@pytest.mark.parametrize("epsilon", [0.7, 1.0, 3.0])
+def test_no_rounding_lets_certified_points_be_further_apart(
+    ridge: float, noise: float, epsilon: float
+) -> None:
+    """In real numbers: 2 tau / lam, the float error of b in tau, is what the noise is for."""
+    budget, shape = Budget(epsilon, 1e-6), (5, 2)
+    gaussian, sphere = GaussianTilt(ridge, noise), SphereTilt(ridge, noise)
+    law, certified = gaussian.perturbation(shape, budget)
+    reach = 2 * (Fraction(certified) + Fraction(law.error)) / Fraction(ridge)
+    multiplier = Fraction(gaussian.output(budget).noise_multiplier)
+    assert reach * multiplier <= Fraction(law.output_std) <= reach * multiplier * (1 + ROOM)
+    pure, certified = sphere.perturbation(shape, budget)
+    assert isinstance(pure, SpherePerturbation)
+    reach = 2 * (Fraction(certified) + Fraction(pure.error)) / Fraction(ridge)
+    radius = reach / Fraction(sphere.output(budget).epsilon)
+    assert radius <= Fraction(pure.output_radius) <= radius * (1 + ROOM)
+
+
+@pytest.mark.parametrize("row_scale", [1.0, 0.25])
+@pytest.mark.parametrize("trace", [0.0, 30.0])
+def test_what_steps_may_cost_instead_of_a_tilt(trace: float, row_scale: float) -> None:
+    """(L / s)^2 + 1 / z_output^2 + 1 / z_trace^2, rows as long as they count, and no more."""
+    objective = Objective(LogisticLoss(), Bounds(row_norm=3.0, intercept=4.0))
+    budget = Budget(1.0, 1e-6)
+    tilt = GaussianTilt(2.0, 8.0, row_scale=row_scale, trace_noise_multiplier=trace)
+    part = Fraction(tilt.gaussian_part(objective, budget).noise_multiplier)
+    length = Fraction(math.hypot(3.0 * row_scale, 4.0))
+    mu2 = (length / 8) ** 2 + 1 / Fraction(tilt.output(budget).noise_multiplier) ** 2
+    mu2 += 1 / Fraction(trace) ** 2 if trace else 0
+    assert 1 - 4 * ROOM <= 1 / (part**2 * mu2) <= 1
