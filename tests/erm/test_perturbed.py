@@ -74,7 +74,7 @@ def test_a_weight_is_off_by_no_more_than_is_said() -> None:
 def test_the_bound_is_that_of_the_formula() -> None:
     there = Coordinates(np.array([[0.5, -0.3], [-0.3, 0.5]]))  # row sums 0.8, eigenvalues 0.8, 0.2
     formula = 2 * 2 * UNIT * 0.8 * (1 + 3 / 0.2) * 70 * 1.5
-    assert turning_error(there, 70.0, 1.5) == pytest.approx(formula, rel=1e-12)
+    assert turning_error(there, 70.0, 1.5) == pytest.approx(formula, rel=1e-12, abs=0.0)
     assert turning_error(None, 70.0, 1.5) == 0.0
 
 

@@ -27,17 +27,17 @@ def test_output_noise_covers_what_is_certified(ridge: float, noise: float) -> No
     reach = 2 * (certified + perturbation.error) / ridge
     multiplier = gaussian.output(budget).noise_multiplier
     assert perturbation.noise_std == noise
-    assert perturbation.output_std == pytest.approx(multiplier * reach, rel=1e-12)
+    assert perturbation.output_std == pytest.approx(multiplier * reach, rel=1e-12, abs=0.0)
     assert certified >= perturbation.error * (1 - 1e-12)
     sphere = SphereTilt(ridge, noise)
     perturbation, certified = sphere.perturbation(shape, budget)
     reach = 2 * (certified + perturbation.error) / ridge
     assert perturbation.noise_radius == noise
     assert perturbation.output_radius == pytest.approx(
-        reach / sphere.output(budget).epsilon, rel=1e-12
+        reach / sphere.output(budget).epsilon, rel=1e-12, abs=0.0
     )
     assert perturbation.output_std == pytest.approx(
-        perturbation.output_radius * math.sqrt(11), rel=1e-12
+        perturbation.output_radius * math.sqrt(11), rel=1e-12, abs=0.0
     )
     assert certified >= perturbation.error * (1 - 1e-12)
 
@@ -75,3 +75,12 @@ def test_what_steps_may_cost_instead_of_a_tilt(trace: float, row_scale: float) -
     mu2 += 1 / Fraction(trace) ** 2 if trace else 0
     # less twice 2^-40, and what roundings of a few products do
     assert abs((1 - 1 / (part**2 * mu2)) * 2**39 - 1) < Fraction(1, 100)
+
+
+def test_half_of_what_is_certified_is_left_where_the_float_error_of_b_is_large() -> None:
+    """Of many weights and a small budget: tau is twice that error, whatever else it would be."""
+    budget, shape = Budget(1e-3, 1e-6), (1_000_000,)
+    for tilt in (GaussianTilt(0.3, 2.0), SphereTilt(0.3, 2.0)):
+        law, certified = tilt.perturbation(shape, budget)
+        assert certified == pytest.approx(law.error, rel=1e-12, abs=0.0)
+        assert 0.0 < law.error < 1.0
