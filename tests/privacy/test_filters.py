@@ -28,7 +28,12 @@ from tacit.privacy import (
     odometer,
 )
 from tacit.privacy.filters import Charge
-from tacit.privacy.gaussian_profile import gaussian_delta, gaussian_mu, mu_of_pure
+from tacit.privacy.gaussian_profile import (
+    gaussian_delta,
+    gaussian_mu,
+    log_gaussian_delta,
+    mu_of_pure,
+)
 
 
 def rules(budget: Budget) -> list[Additive]:
@@ -326,3 +331,14 @@ def test_the_odometer_rounds_its_supremum_up(monkeypatch: pytest.MonkeyPatch) ->
     for halvings in (1, 2, 4, 8):
         monkeypatch.setattr(odometer, "_HALVINGS", halvings)
         assert odometer._log_delta(1.0, totals) >= peak
+
+
+def test_no_charge_gives_a_budget_back() -> None:
+    """Whatever delta an analyst asks for, for instance one that is just short of epsilon 0."""
+    event = Gaussian(901.48)
+    for n in (1, 2, 3, 4, 8, 16):
+        delta = math.exp(log_gaussian_delta(1 / 901.48, 0.0)) * (1 - n * 2.0**-53)
+        accountant = Accountant(Budget(1.0, 1e-3))
+        assert accountant.charge(event, delta) >= 0.0
+        with pytest.raises(BudgetExceeded):
+            accountant.charge(PureEpsilon(5.0))

@@ -140,3 +140,18 @@ def test_a_delta_that_floats_cannot_tell_from_none() -> None:
     assert gaussian_delta(1.0, 1e20) == 0.0
     # nothing moves: no epsilon above 0 has a delta, and none is negative
     assert gaussian_delta(0.0, np.array([0.1, 0.5, 1.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0, 1e-6, 0.001104963653452159, 0.023322633384214097, 0.7])
+def test_an_epsilon_near_zero_is_not_negative(mu: float) -> None:
+    """A delta a few floats below that of epsilon 0, where Newton's last step may pass 0.
+
+    A cost below 0 would pay for other releases.
+    """
+    whole = math.exp(log_gaussian_delta(mu, 0.0))
+    for n in (0, 1, 2, 3, 4, 6, 8, 12, 20, 50, 200, 1000):
+        delta = whole * (1.0 - n * 2.0**-53)
+        epsilon = gaussian_epsilon(mu, delta)
+        assert 0.0 <= epsilon <= 1e-11 * mu
+        assert log_gaussian_delta(mu, epsilon) <= math.log(delta)
+        assert (epsilon == 0.0) == (log_gaussian_delta(mu, 0.0) <= math.log(delta))
