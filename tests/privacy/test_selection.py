@@ -403,6 +403,8 @@ def test_each_order_has_its_divergence() -> None:
     at = points(GaussianPower(0.5), FixedTries(3))
     with pytest.raises(ValueError, match="zip"):
         renyi(at, 0.0, np.array([0.1]), np.array([2.0, 3.0]))
+    with pytest.raises(ValueError, match="zip"):
+        RenyiPower(np.array([2.0, 3.0]), np.array([0.1])).better(np.array([0.5]))
 
 
 def test_tables_of_laws_end_where_they_say() -> None:
