@@ -342,3 +342,11 @@ def test_no_charge_gives_a_budget_back() -> None:
         assert accountant.charge(event, delta) >= 0.0
         with pytest.raises(BudgetExceeded):
             accountant.charge(PureEpsilon(5.0))
+
+
+def test_the_odometer_says_zero_only_of_zero() -> None:
+    totals = Odometer().cost(Charge(Gaussian(1e5), 0.0))
+    assert Odometer().epsilon(totals, math.exp(odometer._log_delta(0.0, totals)) * 1.000001) == 0.0
+    for epsilon in (1e-13, 1e-12):
+        delta = math.exp(odometer._log_delta(epsilon, totals))
+        assert Odometer().epsilon(totals, delta) == pytest.approx(epsilon, rel=0.01)
