@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -461,3 +462,15 @@ def test_losses_beyond_floats_have_a_power() -> None:
     first = pure_power(1.0)
     expected = [1.0, 1 - math.exp(-1.0) * (1 - float(first.deltas[0]))]
     np.testing.assert_allclose(first.delta(np.array([-math.inf, -2.0])), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("eta", [1e-300, 1e-17, 1e-12, 1e-10, 1e-7])
+def test_laws_near_the_logarithmic_one_are_what_they_say(eta: float) -> None:
+    """To 1e-12 of itself (docs/proofs/selection.md, section 6), of which a draw makes use."""
+    found = TruncatedNegativeBinomial(eta, 0.01).slope(np.array([0.0, 0.3, 1.0]))
+    with mpmath.workdps(400):
+        e, gamma = mpmath.mpf(eta), mpmath.mpf(0.01)
+        over = e / (gamma**-e - 1)
+        for p, value in zip((0.0, 0.3, 1.0), found.tolist(), strict=True):
+            exact = (1 - gamma) * over * (gamma + (1 - gamma) * mpmath.mpf(p)) ** (-e - 1)
+            assert float(value / exact) == pytest.approx(1.0, abs=1e-14)
