@@ -349,4 +349,4 @@ def test_the_odometer_says_zero_only_of_zero() -> None:
     assert Odometer().epsilon(totals, math.exp(odometer._log_delta(0.0, totals)) * 1.000001) == 0.0
     for epsilon in (1e-13, 1e-12):
         delta = math.exp(odometer._log_delta(epsilon, totals))
-        assert Odometer().epsilon(totals, delta) == pytest.approx(epsilon, rel=0.01)
+        assert Odometer().epsilon(totals, delta) == pytest.approx(epsilon, rel=0.01, abs=0.0)

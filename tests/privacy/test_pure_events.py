@@ -108,17 +108,18 @@ def test_divergences_of_small_losses_are_not_understated(order: float) -> None:
             assert mpmath.log(choice) / (a - 1) <= mpmath.mpf(found)
 
 
-def test_what_rounding_may_take_is_added_and_hardly_more() -> None:
+@pytest.mark.parametrize(("order", "epsilon"), [(1.001, 0.5), (3.0, 8.0)])
+def test_what_rounding_may_take_is_added_and_hardly_more(order: float, epsilon: float) -> None:
     with mpmath.workdps(60):
-        a, e = mpmath.mpf(1.001), mpmath.mpf(0.5)
+        a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
         pure = 2 * mpmath.sinh(a * e / 2) * mpmath.sinh((a - 1) * e / 2) / mpmath.cosh(e / 2)
-        found = mpmath.mpf(PureEpsilon(0.5).renyi(np.array([1.001]))[0])
-        assert float(found / (mpmath.log1p(pure) / (a - 1)) - 1) == pytest.approx(1e-13, rel=0.1)
+        found = mpmath.mpf(PureEpsilon(epsilon).renyi(np.array([order]))[0])
+        assert 0.9e-13 < float(found / (mpmath.log1p(pure) / (a - 1)) - 1) < 1.1e-13
         top = mpmath.exp(e)
         upper, lower = top - top ** (1 - a), 1 - top ** (1 - a)
         x = upper * (a - 1) / (a * lower)
         choice = mpmath.log(x ** (a - 1) * (upper - lower * x) / (top - 1))
-        found = mpmath.mpf(ExponentialMechanism(0.5).renyi(np.array([1.001]))[0])
+        found = mpmath.mpf(ExponentialMechanism(epsilon).renyi(np.array([order]))[0])
         # docs/proofs/events.md, section 6: 16 (a / (1 - exp(-a eta)) + a eta) 2^-53 of (a-1) r(a)
         added = float(found * (a - 1) - choice) / float(a / (1 - mpmath.exp(-a * e)) + a * e)
         assert added * 2.0**53 == pytest.approx(16.0, rel=0.3)
