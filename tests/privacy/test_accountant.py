@@ -22,6 +22,7 @@ from tacit.location import Mean
 from tacit.privacy import (
     Accountant,
     AnyAccountant,
+    Booking,
     Budget,
     BudgetExceeded,
     Filter,
@@ -286,3 +287,9 @@ def test_what_is_no_event_is_refused_and_nothing_charged(event: object) -> None:
         with pytest.raises(TypeError, match=r"event must be what is released, got .*PureEpsilon"):
             charge(event)
     assert accountant.events == ()
+
+
+def test_entries_are_counted_from_zero_on() -> None:
+    for entry in (-1, True, 2.0):
+        with pytest.raises((TypeError, ValueError), match="entry"):
+            Booking("0" * 32, entry, "a" * 64)  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from tacit.privacy import (
     ZeroConcentrated,
     calibrate,
 )
+from tacit.privacy.calibration import least_noise
 
 from .families import FAMILIES, HEAVY, PURE
 
@@ -112,3 +113,7 @@ def test_infinite_budget_and_mixed_relations() -> None:
         calibrate(PureEpsilon, Budget(1.0, 0.0, Relation.REPLACE))
     with pytest.raises(TypeError, match="Budget"):
         calibrate(PureEpsilon, 1.0)  # type: ignore[arg-type]
+
+
+def test_an_infinite_budget_asks_for_no_noise() -> None:
+    assert least_noise(Gaussian, Budget(math.inf)) == 0.0

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -226,3 +228,26 @@ def test_numbers_of_narrow_types_cost_what_floats_do(kind: type) -> None:
     law = TruncatedNegativeBinomial(kind(1), 0.1)
     assert law.slope(np.zeros(1)) == TruncatedNegativeBinomial(1.0, 0.1).slope(np.zeros(1))
     assert json.dumps(law.to_dict())
+
+
+def test_kinds_are_of_the_first_version() -> None:
+    """What files hold: another meaning of a kind would be another version."""
+    assert Gaussian(2.0).to_dict()["version"] == 1
+    recorded = {"kind": "pure_epsilon", "version": 1, "epsilon": 0.5, "relation": "add_remove"}
+    assert event_from_dict(recorded) == PureEpsilon(0.5)
+
+
+@pytest.mark.parametrize("order", [2, 3, 5, 8])
+def test_the_divergence_of_a_sample_is_not_understated(order: int) -> None:
+    for rate, noise in itertools.product((1e-3, 0.1, 0.3, 0.5, 0.9), (0.5, 1.0, 4.0, 30.0)):
+        with mpmath.workdps(50):
+            q, z = mpmath.mpf(rate), mpmath.mpf(noise)
+            total = sum(
+                mpmath.binomial(order, k)
+                * q**k
+                * (1 - q) ** (order - k)
+                * mpmath.exp(k * (k - 1) / (2 * z**2))
+                for k in range(order + 1)
+            )
+            found = SampledGaussian(noise, rate).renyi(np.array([float(order)]))[0]
+            assert 0 <= mpmath.mpf(found) * (order - 1) - mpmath.log(total) < 1e-13

@@ -25,9 +25,15 @@ from tacit.privacy import (
     SampledGaussian,
     SumOfEpsilons,
     ZeroConcentrated,
+    odometer,
 )
 from tacit.privacy.filters import Charge
-from tacit.privacy.gaussian_profile import gaussian_delta, gaussian_mu, mu_of_pure
+from tacit.privacy.gaussian_profile import (
+    gaussian_delta,
+    gaussian_mu,
+    log_gaussian_delta,
+    mu_of_pure,
+)
 
 
 def rules(budget: Budget) -> list[Additive]:
@@ -275,3 +281,72 @@ def test_an_odometer_takes_nothing_without_a_bound() -> None:
     assert rule.left(unknown, budget) == 0.0
     nothing = (0.0,) * len(spent)
     assert rule.epsilon(nothing, 0.999) == 0.0
+
+
+def test_a_total_exceeds_its_budget_by_rounding_alone() -> None:
+    """The one tolerance, a factor of 1 + 1e-12 (docs/proofs/ledger.md, section 1)."""
+    budget = Budget(1.0, 1e-6)
+    for rule in (SumOfEpsilons(), GaussianSum(), RenyiSum(16.0)):
+        most = rule.most(budget)
+        assert rule.fits(tuple(m * (1 + 0.95e-12) for m in most), budget)
+        for i, m in enumerate(most):
+            over = (*most[:i], m * (1 + 1.05e-12), *most[i + 1 :])
+            assert not rule.fits(over, budget)
+    assert SumOfEpsilons().epsilon((0.5, 1e-6 * (1 + 1.05e-12)), 1e-6) == math.inf
+
+
+def test_a_rule_is_linear_if_its_limits_decide_alone() -> None:
+    """Whether a ledger may compare totals with limits, or has to ask `fits`."""
+    budget = Budget(1.0, 1e-6)
+    for rule in rules(budget):
+        assert rule.is_linear == rule.fits(rule.most(budget), budget)
+
+
+def test_totals_of_another_rule_are_refused() -> None:
+    budget = Budget(1.0, 1e-6)
+    for totals in ((), (0.1,), (0.1, 0.0, 0.0)):
+        with pytest.raises(ValueError, match="zip"):
+            SumOfEpsilons().fits(totals, budget)
+
+    class Uneven(GaussianSum):
+        def cost(self, charge: Charge) -> tuple[float, ...]:
+            return (0.1, 0.1) if charge.delta else (0.1,)
+
+    with pytest.raises(ValueError, match="zip"):
+        Uneven().totals((Charge(Gaussian(1.0), 0.0), Charge(Gaussian(1.0), 1e-7)))
+
+
+@pytest.mark.parametrize("rule", [GaussianSum(), RenyiSum()])
+def test_of_a_pure_budget_nothing_is_left_for_rules_that_need_a_delta(rule: Additive) -> None:
+    assert Accountant(Budget(1.0), rule).remaining() == 0.0
+
+
+def test_the_odometer_rounds_its_supremum_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However early the search for the peak ends, the tangent there is above it."""
+    totals = Odometer().cost(Charge(Gaussian(4.0), 0.0))
+    slopes = np.array(odometer.ORDERS) - 1
+    x = np.geomspace(1e-4, 5.0, 20_000)[:, None]
+    terms = slopes * (1.0 + x - np.array(totals)) - math.log(slopes.size)
+    peak = float(np.max(np.log(-np.expm1(-x[:, 0])) - np.logaddexp.reduce(terms, axis=1)))
+    for halvings in (1, 2, 4, 8):
+        monkeypatch.setattr(odometer, "_HALVINGS", halvings)
+        assert odometer._log_delta(1.0, totals) >= peak
+
+
+def test_no_charge_gives_a_budget_back() -> None:
+    """Whatever delta an analyst asks for, for instance one that is just short of epsilon 0."""
+    event = Gaussian(901.48)
+    for n in (1, 2, 3, 4, 8, 16):
+        delta = math.exp(log_gaussian_delta(1 / 901.48, 0.0)) * (1 - n * 2.0**-53)
+        accountant = Accountant(Budget(1.0, 1e-3))
+        assert accountant.charge(event, delta) >= 0.0
+        with pytest.raises(BudgetExceeded):
+            accountant.charge(PureEpsilon(5.0))
+
+
+def test_the_odometer_says_zero_only_of_zero() -> None:
+    totals = Odometer().cost(Charge(Gaussian(1e5), 0.0))
+    assert Odometer().epsilon(totals, math.exp(odometer._log_delta(0.0, totals)) * 1.000001) == 0.0
+    for epsilon in (1e-13, 1e-12):
+        delta = math.exp(odometer._log_delta(epsilon, totals))
+        assert Odometer().epsilon(totals, delta) == pytest.approx(epsilon, rel=0.01, abs=0.0)

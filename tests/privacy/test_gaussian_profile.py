@@ -121,3 +121,37 @@ def exact_tail(mu: float, quotient: float) -> mpmath.mpf:
         return mpmath.npdf(x - m / 2) * mpmath.quad(
             lambda t: 1 - t * mpmath.ncdf(-t) / mpmath.npdf(t), [x - m / 2, x + m / 2]
         )
+
+
+def test_digits_that_cancel_far_out_are_added() -> None:
+    # 1 - x R(x) lost 7.6e-13 of itself near here
+    mu, quotient = 1e-15, 45.21010786874956
+    found = log_gaussian_delta(mu, mu * quotient)
+    with mpmath.workdps(60):
+        x = mpmath.mpf(mu * quotient) / mpmath.mpf(mu)
+        fall = 1 - x * mpmath.ncdf(-x) / mpmath.npdf(x)
+        truth = mpmath.log(mpmath.npdf(x - mpmath.mpf(mu) / 2)) + mpmath.log(mu * fall)
+        assert 0.0 <= float(mpmath.mpf(found) - truth) <= 2e-12
+
+
+def test_a_delta_that_floats_cannot_tell_from_none() -> None:
+    # the logarithms of both terms are the same float
+    assert log_gaussian_delta(1.0, 1e20) == -math.inf
+    assert gaussian_delta(1.0, 1e20) == 0.0
+    # nothing moves: no epsilon above 0 has a delta, and none is negative
+    assert gaussian_delta(0.0, np.array([0.1, 0.5, 1.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0, 1e-6, 0.001104963653452159, 0.023322633384214097, 0.7])
+def test_an_epsilon_near_zero_is_not_negative(mu: float) -> None:
+    """A delta a few floats below that of epsilon 0, where Newton's last step may pass 0.
+
+    A cost below 0 would pay for other releases.
+    """
+    whole = math.exp(log_gaussian_delta(mu, 0.0))
+    for n in (0, 1, 2, 3, 4, 6, 8, 12, 20, 50, 200, 1000):
+        delta = whole * (1.0 - n * 2.0**-53)
+        epsilon = gaussian_epsilon(mu, delta)
+        assert 0.0 <= epsilon <= 1e-11 * mu
+        assert log_gaussian_delta(mu, epsilon) <= math.log(delta)
+        assert (epsilon == 0.0) == (log_gaussian_delta(mu, 0.0) <= math.log(delta))

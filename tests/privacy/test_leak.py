@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from tacit.privacy import (
     Repeated,
     calibrate,
 )
+from tacit.privacy.loss_distribution import composed
+from tacit.privacy.routes import LeakyRoute
 
 EPSILONS = (0.0, 0.3, 1.0, 3.0)
 
@@ -77,3 +80,31 @@ def test_it_is_calibrated_and_charged(relation: Relation) -> None:
 def test_it_is_a_probability(probability: float) -> None:
     with pytest.raises(ValueError, match="probability"):
         RareLeak(probability)
+
+
+def test_it_is_convolved_with_others() -> None:
+    """As a part of a search or of a split its losses are rounded up as those of all others are."""
+    pure = PureEpsilon(0.5)
+    both = composed(((RareLeak(1e-3), 2), (pure, 1)), 0.1)
+    leak = 1 - (1 - 1e-3) ** 2
+    at = float(pure.profile(np.array([0.2]))[0])
+    assert both.get_delta_for_epsilon(0.2) == pytest.approx(leak + (1 - leak) * at, rel=1e-9)
+
+
+def test_what_leaks_leave_of_delta_is_rounded_down() -> None:
+    class Asked:
+        name = "asked"
+
+        def epsilon(self, delta: float) -> float:
+            return delta
+
+        def delta(self, epsilon: float) -> float:
+            return epsilon
+
+    rng = np.random.default_rng(4)
+    for leak, more in (10.0 ** rng.uniform(-9, -1, (300, 2))).tolist():
+        route, delta = LeakyRoute(Asked(), leak), leak + more
+        exact = (Fraction(delta) - Fraction(leak)) / (1 - Fraction(leak))
+        assert exact * (1 - Fraction(1, 2**47)) <= Fraction(route.epsilon(delta)) <= exact
+        exact = Fraction(leak) + (1 - Fraction(leak)) * Fraction(more)
+        assert exact <= Fraction(route.delta(more)) <= exact * (1 + Fraction(1, 2**47))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
 from tacit.erm.losses import LogCoshLoss
 from tacit.privacy import LogCoshObjective
+from tacit.privacy.gaussian_profile import gaussian_delta
 from tests.test_exact_density import Mechanism, exact_delta
 
 EPSILONS = (0.005, 0.01, 0.03, 0.25, 0.5, 1.0, 2.0)
@@ -108,3 +110,36 @@ def test_renyi_is_an_integral_over_the_ends_of_pieces(k: float, mu: float) -> No
         # Where pieces meet the grid of Z is as coarse as 1e-4.
         assert found == pytest.approx(stated, rel=1e-3, abs=2e-4)
         assert found >= least * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(("mu", "corner"), [(300.0, 39.5), (2500.0, 38.5), (1e4, 38.5)])
+@pytest.mark.parametrize("share", [0.97, 1.0])
+def test_renyi_sees_tails_that_floats_do_not_hold(mu: float, corner: float, share: float) -> None:
+    """Phi(-38) is no float, but it matters at an order at which exp((a - 1) X) is as large."""
+    k, b = corner * mu / 2 + mu**2 / 2, share * corner / mu
+    found = float(LogCoshObjective(mu, k, 1.0, 1.0).renyi(np.array([1.0 + b]))[0])
+    with mpmath.workdps(60):
+        m, a = mpmath.mpf(mu), (1 + mpmath.mpf(1.0 + b)) - 2
+        e, c = mpmath.mpf(k) - m**2 / 2, mpmath.log1p(k)
+        z1, z2 = 2 * (e - mpmath.sqrt(c * e)) / m, 2 * e / m
+        linear = 2 * mpmath.exp(a * (a + 1) * m**2 / 2)
+        total = linear * mpmath.ncdf(a * m - z2)
+        total += linear * mpmath.exp(a * c) * (mpmath.ncdf(a * m) - mpmath.ncdf(a * m - z1))
+        total += 2 * mpmath.exp(a * (k + e)) * (mpmath.ncdf(-z1) - mpmath.ncdf(-z2))
+        assert float(found / (mpmath.log(total) / a)) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_the_profile_has_no_hole_where_the_loss_becomes_linear() -> None:
+    """A few floats below 2 k - mu^2/2, where the least |Z| is rounded to either side."""
+    for mu in np.linspace(0.7, 6.0, 40).tolist():
+        event = LogCoshObjective(mu, mu**2, 1.0, 1.0)
+        free = 2 * mu**2 - mu**2 / 2
+        at = free * (1.0 - np.arange(12) * 2.0**-53)
+        found = event.profile(at)
+        assert np.all(found >= 2 * gaussian_delta(mu, free) * (1 - 1e-9))
+
+
+def test_renyi_is_a_number_where_pieces_end_at_infinity() -> None:
+    found = LogCoshObjective(1e-308, 1.0, 1e-2, 100.0).renyi(np.array([1.001, 2.0, 1e4]))
+    # nothing but the Jacobian, log(1 + k), is left
+    np.testing.assert_allclose(found, math.log(101.0), rtol=1e-10)

@@ -23,6 +23,7 @@ from tacit.privacy import (
     Relation,
     SoftmaxObjective,
 )
+from tacit.privacy.gaussian_profile import gaussian_delta
 
 Array = npt.NDArray[np.float64]
 Vertices = tuple[tuple[float, float], ...]  # weight and mu
@@ -140,3 +141,10 @@ def test_the_pure_loss_is_that_of_noise_and_jacobian(rank: int) -> None:
         at = np.array([0.1, 0.2])
         assert np.array_equal(np.asarray(event.profile(at)), generic.profile(at))
         assert np.array_equal(event.renyi(at + 2.0), generic.renyi(at + 2.0))
+
+
+def test_where_the_curvature_is_just_free_the_profile_is_the_gaussian() -> None:
+    event = LogisticObjective(row_norm=1.0, regularization=2.0, noise_std=1.0)  # lam = 2 s^2
+    at = np.array([-0.5, 0.0, 0.5, 2.0])
+    assert event.gaussian_mu() == 1.0
+    np.testing.assert_array_equal(event.profile(at), gaussian_delta(1.0, at))

@@ -89,3 +89,37 @@ def test_smooth_noise_costs_what_two_gaussians_do(
     last = 1 / (1 - math.exp(-2 * smoothness))  # where room is used up
     at = SmoothGaussian(multiplier, smoothness, margin).renyi(np.array([0.99, 1.01]) * last)
     assert np.isfinite(at).tolist() == [True, False]
+
+
+# The least orders that are ever asked, and losses from where the closed forms are used on.
+@pytest.mark.parametrize("order", [1.001, 1.25, 2.0, 16.0, 512.0, 8192.0])
+def test_divergences_of_small_losses_are_not_understated(order: float) -> None:
+    for epsilon in (1.0005e-3, 1.37e-3, 2.9e-3, 0.0123, 0.17, 1.1, 9.0):
+        with mpmath.workdps(60):
+            a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
+            pure = 2 * mpmath.sinh(a * e / 2) * mpmath.sinh((a - 1) * e / 2) / mpmath.cosh(e / 2)
+            top = mpmath.exp(e)
+            upper, lower = top - top ** (1 - a), 1 - top ** (1 - a)
+            x = upper * (a - 1) / (a * lower)
+            choice = x ** (a - 1) * (upper - lower * x) / (top - 1)
+            found = PureEpsilon(epsilon).renyi(np.array([order]))[0]
+            assert mpmath.log1p(pure) / (a - 1) <= mpmath.mpf(found)
+            found = ExponentialMechanism(epsilon).renyi(np.array([order]))[0]
+            assert mpmath.log(choice) / (a - 1) <= mpmath.mpf(found)
+
+
+@pytest.mark.parametrize(("order", "epsilon"), [(1.001, 0.5), (3.0, 8.0)])
+def test_what_rounding_may_take_is_added_and_hardly_more(order: float, epsilon: float) -> None:
+    with mpmath.workdps(60):
+        a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
+        pure = 2 * mpmath.sinh(a * e / 2) * mpmath.sinh((a - 1) * e / 2) / mpmath.cosh(e / 2)
+        found = mpmath.mpf(PureEpsilon(epsilon).renyi(np.array([order]))[0])
+        assert 0.9e-13 < float(found / (mpmath.log1p(pure) / (a - 1)) - 1) < 1.1e-13
+        top = mpmath.exp(e)
+        upper, lower = top - top ** (1 - a), 1 - top ** (1 - a)
+        x = upper * (a - 1) / (a * lower)
+        choice = mpmath.log(x ** (a - 1) * (upper - lower * x) / (top - 1))
+        found = mpmath.mpf(ExponentialMechanism(epsilon).renyi(np.array([order]))[0])
+        # docs/proofs/events.md, section 6: 16 (a / (1 - exp(-a eta)) + a eta) 2^-53 of (a-1) r(a)
+        added = float(found * (a - 1) - choice) / float(a / (1 - mpmath.exp(-a * e)) + a * e)
+        assert added * 2.0**53 == pytest.approx(16.0, rel=0.3)

@@ -27,6 +27,8 @@ from tacit.privacy import (
     LinearModelObjective,
     LogisticObjective,
     MonotoneObjective,
+    NonPrivate,
+    Parallel,
     PureEpsilon,
     PureObjective,
     Relation,
@@ -35,6 +37,7 @@ from tacit.privacy import (
     SampledGaussian,
     SoftmaxObjective,
     SumOfEpsilons,
+    ZeroConcentrated,
     calibrate,
 )
 from tacit.privacy.filters import Charge
@@ -258,3 +261,17 @@ def test_a_divergence_that_is_nan_is_refused(event: Event, rule: Filter) -> None
         RenyiSum().spent((Charge(event, 1e-6),), 1e-6)
     with pytest.raises(ArithmeticError, match=said):
         calibrate(lambda noise: event, Budget(1.0, 1e-6))
+
+
+def test_one_release_without_a_promise_voids_all() -> None:
+    for events in ((Gaussian(2.0), NonPrivate("no")), (NonPrivate("no"), PureEpsilon(0.5))):
+        promise = Guarantee(Composed(events))
+        assert promise.route(1e-5) == "none: the release is not private"
+        assert promise.epsilon(1e-5) == math.inf
+
+
+def test_parts_of_which_one_has_no_loss_distribution_go_by_divergences() -> None:
+    parts = Parallel((PureEpsilon(0.2), ZeroConcentrated(0.01)))
+    promise = Guarantee(Repeated(parts, 3))
+    assert promise.route(1e-5) == "Renyi"
+    assert promise.epsilon(1e-5) < 2.0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -23,9 +25,16 @@ from tacit.privacy import (
     SampledGaussian,
     ZeroConcentrated,
 )
-from tacit.privacy.power import GaussianPower, powers_of, pure_power
+from tacit.privacy.power import (
+    GaussianPower,
+    RenyiPower,
+    TabulatedPower,
+    _hull_at,
+    powers_of,
+    pure_power,
+)
 from tacit.privacy.roots import decreasing_root
-from tacit.privacy.selection import mixture, points, renyi
+from tacit.privacy.selection import _edges, mixture, points, renyi
 from tacit.privacy.tries import (
     Capped,
     FixedTries,
@@ -375,3 +384,93 @@ def test_composition_adds_up() -> None:
     with_more = Guarantee(Composed((event, Gaussian(4.0)))).epsilon(DELTA)
     twice = Guarantee(Repeated(event, 2)).epsilon(DELTA)
     assert once < with_more < twice < 2 * once
+
+
+@pytest.mark.parametrize("also", [(), (0.3,), (1e-5,)])
+def test_every_probability_is_in_a_cell(also: tuple[float, ...]) -> None:
+    edges = _edges(GaussianPower(0.5), TruncatedNegativeBinomial(1.0, 0.1), also)
+    assert edges[0] == 0.0
+    assert edges[-1] == 1.0
+    assert set(also) <= set(edges.tolist())
+
+
+def test_runs_that_are_never_released_count_for_nothing() -> None:
+    # a fixed number of tries releases no run that all others beat
+    found = BestOf(Gaussian(2.0), FixedTries(3)).renyi(np.array([1.5, 8.0]))
+    assert found.tolist() == [math.inf, math.inf]  # and not NaN
+
+
+def test_each_order_has_its_divergence() -> None:
+    at = points(GaussianPower(0.5), FixedTries(3))
+    with pytest.raises(ValueError, match="zip"):
+        renyi(at, 0.0, np.array([0.1]), np.array([2.0, 3.0]))
+    with pytest.raises(ValueError, match="zip"):
+        RenyiPower(np.array([2.0, 3.0]), np.array([0.1])).better(np.array([0.5]))
+
+
+def test_tables_of_laws_end_where_they_say() -> None:
+    """What a table leaves out is 1e-13 of the mean (docs/proofs/selection.md, section 6)."""
+    assert FixedTries(5).table.tolist() == [0.0] * 5 + [1.0]
+    geometric = TruncatedNegativeBinomial(1.0, 0.5).table
+    np.testing.assert_allclose(geometric[1:], 0.5 ** np.arange(1.0, 65.0), rtol=1e-12)
+    # 64 entries would leave out 1.5e-13
+    long = TruncatedNegativeBinomial(1.0, 1.0 - (1.5e-13 / 64) ** (1 / 63))
+    assert long.table.size > 65
+
+
+def test_power_from_divergences_is_never_below_the_gaussian() -> None:
+    orders, p = np.array([1.5, 2.0, 4.0, 16.0]), np.array([1e-9, 1e-4, 0.05, 0.5, 0.9, 0.999])
+    power = RenyiPower(orders, orders * 0.5**2 / 2)
+    found = power.better(p)
+    assert np.all(found >= norm.cdf(norm.ppf(p) + 0.5))
+    assert np.all(found[:4] < 0.9)
+    assert np.all(np.diff(found) > 0.0)
+    # (exp(r) p)^((a-1)/a) and 1 - exp(-r) (1 - p)^(a/(a-1)), rounded up by 1e-10
+    alone = RenyiPower(np.array([2.0]), np.array([0.25])).better(np.array([1e-4, 0.9]))
+    exact = np.array([math.exp(0.125) * 1e-2, 1 - math.exp(-0.25) * (1 - 0.9) ** 2])
+    np.testing.assert_allclose(alone, exact * (1 + 1e-10), rtol=1e-12)
+
+
+def test_what_convolution_may_hide_is_in_the_power() -> None:
+    charge = 8 * 2.0**-51
+    (alike,) = powers_of(Repeated(PureEpsilon(0.1), 8)) or ()
+    both = powers_of(Repeated(SampledGaussian(2.0, 0.1), 8)) or ()
+    assert len(both) == 2
+    for power in (alike, *both):
+        assert isinstance(power, TabulatedPower)
+        assert power.deltas.min() >= charge * (1 - 1e-12)
+        assert power.opposite.min() >= charge * (1 - 1e-12)
+
+
+def test_a_hull_is_below_its_points_and_ends_with_them() -> None:
+    at, deltas = np.log([1.0, 2.0, 3.0, 4.0]), np.array([0.9, 0.8, 0.1, 0.05])
+    np.testing.assert_allclose(_hull_at(at, deltas), [0.9, 0.5, 0.1, 0.05], rtol=1e-12)
+
+
+def test_one_order_alone_does_not_stand_for_two() -> None:
+    powers = powers_of(OneOf((Gaussian(5.0), SampledGaussian(1.0, 0.1)))) or ()
+    assert len(powers) == 2
+    at = np.array([0.5, 0.7])
+    assert np.all(powers[0].delta(at) > 1.5 * powers[1].delta(at))
+
+
+def test_losses_beyond_floats_have_a_power() -> None:
+    power = pure_power(800.0)
+    found = power.better(np.array([0.0, 1e-300, 0.5, 1.0]))
+    assert np.all(found == 1.0)
+    # h is 1 at minus infinity, and the line from there to the first point is above it
+    first = pure_power(1.0)
+    expected = [1.0, 1 - math.exp(-1.0) * (1 - float(first.deltas[0]))]
+    np.testing.assert_allclose(first.delta(np.array([-math.inf, -2.0])), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("eta", [1e-300, 1e-17, 1e-12, 1e-10, 1e-7])
+def test_laws_near_the_logarithmic_one_are_what_they_say(eta: float) -> None:
+    """To 1e-12 of itself (docs/proofs/selection.md, section 6), of which a draw makes use."""
+    found = TruncatedNegativeBinomial(eta, 0.01).slope(np.array([0.0, 0.3, 1.0]))
+    with mpmath.workdps(400):
+        e, gamma = mpmath.mpf(eta), mpmath.mpf(0.01)
+        over = e / (gamma**-e - 1)
+        for p, value in zip((0.0, 0.3, 1.0), found.tolist(), strict=True):
+            exact = (1 - gamma) * over * (gamma + (1 - gamma) * mpmath.mpf(p)) ** (-e - 1)
+            assert float(value / exact) == pytest.approx(1.0, abs=1e-14)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import mpmath
 import numpy as np
+import numpy.typing as npt
 import pytest
 from mpmath import mpf
 
@@ -23,7 +24,10 @@ from tacit.privacy import (
     Relation,
     SoftmaxObjective,
 )
-from tacit.privacy.gaussian_profile import gaussian_delta
+from tacit.privacy.events import log_cosh, objective
+from tacit.privacy.gaussian_profile import gaussian_delta, lost_digits
+
+Array = npt.NDArray[np.float64]
 
 MUS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2)
 # epsilon / mu, and k / epsilon: in every piece of X.
@@ -197,3 +201,43 @@ def test_renyi_divergences_are_not_understated(mu: float, order: float) -> None:
         truth = mpmath.log1p(1 / mpf(ridge)) + mpmath.log(mpmath.ncdf(-m / 2) + moved) / b
         found = float(event.renyi(np.array([order]))[0])
         assert 0.0 <= float(mpf(found) - truth) <= 2e-15 * (1 + 1 / float(b))
+
+
+def test_lost_digits_are_those_of_the_proof() -> None:
+    """8 (1 + z^2 + x) 2^-53, docs/proofs/objective_perturbation.md, section 2."""
+    unit = 8 * 2.0**-53
+    assert float(lost_digits(1e-3, 0.0)) == unit
+    assert float(lost_digits(1e-3, 30.0)) == unit * 901
+    assert float(lost_digits(1e-3, -2.0, -3.0)) == unit * 4
+    assert float(lost_digits(1e-3, 1.0, 1e6)) == unit * (1e6 + 2)
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, 0.376, 0.92])
+@pytest.mark.parametrize("kind", [LogCoshObjective, LogisticObjective])
+def test_what_is_added_for_rounding_is_what_is_proved(
+    kind: type[Event], epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1 + z^2 + |e| + k times both terms, in a unit that is large enough to be seen."""
+    event, profile, m, k = case(kind, 0.004, 1.5)
+    module = log_cosh if kind is LogCoshObjective else objective
+
+    def found(unit: float) -> float:
+        def lost(mu: float, z: Array, size: Array) -> Array:
+            return np.asarray(unit * (1.0 + np.clip(z, 0.0, 40.0) ** 2 + np.abs(size)))
+
+        monkeypatch.setattr(module, "lost_digits", lost)
+        at = event.profile(np.array([epsilon]))
+        assert at is not None
+        return float(at[0])
+
+    added = (found(2.0**-20) - found(0.0)) * 2.0**20
+    with mpmath.workdps(60):
+        e = mpf(epsilon)
+        if kind is LogCoshObjective:
+            z = max((e - mpmath.log1p(k) - m**2 / 2) / m, 0)
+            reached = 2 * below(z)
+        else:
+            g = 2 * mpmath.sqrt(k * max(e, 0)) - k
+            z, reached = max(g / m, 0), mpf(1) if e < 0 else below(g / m - m / 2)
+        both = 2 * reached - profile(m, k, e)
+        assert added == pytest.approx(float((1 + z**2 + abs(e) + k) * both), rel=1e-6)

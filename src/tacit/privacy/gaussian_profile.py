@@ -160,12 +160,13 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         step = (target - log_delta) / fall
         if step <= _TOLERANCE * epsilon:
             return epsilon
-        epsilon -= step
+        epsilon = max(epsilon - step, 0.0)
         log_delta, fall = _log_delta_and_fall(mu, epsilon)
-    # As near as floats tell: now to the side where the promise holds.
+    # As near as floats tell: now to the side where the promise holds. An epsilon near 0 may have
+    # been rounded to 0.
     factor = 1.0 + _TOLERANCE
     while log_gaussian_delta(mu, epsilon) > target:
-        epsilon *= factor
+        epsilon = max(epsilon, _TOLERANCE * mu) * factor
         factor *= factor
     return epsilon
 

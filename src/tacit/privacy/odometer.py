@@ -58,7 +58,7 @@ class Odometer(Additive):
         if delta <= 0.0 or math.isinf(min(totals)):
             return math.inf
         target = math.log(delta)
-        if _log_delta(1e-12, totals) <= target:
+        if _log_delta(0.0, totals) <= target:
             return 0.0
         return decreasing_root(lambda e: _log_delta(e, totals) - target, max(min(totals), 1e-3))
 

@@ -141,7 +141,7 @@ class TruncatedNegativeBinomial(TriesLaw):
         """Return c (gamma + (1 - gamma) p)^(-eta - 1)."""
         eta, gamma = self.eta, self.gamma
         log = math.log(gamma)
-        over = eta / math.expm1(-eta * log) if eta * -log > 1e-9 else -1.0 / log
+        over = eta / math.expm1(-eta * log) if eta * -log > 1e-15 else -1.0 / log
         result: Array = (1 - gamma) * over * (gamma + (1 - gamma) * better) ** (-eta - 1.0)
         return result
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import log_ndtr, ndtr
 
 from tacit import checks
@@ -131,12 +132,21 @@ class LogCoshObjective(ObjectiveEvent):
         # E[exp(b (mu |Z| + mu^2/2)); |Z| > c] = 2 exp(b (b+1) mu^2 / 2) Phi(b mu - c)
         log_linear = math.log(2) + b * (b + 1) * mu**2 / 2
         parts = [log_linear + log_ndtr(b * mu - corner)]
-        with np.errstate(divide="ignore"):
-            middle = math.log(max(2 * (ndtr(-first) - ndtr(-corner)), 0.0) or 5e-324)
-            parts.append(b * (self._stretch + e) + middle)
-            inside = ndtr(b * mu) - ndtr(b * mu - first)
-            parts.append(b * math.log1p(self._stretch) + log_linear + np.log(inside))
+        middle = math.log(2) + _log_between(-corner, -first)
+        parts.append(b * (self._stretch + e) + middle)
+        # Phi(b mu) - Phi(b mu - first), seen from the other side
+        inside = _log_between(-b * mu, first - b * mu)
+        parts.append(b * math.log1p(self._stretch) + log_linear + inside)
         total = np.logaddexp.reduce(parts)
         # The expectation is nearly 1 where mu is small: what it lacks of its logarithm is added.
         result: Array = (total + lost_digits(mu, 0.0, total)) / b
         return result
+
+
+def _log_between(low: npt.ArrayLike, high: npt.ArrayLike) -> Array:
+    """Return log(Phi(high) - Phi(low)) for low <= 0, in which a tail beyond 38 does not vanish."""
+    top = log_ndtr(high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below = np.where(np.isneginf(top), 0.0, np.minimum(log_ndtr(low) - top, 0.0))
+        result: Array = top + np.log(-np.expm1(below))
+    return result

@@ -11,6 +11,8 @@ from tacit.privacy.events.base import Array, Event
 from tacit.privacy.relation import Relation, checked_relation
 
 _SMALL, _LARGE = 1e-3, 700.0
+_ROUND_UP = 1.0 + 1e-13  # logarithms of some twenty, each to 2^-53 of itself
+_ROUNDINGS = 16 * 2.0**-53
 _REMEDY = "pass the epsilon the mechanism was calibrated to, or NonPrivate(reason=...) if none."
 
 
@@ -66,13 +68,13 @@ class PureEpsilon(_Pure):
         """Return randomised response's divergence."""
         e0 = self.epsilon
         if e0 < _SMALL:
-            # docs/proofs/events.md, section 5: here the exact form loses its digits
+            # docs/proofs/events.md, section 5: here the exact form could vanish
             return np.minimum(orders * e0**2 / 2, e0)
-        log_p, log_q = -np.log1p(np.exp(-e0)), -e0 - np.log1p(np.exp(-e0))
-        terms = np.logaddexp(
-            orders * log_p + (1 - orders) * log_q, orders * log_q + (1 - orders) * log_p
-        )
-        result: Array = np.minimum(terms / (orders - 1), e0)
+        # 1 + 2 sinh(a e0 / 2) sinh((a-1) e0 / 2) / cosh(e0 / 2): nothing cancels
+        b = orders - 1
+        excess = np.log(-np.expm1(-orders * e0)) + np.log(-np.expm1(-b * e0))
+        excess = b * e0 - np.log1p(np.exp(-e0)) + excess
+        result: Array = np.minimum(np.logaddexp(0.0, excess) / b * _ROUND_UP, e0)
         return result
 
 
@@ -123,6 +125,8 @@ class ExponentialMechanism(_Pure):
         lower = -np.expm1((1 - a) * eta)
         x = np.clip(upper * (a - 1) / (a * lower), 1.0, np.exp(eta))
         value = (a - 1) * np.log(x) + np.log((upper - lower * x) / np.expm1(eta))
+        # What rounding may have taken: upper - lower x is upper / a.
+        value += _ROUNDINGS * (a / -np.expm1(-a * eta) + a * eta)
         result: Array = np.minimum(value / (a - 1), simple)
         return result
 
