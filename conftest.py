@@ -86,8 +86,16 @@ def pytest_fixture_setup(
         _KEYS.name, _KEYS.numbers = before
 
 
+_REMEMBERED = {
+    "tacit.erm.planner": "_remembered",
+    "tacit.erm.inference": "_remembered",
+    "tacit.privacy.calibration": "gaussian_multiplier",
+}
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered() -> None:
     """A plan of an earlier test would hide what this one breaks on purpose."""
-    if "tacit.erm.planner" in sys.modules:
-        sys.modules["tacit.erm.planner"]._remembered.cache_clear()
+    for module, remembered in _REMEMBERED.items():
+        if module in sys.modules:
+            getattr(sys.modules[module], remembered).cache_clear()

@@ -173,14 +173,14 @@ def accuracy(folder: Path, model: Any) -> float:
 def one_pass(records: Any) -> None:
     """Add up gradients of the logistic loss once."""
     from tacit.erm import Objective
-    from tacit.erm.exact_gradient import ExactGradient
     from tacit.erm.losses import LogisticLoss
     from tacit.privacy import Relation
+    from tacit.queries import Facts, Gradient
 
     objective = Objective(LogisticLoss(), records.bounds)
-    shape = objective.shape(records.n_features)
-    exact = ExactGradient(objective, shape, 1.0, Relation.ADD_REMOVE, records.count())
-    exact(records, np.full(shape, 0.1))
+    weights = np.full(objective.shape(records.n_features), 0.1)
+    facts = Facts(records.bounds, records.n_features, Relation.ADD_REMOVE)
+    Gradient(objective, 1.0, records.count(), weights).total(records, facts)
 
 
 def seconds(function: Any) -> float:

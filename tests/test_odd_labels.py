@@ -15,6 +15,7 @@ import scipy.sparse
 
 from tacit.engine import Plan, release
 from tacit.erm import Objective, Problem, QuantileOnALine, minimize
+from tacit.erm.engine import run_plan
 from tacit.erm.losses import AnyLoss, HuberLoss, LogisticLoss, QuantileLoss, SoftmaxLoss
 from tacit.erm.plan import CannotSolve
 from tacit.linear_model import LinearRegression, LogisticRegression
@@ -127,14 +128,14 @@ def test_a_value_that_is_not_finite_counts_as_zero_in_a_quantile() -> None:
     def utilities(*more: float) -> Any:
         rows = np.array([10.0, 20, 30, 40, 50, *more])[:, None]
         with recording() as tape:
-            mechanism.solve(plan, MemoryRecords(rows, None, bounds), None)
+            run_plan(plan, MemoryRecords(rows, None, bounds), None)
         (entry,) = (entry for entry in tape.entries if isinstance(entry, Entry))
         return entry.bounded.value
 
     for odd in (math.nan, math.inf, -math.inf):
         assert np.array_equal(utilities(odd), utilities(0.0))
     with pytest.raises(CannotSolve, match="dense"):
-        mechanism.solve(plan, MemoryRecords(scipy.sparse.csr_array([[1.0]]), None, bounds), None)
+        run_plan(plan, MemoryRecords(scipy.sparse.csr_array([[1.0]]), None, bounds), None)
 
 
 def test_a_source_that_changes_its_mind_is_caught() -> None:

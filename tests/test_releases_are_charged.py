@@ -1,7 +1,7 @@
 """What was drawn is what was charged: every release on the tape is in the guarantee.
 
-A plan and its receipt agree even where both leave out the same release. The tape does not: it holds
-whatever noise was added to.
+A plan and its session agree even where a question draws more than it says. The tape does not: it
+holds whatever noise was added to.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from sklearn.base import clone
 import tacit.erm.balanced as balanced_module
 from tacit.linear_model import LogisticRegression
 from tacit.models import MODELS
-from tacit.noise import Entry, recording
-from tacit.privacy import Composed, Guarantee, Relation
+from tacit.noise import Entry, Release, Source, recording
+from tacit.privacy import Budget, Composed, Guarantee, Relation
+from tacit.queries import Facts, NoisySum, Private
+from tacit.queries.base import Array
 from tests.declared import PROBLEMS, made
 from tests.test_replay_everything import CASES, DELTA, KNOWN
 
@@ -80,16 +82,24 @@ def test_weights_people_and_errors(
     assert charged(estimator, example.rows, example.labels, **more)
 
 
-def test_counts_that_neither_plan_nor_receipt_knows_are_seen(
+class Forgetful(NoisySum):
+    """A question that is answered a hundred times at the price of once."""
+
+    def answer(self, records: Private, facts: Facts, source: Source) -> Release[float | Array]:
+        return [super(Forgetful, self).answer(records, facts, source) for _ in range(100)][-1]
+
+
+def test_counts_that_neither_plan_nor_session_knows_are_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A test of the test."""
-    plain = balanced_module._released
+    plain = balanced_module._class_counts
 
-    def forgotten(*told: Any) -> Any:
-        return [plain(*told) for _ in range(100)][-1]  # one has a hundredth of the budget
+    def forgotten(budget: Budget) -> NoisySum:
+        counts = plain(budget)  # which have a hundredth of the budget
+        return Forgetful(counts.statistic, counts.noise)
 
-    monkeypatch.setattr(balanced_module, "_released", forgotten)
+    monkeypatch.setattr(balanced_module, "_class_counts", forgotten)
     _, example = PROBLEMS["logistic-binary"]
     model = LogisticRegression(1.0, DELTA, row_norm=1.5, class_weight="balanced")
     assert not charged(model, example.rows, example.labels)

@@ -14,9 +14,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import tacit.erm.exact_gradient as exact_gradient_module
-import tacit.erm.output_perturbation as output_perturbation_module
-import tacit.erm.tilting as tilting_module
 from tacit.erm import (
     Balanced,
     CannotSolve,
@@ -34,7 +31,14 @@ from tacit.local import NoNoise, Sanitizer
 from tacit.models import Example, ModelSpec
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation
-from tacit.queries import Facts, LabelMoment, Sensitivity
+from tacit.queries import (
+    Facts,
+    Gradient,
+    LabelMoment,
+    PerturbedMinimizer,
+    RegularizedMinimizer,
+    Sensitivity,
+)
 from tacit.testing import replay
 from tests.declared import MADE_OF_OTHERS, PROBLEMS, concrete, fit, made
 
@@ -235,25 +239,27 @@ def test_every_model_has_cases() -> None:
     assert known >= [57, 49], known
 
 
-MUTANTS = {
-    "noisy_gradient": (exact_gradient_module, "logistic-binary-noisy_gradient"),
-    "objective_perturbation": (
-        tilting_module,
-        "logistic-binary-objective_perturbation",
-    ),
-    "output_perturbation": (output_perturbation_module, "logistic-binary-output_perturbation"),
+MUTANTS: dict[str, tuple[Any, str]] = {
+    "noisy_gradient": (Gradient, "logistic-binary-noisy_gradient"),
+    "objective_perturbation": (PerturbedMinimizer, "logistic-binary-objective_perturbation"),
+    "output_perturbation": (RegularizedMinimizer, "logistic-binary-output_perturbation"),
 }
 SCORES: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "row_norm": 1.5}
 
 
-def test_a_halved_sensitivity_of_a_moment_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    stated = LabelMoment.sensitivity
+def halve(question: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make questions of a kind state half of their sensitivity."""
+    stated = question.sensitivity
 
-    def half(self: LabelMoment, facts: Facts) -> Sensitivity:
-        whole = stated(self, facts)
+    def half(self: Any, facts: Facts) -> Sensitivity:
+        whole: Sensitivity = stated(self, facts)
         return replace(whole, value=whole.value / 2)
 
-    monkeypatch.setattr(LabelMoment, "sensitivity", half)
+    monkeypatch.setattr(question, "sensitivity", half)
+
+
+def test_a_halved_sensitivity_of_a_moment_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    halve(LabelMoment, monkeypatch)
     case = CASES["linear-number-sufficient_statistics"]
     estimator = case.estimator(Relation.ADD_REMOVE)
     fewer, more = (case.example.rows, case.example.labels), extended(case.example, 1e6)
@@ -263,8 +269,8 @@ def test_a_halved_sensitivity_of_a_moment_is_caught(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_halved_sensitivity_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, case_name = MUTANTS[name]
-    monkeypatch.setattr(module, "moved", lambda relation: 0.5)
+    question, case_name = MUTANTS[name]
+    halve(question, monkeypatch)
     case = CASES[case_name]
     estimator = case.estimator(Relation.ADD_REMOVE)
     if name in {"objective_perturbation", "output_perturbation"}:

@@ -10,7 +10,8 @@ import pytest
 from sklearn.base import clone
 
 import tacit.erm.engine as engine_module
-import tacit.erm.exact_gradient as exact_gradient_module
+import tacit.queries.gradient as gradient_module
+import tacit.queries.session as session_module
 from tacit.erm import NoisyGradient
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.models import MODELS, Example
@@ -131,10 +132,16 @@ def test_standard_errors_of_people(name: str, mechanism: Any) -> None:
 def test_weights_or_errors_of_all_records_are_caught(
     inference: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plan that forgot that only one record of each person may be used."""
+    """A plan that forgot that only one record of each person may be used.
+
+    A session refuses such records; if it forgot as well, the replay sees it.
+    """
     monkeypatch.setattr(engine_module, "_one_each", lambda records: records)
     told = {} if inference else {"class_weight": {True: 8.0}}
     estimator = LogisticRegression(**SCORES, inference=inference, **told)
+    with pytest.raises(ValueError, match="OneRecordEach"):
+        with_unit(estimator, MORE)
+    monkeypatch.setattr(session_module, "check_unit", lambda records, facts: None)
     caught(estimator.set_params(mechanism="objective_perturbation", regularization=1e4))
     if not inference:
         caught(estimator.set_params(mechanism=NoisyGradient(n_steps=3), regularization=None))
@@ -176,7 +183,7 @@ def caught(estimator: Any) -> None:
 def test_a_sum_that_is_not_clipped_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(person_sums_module, "_factors", lambda norms, _: np.ones(len(norms)))
     monkeypatch.setattr(person_sums_module, "_shares", lambda sizes: np.ones(len(sizes)))
-    monkeypatch.setattr(exact_gradient_module, "clipped_rows", lambda vectors, _: vectors)
+    monkeypatch.setattr(gradient_module, "clipped_rows", lambda vectors, _: vectors)
     caught(DESCENT)
 
 
@@ -187,7 +194,7 @@ def test_a_sum_that_is_shared_out_but_not_clipped_is_caught(
         return np.minimum(1.0, person_sums_module.MOST_COUNTED / sizes)
 
     monkeypatch.setattr(person_sums_module, "_factors", shared)
-    monkeypatch.setattr(exact_gradient_module, "clipped_rows", lambda vectors, _: vectors)
+    monkeypatch.setattr(gradient_module, "clipped_rows", lambda vectors, _: vectors)
     caught(DESCENT)
 
 

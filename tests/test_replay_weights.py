@@ -6,14 +6,14 @@ that are counted first.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-import tacit.erm.balanced as balanced_module
-import tacit.erm.counting as counting_module
+import tacit.queries.count as count_module
 import tacit.records.block as block_module
 import tacit.records.lattice_table as lattice_table_module
 from tacit.erm import (
@@ -27,8 +27,9 @@ from tacit.erm import (
 from tacit.erm.planner import MECHANISMS
 from tacit.linear_model import LinearSVC, LogisticRegression
 from tacit.models import Example, ModelSpec, Predicts
-from tacit.noise import Bounded, Norm, SensitivityViolation
+from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation
+from tacit.queries import ClassCounts, Facts, Sensitivity
 from tacit.testing import replay
 from tests.declared import PROBLEMS, made, with_slow
 
@@ -178,7 +179,7 @@ def test_mutants_are_caught(estimator: Any, mutant: str, monkeypatch: pytest.Mon
         else:
             monkeypatch.setattr(module, "shares_of", lambda w, b: np.clip(w, 0, b.max_weight))
     # the total weight must not be what gives a mutant away
-    monkeypatch.setattr(counting_module, "_weight", lambda _, r: Bounded(60.0, 1.0, Norm.L2, r))
+    monkeypatch.setattr(count_module, "_count", lambda records, facts: 60.0)
     example = PROBLEMS["logistic-binary"][1]
     more = weighted(example, 100.0 if mutant == "not clipped" else MOST, True)
     fewer = tuple(part[:-1] for part in more)
@@ -192,7 +193,13 @@ def test_mutants_are_caught(estimator: Any, mutant: str, monkeypatch: pytest.Mon
 def test_counts_of_classes_with_half_the_sensitivity_are_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(balanced_module, "moved", lambda relation: 0.25)
+    stated = ClassCounts.sensitivity
+
+    def half(self: ClassCounts, facts: Facts) -> Sensitivity:
+        whole = stated(self, facts)
+        return replace(whole, value=whole.value / 2)
+
+    monkeypatch.setattr(ClassCounts, "sensitivity", half)
     model = LogisticRegression(**SCORES, class_weight="balanced")
     example = PROBLEMS["logistic-binary"][1]
     more = weighted(example, MOST, True)

@@ -11,6 +11,7 @@ import pytest
 
 from tacit.audit import Audit, audit
 from tacit.audit.inversion import Inversion
+from tacit.erm.engine import run_plan
 from tacit.linear_model import LinearSVC, LogisticRegression
 from tacit.noise.minimizer import GaussianPerturbation
 from tacit.records import MemoryRecords
@@ -51,7 +52,7 @@ def test_the_noise_of_objective_perturbation_is_recovered(monkeypatch: pytest.Mo
         return drawn[-1]
 
     monkeypatch.setattr(GaussianPerturbation, "draw", remembered)
-    released = np.asarray(plan.solve(records, None).value)
+    released = np.asarray(run_plan(plan, records, None).value)
     score = Inversion(plan, records, np.ones(4))
     recovered = score.noise(released)
     # What is aside is the rest of it: orthogonal, and of the same length in all.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.audit.heard import HeardSource
+from tacit.erm.engine import run_plan
 from tacit.linear_model import LogisticRegression
 from tacit.records import MemoryRecords
 
@@ -34,8 +35,8 @@ def test_two_fits_that_hear_the_same_differ_by_what_the_record_does() -> None:
     rows, labels = np.tile([[1.0, 0.0]], (101, 1)), np.append(-np.ones(100), 1.0)
     known, more = (MemoryRecords(rows[:n], labels[:n], bounds) for n in (100, 101))
     heard = HeardSource()
-    first, second = plan.solve(known, heard), plan.solve(more, heard.again())
-    third = plan.solve(known, HeardSource())
+    first, second = run_plan(plan, known, heard), run_plan(plan, more, heard.again())
+    third = run_plan(plan, known, HeardSource())
     assert first.event.reasons_void()
     # the noise is a hundred times what is between the two
     assert abs(first.value[1] - second.value[1]) < 0.02 * plan.settings["noise_std"]

@@ -18,13 +18,13 @@ SCRIPT = """
 import time, sys
 import tacit.disk_arrays as disk
 disk.memory_bytes = lambda: 1000
-import tacit.erm.exact_gradient as exact
-real = exact.ExactGradient.__call__
-def slowly(self, records, weights):
+from tacit.queries import Gradient
+real = Gradient.total
+def slowly(self, records, facts):
     print("descending", flush=True)
     time.sleep(0.2)
-    return real(self, records, weights)
-exact.ExactGradient.__call__ = slowly
+    return real(self, records, facts)
+Gradient.total = slowly
 from tacit.cli import main
 main()
 """

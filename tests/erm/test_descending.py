@@ -15,7 +15,8 @@ import tacit.erm.descending as descending
 import tacit.erm.objective_perturbation as module
 import tacit.erm.plan as planned
 import tacit.erm.planner as planner
-from tacit.erm import Objective, ObjectivePerturbation, Problem, SecondMoment
+from tacit.erm import Balanced, Objective, ObjectivePerturbation, Problem, SecondMoment
+from tacit.erm.engine import run_plan
 from tacit.erm.losses import (
     HuberLoss,
     LogCoshLoss,
@@ -25,11 +26,12 @@ from tacit.erm.losses import (
     SoftmaxLoss,
 )
 from tacit.erm.noisy_gradient import descend_there
-from tacit.erm.plan import gaussian_receipt
-from tacit.erm.tilts import GaussianTilt
+from tacit.erm.tilts import GaussianTilt, minimizer_event
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.privacy import Budget, Composed, Gaussian, Guarantee
-from tacit.records import Bounds, ClassWeights, MemoryRecords, ReweightedRecords
+from tacit.noise import Entry, recording
+from tacit.privacy import Budget, Composed, Gaussian, Guarantee, Relation
+from tacit.queries import Count, GaussianNoise, NoisySum, Reweighted, Session
+from tacit.records import Bounds, ClassWeights, MemoryRecords
 from tacit.testing import replay
 from tests.erm.test_turning import short_rows
 
@@ -47,6 +49,13 @@ def plan_of(loss: Any, budget: Budget) -> Any:
     return ObjectivePerturbation().plan(Problem(Objective(loss, Bounds(1.0, labels)), 3), budget)
 
 
+def part_of(plan: Any) -> Gaussian:
+    """Return the Gaussian that minimiser and trace may be exchanged for."""
+    event = plan.slots()["steps"].event
+    assert isinstance(event, Gaussian)
+    return event
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.key)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_a_tilt_costs_at_least_its_gaussian_part(loss: Any, epsilon: float) -> None:
@@ -54,19 +63,21 @@ def test_a_tilt_costs_at_least_its_gaussian_part(loss: Any, epsilon: float) -> N
     budget = Budget(epsilon, 1e-6)
     plan = plan_of(loss, budget)
     tilt, objective = GaussianTilt.of(plan), plan.problem.objective
-    main: Any = tilt.main(objective, budget)
+    main, output = events = minimizer_event(tilt, objective, budget, plan.facts).events
+    assert isinstance(output, Gaussian)
     alone = Gaussian(tilt.noise_std / objective.lipschitz)
     grid = np.linspace(-3 * epsilon, 3 * epsilon, 121)
-    assert np.all(main.profile(grid) >= np.asarray(alone.profile(grid)) * (1 - 1e-9))
+    profile = np.asarray(main.profile(grid))
+    assert np.all(profile >= np.asarray(alone.profile(grid)) * (1 - 1e-9))
     orders = np.array([1.5, 2.0, 4.0, 16.0, 64.0])
     assert np.all(main.renyi(orders) >= alone.renyi(orders) * (1 - 1e-9))
-    parts = [main, tilt.output(budget)]
+    parts = [*events]
     if tilt.trace_noise_multiplier:
         parts.append(Gaussian(tilt.trace_noise_multiplier))
-    part = tilt.gaussian_part(objective, budget)
+    part = part_of(plan)
     # no more in real numbers than the squares add up to
     of = [Fraction(objective.lipschitz) / Fraction(tilt.noise_std)]
-    of.append(1 / Fraction(tilt.output(budget).noise_multiplier))
+    of.append(1 / Fraction(output.noise_multiplier))
     if tilt.trace_noise_multiplier:
         of.append(1 / Fraction(tilt.trace_noise_multiplier))
     assert 1 / Fraction(part.noise_multiplier) ** 2 < sum(mu**2 for mu in of)
@@ -85,18 +96,16 @@ def test_rows_that_count_for_less_leave_less(epsilon: float) -> None:
     plan = ObjectivePerturbation().plan(Problem(objective, 20), budget)
     tilt = GaussianTilt.of(plan)
     assert tilt.row_scale < 1
-    part = tilt.gaussian_part(plan.problem.objective, budget)
-    assert Guarantee(part).epsilon(1e-6) <= epsilon
+    assert Guarantee(part_of(plan)).epsilon(1e-6) <= epsilon
 
 
 def test_a_tilt_that_leaves_little_is_not_spent_on_a_moment() -> None:
     """A loss with a sharp bend pays for curvature: a moment would cost more than is left."""
     budget, loss = Budget(0.01, 1e-6), SmoothHingeLoss(0.01)
     plan = ObjectivePerturbation().plan(Problem(Objective(loss, Bounds()), 30), budget)
-    records = MemoryRecords(np.eye(30), np.ones(30), plan.problem.objective.bounds)
-    tilt = GaussianTilt.of(plan)
-    assert descending._left(plan, tilt) < 0
-    assert not descending.may_ask(plan, tilt, records, 1e6)
+    tilt, slot = GaussianTilt.of(plan), plan.slots()["steps"]
+    assert descending._left(plan, slot) < 0
+    assert not descending.may_ask(plan, slot, tilt, 1e6)
 
 
 def test_sums_that_could_not_be_formed_are_not_asked_for() -> None:
@@ -106,16 +115,6 @@ def test_sums_that_could_not_be_formed_are_not_asked_for() -> None:
     for n in (4e6, 1e8, 1e12):
         assert not SecondMoment().pays(problem, budget, n)
         assert not SecondMoment(always=True).pays(problem, budget, n)
-
-
-def test_records_with_weights_of_their_own_are_left_to_the_tilt() -> None:
-    plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))
-    bounds = replace(plan.problem.objective.bounds, n_classes=2)
-    records = MemoryRecords(short_rows(30), np.ones(30), bounds)
-    weighted = ReweightedRecords(records, ClassWeights((1.0, 0.5)))
-    tilt = GaussianTilt.of(plan)
-    assert descending.may_descend(plan, tilt, records)
-    assert not descending.may_descend(plan, tilt, weighted)
 
 
 MODELS: list[Any] = [
@@ -147,7 +146,7 @@ def unplanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     honest = descending.descended
 
     def noted(*args: Any) -> Any:
-        assert args[2] is None  # no moment was planned
+        assert args[3] is None  # no moment was planned
         seen.append(honest(*args))
         return seen[-1]
 
@@ -176,42 +175,39 @@ def test_neighbours_meet_the_same_releases(
 
 
 @pytest.mark.parametrize("loss", LOSSES[:3], ids=lambda loss: loss.key)
-def test_a_moment_that_was_not_planned_is_paid_by_the_tilt(
-    loss: Any, unplanned: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_moment_that_was_not_planned_is_paid_by_the_tilt(loss: Any, unplanned: list[Any]) -> None:
     plan = plan_of(loss, Budget(4.0, 1e-6))
-    tilt = GaussianTilt.of(plan)
-    assert tilt.moment(plan.budget.relation) is None
+    assert GaussianTilt.of(plan).moment_noise is None
     records = MemoryRecords(short_rows(3_000), np.ones(3_000), plan.problem.objective.bounds)
-    spent: list[Any] = []
-    honest = gaussian_receipt
-
-    def noted(events: Any, allowed: Gaussian) -> Any:
-        spent.append((math.fsum(1 / e.noise_multiplier**2 for e in events), allowed))
-        return honest(events, allowed)
-
-    monkeypatch.setattr(descending, "gaussian_receipt", noted)
-    assert plan.solve(records, None).event == plan.event
+    with recording() as tape:
+        assert run_plan(plan, records, None).event == plan.event
     assert len(unplanned) == 1
-    ((mu2, allowed),) = spent
-    assert 1 - 1e-9 < mu2 * allowed.noise_multiplier**2 <= 1  # all of it, and no more
+    count, *spent = (entry.event for entry in tape.entries if isinstance(entry, Entry))
+    assert count == plan.slots()["count"].event
+    # steps that were not Gaussian would count as infinitely dear
+    mu2 = math.fsum(
+        1 / event.noise_multiplier**2 if isinstance(event, Gaussian) else math.inf
+        for event in spent
+    )
+    # all of it, and no more
+    assert 1 - 1e-9 < mu2 * part_of(plan).noise_multiplier ** 2 <= 1
 
 
 def test_a_moment_beside_steps_for_all_of_the_tilt_is_withheld(
     unplanned: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))
-    allowed = GaussianTilt.of(plan).gaussian_part(plan.problem.objective, plan.budget)
+    allowed = part_of(plan)
     honest: Any = descend_there
 
     def as_if_free(*args: Any) -> Any:
-        *rest, _, source = args
-        return honest(*rest, (1 - 2.0**-40) / allowed.noise_multiplier, source)
+        *rest, _ = args
+        return honest(*rest, (1 - 2.0**-40) / allowed.noise_multiplier)
 
     monkeypatch.setattr(descending, "descend_there", as_if_free)
     records = MemoryRecords(short_rows(3_000), np.ones(3_000), plan.problem.objective.bounds)
-    with pytest.raises(RuntimeError, match="withheld"):
-        plan.solve(records, None)
+    with pytest.raises(RuntimeError, match=r"'steps' would release .* as often as mu.2 allows"):
+        run_plan(plan, records, None)
 
 
 def test_few_records_keep_the_tilt(unplanned: list[Any]) -> None:
@@ -239,7 +235,7 @@ def test_it_is_charged_as_planned(loss: Any, uncertified: list[Any]) -> None:
     plan = plan_of(loss, Budget(4.0, 1e-6))
     bounds = plan.problem.objective.bounds
     records = MemoryRecords(short_rows(3_000), np.ones(3_000), bounds)
-    assert plan.solve(records, None).event == plan.event
+    assert run_plan(plan, records, None).event == plan.event
     assert len(uncertified) == 1
     assert Guarantee(plan.event).epsilon(1e-6) <= 4.0
 
@@ -250,14 +246,77 @@ def test_steps_that_cost_more_are_withheld(
     honest: Any = descend_there
 
     def dearer(*args: Any) -> Any:
-        *rest, mu, source = args
-        return honest(*rest, 1.01 * mu, source)
+        *rest, mu = args
+        return honest(*rest, 1.01 * mu)
 
     monkeypatch.setattr(descending, "descend_there", dearer)
     plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))
     records = MemoryRecords(short_rows(3_000), np.ones(3_000), plan.problem.objective.bounds)
-    with pytest.raises(RuntimeError, match="withheld"):
-        plan.solve(records, None)
+    with pytest.raises(RuntimeError, match=r"'steps' would release .* as often as mu.2 allows"):
+        run_plan(plan, records, None)
+
+
+@pytest.mark.parametrize(
+    ("budget", "known", "may"),
+    [
+        (Budget(4.0, 1e-6), {}, True),
+        (Budget(4.0, 1e-6), {"max_weight": 1.0}, False),
+        (Budget(4.0, 1e-6, Relation.REPLACE), {"n_records": 3_000}, False),
+        (Budget(4.0, 1e-6, Relation.ADD_REMOVE_PERSON), {}, False),
+        (Budget(4.0, 0.0), {}, False),
+    ],
+)
+def test_only_what_is_proved_can_be_exchanged(
+    budget: Budget, known: dict[str, Any], may: bool
+) -> None:
+    problem = Problem(Objective(LogisticLoss(), Bounds(1.0, **known)), 3)
+    assert ("steps" in ObjectivePerturbation().plan(problem, budget).slots()) == may
+
+
+@pytest.mark.parametrize("first", ["weights", "steps"])
+def test_minimiser_and_steps_are_never_both_asked_for(first: str) -> None:
+    plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))
+    records = MemoryRecords(short_rows(300), np.ones(300), plan.problem.objective.bounds)
+    session = Session(records, plan.facts, plan.event, plan.slots())
+    asked = {
+        "weights": module._minimizer(plan.problem, GaussianTilt.of(plan), plan.budget),
+        "steps": NoisySum(Count(), GaussianNoise(1e3 * part_of(plan).noise_multiplier)),
+    }
+    session.ask(asked.pop(first), first)
+    ((second, query),) = asked.items()
+    with recording() as tape, pytest.raises(RuntimeError, match="SECURITY"):
+        session.ask(query, second)
+    assert not tape.entries
+
+
+@pytest.mark.parametrize("case", ["uncertified", "unplanned"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_records_that_are_weighted_after_planning_are_left_to_the_tilt(
+    case: str, weighted: bool, request: pytest.FixtureRequest
+) -> None:
+    """The plan knows of no weights; the records that it is carried out on have some."""
+    seen, bounds = request.getfixturevalue(case), Bounds(1.0, n_classes=2)
+    problem = Problem(Objective(LogisticLoss(), bounds), 3)
+    plan = ObjectivePerturbation().plan(problem, Budget(4.0, 1e-6))
+    assert "steps" in plan.slots()
+    records = MemoryRecords(short_rows(3_000), np.resize([-1.0, 1.0], 3_000), bounds)
+    session = Session(records, plan.facts, plan.event, plan.slots())
+    view = session.on(Reweighted(ClassWeights((1.0, 0.5)))) if weighted else session
+    plan.solve(view)
+    assert session.close() == plan.event
+    assert len(seen) == (0 if weighted else 1)
+
+
+@pytest.mark.parametrize("case", ["uncertified", "unplanned"])
+def test_classes_that_are_counted_first_are_left_to_the_tilt(
+    case: str, request: pytest.FixtureRequest
+) -> None:
+    seen = request.getfixturevalue(case)
+    fitted(LogisticRegression(4.0, 1e-6, classes=[0, 1], mechanism=ObjectivePerturbation()), 3_000)
+    assert len(seen) == 1
+    balanced = Balanced(ObjectivePerturbation())
+    fitted(LogisticRegression(4.0, 1e-6, classes=[0, 1], mechanism=balanced), 3_000)
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("case", ["uncertified", "unplanned"])

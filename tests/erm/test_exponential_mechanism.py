@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.erm import Objective, Problem, PublicCandidates, QuantileOnALine, minimize
+from tacit.erm.engine import run_plan
 from tacit.erm.exponential_mechanism import (
     _fraction,
     _rank_sensitivity,
@@ -76,7 +77,7 @@ def test_what_is_not_finite_counts_as_zero() -> None:
     seen = []
     for odd in (0.0, math.nan, math.inf, -math.inf):
         with recording() as tape:
-            plan.solve(MemoryRecords(np.array([[odd], [0.5], [2.0]]), None, bounds), None)
+            run_plan(plan, MemoryRecords(np.array([[odd], [0.5], [2.0]]), None, bounds))
         (entry,) = tape.entries
         assert isinstance(entry, Entry)
         seen.append((entry.bounded.value, entry.public))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-import tacit.erm.clipping as clipping_module
 import tacit.erm.inference as inference_module
 from tacit.erm import CannotSolve, L2Ball, Objective, Problem
-from tacit.erm.inference import PlanWithErrors, plan_with_errors
+from tacit.erm.engine import make_plan
+from tacit.erm.inference import PlanWithErrors, clipping_norm, plan_with_errors
 from tacit.erm.losses import LogisticLoss
-from tacit.erm.matrices import Statistic, positive_sum
 from tacit.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -25,8 +24,9 @@ from tacit.linear_model import (
 from tacit.location import Mean
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.queries import Facts, PointSum, Sensitivity
-from tacit.records import Bounds
+from tacit.queries import ClippedNorms, Facts, OuterProducts, PointSum, Sensitivity
+from tacit.queries.hessian import Coefficients
+from tacit.records import Block, Bounds
 from tacit.testing import replay
 
 DELTA = 1e-5
@@ -87,21 +87,36 @@ def stiff() -> HuberRegressor:
     return HuberRegressor(**RANGE, regularization=1e9, mechanism=OP, fit_intercept=False)
 
 
-@pytest.mark.parametrize("which", ["hessian", "squares"])
+@dataclass(frozen=True, eq=False)
+class SaidToBeSmaller:
+    """Coefficients that exceed what is said of them."""
+
+    right: Coefficients
+    share: float
+
+    @property
+    def greatest(self) -> float:
+        return self.share * self.right.greatest
+
+    def of(self, block: Block) -> Any:
+        return self.right.of(block)
+
+
+@pytest.mark.parametrize("which", ["_hessian", "_squares"])
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
 def test_halved_sensitivity_is_caught(
     which: str, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = getattr(inference_module, which)
 
-    def halved(law: Any, weights: Any) -> Statistic:
-        statistic: Statistic = made(law, weights)
-        return replace(statistic, greatest=share * statistic.greatest)
+    def halved(law: Any, weights: Any) -> OuterProducts:
+        right: OuterProducts = made(law, weights)
+        return replace(right, coefficients=SaidToBeSmaller(right.coefficients, share))
 
     monkeypatch.setattr(inference_module, which, halved)
     rows, labels = ROWS, np.zeros(60)
     # a long row: its residual is small enough to turn, or large enough to pull
-    label = 0.1 if which == "hessian" else 3.0
+    label = 0.1 if which == "_hessian" else 3.0
     more = np.vstack([rows, [[1e6, 0.0, 0.0]]]), np.append(labels, label)
     if share == 1.0:
         assert replayed(stiff(), (rows, labels), more) >= 4
@@ -114,10 +129,13 @@ def test_halved_sensitivity_is_caught(
 def test_less_noise_on_what_is_asked_first_is_caught(
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = positive_sum
-    monkeypatch.setattr(
-        clipping_module, "positive_sum", lambda v, length, *told: made(v, share * length, *told)
-    )
+    stated = ClippedNorms.sensitivity
+
+    def less(self: ClippedNorms, facts: Facts) -> Sensitivity:
+        whole = stated(self, facts)
+        return replace(whole, value=share * whole.value)
+
+    monkeypatch.setattr(ClippedNorms, "sensitivity", less)
     more = np.vstack([ROWS, [[1e6, 0.0, 0.0]]]), np.zeros(61)
     if share == 1.0:
         assert replayed(stiff(), (ROWS, np.zeros(60)), more) >= 4
@@ -126,7 +144,27 @@ def test_less_noise_on_what_is_asked_first_is_caught(
         replayed(stiff(), (ROWS, np.zeros(60)), more)
 
 
-def test_a_matrix_that_was_not_charged_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("share", [0.9, 1.0])
+@pytest.mark.parametrize("label", [0.1, 3.0])
+def test_less_noise_on_matrices_is_caught(
+    label: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated = OuterProducts.sensitivity
+
+    def less(self: OuterProducts, facts: Facts) -> Sensitivity:
+        whole = stated(self, facts)
+        return replace(whole, value=share * whole.value)
+
+    monkeypatch.setattr(OuterProducts, "sensitivity", less)
+    more = np.vstack([ROWS, [[1e6, 0.0, 0.0]]]), np.append(np.zeros(60), label)
+    if share == 1.0:
+        assert replayed(stiff(), (ROWS, np.zeros(60)), more) >= 4
+        return
+    with pytest.raises(SensitivityViolation):
+        replayed(stiff(), (ROWS, np.zeros(60)), more)
+
+
+def test_a_matrix_that_was_not_charged_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made = inference_module._together
 
     def uncharged(weights: Any, budget: Budget, share: float) -> PlanWithErrors:
@@ -134,7 +172,7 @@ def test_a_matrix_that_was_not_charged_is_withheld(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(inference_module, "_together", uncharged)
     monkeypatch.setattr(inference_module, "_remembered", inference_module._searched)
-    with pytest.raises(RuntimeError, match="withheld"):
+    with pytest.raises(RuntimeError, match="not what was charged"):
         LogisticRegression(**KNOWN, mechanism=OP).fit(ROWS, SCORES > 0)
 
 
@@ -149,8 +187,33 @@ def test_weights_and_errors_are_within_the_budget(
     assert 0.999 * epsilon <= Guarantee(plan.event).epsilon(1e-6) <= epsilon
     assert isinstance(plan, PlanWithErrors)
     spent = sum(part.gaussian_mu() ** 2 for part in (plan.asked, plan.hessian))
-    whole = plan_with_errors(problem, Budget(epsilon, 1e-6), NG, 0.0).event
+    whole = make_plan(problem, Budget(epsilon, 1e-6), NG).event
     assert spent == pytest.approx(share * whole.gaussian_mu() ** 2)  # type: ignore[operator]
+
+
+def limit(kept: list[float], noise_multiplier: float, std: float = 0.0) -> float:
+    """Return what is chosen if thirteen limits leave so much of 100; the last stands for the rest.
+
+    For a matrix of three columns.
+    """
+    sums = 100.0 * np.array(kept + [kept[-1]] * (13 - len(kept)))
+    return clipping_norm(2.0 ** (-np.arange(13) / 2), sums, std, noise_multiplier, 3)
+
+
+def test_the_least_limit_that_loses_little_is_taken() -> None:
+    kept = [1.0, 1.0, 0.99, 0.9, 0.8]
+    assert limit(kept, 1e-9) == pytest.approx(0.5)  # 1 % is nothing
+    # z 2^(-3/2) sqrt(6) 6 / 100 is more than 10 % from z = 1.93 on
+    assert limit(kept, 1.9) == pytest.approx(0.5)
+    assert limit(kept, 2.0) == pytest.approx(2**-1.5)
+    assert limit([1.0], 1e-9) == pytest.approx(1 / 64)
+
+
+def test_sums_that_are_all_noise_clip_nothing_below_their_noise() -> None:
+    """Going down it ends with the first limit that may lose more, whatever comes after."""
+    assert limit([1.0, 0.5, 1.0], 1e-9, std=1.0) == 1.0
+    assert limit([1.0], 1e-9, std=50.0) == 1.0
+    assert limit([-1.0], 1e-9, std=50.0) == 1.0
 
 
 REFUSED: dict[str, tuple[Any, str]] = {

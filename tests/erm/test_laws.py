@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tacit.erm import Objective, Problem
+from tacit.erm.course import Course
 from tacit.erm.laws import DescentLaw, MomentLaw, TiltLaw
 from tacit.erm.losses import SquaredLoss
 from tacit.erm.noisy_gradient import _descend
+from tacit.queries import GaussianNoise, Gradient, NoisySum, Session
 from tacit.queries.second_moment import pack, unpack
 from tacit.records import Bounds
 
@@ -16,24 +20,40 @@ OBJECTIVE = Objective(SquaredLoss(), Bounds())
 CURVATURE = np.array([40.0, 3.0, 0.2])
 
 
+TARGET = np.array([1.0, -2.0, 0.5])
+
+
+class Answers(Session):
+    """Answers every step with the gradient of a parabola and the next of given noises."""
+
+    def __init__(self, noise: np.ndarray) -> None:
+        self.steps = iter(noise)
+
+    def ask(self, query: Any, slot: str, **_: Any) -> Any:
+        assert isinstance(query, NoisySum)
+        assert isinstance(query.statistic, Gradient)
+        assert slot == "steps"
+        return CURVATURE * (query.statistic.weights - TARGET) + next(self.steps)
+
+
 @pytest.mark.parametrize("n_steps", [1, 7, 60])
 def test_a_descent_does_what_its_law_says(n_steps: int) -> None:
     ridge, step, std = 2.0, 1 / 50, 0.7
     law = DescentLaw(OBJECTIVE, 1.0, None, ridge, std, n_steps, step)
-    problem, target = Problem(OBJECTIVE, 3), np.array([1.0, -2.0, 0.5])
+    problem = Problem(OBJECTIVE, 3)
+    course = Course(problem, 100.0, n_steps, 1.0, ridge, std, 50.0, OBJECTIVE)
+    assert vars(course.law(std, step)) == vars(law)
 
     def end(noise: np.ndarray) -> np.ndarray:
-        steps = iter(noise)
-        slope = lambda w: CURVATURE * (w - target) + ridge * w + next(steps)  # noqa: E731
-        return _descend(slope, problem, n_steps, step)
+        return _descend(course, Answers(noise), "steps", GaussianNoise(std), problem, step)
 
     quiet = np.zeros((n_steps, 3))
-    np.testing.assert_allclose(end(quiet), law.share(CURVATURE) * target, rtol=1e-10)
+    np.testing.assert_allclose(end(quiet), law.share(CURVATURE) * TARGET, rtol=1e-10)
     effects = np.array([end(quiet + np.eye(n_steps)[t][:, None]) for t in range(n_steps)])
     variance = std**2 * np.sum((effects - end(quiet)) ** 2, axis=0)
     # as if the gradient had had this noise: w = P(h) (h w0 + e)
     expected = variance / (law.share(CURVATURE) / CURVATURE) ** 2
-    np.testing.assert_allclose(np.diag(law.noise(CURVATURE, target)), expected, rtol=1e-9)
+    np.testing.assert_allclose(np.diag(law.noise(CURVATURE, TARGET)), expected, rtol=1e-9)
 
 
 def test_a_tilt() -> None:

@@ -21,10 +21,21 @@ from tacit.erm.losses import (
     SquaredLoss,
 )
 from tacit.erm.objective import records_gradient
-from tacit.erm.plan import gaussian_receipt
-from tacit.noise import recording
+from tacit.noise import Source, recording, seeded_source
+from tacit.noise.release import SEEDED
 from tacit.noise.tape import Decision
-from tacit.privacy import Budget, Gaussian, NonPrivate, PureEpsilon
+from tacit.privacy import Budget, Gaussian, Relation
+from tacit.queries import (
+    Count,
+    Facts,
+    GaussianNoise,
+    GaussianSum,
+    LaplaceNoise,
+    Noise,
+    NoisySum,
+    Session,
+    Slot,
+)
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 
@@ -141,12 +152,44 @@ def test_few_records_do_not_explode() -> None:
     assert np.linalg.norm(weights) < 1.0
 
 
+class Unreadable(MemoryRecords):
+    def count(self) -> int:
+        raise AssertionError("read")
+
+
+def everything(source: Source | None = None) -> Session:
+    """Return a session in which whatever is asked costs no more than one Gaussian."""
+    bounds = Bounds()
+    facts, planned = Facts(bounds, 2, Relation.ADD_REMOVE), Gaussian(4.0)
+    records = MemoryRecords(np.zeros((9, 2)), None, bounds)
+    return Session(records, facts, planned, {"all": Slot(planned, GaussianSum())}, source)
+
+
 def test_the_parts_cost_no_more_than_the_whole() -> None:
-    planned = Gaussian(4.0)
-    parts = [Gaussian(40.0), *[Gaussian(math.sqrt(50 / (1 / 16 - 1 / 1600)) * (1 + 1e-9))] * 50]
-    assert gaussian_receipt(parts, planned) == planned
-    for more in ([*parts, Gaussian(1e3)], [PureEpsilon(1e-9)], [Gaussian(4.0 * (1 - 1e-12))]):
-        with pytest.raises(RuntimeError, match="withheld"):
-            gaussian_receipt(more, planned)
-    void = NonPrivate("seeded", would_be=Gaussian(4.0))
-    assert gaussian_receipt([void], planned).reasons_void() == ("seeded",)
+    step = GaussianNoise(math.sqrt(50 / (1 / 16 - 1 / 1600)) * (1 + 1e-9))
+    parts: list[Noise] = [GaussianNoise(40.0), *[step] * 50]
+    beyond: list[list[Noise]] = [
+        [*parts, GaussianNoise(1e3)],
+        [*parts, step],
+        [LaplaceNoise(1e-9)],
+        [GaussianNoise(4.0 * (1 - 1e-12))],
+        [GaussianNoise(4.0), GaussianNoise(1e7)],
+    ]
+    for within in (parts, parts[::-1], [GaussianNoise(4.0)], []):
+        session = everything()
+        for noise in within:
+            session.ask(NoisySum(Count(), noise), "all")
+        assert session.close() == Gaussian(4.0)
+    for *within, last in beyond:
+        session = everything()
+        for noise in within:
+            session.ask(NoisySum(Count(), noise), "all")
+        session._records = Unreadable(np.zeros((9, 2)), None, Bounds())
+        with pytest.raises(RuntimeError, match="what was paid for it"):
+            session.ask(NoisySum(Count(), last), "all")
+
+
+def test_a_seed_voids_what_the_parts_cost() -> None:
+    session = everything(seeded_source(1))
+    session.ask(NoisySum(Count(), GaussianNoise(4.0)), "all")
+    assert session.close().reasons_void() == (SEEDED,)

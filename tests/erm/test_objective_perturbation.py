@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit.erm.minimizer as solver_module
 import tacit.erm.objective_perturbation as objective_perturbation
-import tacit.erm.tilting as module
+import tacit.queries.minimizer as query_module
 from tacit.engine import release
 from tacit.erm import CannotSolve, Objective, ObjectivePerturbation, Problem, choose_plan
+from tacit.erm.engine import run_plan
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.tilts import tilt_in
@@ -43,12 +45,12 @@ def test_output_noise_covers_what_the_solver_may_leave(  # type: ignore[no-untyp
         seen["perturbation"] = perturbation
         return honest_release(perturbation, *args)
 
-    monkeypatch.setattr(module, "minimize_certified", minimize)
-    monkeypatch.setattr(module, "release_minimizer", release)
+    monkeypatch.setattr(solver_module, "minimize_certified", minimize)
+    monkeypatch.setattr(query_module, "release_minimizer", release)
     rng = np.random.default_rng(0)
     labels = {"logistic": np.ones(50), "huber": rng.uniform(-1, 1, 50)}.get(loss.key, np.zeros(50))
     records = MemoryRecords(rng.standard_normal((50, 4)), labels, bounds)
-    ObjectivePerturbation().solve(plan, records, None)
+    run_plan(plan, records, None)
 
     perturbation, lam = seen["perturbation"], seen["ridge"]
     assert lam >= plan.settings["regularization"]
@@ -78,7 +80,7 @@ def test_float_error_leaves_room_for_a_certificate(loss: Any) -> None:
     for budget in (Budget(e, d) for e in (0.1, 1.0, 8.0) for d in (0.0, 1e-9, 1e-5)):
         plan = ObjectivePerturbation().plan(Problem(objective, 9), budget)
         tilt = tilt_in(plan)
-        _, target = tilt.perturbation(plan.problem.shape, budget)
+        _, target = tilt.law(budget).laws(tilt.regularization, plan.problem.shape)
         assert error * objective.lipschitz < 0.4 * target
 
 
@@ -108,6 +110,6 @@ def test_less_noise_than_was_charged_for_is_withheld(delta: float) -> None:
     records = MemoryRecords(np.eye(2), np.ones(2), bounds)
     noise = "noise_radius" if delta == 0.0 else "noise_std"
     less = replace(plan, settings={**plan.settings, noise: 0.5 * plan.settings[noise]})
-    release(plan, lambda: plan.mechanism.solve(plan, records, None))
-    with pytest.raises(RuntimeError, match="withheld"):
-        release(less, lambda: less.mechanism.solve(less, records, None))
+    release(plan, lambda: run_plan(plan, records, None))
+    with pytest.raises(RuntimeError, match="are not what was charged"):
+        release(less, lambda: run_plan(less, records, None))

@@ -22,10 +22,11 @@ from tacit.erm import (
 from tacit.erm import noisy_gradient as descent_module
 from tacit.erm.losses import HingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss, SquaredLoss
 from tacit.linear_model import LogisticRegression
-from tacit.noise import Bounded, SensitivityViolation, recording, secure_source
+from tacit.noise import Bounded, SensitivityViolation, recording
 from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Gaussian, Relation
 from tacit.privacy.calibration import gaussian_multiplier
+from tacit.queries import GaussianNoise, Session, Slot, composed
 from tacit.queries import noisy_sum as moment_module
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
 from tacit.records.coordinates import Coordinates
@@ -168,7 +169,7 @@ def test_a_moment_that_is_not_paid_for_is_withheld(monkeypatch):
         ),
     )
     loss, labels = LOSSES["logistic"]
-    with pytest.raises(RuntimeError, match="withheld"):
+    with pytest.raises(RuntimeError, match="'everything' would release"):
         fit(loss, ADD)(table(labels))
 
 
@@ -227,7 +228,10 @@ def turned(rows, **known):
     bounds = Bounds(row_norm=1.5, n_records=len(rows), **known)
     problem = Problem(Objective(LogisticLoss(), bounds), rows.shape[1])
     records = MemoryRecords(rows, np.ones(len(rows)), bounds)
-    return SecondMoment().ask(problem, records, RICH[ADD], len(rows), secure_source()), records
+    moment, facts = SecondMoment(), problem.facts(ADD)
+    slots = {"moment": Slot(GaussianNoise(moment.noise_multiplier(RICH[ADD])).event(facts))}
+    session = Session(records, facts, composed(slots), slots)
+    return moment.ask(session, "moment", problem, RICH[ADD], len(rows)), records
 
 
 @pytest.mark.parametrize("intercept", [0.0, 0.375])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,23 @@ import pytest
 
 import tacit.erm.noisy_gradient as noisy_gradient
 import tacit.erm.objective_perturbation as objective_perturbation
-import tacit.erm.shrinking as module
 from tacit.erm import NoisyGradient, Objective, ObjectivePerturbation, Problem
-from tacit.erm.counting import GaussianQuestion, LaplaceQuestion
+from tacit.erm.engine import run_plan
 from tacit.erm.laws import DescentLaw, Law, TiltLaw
 from tacit.erm.losses import HingeLoss, LogCoshLoss, LogisticLoss, Loss, SoftmaxLoss
 from tacit.erm.sets import L2Ball
 from tacit.erm.shrinking import can_shrink, shrunk
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.noise import Bounded, secure_source
 from tacit.privacy import Budget, Gaussian, Relation
+from tacit.queries import (
+    Facts,
+    GaussianNoise,
+    HessianTrace,
+    LaplaceNoise,
+    Noise,
+    Session,
+    Slot,
+)
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 
@@ -38,9 +44,11 @@ def law(loss: Loss | None = None, bounds: Bounds = BOUNDS) -> TiltLaw:
 
 def kept(weights: Array, of: Law | None = None, bounds: Bounds = BOUNDS) -> Array:
     records = MemoryRecords(ROWS, np.zeros(N), bounds)
-    exactly = GaussianQuestion(1e-3, Relation.ADD_REMOVE)
-    of = of or law(bounds=bounds)
-    return shrunk(weights, of, records, exactly, N, secure_source()).weights
+    facts, exactly = Facts(bounds, D, Relation.ADD_REMOVE), GaussianNoise(1e-3)
+    event = exactly.event(facts)
+    session = Session(records, facts, event, {"trace": Slot(event)})
+    found = shrunk(weights, of or law(bounds=bounds), session, exactly, "trace", N).weights
+    return session.release(found).value
 
 
 def drawn(size: float, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -121,18 +129,19 @@ def test_a_record_moves_the_trace_by_its_sensitivity_at_most(loss: Any, relation
     bounds = Bounds(2.0, intercept=0.5, label_range=(-1.0, 1.0) if loss.key == "log_cosh" else None)
     rows = np.vstack([np.zeros((9, 3)), [[1e6, 0.0, 0.0]]])
     shape = (4, 3) if loss.key == "softmax" else (4,)
-    of, at = law(loss, bounds), np.zeros(shape)
+    statistic = HessianTrace(Objective(loss, bounds), np.zeros(shape))
+    facts = Facts(bounds, 3, relation)
     labels = np.ones(10) if loss.key == "logistic" else np.zeros(10)
 
-    def trace(rows: Array, labels: Array) -> Bounded:
-        return module._trace(at, of, MemoryRecords(rows, labels, bounds), relation)
+    def trace(rows: Array, labels: Array) -> float:
+        return statistic.total(MemoryRecords(rows, labels, bounds), facts)
 
     more = trace(rows, labels)
     fewer = (
         trace(rows[:9], labels[:9]) if relation is Relation.ADD_REMOVE else trace(0 * rows, labels)
     )
-    moved = abs(float(np.asarray(more.value)) - float(np.asarray(fewer.value)))
-    assert 0.999 * more.sensitivity < moved <= more.sensitivity
+    stated = statistic.sensitivity(facts).value
+    assert 0.999 * stated < abs(more - fewer) <= stated
 
 
 FITS: list[Any] = [
@@ -166,9 +175,9 @@ def test_what_is_taken_off_follows_from_releases(
     one, other = replayed(model)
     np.testing.assert_array_equal(one, other)
 
-    def peeking(weights: Array, law: Law, records: Any, *rest: Any) -> Any:
-        honest = shrunk(weights, law, records, *rest)
-        return honest._replace(weights=weights * (1 - 1e-6 * records.count()))
+    def peeking(weights: Array, law: Law, session: Session, *rest: Any) -> Any:
+        honest = shrunk(weights, law, session, *rest)
+        return honest._replace(weights=weights * (1 - 1e-6 * session._records.count()))
 
     for mechanism in (objective_perturbation, noisy_gradient):
         monkeypatch.setattr(mechanism, "shrunk", peeking)
@@ -178,26 +187,31 @@ def test_what_is_taken_off_follows_from_releases(
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("mechanism", [ObjectivePerturbation(), NoisyGradient()])
-def test_an_uncharged_trace_is_withheld(
+def test_an_uncharged_trace_is_refused(
     mechanism: Any, delta: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tenth of the noise costs a hundred times what was planned."""
+    """A tenth of the noise costs a hundred times what was planned; no record is read for it."""
     if delta == 0.0 and mechanism.name == "noisy_gradient":
         pytest.skip("has no pure form")
 
-    def cheated(weights: Array, law: Law, records: Any, question: Any, *rest: Any) -> Any:
-        less = {
-            "multiplier": lambda: GaussianQuestion(question.multiplier / 20, question.relation),
-            "epsilon": lambda: LaplaceQuestion(question.epsilon * 20, question.relation),
-        }
-        return shrunk(weights, law, records, less[fields(question)[0].name](), *rest)
+    def cheated(weights: Array, law: Law, session: Session, noise: Noise, *rest: Any) -> Any:
+        less: Noise
+        if isinstance(noise, GaussianNoise):
+            less = GaussianNoise(noise.multiplier / 20)
+        else:
+            less = LaplaceNoise(noise.epsilon * 20)
+        return shrunk(weights, law, session, less, *rest)
+
+    def read(self: HessianTrace, records: Any, facts: Facts) -> float:
+        raise AssertionError("read")
 
     for kind in (objective_perturbation, noisy_gradient):
         monkeypatch.setattr(kind, "shrunk", cheated)
+    monkeypatch.setattr(HessianTrace, "total", read)
     problem = Problem(Objective(LogisticLoss(), Bounds()), 4)
     plan = mechanism.plan(problem, Budget(1.0, delta))
-    with pytest.raises(RuntimeError, match="withheld"):
-        plan.solve(MemoryRecords(np.eye(4), np.ones(4), Bounds()), secure_source())
+    with pytest.raises(RuntimeError, match="what was paid for it"):
+        run_plan(plan, MemoryRecords(np.eye(4), np.ones(4), Bounds()))
 
 
 def test_the_trace_is_charged() -> None:

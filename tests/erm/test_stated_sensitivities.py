@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tacit.erm.exponential_mechanism as exponential_mechanism_module
+import tacit.erm.minimizer as minimizer_module
 import tacit.erm.noisy_gradient as noisy_gradient_module
-import tacit.erm.output_perturbation as output_perturbation_module
 import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.erm import (
     Balanced,
@@ -31,6 +30,7 @@ from tacit.erm import (
     SecondMoment,
     SufficientStatistics,
 )
+from tacit.erm.engine import run_plan
 from tacit.erm.losses import LogisticLoss, SmoothHingeLoss, SoftmaxLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.preconditioner import Turned
@@ -40,9 +40,9 @@ from tacit.noise import Bounded, Norm, recording, seeded_source, select
 from tacit.noise import gaussian as gaussian_noise
 from tacit.noise.release import SEEDED
 from tacit.noise.tape import Entry
-from tacit.privacy import Budget, Gaussian, Relation
+from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.queries import Facts, LabelMoment
+from tacit.queries import Facts, LabelMoment, PreconditionedGradient
 from tacit.records import Bounds, MemoryRecords, RecordSource
 from tacit.records.coordinates import Coordinates
 from tacit.records.exact_rows import TERM_BITS
@@ -75,7 +75,7 @@ def stated(module: Any, monkeypatch: pytest.MonkeyPatch) -> list[Bounded]:
 def released(plan: Plan, of: RecordSource) -> list[Bounded]:
     """Return what a plan releases over records, in order, before noise."""
     with recording() as tape:
-        plan.solve(of, None)
+        run_plan(plan, of)
     return [entry.bounded for entry in tape.entries if isinstance(entry, Entry)]
 
 
@@ -86,7 +86,7 @@ def test_moments(
     found = stated(noisy_sum_module, monkeypatch)
     problem = Problem(Objective(SquaredLoss(), BOUNDS), 3)
     plan = SufficientStatistics().plan(problem, Budget(1.0, 1e-6, relation))
-    plan.mechanism.solve(plan, records(), None)
+    run_plan(plan, records(), None)
     least, packed, cross = (bounded.sensitivity for bounded in found)
     assert least == pytest.approx(REACH**2 * (1 + 1e-4), rel=1e-9)
     assert two * REACH**2 < packed < two * REACH**2 * (1 + 1e-4)
@@ -120,18 +120,18 @@ def test_second_moments_are_charged_for_their_rounding() -> None:
 
 @pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
 def test_minimisers(relation: Relation, moved: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = stated(output_perturbation_module, monkeypatch)
+    found = stated(noisy_sum_module, monkeypatch)
     certified: list[float] = []
-    minimize: Any = vars(output_perturbation_module)["minimize_certified"]
+    minimize = minimizer_module.minimize_certified
 
     def noticed(problem: Any, start: Any, tau: float) -> Any:
         certified.append(tau)
         return minimize(problem, start, tau)
 
-    monkeypatch.setattr(output_perturbation_module, "minimize_certified", noticed)
+    monkeypatch.setattr(minimizer_module, "minimize_certified", noticed)
     problem = Problem(Objective(LogisticLoss(), BOUNDS, regularization=5.0), 3)
     plan = OutputPerturbation().plan(problem, Budget(1.0, 1e-6, relation))
-    plan.mechanism.solve(plan, records(), None)
+    run_plan(plan, records(), None)
     exact = moved * REACH / 5.0
     assert found[0].sensitivity == pytest.approx(exact * (1 + 1e-4), rel=1e-12)
     # Either minimiser is off by tau / lam at most.
@@ -150,7 +150,7 @@ def test_what_is_certified_leaves_room_for_roundings(
         certified.append(tau)
         return start, tau
 
-    monkeypatch.setattr(output_perturbation_module, "minimize_certified", noticed)
+    monkeypatch.setattr(minimizer_module, "minimize_certified", noticed)
     bounds = Bounds(row_norm=row_norm)  # L is the row norm itself
     problem = Problem(Objective(LogisticLoss(), bounds, regularization=ridge), 1)
     plan = OutputPerturbation().plan(problem, Budget(1.0, 1e-6))
@@ -161,17 +161,17 @@ def test_what_is_certified_leaves_room_for_roundings(
 
 @pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
 def test_steps_in_other_coordinates(relation: Relation, moved: float) -> None:
-    course = SimpleNamespace(turned=object(), clip=0.7)
-    reach = noisy_gradient_module._reach(course, relation)
+    objective, there = Objective(LogisticLoss(), BOUNDS), Coordinates(np.eye(4))
+    gradient = PreconditionedGradient(objective, there, 1.0, 0.7, np.zeros(4))
+    reach = gradient.sensitivity(Facts(BOUNDS, 3, relation)).value
     assert reach == pytest.approx(moved * 0.7 * (1 + 1e-3), rel=1e-14)
 
 
 class TwoRows(SecondMoment):
     """Coordinates that are known: of one column half is left."""
 
-    def ask(self, problem: Problem, records: Any, budget: Budget, *_: Any) -> Turned:
-        event = Gaussian(self.noise_multiplier(budget), budget.relation)
-        return Turned(Coordinates(np.diag([1.0, 0.5])), 1.0, 40.0, 0.5, event)
+    def ask(self, *_: Any) -> Turned:
+        return Turned(Coordinates(np.diag([1.0, 0.5])), 1.0, 40.0, 0.5)
 
 
 @pytest.mark.parametrize(("error", "fine"), [(1.24e-5, False), (1.26e-5, True)])
@@ -191,7 +191,7 @@ def test_sums_there_are_as_fine_as_the_charge_asks_for(error: float, fine: bool)
     problem = Problem(Objective(LogisticLoss(), bounds), 2)
     mechanism = NoisyGradient(n_steps=3, preconditioner=TwoRows(always=True))
     plan = mechanism.plan(problem, Budget(1.0, 1e-6))
-    plan.solve(Coarse(np.full((40, 2), 0.5), np.ones(40), bounds), None)
+    run_plan(plan, Coarse(np.full((40, 2), 0.5), np.ones(40), bounds))
     assert asked == [fine] * 3
 
 
@@ -241,7 +241,7 @@ def test_public_candidates(
     plan = PublicCandidates(candidates).plan(Problem(objective, 3), Budget(1.0, 0.0, relation))
     rng = np.random.default_rng(1)
     rows, labels = rng.standard_normal((40, 3)), rng.choice([-1.0, 1.0], 40)
-    plan.mechanism.solve(plan, MemoryRecords(rows, labels, BOUNDS), None)
+    run_plan(plan, MemoryRecords(rows, labels, BOUNDS), None)
     # from the first to the second; the penalty is rounded where it is added
     reach = moved * REACH * math.sqrt(5.0) * (1 + 1e-4) + 2.0**-51 * 1e6 / 2 * 4.0
     assert found[0].sensitivity == pytest.approx(reach, rel=1e-12)
@@ -308,7 +308,7 @@ def test_counts_of_classes(relation: Relation, moved: float, delta: float) -> No
 def test_a_seed_voids_the_counts_of_classes_too(delta: float) -> None:
     problem = Problem(Objective(SoftmaxLoss(3), WEIGHTED, regularization=5.0), 3)
     plan = Balanced("output_perturbation").plan(problem, Budget(1.0, delta))
-    seeded, again = (plan.solve(weighted_records(), seeded_source(7)) for _ in range(2))
+    seeded, again = (run_plan(plan, weighted_records(), seeded_source(7)) for _ in range(2))
     assert seeded.event.reasons_void() == (SEEDED,)
     np.testing.assert_array_equal(seeded.value, again.value)
 

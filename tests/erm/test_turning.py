@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 import tacit.erm.objective_perturbation as module
-import tacit.erm.tilting as tilting
+import tacit.queries.views as views_module
 from tacit.erm import Objective, ObjectivePerturbation, Problem
-from tacit.erm.following import covers
+from tacit.erm.engine import run_plan
 from tacit.erm.losses import LogCoshLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.preconditioner import Turned
-from tacit.erm.tilts import MOMENT, GaussianTilt
+from tacit.erm.tilts import MOMENT, GaussianTilt, minimizer_event
 from tacit.erm.turning import best_turned, can_certify, may_turn, turned_following
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.privacy import Budget, Gaussian, Guarantee, PureEpsilon
+from tacit.noise import Entry, recording
+from tacit.privacy import Budget, Composed, Gaussian, Guarantee, PureEpsilon
 from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
 from tacit.records.coordinates import Coordinates
 from tacit.testing import replay
@@ -109,6 +110,18 @@ def planned(loss: Any, **known: Any) -> Any:
     return ObjectivePerturbation().plan(problem_of(loss, **known), BUDGET)
 
 
+def cost(tilt: GaussianTilt, problem: Problem) -> Composed:
+    """Return the event of a minimiser under a tilt."""
+    return minimizer_event(tilt, problem.objective, BUDGET, problem.facts(BUDGET.relation))
+
+
+def price(tilt: GaussianTilt, there: Problem, turned: Turned, plan: Any) -> Composed:
+    """Return what is asked for in other coordinates costs."""
+    event = module._minimizer_there(there, tilt, turned, plan).event(plan.facts)
+    assert event == cost(tilt, there)
+    return event
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.key)
 @pytest.mark.parametrize("length", [1e-3, 0.1, 1.0])
 @pytest.mark.parametrize("n_records", [10.0, 1e4, 1e8])
@@ -117,17 +130,13 @@ def test_noise_there_costs_no_more_than_was_planned(
 ) -> None:
     plan = planned(loss)
     tilt = GaussianTilt.of(plan)
-    turned = Turned(coordinates(3), length, 50.0, 0.05, Gaussian(1.0))
+    turned = Turned(coordinates(3), length, 50.0, 0.05)
     there, after = turned_following(tilt, plan.problem, turned, n_records)
-    assert covers(tilt, plan.problem.objective, after, there.objective)
-    assert not covers(
-        tilt,
-        plan.problem.objective,
-        replace(after, noise_std=after.noise_std * 0.99),
-        there.objective,
-    )
-    event: Any = after.main(there.objective, BUDGET)
-    charged: Any = tilt.main(plan.problem.objective, BUDGET)
+    assert cost(tilt, plan.problem).covers(price(after, there, turned, plan))
+    less = replace(after, noise_std=after.noise_std * 0.99)
+    assert not cost(tilt, plan.problem).covers(price(less, there, turned, plan))
+    event: Any = price(after, there, turned, plan).events[0]
+    charged: Any = cost(tilt, plan.problem).events[0]
     grid = np.linspace(0.0, 8.0, 33)
     assert np.all(event.profile(grid) <= charged.profile(grid) * (1 + 1e-9))
     longest = there.objective.row_norm
@@ -142,10 +151,10 @@ def test_a_large_planned_ridge_is_kept_there(length: float) -> None:
     """In units of squared rows: what the event asks for, where nothing else asks for more."""
     plan = planned(LogisticLoss())
     tilt = replace(GaussianTilt.of(plan), regularization=1e9)
-    turned = Turned(coordinates(3), length, 50.0, 0.05, Gaussian(1.0))
+    turned = Turned(coordinates(3), length, 50.0, 0.05)
     there, after = turned_following(tilt, plan.problem, turned, 1e8)
     assert after.regularization == pytest.approx(1e9 * length**2)
-    assert covers(tilt, plan.problem.objective, after, there.objective)
+    assert cost(tilt, plan.problem).covers(price(after, there, turned, plan))
 
 
 MODELS: list[Any] = [
@@ -198,7 +207,9 @@ def test_a_record_that_counts_in_full_is_caught(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two labels one pulls by half of what it may at least, and far more than was charged."""
-    monkeypatch.setattr(tilting, "ReweightedRecords", lambda records, *_: records)
+    monkeypatch.setattr(
+        views_module.Reweighted, "apply", lambda self, records, facts, _: (records, facts)
+    )
     with pytest.raises(AssertionError):  # noqa: PT012
         replayed(model, monkeypatch, 0)
         replayed(model, monkeypatch, 1)
@@ -210,7 +221,7 @@ def test_the_moment_is_charged_whether_or_not_it_is_asked_for() -> None:
     assert 3.9 < Guarantee(plan.event).epsilon(1e-6) <= 4.0
     for n in (5, 3_000):
         records = MemoryRecords(short_rows(n), np.ones(n), plan.problem.objective.bounds)
-        assert plan.solve(records, None).event == plan.event
+        assert run_plan(plan, records, None).event == plan.event
 
 
 def test_an_uncharged_moment_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,8 +229,11 @@ def test_an_uncharged_moment_is_withheld(monkeypatch: pytest.MonkeyPatch) -> Non
     multiplier = MOMENT.noise_multiplier(BUDGET)
     monkeypatch.setattr(type(MOMENT), "noise_multiplier", lambda *_: multiplier / 3)
     records = MemoryRecords(short_rows(3_000), np.ones(3_000), plan.problem.objective.bounds)
-    with pytest.raises(RuntimeError, match="withheld"):
-        plan.solve(records, None)
+    with recording() as tape, pytest.raises(RuntimeError, match="'second moment' would release"):
+        run_plan(plan, records, None)
+    (count,) = tape.entries  # nothing else was
+    assert isinstance(count, Entry)
+    assert count.event == Gaussian(plan.settings["count_noise_multiplier"])
 
 
 def test_it_is_asked_for_where_it_can_be_seen() -> None:
@@ -236,7 +250,7 @@ def test_it_is_asked_for_where_it_can_be_seen() -> None:
 
 def test_even_rows_are_left_alone() -> None:
     plan = planned(LogisticLoss())
-    even = Turned(Coordinates(math.sqrt(0.1) * np.eye(3)), 1.0, 10.0, 0.3, Gaussian(1.0))
+    even = Turned(Coordinates(math.sqrt(0.1) * np.eye(3)), 1.0, 10.0, 0.3)
     tilt = GaussianTilt.of(plan)
     assert best_turned(even, tilt, plan.problem, 1e9) is None
     short = replace(even, row_norm=0.1)
@@ -267,7 +281,7 @@ def test_rows_shorter_than_declared_cost_little() -> None:
 def test_rows_are_left_alone_where_there_is_no_room_for_a_certificate() -> None:
     plan = planned(LogisticLoss())
     tilt = GaussianTilt.of(plan)
-    turned = Turned(coordinates(3), 0.1, 50.0, 0.05, Gaussian(1.0))
+    turned = Turned(coordinates(3), 0.1, 50.0, 0.05)
     _, after = turned_following(tilt, plan.problem, turned, 1e4)
     assert can_certify(after, plan.problem, turned, BUDGET, 1e4)
     assert not can_certify(after, plan.problem, turned, BUDGET, 1e8)
@@ -301,6 +315,6 @@ def test_less_ridge_or_noise_than_was_paid_for_is_withheld(
     monkeypatch.setattr(module, "turned_following", cheaper)
     rows = short_rows(20_000)
     known = {"classes": [False, True]} if model is LogisticRegression else {"label_range": (-1, 1)}
-    with pytest.raises(RuntimeError, match="costs more than was planned"):
+    with pytest.raises(RuntimeError, match=r"'weights' would release .* or what costs less"):
         model(4.0, 1e-6, row_norm=1.0, **known).fit(rows, rows[:, 0] > 0)
     assert asked

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tacit.erm import Objective
-from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.losses import HingeLoss, SoftmaxLoss, SquaredDistanceLoss
 from tacit.privacy import Relation
+from tacit.queries import Facts, Gradient
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.exact_moments import exact_totals
 from tacit.records.exact_rows import RowLattice, constant_steps
@@ -66,8 +66,9 @@ def test_a_record_of_full_length_is_within_the_clip(loss: Any, intercept: float)
     w[-1] = 90.0 if len(shape) == 1 else (90.0, 0.0, 0.0)  # sure of a class, and wrong
     record = MemoryRecords(np.array([[1.0]]), np.array([-1.0 if len(shape) == 1 else 2.0]), bounds)
     for clip in (0.2, 0.7 * bounds.total_norm):
-        total = ExactGradient(objective, shape, clip, Relation.ADD_REMOVE, 100.0)(record, w)
-        length = squared(np.asarray(total.value) / 2.0**-60, 2.0**-60)  # exact: whole steps
+        facts = Facts(bounds, 1, Relation.ADD_REMOVE)
+        total = Gradient(objective, clip, 100.0, w).total(record, facts)
+        length = squared(total / 2.0**-60, 2.0**-60)  # exact: whole steps
         assert Fraction(0.999 * clip) ** 2 < length <= Fraction(clip) ** 2
 
 
@@ -76,7 +77,7 @@ def test_slopes_times_rows_are_within_the_clip_in_real_numbers() -> None:
     rng = np.random.default_rng(0)
     for row_norm, intercept, clip in 10.0 ** rng.uniform(-3, 3, (300, 3)):
         bounds = Bounds(row_norm, intercept=intercept)
-        exact = ExactGradient(Objective(HingeLoss(), bounds), (2,), clip, Relation.ADD_REMOVE, 9.0)
+        exact = Gradient(Objective(HingeLoss(), bounds), clip, 9.0, np.zeros(2))
         squares = Fraction(row_norm) ** 2 + Fraction(intercept) ** 2
         assert Fraction(exact._rows.limit) ** 2 * squares <= Fraction(clip) ** 2
 
@@ -85,9 +86,10 @@ def test_a_long_vector_of_many_coordinates_is_within_the_clip() -> None:
     """Each coordinate is rounded towards zero: to the nearest, all could be rounded up."""
     objective = Objective(SquaredDistanceLoss(), Bounds(1.0))
     for d in range(4000, 4020):  # for some of them just above half a step
-        exact = ExactGradient(objective, (d,), 1.0, Relation.ADD_REMOVE, 100.0)
-        total = exact(MemoryRecords(np.ones((1, d)), None, Bounds(1.0)), np.zeros(d))
-        length = d * Fraction(float(np.max(np.abs(total.value)))) ** 2
+        facts = Facts(Bounds(1.0), d, Relation.ADD_REMOVE)
+        record = MemoryRecords(np.ones((1, d)), None, Bounds(1.0))
+        total = Gradient(objective, 1.0, 100.0, np.zeros(d)).total(record, facts)
+        length = d * Fraction(float(np.max(np.abs(total)))) ** 2
         assert 1 - 1e-6 < length <= 1
 
 

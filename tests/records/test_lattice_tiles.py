@@ -13,9 +13,9 @@ import tacit.records.lattice_table as lattice_table_module
 import tacit.records.memory as memory_module
 from tacit.disk_arrays import disk_array, is_on_disk
 from tacit.erm import Objective
-from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.privacy import Relation
+from tacit.queries import Facts, Gradient
 from tacit.records import Bounds, ClassWeights, MemoryRecords, RecordSource, ReweightedRecords
 from tacit.records.lattice_block import MOST_ROWS, LatticeBlock, sum_in_steps
 from tacit.records.lattice_kernels import TILE_ROWS
@@ -46,11 +46,10 @@ def test_rows_come_back_as_they_were_put(shape: tuple[int, int]) -> None:
 
 
 def gradient(records: RecordSource, loss: Any, w: Any, clip: float, compiles: bool) -> Any:
-    exact = ExactGradient(
-        Objective(loss, records.bounds), w.shape, clip, Relation.ADD_REMOVE, 1000.0
-    )
+    exact = Gradient(Objective(loss, records.bounds), clip, 1000.0, w)
+    facts = Facts(records.bounds, records.n_features, Relation.ADD_REMOVE)
     with mock.patch.object(memory_module, "is_worth_compiling", return_value=compiles):
-        return exact(records, w).value
+        return exact.total(records, facts)
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.5), SoftmaxLoss(3)], ids=str)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.erm import NoisySGD, Objective, Problem
+from tacit.erm.engine import run_plan
 from tacit.erm.losses import LogisticLoss
 from tacit.noise import secure_source, seeded_source
 from tacit.privacy import Budget, Repeated, SampledGaussian
@@ -57,11 +58,11 @@ def test_a_descent_is_charged_what_its_samples_say(seed: int | None) -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.standard_normal((200, 3)), rng.choice([-1.0, 1.0], 200)
     source = None if seed is None else seeded_source(seed)
-    released = mechanism.solve(plan, MemoryRecords(rows, labels, BOUNDS), source)
+    released = run_plan(plan, MemoryRecords(rows, labels, BOUNDS), source)
     event = released.event if seed is None else released.event.would_be  # type: ignore[attr-defined]
     assert event == plan.event
     assert isinstance(event, Repeated)
     assert event.event == SampledGaussian(plan.settings["noise_multiplier"], 0.2)
     # What was drawn counts, not what was asked for.
-    with pytest.raises(RuntimeError, match="the release is withheld"):
-        mechanism.solve(plan, HalfAsOften(rows, labels, BOUNDS), source)
+    with pytest.raises(RuntimeError, match=r"sampling_rate=0.1.* and what was paid for it"):
+        run_plan(plan, HalfAsOften(rows, labels, BOUNDS), source)

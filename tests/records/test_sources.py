@@ -18,13 +18,11 @@ from tacit.disk_arrays import disk_array
 from tacit.records import (
     Bounds,
     ChunkedRecords,
-    LeverageWeights,
     MappedRows,
     MemoryRecords,
     RecordSource,
     ReweightedRecords,
 )
-from tacit.records.coordinates import Coordinates
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.testing import check_record_source
 
@@ -73,14 +71,6 @@ def mapped(rows: Any, labels: Any, bounds: Bounds) -> RecordSource:
     return records
 
 
-def reweighted(rows: Any, labels: Any, bounds: Bounds) -> RecordSource:
-    """Return records whose weights are all 1: no row is as long."""
-    there = Coordinates(np.eye(rows.shape[1] + (1 if bounds.intercept else 0)))
-    records = ReweightedRecords(MemoryRecords(rows, labels, bounds), LeverageWeights(there, 1e6))
-    records.bounds = bounds  # with weights of 1 they need not declare a greatest one
-    return records
-
-
 def single(rows: Any) -> Any:
     return rows.astype(np.float32)
 
@@ -107,7 +97,6 @@ SOURCES: dict[str, tuple[type[Any], Any]] = {
     "chunked-empty-blocks": (ChunkedRecords, chunked(np.asarray, 0, 100, 0, 0, 33)),
     "chunked-float32": (ChunkedRecords, chunked(single, 128)),
     "chunked-columns": (ChunkedRecords, chunked(np.asfortranarray, 70, 80)),
-    "reweighted": (ReweightedRecords, reweighted),
     "chunked-sparse": (ChunkedRecords, chunked(scipy.sparse.csc_array, 0, 90)),
 }
 
@@ -132,4 +121,6 @@ def implementations() -> set[type[Any]]:
 def test_no_source_is_left_out() -> None:
     assert {MemoryRecords, ChunkedRecords} <= implementations()
     # Neighbours of PeopleInMemory differ in a person: tests/records/test_people_in_memory.py.
-    assert implementations() == {cls for cls, _ in SOURCES.values()} | {PeopleInMemory}
+    # Reweighted records forward to one of these, with other bounds: estimators/test_weights.py.
+    others = {PeopleInMemory, ReweightedRecords}
+    assert implementations() == {cls for cls, _ in SOURCES.values()} | others

@@ -13,6 +13,7 @@ from tacit.audit.foreign import LEVEL, audit_pairs, check_level
 from tacit.audit.heard import HeardSource
 from tacit.audit.inversion import Inversion, can_invert
 from tacit.erm import Plan
+from tacit.erm.engine import run_plan
 from tacit.erm.objective import records_gradient
 from tacit.linear_model import LinearSVC, LogisticRegression
 from tacit.noise import ReplayMismatch
@@ -78,8 +79,8 @@ def audit(
 
     def pair() -> tuple[Array, Array]:
         heard = HeardSource()
-        first = plan.solve(known, heard).value
-        return first, plan.solve(more, heard.again()).value
+        first = run_plan(plan, known, heard).value
+        return first, run_plan(plan, more, heard.again()).value
 
     found = audit_pairs(
         (pair() for _ in range(checks.count("fits", fits, least=40) // 2)),
@@ -117,7 +118,7 @@ def _plan(estimator: LogisticRegression | LinearSVC) -> Plan:
 def _replayed(plan: Plan, known: MemoryRecords, more: MemoryRecords) -> str:
     """Return what the same noise shows on both data sets."""
     try:
-        releases = replay(lambda records: plan.solve(records, None), known, more)
+        releases = replay(lambda records: run_plan(plan, records), known, more)
     except ReplayMismatch as why:
         return f"CONTRADICTED by replay: {why}"
     more_than_one = "s" * (releases > 1)

@@ -32,6 +32,7 @@ class Inversion:
     --------
     >>> import numpy as np
     >>> from tacit.audit.inversion import Inversion
+    >>> from tacit.erm.engine import run_plan
     >>> from tacit.linear_model import LogisticRegression
     >>> from tacit.records import MemoryRecords
     >>> model = LogisticRegression(
@@ -41,7 +42,7 @@ class Inversion:
     >>> rows, labels = np.ones((50, 2)) / 2, -np.ones(50)
     >>> known = MemoryRecords(rows, labels, plan.problem.objective.bounds)
     >>> score = Inversion(plan, known, np.array([-0.5, -0.5]))
-    >>> abs(score(np.asarray(plan.solve(known, None).value))) < 10.0
+    >>> abs(score(run_plan(plan, known).value)) < 10.0
     True
     """
 

@@ -29,8 +29,7 @@ from tacit.deep.paying import Paying, has_booked
 from tacit.deep.planning import Sampling, epsilon_by_epoch, plan_training
 from tacit.deep.records import PublicData, Records, Unread, records_of
 from tacit.engine import Plan, Released, release
-from tacit.erm.noisy_sgd import on_a_sample
-from tacit.erm.plan import receipt
+from tacit.erm.receipts import on_a_sample, receipt
 from tacit.noise import Ahead, Release, Source, decide, draw_ahead, gaussian, secure_source
 from tacit.privacy import AnyAccountant, Budget, Event, NonPrivate, Relation, SampledGaussian
 from tacit.privacy.events import Repeated

@@ -10,17 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.counting import COUNT_MULTIPLE
+from tacit.erm.laws import Solved
 from tacit.erm.objective import moved
-from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, receipt
+from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem
 from tacit.erm.planner import choose_plan
-from tacit.noise import Bounded, Norm, Release, Source, gaussian, laplace, secure_source
-from tacit.noise.bounded import round_up
-from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee, PureEpsilon
-from tacit.privacy.gaussian_profile import gaussian_mu
+from tacit.noise import Norm
+from tacit.privacy import Budget, Composed, Guarantee, Relation
+from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
+from tacit.queries import (
+    ClassCounts,
+    Facts,
+    GaussianNoise,
+    LaplaceNoise,
+    NoisySum,
+    Reweighted,
+    Session,
+    Slot,
+)
 from tacit.records import ClassWeights, RecordSource, ReweightedRecords
-from tacit.records.exact_moments import exact_totals
-from tacit.records.lattice_block import LatticeBlock
-from tacit.records.reweighted import class_codes
 
 Array = npt.NDArray[np.float64]
 
@@ -74,7 +81,7 @@ class Balanced(Mechanism):
         """Plan the other mechanism within what the counts leave of the budget."""
         if problem.objective.bounds.n_classes is None:
             raise CannotSolve("there are no classes to balance; leave class_weight out.")
-        counts, rest = _counts(budget), _rest(budget)
+        counts, rest = _class_counts(budget).event(problem.facts(budget.relation)), _rest(budget)
         for _ in range(_MOST_STEPS):
             inner = choose_plan(problem, rest, self.inner)
             event = Composed((counts, inner.event))
@@ -90,15 +97,20 @@ class Balanced(Mechanism):
             rest = replace(rest, epsilon=rest.epsilon * _STEP)
         raise CannotSolve("no plan is within the budget after counting the classes; raise epsilon.")
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return the counts, and the other mechanism's plan."""
+        counts = _class_counts(plan.budget).event(plan.facts)
+        return {"classes": Slot(counts), "weights": Slot(self._inner(plan).event)}
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
         """Count the classes, weight the records, and go on."""
-        source = secure_source() if source is None else source
-        counted = _released(_class_counts(records), plan.budget, source)
-        shares = balanced_shares(np.asarray(counted.value), _noise_std(plan.budget))
-        inner = self._inner(plan)
-        weighted = ReweightedRecords(records, ClassWeights(shares))
-        released = inner.mechanism.solve(inner, weighted, source)
-        return Release(released.value, receipt([counted.event, released.event], plan.event))
+        query, inner = _class_counts(plan.budget), self._inner(plan)
+        counts = np.asarray(session.ask(query, "classes"))
+        shares = balanced_shares(counts, _noise_std(plan.budget))
+        child = session.on(Reweighted(ClassWeights(shares))).child("weights", inner)
+        solved = inner.solve(child)
+        child.close()
+        return Solved(solved.weights)
 
     def _inner(self, plan: Plan) -> Plan:
         """Return the other mechanism's own part of a plan."""
@@ -130,7 +142,8 @@ class Balanced(Mechanism):
 
 def balanced_exactly(records: RecordSource) -> ReweightedRecords:
     """Return records weighted by the exact counts of their classes: for no privacy at all."""
-    shares = balanced_shares(_class_counts(records), 0.0)
+    facts = Facts(records.bounds, records.n_features, Relation.ADD_REMOVE)
+    shares = balanced_shares(ClassCounts().total(records, facts), 0.0)
     return ReweightedRecords(records, ClassWeights(shares))
 
 
@@ -152,35 +165,15 @@ def balanced_shares(counts: Array, noise_std: float) -> tuple[float, ...]:
     return tuple((known.min() / known).tolist())
 
 
-def _class_counts(records: RecordSource) -> Array:
-    n_classes = records.bounds.n_classes or 0
-
-    def of_block(block: LatticeBlock) -> Array:
-        return block.weighed(np.eye(n_classes)[class_codes(block, n_classes)])
-
-    return exact_totals(records, of_block, 1.0)
-
-
-def _released(counts: Array, budget: Budget, source: Source) -> Release[float | Array]:
-    # A record is in one count, with a weight of at most 1; one replaced may be in another after.
+def _class_counts(budget: Budget) -> NoisySum:
+    """Return the counts with a hundredth of mu squared, or of a pure epsilon."""
     if budget.is_pure:
-        reach = float(moved(budget.relation))
-        epsilon = budget.epsilon / COUNT_MULTIPLE**2
-        return laplace(Bounded(counts, reach, Norm.L1, budget.relation), epsilon, source)
-    reach = round_up(math.sqrt(moved(budget.relation)))
-    bounded = Bounded(counts, reach, Norm.L2, budget.relation)
-    return gaussian(bounded, _count_multiplier(budget), source)
+        return NoisySum(ClassCounts(Norm.L1), LaplaceNoise(budget.epsilon / COUNT_MULTIPLE**2))
+    return NoisySum(ClassCounts(), GaussianNoise(_count_multiplier(budget)))
 
 
 def _count_multiplier(budget: Budget) -> float:
     return COUNT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
-
-
-def _counts(budget: Budget) -> Event:
-    """Return the event of the counts: a hundredth of mu squared, or of a pure epsilon."""
-    if budget.is_pure:
-        return PureEpsilon(budget.epsilon / COUNT_MULTIPLE**2, budget.relation)
-    return Gaussian(_count_multiplier(budget), budget.relation)
 
 
 def _noise_std(budget: Budget) -> float:
@@ -198,5 +191,4 @@ def _rest(budget: Budget) -> Budget:
     if budget.is_pure:
         return replace(budget, epsilon=budget.epsilon * share)
     mu = gaussian_mu(budget.epsilon, budget.delta) * math.sqrt(share)
-    rest = Guarantee(Gaussian(1 / mu)).epsilon(budget.delta)
-    return replace(budget, epsilon=rest)
+    return replace(budget, epsilon=gaussian_epsilon(mu, budget.delta))

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.objective import Objective, moved, needs_fine_sums
+from tacit.erm.objective import Objective, moved
 from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings
 from tacit.erm.sets import L2Ball
 from tacit.noise import BallLattice, Concave, Release, Source, select_in_ball
 from tacit.noise.cells import MOST_DIMENSIONS
 from tacit.privacy import Budget, ExponentialMechanism
 from tacit.records import Block, RecordSource
+from tacit.records.summing import needs_fine_sums
 
 Array = npt.NDArray[np.float64]
 
@@ -107,7 +108,7 @@ class ExponentialInABall(Mechanism):
             settings=BallSettings(delta, radius).shown(),
         )
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+    def draw(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Draw weights by their risk."""
         shape, settings = plan.problem.shape, BallSettings.of(plan)
         lattice = BallLattice(settings.radius, plan.problem.dimension, self.per_radius)

@@ -18,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.noisy_gradient import descend_there
-from tacit.erm.plan import Plan, gaussian_receipt
+from tacit.erm.plan import Plan
 from tacit.erm.preconditioner import SecondMoment, Turned
-from tacit.erm.tilts import GaussianTilt, Tilt
+from tacit.erm.tilts import Tilt
 from tacit.erm.turning import may_turn
-from tacit.noise import Source
-from tacit.privacy import Event, Relation
+from tacit.privacy import Gaussian
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.records import RecordSource
+from tacit.queries import Session, Slot
 
 Array = npt.NDArray[np.float64]
 
@@ -33,17 +32,7 @@ Array = npt.NDArray[np.float64]
 _MOMENT = SecondMoment()
 
 
-def may_descend(plan: Plan, tilt: Tilt, records: RecordSource) -> bool:
-    """Return whether the proof covers it: Gaussian noise, one record more or less, no weights."""
-    return (
-        isinstance(tilt, GaussianTilt)
-        and plan.budget.relation is Relation.ADD_REMOVE
-        and plan.problem.objective.bounds.max_weight is None
-        and records.bounds.max_weight is None
-    )
-
-
-def may_ask(plan: Plan, tilt: Tilt, records: RecordSource, n_records: float) -> bool:
+def may_ask(plan: Plan, slot: Slot, tilt: Tilt, n_records: float) -> bool:
     """Return whether a moment that was not planned is worth a share of the tilt's budget.
 
     An even table's must be above its noise, since what is then not turned has no tilt either; and
@@ -51,49 +40,37 @@ def may_ask(plan: Plan, tilt: Tilt, records: RecordSource, n_records: float) -> 
     tilt that pays much for what a record does to the curvature does not leave.
     """
     problem, budget = plan.problem, plan.budget
-    if tilt.moment(budget.relation) or not may_descend(plan, tilt, records):
+    if tilt.moment_noise:
         return False
     return (
         may_turn(problem, budget, n_records)
         and _MOMENT.pays(problem, budget, n_records)
-        and _left(plan, tilt) >= 0.5 / gaussian_multiplier(budget) ** 2
+        and _left(plan, slot) >= 0.5 / gaussian_multiplier(budget) ** 2
     )
 
 
-def _left(plan: Plan, tilt: Tilt) -> float:
-    """Return the mu^2 that a moment leaves of the tilt's, below 0 if it costs more."""
-    assert isinstance(tilt, GaussianTilt), "as may_descend asks"
-    allowed = tilt.gaussian_part(plan.problem.objective, plan.budget)
-    return 1 / allowed.noise_multiplier**2 - 1 / _MOMENT.noise_multiplier(plan.budget) ** 2
+def _mu2(slot: Slot) -> float:
+    """Return the mu^2 that minimiser and trace are exchanged for."""
+    assert isinstance(slot.event, Gaussian), "as `exchanged` makes it"
+    return 1 / slot.event.noise_multiplier**2
+
+
+def _left(plan: Plan, slot: Slot) -> float:
+    """Return the mu^2 that a moment leaves of it, below 0 if it costs more."""
+    return _mu2(slot) - 1 / _MOMENT.noise_multiplier(plan.budget) ** 2
 
 
 def descended(
-    plan: Plan,
-    tilt: Tilt,
-    turned: Turned | None,
-    records: RecordSource,
-    n_records: float,
-    source: Source,
+    plan: Plan, slot: Slot, session: Session, turned: Turned | None, n_records: float
 ) -> Array:
-    """Return weights from steps that cost no more than the tilt would have.
+    """Return weights from steps in the place of the tilt, which cost no more than it would have.
 
     Where no second moment has been asked for it is now, and all of it together costs no more.
-
-    Raises
-    ------
-    RuntimeError
-        If they cost more.
     """
-    assert isinstance(tilt, GaussianTilt), "as may_descend asks"
-    objective, events = plan.problem.objective, list[Event]()
-    allowed = tilt.gaussian_part(objective, plan.budget)
-    left = 1 / allowed.noise_multiplier**2
+    problem, left = plan.problem, _mu2(slot)
     if turned is None:
-        turned = _MOMENT.ask(plan.problem, records, plan.budget, n_records, source)
-        events.append(turned.event)
-        left = _left(plan, tilt)
-    open_ridge = replace(plan.problem, objective=replace(objective, regularization=None))
+        turned = _MOMENT.ask(session, "steps", problem, plan.budget, n_records)
+        left = _left(plan, slot)
+    open_ridge = replace(problem, objective=replace(problem.objective, regularization=None))
     mu = (1 - 2.0**-40) * math.sqrt(left)
-    weights, steps = descend_there(open_ridge, plan.budget, records, turned, n_records, mu, source)
-    gaussian_receipt([*events, *steps], allowed)
-    return weights
+    return descend_there(open_ridge, plan.budget, session, "steps", turned, n_records, mu)

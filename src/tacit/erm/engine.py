@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.engine import release, without_noise
-from tacit.erm.inference import check_has_errors, errors_without_noise, plan_with_errors
+from tacit.engine import release_answers, without_noise
 from tacit.erm.laws import Errors, Solved
 from tacit.erm.minimizer import minimize_exactly
 from tacit.erm.objective import Objective
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import Mechanism, Plan, Problem
+from tacit.erm.planner import choose_plan
 from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
+from tacit.queries import Session
 from tacit.records import RecordSource
 from tacit.records.people_in_memory import PeopleInMemory
 from tacit.records.people_in_source import PeopleInSource
@@ -122,32 +124,75 @@ def minimize_unread(
     parameters are those of `minimize`, the share of the budget kept for standard errors, and what
     weights the records that are used.
     """
-    if inference:
-        check_has_errors(problem.objective, budget, inference)
-    plan = None if budget.is_infinite else plan_with_errors(problem, budget, mechanism, inference)
-    bare = without_noise(budget)
-
-    def work() -> Release[Release[Array]]:
-        records = open_records()
-        if plan is not None:
-            solved = plan.solve(weigh(_neighbourly(records, plan)), source)
-            return Release(solved, solved.event)
-        records = weigh(_one_each(records) if inference else _everybody(records))
-        weights, of = _exact(problem, records)
-        errors = errors_without_noise(records, of, weights) if inference else None
-        return Release(Solved(weights, bare.event, errors=errors), bare.event)
-
-    done = release(
-        plan or bare, work, accountant=accountant, source=source, assumptions=assumptions
+    engine: dict[str, Any] = {
+        "accountant": accountant,
+        "source": source,
+        "assumptions": assumptions,
+    }
+    if budget.is_infinite:
+        return _without_noise(open_records, problem, budget, inference, weigh, **engine)
+    plan = make_plan(problem, budget, mechanism, inference)
+    done = release_answers(
+        plan,
+        lambda: weigh(_neighbourly(open_records(), plan)),
+        plan.solve,
+        **engine,
     )
-    errors = done.value.errors if isinstance(done.value, Solved) else None
-    return Result(np.asarray(done.value.value), done.privacy, _informed(plan, done.value), errors)
+    solved = done.value
+    if solved.risk is not None:
+        plan = replace(plan, excess_risk=solved.risk)  # what the releases say of it
+    return Result(solved.weights, done.privacy, plan, solved.errors)
 
 
-def _informed(plan: Plan | None, solved: Release[Array]) -> Plan | None:
-    """Return the plan that was run, its risk that of which the releases speak."""
-    risk = solved.risk if isinstance(solved, Solved) else None
-    return plan if plan is None or risk is None else replace(plan, excess_risk=risk)
+def make_plan(
+    problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto", inference: float = 0.0
+) -> Plan:
+    """Return the plan of a fit; with ``inference`` a share of the budget is for standard errors."""
+    if not inference:
+        return choose_plan(problem, budget, mechanism)
+    from tacit.erm.inference import plan_with_errors
+
+    return plan_with_errors(problem, budget, mechanism, inference)
+
+
+def run_plan(plan: Plan, records: Opened, source: Source | None = None) -> Release[Array]:
+    """Carry out a plan on records, in a session of its own, and charge nobody.
+
+    For audits and tests, which need a release with its event and no accountant.
+    """
+    session = Session(_neighbourly(records, plan), plan.facts, plan.event, plan.slots(), source)
+    return session.release(plan.solve(session).weights)
+
+
+def _without_noise(
+    open_records: Callable[[], Opened],
+    problem: Problem,
+    budget: Budget,
+    inference: float,
+    weigh: Callable[[RecordSource], RecordSource],
+    **engine: Any,
+) -> Result:
+    """Return the exact minimiser, and no privacy."""
+    if inference:
+        from tacit.erm.inference import check_has_errors
+
+        check_has_errors(problem.objective, budget, inference)
+    plan = replace(without_noise(budget), facts=problem.facts(budget.relation))
+
+    def opened() -> RecordSource:
+        records = open_records()
+        return weigh(_one_each(records) if inference else _everybody(records))
+
+    def exact(records: RecordSource) -> Solved:
+        weights, objective = _exact(problem, records)
+        if not inference:
+            return Solved(weights)
+        from tacit.erm.inference import errors_without_noise
+
+        return Solved(weights, errors=errors_without_noise(records, objective, weights))
+
+    done = release_answers(plan, opened, lambda session: session.without_noise(exact), **engine)
+    return Result(done.value.weights, done.privacy, None, done.value.errors)
 
 
 def check_people(records: Opened, relation: Relation) -> None:

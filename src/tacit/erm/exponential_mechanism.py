@@ -15,11 +15,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.objective import moved, needs_fine_sums
+from tacit.erm.objective import moved
 from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings
 from tacit.noise import Bounded, Grid, Norm, Release, Source, select, select_on_line
 from tacit.privacy import Budget, ExponentialMechanism, Relation
 from tacit.records import Block, MemoryRecords, RecordSource
+from tacit.records.summing import needs_fine_sums
 
 Array = npt.NDArray[np.float64]
 
@@ -83,7 +84,7 @@ class QuantileOnALine(Mechanism):
             settings=LineSettings(ranks, level, delta).shown(),
         )
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+    def draw(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Sort, score, draw."""
         if not isinstance(records, MemoryRecords):
             raise CannotSolve("the exact quantile needs records in memory.")
@@ -213,7 +214,7 @@ class PublicCandidates(Mechanism):
             settings=CandidateSettings(delta).shown(),
         )
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+    def draw(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
         """Score the candidates in one pass, draw one."""
         objective, shape = plan.problem.objective, plan.problem.shape
         ridge = objective.regularization or 0.0

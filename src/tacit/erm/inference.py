@@ -10,24 +10,32 @@ First it is asked how large records' parts of H are, so that noise is for these
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.clipping import asked
 from tacit.erm.laws import Errors, Law, Solved, TiltLaw
-from tacit.erm.matrices import hessian, squares
 from tacit.erm.objective import Objective
-from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem, receipt
+from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem
 from tacit.erm.planner import choose_plan
 from tacit.erm.sets import WholeSpace
 from tacit.erm.standard_errors import Middle, Noisy, Total, errors_of
-from tacit.noise import Release, Source, secure_source
-from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee
+from tacit.privacy import Budget, Composed, Gaussian, Guarantee
 from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
+from tacit.queries import (
+    ClippedNorms,
+    GaussianNoise,
+    NoisySum,
+    OuterProducts,
+    SecondDerivatives,
+    Session,
+    Slot,
+    SquaredSlopes,
+)
+from tacit.queries.second_moment import unpack
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -38,6 +46,10 @@ _ASKED, _HESSIAN, _SQUARES = 0.1, 0.6, 0.3
 # The weights' part is tried until the whole costs between this share of the budget and all of it.
 _TIGHT = 0.999
 _MOST_TRIES = 20
+
+
+# What may be lost to a clipping norm in any case: intervals are wider by half of that.
+_NEGLIGIBLE = 0.02
 
 
 @dataclass(frozen=True)
@@ -52,34 +64,46 @@ class PlanWithErrors(Plan):
     hessian: Gaussian | None = field(kw_only=True)
     squares: Gaussian | None = field(kw_only=True)
 
-    def solve(self, records: RecordSource, source: Source | None) -> Release[Array]:
-        """Release the weights, then at them the matrices; standard errors follow."""
-        source = secure_source() if source is None else source
-        solved = self.weights.solve(records, source)
-        law = solved.law if isinstance(solved, Solved) else None
-        assert law is not None, "a mechanism that has one"
-        at, events, middle = np.asarray(solved.value), [solved.event], None
-        curvature, turning, costs = self._curvature(law, at, records, source)
-        events += costs
-        if self.squares is not None:
-            matrix, total, event = squares(law, at).noisy(records, self.squares, source)
-            events.append(event)
-            middle = Middle(matrix, total, turning)
-        return Solved(at, receipt(events, self.event), law, errors_of(at, law, curvature, middle))
+    def slots(self) -> Mapping[str, Slot]:
+        """Return the weights' own plan, what is asked first, H and M."""
+        matrices = {"hessian": self.hessian, "squares": self.squares}
+        return {
+            "weights": Slot(self.weights.event),
+            "clipping norm": Slot(self.asked),
+            **{name: Slot(event) for name, event in matrices.items() if event is not None},
+        }
 
-    def _curvature(
-        self, law: Law, at: Array, records: RecordSource, source: Source
-    ) -> tuple[Noisy, Total, list[Event]]:
-        """Return H, the sum of second derivatives, and what they cost."""
-        statistic = hessian(law, at)
-        curve, event = asked(statistic, records, self.asked, source)
+    def solve(self, session: Session) -> Solved:
+        """Release the weights, then at them the matrices; standard errors follow."""
+        child = session.child("weights", self.weights)
+        solved = self.weights.solve(child)
+        child.close()
+        law, at = solved.law, solved.weights
+        assert law is not None, "a mechanism that has one"
+        curvature, turning = self._curvature(law, at, session)
+        middle = None
+        if self.squares is not None:
+            matrix, total = _ask_matrix(session, "squares", _squares(law, at), self.squares)
+            middle = Middle(matrix, total, turning)
+        return Solved(at, law, errors_of(at, law, curvature, middle))
+
+    def _curvature(self, law: Law, at: Array, session: Session) -> tuple[Noisy, Total]:
+        """Return H, and the sum of second derivatives."""
+        matrix = _hessian(law, at)
+        norms = ClippedNorms(
+            matrix.coefficients, matrix.row_norm, matrix.has_matrix, matrix.has_total
+        )
+        query = NoisySum(norms, GaussianNoise(self.asked.noise_multiplier))
+        noisy, std = np.asarray(session.ask(query, "clipping norm")), query.noise_std(session.facts)
+        scale = norms.total_weight
+        total = Total(noisy[-1] / scale, std / scale) if scale else Total(0.0, 0.0)
         if self.hessian is None:
             assert law.gram is not None, "a mechanism that released it"
-            return Noisy(law.gram, 0.0), curve.total, [event]
-        limit = curve.limit(self.hessian.noise_multiplier, at.size)
-        clipped = replace(statistic, has_total=False, most=limit)
-        matrix, _, cost = clipped.noisy(records, self.hessian, source)
-        return matrix, curve.total, [event, cost]
+            return Noisy(law.gram, 0.0), total
+        multiplier = self.hessian.noise_multiplier
+        limit = clipping_norm(norms.limits, noisy[:-1], std, multiplier, at.size)
+        clipped = replace(matrix, has_total=False, most=limit)
+        return _ask_matrix(session, "hessian", clipped, self.hessian)[0], total
 
     def noise_in_words(self, number: Callable[[float], str]) -> str:
         """Return what the weights' own plan says."""
@@ -90,10 +114,67 @@ class PlanWithErrors(Plan):
         return self.weights.noise_error(weight_norm)
 
 
+def _hessian(law: Law, weights: Array) -> OuterProducts:
+    """Return H at given weights: a slope that is clipped has no second derivative."""
+    loss = law.objective.loss
+    return OuterProducts(
+        SecondDerivatives(loss, weights, law.slope_limit),
+        law.objective.reach,
+        has_matrix=law.gram is None,
+        has_total=not loss.is_likelihood,
+    )
+
+
+def _squares(law: Law, weights: Array) -> OuterProducts:
+    """Return M at given weights."""
+    # Residuals beyond the labels' own size are not counted larger, however far the loss goes on.
+    limit = min(law.slope_limit, law.objective.bounds.label_bound)
+    return OuterProducts(SquaredSlopes(law.objective.loss, weights, limit), law.objective.reach)
+
+
+def _ask_matrix(
+    session: Session, slot: str, products: OuterProducts, planned: Gaussian
+) -> tuple[Noisy, Total]:
+    """Return the matrix with symmetric noise, and the sum of c with noise."""
+    query = NoisySum(products, GaussianNoise(planned.noise_multiplier))
+    noisy, std = np.asarray(session.ask(query, slot)), query.noise_std(session.facts)
+    weight = products.total_weight
+    total = Total(noisy[-1] / weight, std / weight) if weight else Total(0.0, 0.0)
+    return Noisy(unpack(noisy[:-1], session.facts.n_coordinates), std), total
+
+
+def clipping_norm(limits: Array, sums: Array, std: float, noise_multiplier: float, d: int) -> float:
+    """Return the least clipping norm that loses little, for a matrix of d columns.
+
+        loss + its noise <= max(negligible, z limit sqrt(2 d) / (sum / 2 d))
+
+    Noise is for the largest part that a record may have, C R^2, and most have far smaller ones. The
+    second is what the norm of the noise will be beside half of an average eigenvalue. Going down it
+    ends with the first limit that loses more (docs/proofs/inference.md, section 1).
+
+    Parameters
+    ----------
+    limits
+        Clipping norms, the greatest first.
+    sums, std
+        Noisy sums of min(norm, limit) over the records, and their noise.
+    noise_multiplier
+        Of the matrix to come.
+    d
+        How many columns it has.
+    """
+    whole = max(float(sums[0]), std)
+    hidden = noise_multiplier * limits * math.sqrt(2 * d) * 2 * d / whole
+    lost = 1 - sums / whole + std / whole
+    lost[0] = 0.0
+    bad = np.flatnonzero(lost > np.maximum(hidden, _NEGLIGIBLE))
+    return float(limits[bad[0] - 1 if bad.size else -1])
+
+
 def plan_with_errors(
     problem: Problem, budget: Budget, mechanism: str | Mechanism, share: float
 ) -> Plan:
-    """Return a plan that keeps a share of the budget's mu^2 for standard errors; all of it if 0.
+    """Return a plan that keeps a share of the budget's mu^2 for standard errors.
 
     Raises
     ------
@@ -112,8 +193,6 @@ def plan_with_errors(
     >>> 0.999 <= Guarantee(plan.event).epsilon(1e-6) <= 1.0
     True
     """
-    if not share:
-        return choose_plan(problem, budget, mechanism)
     check_has_errors(problem.objective, budget, share)
     # what records of one person say together has other errors than these
     told = replace(problem, even_ridge=True, one_each=True), budget, mechanism, share
@@ -246,9 +325,9 @@ def errors_without_noise(records: RecordSource, objective: Objective, weights: A
     """Return the errors of a minimiser without noise: sampling alone."""
     ridge = objective.regularization or 0.0
     law = TiltLaw(objective, objective.loss.lipschitz, None, ridge)
-    matrix, turning = hessian(law, weights).sums(records)
+    matrix, turning = _hessian(law, weights).sums(records)
     middle = None
     if not objective.loss.is_likelihood:
-        outer, total = squares(law, weights).sums(records)
+        outer, total = _squares(law, weights).sums(records)
         middle = Middle(Noisy(outer, 0.0), Total(total, 0.0), Total(turning, 0.0))
     return errors_of(weights, law, Noisy(matrix, 0.0), middle)

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.objective import Objective
-from tacit.noise import Release
 
 Array = npt.NDArray[np.float64]
 
@@ -137,12 +136,13 @@ class Errors:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved(Release[Array]):
+class Solved:
     """Released weights, how they came about, and how far from the truth they may be.
 
     ``risk`` is the excess risk per record that the releases speak of.
     """
 
+    weights: Array
     law: Law | None = None
     errors: Errors | None = None
     risk: float | None = None

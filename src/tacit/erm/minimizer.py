@@ -19,6 +19,9 @@ from tacit.erm.newton import line_search, newton
 from tacit.erm.objective import Objective
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.sets import WholeSpace
+from tacit.queries.minimizer import CertifiedSolver
+from tacit.records import RecordSource
+from tacit.records.coordinates import Coordinates
 
 Array = npt.NDArray[np.float64]
 
@@ -50,6 +53,18 @@ def minimize_certified(problem: Perturbed, start: Array, target: float) -> tuple
             "Raise regularization, or use mechanism='noisy_gradient', which needs no minimiser."
         )
     return w, certified
+
+
+def certified_solver(
+    objective: Objective, *, further_ridge: float = 0.0, coordinates: Coordinates | None = None
+) -> CertifiedSolver:
+    """Return what minimises an objective plus <b, w> over records, to a certified gradient norm."""
+
+    def solve(records: RecordSource, b: Array, tolerance: float) -> Array:
+        perturbed = Perturbed(objective, records, b, further_ridge, coordinates)
+        return minimize_certified(perturbed, np.zeros(b.shape), tolerance)[0]
+
+    return solve
 
 
 def minimize_exactly(problem: Perturbed, start: Array) -> Array:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.counting import COUNT_MULTIPLE, GaussianQuestion, noisy_count
+from tacit.erm.counting import COUNT_MULTIPLE, ask_count
 from tacit.erm.course import (
     Course,
     NoisePace,
@@ -20,9 +19,8 @@ from tacit.erm.course import (
     slope_smoothness,
     smoothness_of,
 )
-from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.laws import Solved
-from tacit.erm.objective import moved, needs_fine_sums
+from tacit.erm.objective import moved
 from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
@@ -30,31 +28,27 @@ from tacit.erm.plan import (
     Plan,
     Problem,
     Settings,
-    gaussian_receipt,
-    receipt,
     unknown,
 )
-from tacit.erm.preconditioner import FLOAT_SLACK, SecondMoment, Turned
+from tacit.erm.preconditioner import SecondMoment, Turned
 from tacit.erm.shrinking import TRACE_MULTIPLE, can_shrink, shrunk
-from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
-from tacit.privacy import (
-    Budget,
-    Composed,
-    Event,
-    Gaussian,
-    Relation,
-    Repeated,
-)
+from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.records import Block, RecordSource
-from tacit.records.coordinates import measured
+from tacit.queries import (
+    Exactly,
+    GaussianNoise,
+    GaussianSum,
+    Gradient,
+    Measured,
+    NoisySum,
+    PreconditionedGradient,
+    Session,
+    Slot,
+    composed,
+)
 from tacit.records.person_sums import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
-
-# Charged to the sensitivity in turned coordinates, where clips may be far below the slopes there
-# are: most of it is for the rounding of shared records' scores.
-TURNED_SLACK = 1e-3
 
 
 @dataclass(frozen=True)
@@ -144,22 +138,35 @@ class NoisyGradient(Descent):
         if self.preconditioner is not None:
             self.preconditioner.check(problem)
         course = self._course(problem, budget, _most_counted(problem, budget))
-        # one Gaussian of the whole budget where what is released decides what else is
-        public = problem.objective.bounds.total_weight is not None and self.preconditioner is None
-        step = Gaussian(self._step_multiplier(problem, budget, course.n_steps), budget.relation)
-        steps: Event = Repeated(step, course.n_steps)
-        if _shrinks(problem, budget):
-            steps = Composed((steps, Gaussian(_trace_multiplier(budget), budget.relation)))
-        whole = Gaussian(gaussian_multiplier(budget), budget.relation)
         return Plan(
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=steps if public else whole,
+            event=composed(self._slots(problem, budget, course.n_steps)),
             excess_risk=self._course(problem, budget, problem.n_predicted).risk(),
             reason="exact Gaussian accounting; any loss, any set; no minimiser to certify",
             settings=DescentSettings(course.n_steps, course.clip).shown(),
         )
+
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return the steps and the trace, or one Gaussian for whatever is asked."""
+        return self._slots(plan.problem, plan.budget, DescentSettings.of(plan).n_steps)
+
+    def _slots(self, problem: Problem, budget: Budget, n_steps: int) -> dict[str, Slot]:
+        facts = problem.facts(budget.relation)
+        if self._adapts(problem):
+            # If later questions depend on earlier answers, one Gaussian is charged for all.
+            whole = GaussianNoise(gaussian_multiplier(budget))
+            return {"everything": Slot(whole.event(facts), GaussianSum())}
+        step = GaussianNoise(self._step_multiplier(problem, budget, n_steps))
+        slots = {"steps": Slot(step.event(facts), Exactly(n_steps))}
+        if _shrinks(problem, budget):
+            slots["trace"] = Slot(_trace_noise(budget).event(facts))
+        return slots
+
+    def _adapts(self, problem: Problem) -> bool:
+        """Return whether the number of steps follows from a count or from a second moment."""
+        return problem.objective.bounds.total_weight is None or self.preconditioner is not None
 
     def tuned(self, problem: Problem, budget: Budget) -> NoisyGradient:
         """Return the same with a second moment, where so many records pay for it.
@@ -202,39 +209,33 @@ class NoisyGradient(Descent):
             problem, n_records, n_steps, clip, ridge, 2 * noise, smoothness, objective, turned
         )
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+    def solve(self, plan: Plan, session: Session) -> Solved:
         """Count the records if their number is private, then descend as that asks for."""
-        source = secure_source() if source is None else source
-        budget, events = plan.budget, list[Event]()
-        n = _most_counted(plan.problem, budget)
-        if plan.problem.objective.bounds.total_weight is None:
-            asked = COUNT_MULTIPLE * gaussian_multiplier(budget)
-            counted = noisy_count(records, GaussianQuestion(asked, budget.relation), source)
-            events.append(counted.event)
-            n = counted.n_records
+        problem, budget = plan.problem, plan.budget
+        steps = trace = "everything"
+        if not self._adapts(problem):
+            steps, trace = "steps", "trace"
+        n = _most_counted(problem, budget)
+        if problem.objective.bounds.total_weight is None:
+            noise = GaussianNoise(COUNT_MULTIPLE * gaussian_multiplier(budget))
+            n = ask_count(session, noise, steps).n_records
         turned = None
-        if self.preconditioner is not None and self.preconditioner.pays(plan.problem, budget, n):
-            turned = self.preconditioner.ask(plan.problem, records, budget, n, source)
-            events.append(turned.event)
-        course = self._course(plan.problem, budget, n, turned)
-        multiplier = self._step_multiplier(plan.problem, budget, course.n_steps, turned)
-        decide("number of steps", course.n_steps)
-        noisy_gradient = _noisy_gradient(
-            course, records, budget.relation, multiplier, source, events
-        )
+        if self.preconditioner is not None and self.preconditioner.pays(problem, budget, n):
+            turned = self.preconditioner.ask(session, steps, problem, budget, n)
+        course = self._course(problem, budget, n, turned)
+        noise = GaussianNoise(self._step_multiplier(problem, budget, course.n_steps, turned))
+        session.decide("number of steps", course.n_steps)
+        std = NoisySum(_gradient(course, np.zeros(problem.shape)), noise).noise_std(session.facts)
         step, momentum = 1 / (course.smoothness + course.ridge), growing_momentum
-        noise = multiplier * _reach(course, budget.relation)
         if self.pace is not None:
-            step, momentum = self.pace.step(noise, course.n_steps), self.pace.constant
-        w = _descend(noisy_gradient, plan.problem, course.n_steps, step, momentum)
+            step, momentum = self.pace.step(std, course.n_steps), self.pace.constant
+        w = _descend(course, session, steps, noise, problem, step, momentum)
         if turned is not None:
-            return Solved(turned.coordinates.of(w), _receipt(events, plan.event))
-        law, risk = course.law(noise, step), None
-        if _shrinks(plan.problem, budget):
-            question = GaussianQuestion(_trace_multiplier(budget), budget.relation)
-            w, event, risk = shrunk(w, law, records, question, n, source)
-            events.append(event)
-        return Solved(w, _receipt(events, plan.event), law, risk=risk)
+            return Solved(turned.coordinates.of(w))
+        law, risk = course.law(std, step), None
+        if _shrinks(problem, budget):
+            w, risk = shrunk(w, law, session, _trace_noise(budget), trace, n)
+        return Solved(w, law, risk=risk)
 
     def _step_multiplier(
         self, problem: Problem, budget: Budget, n_steps: int, turned: Turned | None = None
@@ -269,106 +270,57 @@ class NoisyGradient(Descent):
 def descend_there(
     problem: Problem,
     budget: Budget,
-    records: RecordSource,
+    session: Session,
+    slot: str,
     turned: Turned,
     n_records: float,
     mu: float,
-    source: Source,
-) -> tuple[Array, list[Event]]:
-    """Return weights from steps in the coordinates of a second moment, and what the steps cost.
+) -> Array:
+    """Return weights from steps in the coordinates of a second moment.
 
     ``mu`` is for all of them together: T steps of multiplier sqrt(T) / mu.
     """
     course = NoisyGradient()._course(problem, budget, n_records, turned)
-    multiplier, events = math.sqrt(course.n_steps) / mu, list[Event]()
-    decide("number of steps", course.n_steps)
-    gradient = _noisy_gradient(course, records, budget.relation, multiplier, source, events)
+    noise = GaussianNoise(math.sqrt(course.n_steps) / mu)
+    session.decide("number of steps", course.n_steps)
     step = 1 / (course.smoothness + course.ridge)
-    return turned.coordinates.of(_descend(gradient, problem, course.n_steps, step)), events
+    return turned.coordinates.of(_descend(course, session, slot, noise, problem, step))
 
 
-def _noisy_gradient(
-    course: Course,
-    records: RecordSource,
-    relation: Relation,
-    multiplier: float,
-    source: Source,
-    events: list[Event],
-) -> Callable[[Array], Array]:
-    """Return what releases the sum of the clipped gradients at a point, and adds the ridge."""
-    gradient = _exact(course, relation)
-    total: Callable[[Array], Bounded] = partial(gradient, records)
-    if course.turned is not None:
-        total = _turned_gradient(course, course.turned, records, relation)
-
-    def noisy_gradient(at: Array) -> Array:
-        released = gaussian(total(at), multiplier, source)
-        events.append(released.event)
-        return np.asarray(released.value) + course.pull(at)
-
-    return noisy_gradient
-
-
-def _exact(course: Course, relation: Relation) -> ExactGradient:
-    shape = course.problem.shape
-    return ExactGradient(course.objective, shape, course.clip, relation, course.n_records)
-
-
-def _turned_gradient(
-    course: Course, turned: Turned, records: RecordSource, relation: Relation
-) -> Callable[[Array], Bounded]:
-    """Return what adds up gradients in other coordinates, in double precision."""
-    turned.check_rounding(records)
-    if not relation.by_person:
-        records = measured(records, turned.coordinates)
-    # a gradient of norm C there has norm at most C / shrinks before it is turned
-    fine = needs_fine_sums(records, FLOAT_SLACK * turned.shrinks / 2)
-    reach, there = _reach(course, relation), turned.coordinates
-    loss, bounds = course.objective.loss, course.objective.bounds
-
-    def total(at: Array) -> Bounded:
-        weights = there.of(at)
-
-        def gradient(block: Block) -> tuple[Array]:
-            return (loss.gradient_clipped_in(there, block, weights, bounds, course.clip),)
-
-        (value,) = records.sum(gradient, fine=fine)
-        return Bounded(there.of(value), reach, Norm.L2, relation)
-
-    return total
+def _gradient(course: Course, at: Array) -> Gradient | PreconditionedGradient:
+    """Return the sum of clipped gradients at a point."""
+    turned = course.turned
+    if turned is None:
+        return Gradient(course.objective, course.clip, course.n_records, at)
+    return PreconditionedGradient(
+        course.objective, turned.coordinates, turned.shrinks, course.clip, at
+    )
 
 
 def _descend(
-    gradient: Callable[[Array], Array],
+    course: Course,
+    session: Session,
+    slot: str,
+    noise: GaussianNoise,
     problem: Problem,
-    n_steps: int,
     step: float,
     momentum: Callable[[int], float] = growing_momentum,
 ) -> Array:
-    feasible = problem.objective.feasible
+    """Take all steps along noisy gradients; return the average of the last quarter."""
+    feasible, n_steps = problem.objective.feasible, course.n_steps
+    if course.turned is not None:
+        session = session.on(Measured(course.turned.coordinates))
     w = feasible.project(np.zeros(problem.shape))
     velocity = np.zeros_like(w)
     total, first = np.zeros_like(w), (3 * n_steps) // 4
     for t in range(n_steps):
         at = w + momentum(t) * velocity
-        following = feasible.project(at - step * gradient(at))
+        noisy = np.asarray(session.ask(NoisySum(_gradient(course, at), noise), slot))
+        following = feasible.project(at - step * (noisy + course.pull(at)))
         velocity, w = following - w, following
         if t >= first:
             total += w
     return total / (n_steps - first)
-
-
-def _reach(course: Course, relation: Relation) -> float:
-    """Return how far one record, or person, moves a step's sum."""
-    if course.turned is None:
-        return _exact(course, relation).sensitivity
-    return moved(relation) * course.clip * (1 + TURNED_SLACK)
-
-
-def _receipt(events: list[Event], planned: Event) -> Event:
-    if isinstance(planned, Gaussian):
-        return gaussian_receipt(events, planned)
-    return receipt(events, planned)
 
 
 def _most_counted(problem: Problem, budget: Budget) -> float:
@@ -381,5 +333,5 @@ def _shrinks(problem: Problem, budget: Budget) -> bool:
     return can_shrink(problem) and not budget.relation.by_person
 
 
-def _trace_multiplier(budget: Budget) -> float:
-    return TRACE_MULTIPLE * gaussian_multiplier(budget)
+def _trace_noise(budget: Budget) -> GaussianNoise:
+    return GaussianNoise(TRACE_MULTIPLE * gaussian_multiplier(budget))

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.course import clip_of, smoothness_of
-from tacit.erm.exact_gradient import ExactGradient
+from tacit.erm.laws import Solved
 from tacit.erm.noisy_gradient import Descent, DescentSettings
-from tacit.erm.plan import CannotSolve, Plan, Problem, receipt
-from tacit.noise import Release, Source, decide, gaussian, secure_source
-from tacit.privacy import Budget, Event, Gaussian, NonPrivate, Relation, Repeated, SampledGaussian
+from tacit.erm.plan import CannotSolve, Plan, Problem
+from tacit.privacy import Budget, Event
 from tacit.privacy.calibration import least_noise
-from tacit.records import RecordSource
+from tacit.queries import (
+    Exactly,
+    Facts,
+    GaussianNoise,
+    Gradient,
+    NoisySum,
+    PoissonSample,
+    Session,
+    Slot,
+    composed,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -80,8 +89,7 @@ class NoisySGD(Descent):
         clip = clip_of(problem, self.clip)
 
         def steps(multiplier: float) -> Event:
-            step = SampledGaussian(multiplier, self.sampling_rate, budget.relation)
-            return Repeated(step, self.n_steps)
+            return composed(self._slots(problem.facts(budget.relation), multiplier))
 
         multiplier = least_noise(steps, budget)
         # the noise left after averaging T steps, in units of a full gradient
@@ -98,29 +106,33 @@ class NoisySGD(Descent):
             settings=SampledSettings(self.n_steps, clip, multiplier).shown(),
         )
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return the steps, each on a fresh sample."""
+        return self._slots(plan.facts, SampledSettings.of(plan).noise_multiplier)
+
+    def _slots(self, facts: Facts, multiplier: float) -> dict[str, Slot]:
+        sampled = replace(facts, sampling_rate=self.sampling_rate)
+        return {"steps": Slot(GaussianNoise(multiplier).event(sampled), Exactly(self.n_steps))}
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
         """Descend on Poisson samples, with averaging."""
-        source = secure_source() if source is None else source
         settings, problem = SampledSettings.of(plan), plan.problem
-        clip, multiplier = settings.clip, settings.noise_multiplier
         objective, feasible = problem.objective, problem.objective.feasible
+        noise, sampled = GaussianNoise(settings.noise_multiplier), PoissonSample(self.sampling_rate)
         ridge = objective.regularization or 0.0
         expected = self.sampling_rate * problem.n_records
         step = 1 / (2 * (smoothness_of(problem) + ridge / problem.n_records))
         w = feasible.project(np.zeros(problem.shape))
         total, first = np.zeros_like(w), self.n_steps // 2
-        events: list[Event] = []
-        decide("number of steps", self.n_steps)
-        exact = ExactGradient(objective, problem.shape, clip, plan.budget.relation, expected)
+        session.decide("number of steps", self.n_steps)
         for t in range(self.n_steps):
-            sample = records.poisson_sample(self.sampling_rate, source.words)
-            released = gaussian(exact(sample.records, w), multiplier, source)
-            events.append(on_a_sample(released.event, sample.event))
-            slope = np.asarray(released.value) / expected + ridge / problem.n_records * w
+            gradient = NoisySum(Gradient(objective, settings.clip, expected, w), noise)
+            noisy = np.asarray(session.on(sampled).ask(gradient, "steps"))
+            slope = noisy / expected + ridge / problem.n_records * w
             w = feasible.project(w - step / math.sqrt(1 + t / 50) * slope)
             if t >= first:
                 total += w
-        return Release(total / (self.n_steps - first), receipt(events, plan.event))
+        return Solved(total / (self.n_steps - first))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise a step on how large a sample gets."""
@@ -130,14 +142,3 @@ class NoisySGD(Descent):
             f"Gaussian noise of standard deviation {std} at each of {settings.n_steps:,} steps on "
             f"{number(100 * self.sampling_rate)} % of the records."
         )
-
-
-def on_a_sample(event: Event, sampled: Callable[[float, Relation], Event]) -> Event:
-    """Return the event of a Gaussian release whose records were a Poisson sample."""
-    bare = event.would_be if isinstance(event, NonPrivate) else event
-    if not isinstance(bare, Gaussian):
-        raise TypeError(f"expected a Gaussian release, got {event!r}.")
-    found = sampled(bare.noise_multiplier, bare.relation)
-    if isinstance(event, NonPrivate):
-        return NonPrivate(event.reason, would_be=found, relation=found.relation)
-    return found

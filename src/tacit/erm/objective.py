@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.losses import AnyLoss
-from tacit.erm.losses.base import Sizes
 from tacit.erm.sets import FeasibleSet, WholeSpace
 from tacit.privacy import Relation
 from tacit.records import Block, Bounds, RecordSource
@@ -110,11 +109,6 @@ class Objective:
         return self.loss.smoothness * self.squared_reach
 
     @property
-    def sizes(self) -> Sizes:
-        """R, L and beta together."""
-        return Sizes(self.row_norm, self.lipschitz, self.smoothness)
-
-    @property
     def hessian_trace(self) -> float:
         """The greatest trace of one record's Hessian."""
         return self.loss.hessian_trace * self.squared_reach
@@ -162,18 +156,3 @@ def records_gradient(
     """Return the sum of all records' gradients, without the regulariser."""
     (total,) = records.sum(lambda b: (objective.gradient(b, weights, clip),), fine=fine)
     return total
-
-
-def needs_fine_sums(records: RecordSource, slack: float) -> bool:
-    """Return whether sums need small blocks to keep their float error within ``slack`` / 2.
-
-    A sum may be off by its error on either of two neighbours, so twice the error is charged.
-    """
-    if 2 * records.sum_error() <= slack:
-        return False
-    if 2 * records.sum_error(fine=True) > slack:
-        raise ValueError(
-            "there are too many records for a sum in double precision to keep its sensitivity; "
-            "split them, or fit on a sample."
-        )
-    return True

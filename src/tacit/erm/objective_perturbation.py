@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.counting import noisy_count
-from tacit.erm.descending import descended, may_ask, may_descend
+from tacit.erm.counting import ask_count
+from tacit.erm.descending import descended, may_ask
 from tacit.erm.expecting import expected_risk_there
-from tacit.erm.following import covers, following
-from tacit.erm.laws import Solved
+from tacit.erm.following import following
+from tacit.erm.laws import Solved, TiltLaw
+from tacit.erm.minimizer import certified_solver
 from tacit.erm.objective import Objective, moved
 from tacit.erm.perturbed import slopes_error
 from tacit.erm.plan import (
@@ -22,25 +23,25 @@ from tacit.erm.plan import (
     NoiseError,
     Plan,
     Problem,
-    receipt,
 )
+from tacit.erm.preconditioner import Turned
 from tacit.erm.sets import WholeSpace
 from tacit.erm.shrinking import can_shrink, shrunk
-from tacit.erm.tilting import tilted, tilted_there
 from tacit.erm.tilts import (
     MOMENT,
     SphereTilt,
     Tilt,
     event_of,
+    slots_of,
     steep,
     tilt_in,
     tilts_for,
 )
 from tacit.erm.turning import best_turned, can_certify, may_turn, turned_following
-from tacit.noise import Release, Source, secure_source
 from tacit.privacy import Budget, BudgetUnreachable, Composed, Event, Relation
 from tacit.privacy.gaussian_profile import gaussian_mu
-from tacit.records import RecordSource
+from tacit.queries import PerturbedMinimizer, Reweighted, Session, Slot
+from tacit.records import LeverageWeights
 from tacit.records.summing import fine_rows, float_error
 
 Array = npt.NDArray[np.float64]
@@ -116,15 +117,15 @@ class ObjectivePerturbation(Mechanism):
         if open_ridge:
             expected = following(tilt, problem, problem.n_predicted)
             public = problem.objective.bounds.total_weight is not None
-            if public and not tilt.moment(budget.relation):
+            if public and not tilt.moment_noise:
                 problem, tilt = expected
-        if not tilt.moment(budget.relation):
+        if not tilt.moment_noise:
             _check_certifiable(problem, tilt, budget)
         return Plan(
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=event_of(tilt, problem.objective, budget),
+            event=event_of(tilt, problem.objective, budget, problem.facts(budget.relation)),
             excess_risk=_risk(*expected),
             reason="one release with pure epsilon; no step size"
             if is_pure
@@ -135,55 +136,47 @@ class ObjectivePerturbation(Mechanism):
     def predicted(self, plan: Plan, problem: Problem) -> float:
         """Return the risk of what would follow from that count, or of what was planned."""
         tilt = tilt_in(plan)
-        if tilt.count_question(plan.budget.relation) or tilt.moment(plan.budget.relation):
+        if tilt.count_noise or tilt.moment_noise:
             return _risk(*following(tilt, problem, problem.n_predicted))
         return _risk(problem, tilt)
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
-        """Ask how many records there are if that is private, draw b, minimise, certify, release."""
-        source = secure_source() if source is None else source
-        budget, problem, tilt, events = plan.budget, plan.problem, tilt_in(plan), list[Event]()
-        # What is released is charged as planned: following the count only makes it cost less.
-        event = Composed((tilt.main(problem.objective, budget), tilt.output(budget)))
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return the minimiser, and what it is adapted by."""
+        return slots_of(tilt_in(plan), plan.problem, plan.budget)
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
+        """Count the records if that is private, adapt the noise, draw b, minimise, certify."""
+        budget, problem, tilt = plan.budget, plan.problem, tilt_in(plan)
+        steps = plan.slots().get("steps")
+        if session.facts.bounds.max_weight is not None:
+            steps = None  # not proved of records that were weighted after planning
         n, at_least = float(problem.n_records), None
-        count, moment = tilt.count_question(budget.relation), tilt.moment(budget.relation)
-        trace = tilt.trace_question(budget.relation)
-        unspent = [trace.event] if trace else []  # where weights are not shrunk
-        if count:
-            counted = noisy_count(records, count, source)
-            events.append(counted.event)
-            n, at_least = counted.n_records, counted.at_least
-        if moment and may_turn(problem, budget, n):
-            asked = MOMENT.ask(problem, records, budget, n, source)
-            moment, turned = asked.event, best_turned(asked, tilt, problem, n)
+        if tilt.count_noise:
+            n, at_least = ask_count(session, tilt.count_noise, "count")
+        if tilt.moment_noise and may_turn(problem, budget, n):
+            moment = MOMENT.ask(session, "second moment", problem, budget, n)
+            turned = best_turned(moment, tilt, problem, n)
             if turned:
                 there, after = turned_following(tilt, problem, turned, n)
-            if turned and can_certify(after, problem, turned, budget, n):
-                _check_covered(plan, after, there)
-                released = tilted_there(there, turned, after, budget, records, event, source)
-                # where moments are seen there is little to shrink
-                events += [moment, released.event, *unspent]
-                found = np.asarray(released.value)
-                lost = expected_risk_there(asked, there, after, found, n)
-                weights = turned.coordinates.of(found)
-                return Solved(weights, receipt(events, plan.event), risk=lost)
-            if turned and may_descend(plan, tilt, records):
-                weights = descended(plan, tilt, asked, records, n, source)
-                events += [moment, event, *unspent]
-                return Solved(weights, receipt(events, plan.event))
-        if count and may_ask(plan, tilt, records, n):
-            weights = descended(plan, tilt, None, records, n, source)
-            return Solved(weights, receipt([*events, event, *unspent], plan.event))
-        if count or moment:
+                if can_certify(after, problem, turned, budget, n):
+                    weighted = session.on(
+                        Reweighted(LeverageWeights(turned.coordinates, there.objective.row_norm))
+                    )
+                    # where moments are seen there is little to shrink
+                    found = weighted.ask(_minimizer_there(there, after, turned, plan), "weights")
+                    lost = expected_risk_there(moment, there, after, found, n)
+                    return Solved(turned.coordinates.of(found), risk=lost)
+                if steps:
+                    return Solved(descended(plan, steps, session, moment, n))
+        if tilt.count_noise and steps and may_ask(plan, steps, tilt, n):
+            return Solved(descended(plan, steps, session, None, n))
+        if tilt.count_noise or tilt.moment_noise:
             problem, tilt = following(tilt, problem, n, at_least)
-            _check_covered(plan, tilt, problem)
-        released, law = tilted(problem, tilt, budget, records, event, source)
-        weights, risk = np.asarray(released.value), None
-        if trace:
-            weights, cost, risk = shrunk(weights, law, records, trace, n, source)
-            events.append(cost)
-        events += [released.event, *([moment] if moment else [])]  # spent or not
-        return Solved(weights, receipt(events, plan.event), law, risk=risk)
+        query = _minimizer(problem, tilt, budget)
+        weights, law, risk = session.ask(query, "weights"), _law(problem, tilt, budget), None
+        if tilt.trace_noise:
+            weights, risk = shrunk(weights, law, session, tilt.trace_noise, "trace", n)
+        return Solved(weights, law, risk=risk)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise the objective gets."""
@@ -203,10 +196,9 @@ class ObjectivePerturbation(Mechanism):
         tilt, objective = tilt_in(plan), plan.problem.objective
         std = tilt.std(plan.problem.dimension) / tilt.regularization
         widens = objective.loss.widened(2.0) != objective.loss
-        counts = tilt.count_question(plan.budget.relation) is not None
-        if (counts and widens) or tilt.moment(plan.budget.relation):
+        if (tilt.count_noise and widens) or tilt.moment_noise:
             std = max(std, 1 / steep(objective, tilt.units))
-        if tilt.trace_question(plan.budget.relation):
+        if tilt.trace_noise:
             std *= math.sqrt(2.0)
         return NoiseError(
             std,
@@ -217,9 +209,50 @@ class ObjectivePerturbation(Mechanism):
         )
 
 
-def _check_covered(plan: Plan, tilt: Tilt, problem: Problem) -> None:
-    if not covers(tilt_in(plan), plan.problem.objective, tilt, problem.objective):
-        raise RuntimeError("the noise that follows the count costs more than was planned.")
+def _minimizer(problem: Problem, tilt: Tilt, budget: Budget) -> PerturbedMinimizer:
+    """Return the question: the minimiser of the tilted objective, over rows as they are."""
+    objective = problem.objective
+    return PerturbedMinimizer(
+        objective,
+        problem.shape,
+        tilt.law(budget),
+        tilt.regularization,
+        certified_solver(objective, further_ridge=tilt.steadying),
+        tilt.steadying,
+        tilt.row_scale,
+    )
+
+
+def _minimizer_there(there: Problem, tilt: Tilt, turned: Turned, plan: Plan) -> PerturbedMinimizer:
+    """Return the same in the coordinates of a second moment; what is released are weights there.
+
+    Records longer there than ``there`` declares count for less, and so do no more than others
+    (docs/proofs/objective_perturbation.md, section 14).
+    """
+    # of records as they are: their own bounds say how they are clipped and how sums are rounded
+    own = replace(there.objective, bounds=plan.problem.objective.bounds)
+    return PerturbedMinimizer(
+        there.objective,
+        there.shape,
+        tilt.law(plan.budget),
+        tilt.regularization,
+        certified_solver(own, coordinates=turned.coordinates),
+        coordinates=turned.coordinates,
+        gradients=own,
+    )
+
+
+def _law(problem: Problem, tilt: Tilt, budget: Budget) -> TiltLaw:
+    """Return how the weights come about, in the records' own coordinates."""
+    laws, _ = tilt.law(budget).laws(tilt.regularization, problem.shape)
+    return TiltLaw(
+        problem.objective,
+        problem.objective.loss.lipschitz,
+        None,
+        tilt.regularization + tilt.steadying,
+        tilt.std(problem.dimension) / tilt.row_scale,
+        laws.output_std,
+    )
 
 
 def _check_certifiable(problem: Problem, tilt: Tilt, budget: Budget) -> None:
@@ -232,7 +265,7 @@ def _check_certifiable(problem: Problem, tilt: Tilt, budget: Budget) -> None:
     objective, n = problem.objective, problem.objective.bounds.total_weight
     if n is None:
         return
-    _, tolerance = tilt.perturbation(problem.shape, budget)
+    _, tolerance = tilt.law(budget).laws(tilt.regularization, problem.shape)
     size = _USUAL_SCORE * objective.score_unit / objective.row_norm
     sums = float_error(n, fine_rows(problem.n_features, n), fine=True) * objective.lipschitz
     if sums + slopes_error(objective, n, problem.shape[0], size) > tolerance / 2:
@@ -287,8 +320,10 @@ def _least_tilt(
         moment=open_ridge and may_turn(problem, budget, problem.n_records),
     )
 
+    facts = problem.facts(budget.relation)
+
     def family(noise: float) -> Event:
-        return event_of(kind(lam, noise, **asked), objective, budget)
+        return event_of(kind(lam, noise, **asked), objective, budget, facts)
 
     return kind(lam, kind.least(family, budget, objective.lipschitz), **asked)
 
@@ -298,11 +333,12 @@ def _risk(problem: Problem, tilt: Tilt) -> float:
     return problem.risk_of_noise(tilt.squared_norm(problem.dimension) / tilt.row_scale**2, ridge)
 
 
-def _quick_noise(objective: Objective, budget: Budget, lam: float, kind: type[Tilt]) -> float:
+def _quick_noise(problem: Problem, budget: Budget, lam: float, kind: type[Tilt]) -> float:
     """Return the least noise of the main event alone, which has a closed form and is fast."""
+    objective, facts = problem.objective, problem.facts(budget.relation)
 
     def family(noise: float) -> Event:
-        return Composed((kind(lam, noise).main(objective, budget),))
+        return Composed((kind(lam, noise).main_event(objective, facts),))
 
     return kind.least(family, budget, objective.lipschitz)
 
@@ -324,7 +360,7 @@ def _choose_regularization(problem: Problem, budget: Budget, kind: type[Tilt]) -
     least = objective.hessian_trace / budget.epsilon
     for lam in map(float, least * 1.25 ** np.arange(-4, 28)):
         try:
-            noise = _quick_noise(objective, budget, lam, kind)
+            noise = _quick_noise(problem, budget, lam, kind)
         except BudgetUnreachable:
             continue
         squared = kind(lam, noise).squared_norm(problem.dimension)

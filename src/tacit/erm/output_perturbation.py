@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.minimizer import minimize_certified
+from tacit.erm.laws import Solved
+from tacit.erm.minimizer import certified_solver
 from tacit.erm.objective import moved
-from tacit.erm.perturbed import Perturbed
 from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
@@ -21,17 +21,19 @@ from tacit.erm.plan import (
     Settings,
 )
 from tacit.erm.sets import WholeSpace
-from tacit.noise import Bounded, Norm, Release, Source, gaussian, sphere
-from tacit.privacy import Budget, Gaussian, PureEpsilon
+from tacit.privacy import Budget
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.records import RecordSource
+from tacit.queries import (
+    GaussianNoise,
+    Noise,
+    NoisySum,
+    RegularizedMinimizer,
+    Session,
+    Slot,
+    SphereNoise,
+)
 
 Array = npt.NDArray[np.float64]
-
-# The share of the sensitivity left for an approximate minimiser.
-_APPROXIMATE = 1e-4
-# Of that share a little is left, 1e-13 of the sensitivity, for the roundings of a few products.
-_CERTIFIED = 1 - 2.0**-30
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,7 @@ class OutputSettings(Settings):
 class OutputPerturbation(Mechanism):
     """Release the regularised minimiser plus noise scaled to its sensitivity.
 
-        sensitivity = L / lam (ADD_REMOVE) or 2 L / lam (REPLACE), SUM form
-
-    Proof: with w, w' the minimisers, strong convexity gives lam ||w - w'||^2 <= <gradient
-    difference, w - w'> <= (number of changed records) L ||w - w'||. A point with certified
-    gradient norm tau is within tau / lam of its minimiser, which adds 2 tau / lam.
+    `tacit.queries.RegularizedMinimizer` states the sensitivity, L / lam, and proves it.
 
     Guarantee: pure budgets get sphere noise, others Gaussian noise, exactly calibrated.
 
@@ -92,33 +90,26 @@ class OutputPerturbation(Mechanism):
             raise CannotSolve("output perturbation needs a positive regularization, got 0.")
         if lam is None:
             lam = _choose_regularization(problem, budget, noise)
-        reach = moved(budget.relation) * objective.lipschitz / lam * (1 + _APPROXIMATE)
+        held, facts = problem.with_regularization(lam), problem.facts(budget.relation)
+        stated = _minimizer(held).sensitivity(facts)
         return Plan(
             mechanism=self,
-            problem=problem.with_regularization(lam),
+            problem=held,
             budget=budget,
-            event=PureEpsilon(budget.epsilon, budget.relation)
-            if budget.is_pure
-            else Gaussian(gaussian_multiplier(budget), budget.relation),
+            event=_noise(budget).event(facts),
             excess_risk=_risk(problem, budget, noise, lam),
             reason="the minimiser itself is stable; noise on the weights, any solver",
-            settings=OutputSettings(lam, reach).shown(),
+            settings=OutputSettings(lam, stated.value).shown(),
         )
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
-        """Minimise to a certificate, then release."""
-        settings, budget = OutputSettings.of(plan), plan.budget
-        lam, reach = settings.regularization, settings.sensitivity
-        problem = Perturbed(plan.problem.objective, records, np.zeros(plan.problem.shape))
-        # 2 tau / lam is the share _APPROXIMATE of the exact sensitivity, or a little less
-        tau = reach / (1 + _APPROXIMATE) * _APPROXIMATE * lam / 2 * _CERTIFIED
-        weights, _ = minimize_certified(problem, np.zeros(plan.problem.shape), tau)
-        bounded = Bounded(weights, reach, Norm.L2, budget.relation)
-        if budget.is_pure:
-            release = sphere(bounded, budget.epsilon, source)
-        else:
-            release = gaussian(bounded, gaussian_multiplier(budget), source)
-        return Release(np.asarray(release.value), release.event)
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return the one release."""
+        return {"weights": Slot(_noise(plan.budget).event(plan.facts))}
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
+        """Minimise to a certificate, with noise on the minimiser."""
+        query = NoisySum(_minimizer(plan.problem), _noise(plan.budget))
+        return Solved(np.asarray(session.ask(query, "weights")))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise a weight gets."""
@@ -131,6 +122,18 @@ class OutputPerturbation(Mechanism):
             "Error bars are one standard deviation of the noise, known exactly: the same amount "
             "was added to every weight.",
         )
+
+
+def _noise(budget: Budget) -> Noise:
+    """Return sphere noise for a pure budget, Gaussian noise for others."""
+    if budget.is_pure:
+        return SphereNoise(budget.epsilon)
+    return GaussianNoise(gaussian_multiplier(budget))
+
+
+def _minimizer(problem: Problem) -> RegularizedMinimizer:
+    objective = problem.objective
+    return RegularizedMinimizer(objective, problem.shape, certified_solver(objective))
 
 
 def _std(plan: Plan) -> float:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.engine import norm_in_words, plan_lines
+from tacit.erm.laws import Solved
 from tacit.erm.objective import Objective
 from tacit.noise import Release, Source
-from tacit.privacy import Budget, Composed, Event, Gaussian, NonPrivate
-from tacit.records import RecordSource
+from tacit.privacy import Budget, Event, Relation
+from tacit.queries import Facts, Session, Slot
 
 Array = npt.NDArray[np.float64]
 
@@ -98,6 +98,10 @@ class Problem:
         unit = objective.score_unit / objective.reach  # a point has the size of a record itself
         guess = math.sqrt(TYPICAL_SQUARED_WEIGHT * self.dimension) * unit
         return min(guess, objective.feasible.radius(self.dimension))
+
+    def facts(self, relation: Relation) -> Facts:
+        """Return what is public of records, one of each person, under a relation."""
+        return Facts(self.objective.bounds, self.n_features, relation)
 
     def with_regularization(self, regularization: float) -> Problem:
         """Return the same problem with lam set."""
@@ -208,62 +212,6 @@ class Problem:
         return self.directions / n * float((lost / (h + regularization) ** 2).mean())
 
 
-def receipt(released: Sequence[Event], planned: Event) -> Event:
-    """Return the event of several releases together, which must be the planned ones.
-
-    Raises
-    ------
-    RuntimeError
-        If what was released is not, leaf by leaf, what was planned and charged.
-    """
-    void = [why for event in released for why in event.reasons_void()]
-    bare = [
-        event.would_be if isinstance(event, NonPrivate) and event.would_be else event
-        for event in released
-    ]
-    if _leaf_counts(*bare) != _leaf_counts(planned):
-        raise RuntimeError(
-            f"released {Composed(tuple(bare))} but planned {planned}: the release is withheld. "
-            "This is a bug in the mechanism; please report it as SECURITY.md says."
-        )
-    return NonPrivate(void[0], would_be=planned, relation=planned.relation) if void else planned
-
-
-def gaussian_receipt(released: Sequence[Event], planned: Gaussian) -> Event:
-    """Return the planned event if Gaussian releases, however many, cost no more together.
-
-    How many there are may follow from the first of them: given that, mu^2 adds up.
-
-    Raises
-    ------
-    RuntimeError
-        If they cost more than was planned and charged, or are not Gaussian.
-    """
-    void = [why for event in released for why in event.reasons_void()]
-    bare = [
-        event.would_be if isinstance(event, NonPrivate) and event.would_be else event
-        for event in released
-    ]
-    spent = math.fsum(
-        n / leaf.noise_multiplier**2 if isinstance(leaf, Gaussian) else math.inf
-        for leaf, n in _leaf_counts(*bare).items()
-    )
-    if spent > 1 / planned.noise_multiplier**2:
-        raise RuntimeError(
-            f"released {Composed(tuple(bare))} but planned {planned}: the release is withheld. "
-            "This is a bug in the mechanism; please report it as SECURITY.md says."
-        )
-    return NonPrivate(void[0], would_be=planned, relation=planned.relation) if void else planned
-
-
-def _leaf_counts(*events: Event) -> Counter[Event]:
-    counts: Counter[Event] = Counter()
-    for event in events:
-        for leaf, n in event.leaves():
-            counts[leaf] += n
-    return counts
-
-
 @dataclass(frozen=True)
 class NoiseError:
     """How far the noise alone may have moved a weight, if known, and the sentence that says so.
@@ -280,6 +228,19 @@ class NoiseError:
 def unknown(why: str) -> NoiseError:
     """Return that nothing can be said, and why."""
     return NoiseError(None, "No error bars are shown: " + why)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    mechanism: Any
+    plan: Plan
+
+    def event(self, facts: Facts) -> Event:
+        return self.plan.event
+
+    def answer(self, records: Any, facts: Facts, source: Source) -> Release[Array]:
+        released: Release[Array] = self.mechanism.draw(self.plan, records, source)
+        return released
 
 
 class Mechanism(ABC):
@@ -307,9 +268,13 @@ class Mechanism(ABC):
         """Return the excess risk of a plan for as many records as a problem expects."""
         return self.plan(problem, plan.budget).excess_risk
 
-    @abstractmethod
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
-        """Carry out a plan of this mechanism."""
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return what a plan of this mechanism may ask, by name; together its event."""
+        return {"weights": Slot(plan.event)}
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
+        """Carry out a plan of this mechanism: ask what was planned, and solve."""
+        return Solved(session.ask(_Drawn(self, plan), "weights"))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return where a plan puts noise and how much, a sentence."""
@@ -368,9 +333,23 @@ class Plan:
         """The mechanism's name."""
         return self.mechanism.name
 
-    def solve(self, records: RecordSource, source: Source | None) -> Release[Array]:
+    @property
+    def facts(self) -> Facts:
+        """What is public of the records it is carried out on."""
+        facts = self.problem.facts(self.budget.relation)
+        return replace(facts, sums_by_person=True) if self._sums_by_person else facts
+
+    @property
+    def _sums_by_person(self) -> bool:
+        return self.adds_up_people and self.budget.relation.by_person
+
+    def slots(self) -> Mapping[str, Slot]:
+        """Return what may be asked, by name."""
+        return self.mechanism.slots(self)
+
+    def solve(self, session: Session) -> Solved:
         """Carry it out."""
-        return self.mechanism.solve(self, records, source)
+        return self.mechanism.solve(self, session)
 
     def noise_in_words(self, number: Callable[[float], str]) -> str:
         """Return where noise goes and how much, a sentence."""

@@ -20,15 +20,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tacit import queries
 from tacit.erm.plan import CannotSolve, Problem
-from tacit.erm.second_moment import noisy_second_moment, second_moment_reach
 from tacit.erm.sets import WholeSpace
-from tacit.noise import Source
-from tacit.privacy import Budget, Event
+from tacit.privacy import Budget
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.records import RecordSource
+from tacit.queries import GaussianNoise, NoisySum, OneRecordEach, Session
+from tacit.queries.gradient import FLOAT_SLACK, rounds_too_much
+from tacit.queries.second_moment import unpack
 from tacit.records.coordinates import Coordinates
-from tacit.records.people_in_memory import PeopleInMemory
 from tacit.records.person_sums import MOST_COUNTED
 from tacit.records.summing import fine_rows, float_error
 
@@ -36,11 +36,6 @@ Array = npt.NDArray[np.float64]
 
 # The matrix takes 8 d^2 bytes, its eigenvectors 20 d^3 operations.
 _MOST_COLUMNS = 4096
-_UNIT = 2.0**-53
-# How far rounding in a product with A may move a sum, of two neighbours together, in clips.
-_ROUNDING = 2.5e-5
-# Charged to the sensitivity for the float error of a sum in other coordinates.
-FLOAT_SLACK = 1e-4
 # A count is taken for half of what there may be: whether sums can be formed is no longer a question
 # after the moment is released.
 _AT_MOST = 2.0
@@ -60,24 +55,12 @@ class Turned:
         What the second moment there does not exceed in any direction: lam0.
     shrinks
         The least eigenvalue of A: no vector is longer than its length there divided by it.
-    event
-        What asking cost.
     """
 
     coordinates: Coordinates
     row_norm: float
     moment: float
     shrinks: float
-    event: Event
-
-    def check_rounding(self, records: RecordSource) -> None:
-        """Refuse records so many that rounding in A g, g their sum, could show."""
-        widest = float(np.abs(self.coordinates.matrix).sum(axis=1).max())
-        if _rounding(len(self.coordinates.matrix), records.count(), widest / self.shrinks):
-            raise ValueError(
-                "there are too many records for a product in double precision to keep its "
-                "sensitivity; leave the preconditioner out, or fit on a sample."
-            )
 
     def problem(self, problem: Problem) -> Problem:
         """Return the problem in these coordinates, where the intercept is none of its own."""
@@ -101,11 +84,6 @@ class Turned:
             return v
         rest: Array = v - np.multiply.outer(self._constant, self._constant @ v)
         return rest
-
-
-def _rounding(width: int, n_records: float, stretch: float) -> bool:
-    """Return whether d u (||A|| / a) n, a the least that A does, is too much (proof, section 7)."""
-    return 2 * width * _UNIT * stretch * n_records > _ROUNDING
 
 
 def _sum_error(width: int, n_records: float) -> float:
@@ -189,7 +167,7 @@ class SecondMoment:
         width = problem.n_features + (1 if problem.objective.bounds.intercept else 0)
         lam0, most = self._least(problem, budget, width), n * problem.objective.row_norm**2
         stretch = math.sqrt(most / lam0 + 2)  # 1 / a, a the least that A does, at most
-        if _rounding(width, n_records, math.sqrt(width) * stretch):
+        if rounds_too_much(width, n_records, math.sqrt(width) * stretch):
             return False
         if _sum_error(width, n_records) > FLOAT_SLACK / stretch / 2:
             return False
@@ -199,22 +177,16 @@ class SecondMoment:
 
     def _least(self, problem: Problem, budget: Budget, width: int) -> float:
         """Return lam0 = 2 s sqrt(2 d), twice the norm of the noise."""
-        reach = second_moment_reach(problem.objective.bounds, budget.relation)
-        return 2 * self.noise_multiplier(budget) * reach * math.sqrt(2 * width)
+        stated = queries.SecondMoment().sensitivity(problem.facts(budget.relation))
+        return 2 * self.noise_multiplier(budget) * stated.value * math.sqrt(2 * width)
 
     def ask(
-        self,
-        problem: Problem,
-        records: RecordSource,
-        budget: Budget,
-        n_records: float,
-        source: Source,
+        self, session: Session, slot: str, problem: Problem, budget: Budget, n_records: float
     ) -> Turned:
-        """Release the second moment and return what follows from it."""
-        if isinstance(records, PeopleInMemory):
-            records = records.one_each()
-        asked = noisy_second_moment(records, self.noise_multiplier(budget), budget.relation, source)
-        found, vectors = np.linalg.eigh(asked.value)
+        """Ask for the second moment and return what follows from it."""
+        query = NoisySum(queries.SecondMoment(), GaussianNoise(self.noise_multiplier(budget)))
+        noisy = np.asarray(session.on(OneRecordEach()).ask(query, slot))
+        found, vectors = np.linalg.eigh(unpack(noisy, session.facts.n_coordinates))
         lam0 = self._least(problem, budget, len(found))
         # what may be noise alone is left as it is
         turned = lam0 / (np.maximum(found - lam0 / 2, 0.0) + lam0)
@@ -226,5 +198,4 @@ class SecondMoment:
             math.sqrt(min(mean, problem.objective.row_norm**2)),
             lam0,
             math.sqrt(float(turned.min())),
-            asked.event,
         )

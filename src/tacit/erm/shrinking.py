@@ -26,16 +26,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.counting import COUNT_MULTIPLE, Question
+from tacit.erm.counting import COUNT_MULTIPLE
 from tacit.erm.expecting import expected_risk
 from tacit.erm.laws import Law
 from tacit.erm.plan import Problem
 from tacit.erm.sets import WholeSpace
-from tacit.noise import Bounded, Norm, Source
-from tacit.privacy import Event, Relation
-from tacit.records import RecordSource
-from tacit.records.exact_moments import exact_totals
-from tacit.records.lattice_block import LatticeBlock
+from tacit.queries import HessianTrace, Noise, NoisySum, Session
 
 Array = npt.NDArray[np.float64]
 
@@ -49,10 +45,9 @@ _LEAST_OF_CLASSES = 0.5
 
 
 class Shrunk(NamedTuple):
-    """Weights, what asking for the curvature cost, and what was lost as far as it tells."""
+    """Weights, and what was lost as far as the trace of the Hessian tells."""
 
     weights: Array
-    event: Event
     risk: float
 
 
@@ -73,41 +68,29 @@ def can_shrink(problem: Problem) -> bool:
 def shrunk(
     weights: Array,
     law: Law,
-    records: RecordSource,
-    question: Question,
+    session: Session,
+    noise: Noise,
+    slot: str,
     n_records: float,
-    source: Source,
 ) -> Shrunk:
     """Return released weights without what is surely noise; the intercept is left alone.
 
     ``n_records`` is the public or released number, for the risk alone.
     """
     objective = law.objective
-    trace = question.ask(_trace(weights, law, records, question.relation), source)
+    trace = session.ask(NoisySum(HessianTrace(objective, weights), noise), slot)
     end = -1 if objective.bounds.intercept else None
     slopes = weights[:end]
     # at least its own noise, below which it says nothing
-    most = question.noise_std * objective.loss.hessian_trace * objective.bounds.row_norm**2
-    curvature = max(float(np.asarray(trace.value)), most) / slopes.size
+    most = noise.std(1.0) * objective.loss.hessian_trace * objective.bounds.row_norm**2
+    curvature = max(float(np.asarray(trace)), most) / slopes.size
     p, length = slopes.size, float(np.sum(slopes**2))
-    noise = min(p + math.sqrt(2 * p), 2 * (p - 2)) * law.variance(curvature)
+    surely_noise = min(p + math.sqrt(2 * p), 2 * (p - 2)) * law.variance(curvature)
     truth = law.share(np.array([curvature]))[0]
     result = weights.copy()
-    kept = (1.0 - noise / length) / truth if noise < length else 0.0
+    kept = (1.0 - surely_noise / length) / truth if surely_noise < length else 0.0
     least = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_OF_CLASSES
     kept = min(max(kept, least), 1.0)
     result[:end] *= kept
     risk = expected_risk(law, length, p, p * curvature, kept, n_records)
-    return Shrunk(result, trace.event, risk)
-
-
-def _trace(weights: Array, law: Law, records: RecordSource, relation: Relation) -> Bounded:
-    """Return the trace of H along the rows, to which a record adds from 0 to T r^2."""
-    objective = law.objective
-    loss = objective.loss
-
-    def of(block: LatticeBlock) -> Array:
-        return block.weighed(loss.bending(block, weights)) * block.squared_norms()
-
-    most = loss.hessian_trace * objective.bounds.row_norm**2
-    return Bounded(float(exact_totals(records, of, most)), most, Norm.L2, relation)
+    return Shrunk(result, risk)

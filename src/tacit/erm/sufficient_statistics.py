@@ -21,12 +21,10 @@ from tacit.erm.plan import (
     unknown,
 )
 from tacit.erm.sets import WholeSpace
-from tacit.noise import Release, Source
-from tacit.privacy import Budget, Event, Gaussian, Relation, Repeated
+from tacit.privacy import Budget, Event, Relation
 from tacit.privacy.calibration import least_noise
 from tacit.queries import (
     Exactly,
-    Facts,
     GaussianNoise,
     LabelMoment,
     LeastEigenvalue,
@@ -34,9 +32,9 @@ from tacit.queries import (
     SecondMoment,
     Session,
     Slot,
+    composed,
 )
 from tacit.queries.second_moment import unpack
-from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
 
@@ -99,8 +97,10 @@ class SufficientStatistics(Mechanism):
         if not math.isfinite(objective.bounds.label_bound):
             raise CannotSolve("declare label_range: labels are clipped to it.")
 
+        facts = problem.facts(budget.relation)
+
         def three(multiplier: float) -> Event:
-            return Repeated(Gaussian(multiplier, budget.relation), 3)
+            return composed({"moments": Slot(GaussianNoise(multiplier).event(facts), Exactly(3))})
 
         multiplier = least_noise(three, budget)
         size = objective.row_norm * multiplier * moved(budget.relation)
@@ -121,16 +121,17 @@ class SufficientStatistics(Mechanism):
             settings=MomentSettings(multiplier).shown(),
         )
 
-    def solve(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return the three releases, at one price."""
+        noise = GaussianNoise(MomentSettings.of(plan).noise_multiplier)
+        return {"moments": Slot(noise.event(plan.facts), Exactly(3))}
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
         """Ask for three statistics and solve a ridge regression."""
-        objective, d = plan.problem.objective, plan.problem.dimension
-        facts = Facts(objective.bounds, plan.problem.n_features, plan.budget.relation)
+        objective, d, facts = plan.problem.objective, plan.problem.dimension, session.facts
         noise = GaussianNoise(MomentSettings.of(plan).noise_multiplier)
         eigenvalue = NoisySum(LeastEigenvalue(), noise)
         gram, cross = NoisySum(SecondMoment(), noise), NoisySum(LabelMoment(objective.loss), noise)
-        slot = {"moments": Slot(gram.event(facts), Exactly(3))}
-        session = Session(records, facts, plan.event, slot, source)
-
         moment = session.hold(SecondMoment())
         floor = float(session.ask(eigenvalue, "moments", of=moment))
         known = unpack(np.asarray(session.ask(gram, "moments", of=moment)), d)
@@ -143,7 +144,7 @@ class SufficientStatistics(Mechanism):
         ridge = max(ridge, 1e-9 * std)
         weights = np.linalg.solve(known + ridge * np.eye(d), noisy_cross)
         label, stds = objective.bounds.label_bound, (cross.noise_std(facts), gram.noise_std(facts))
-        return Solved(weights, session.close(), MomentLaw(objective, label, known, ridge, *stds))
+        return Solved(weights, MomentLaw(objective, label, known, ridge, *stds))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise the moments get."""

@@ -6,38 +6,31 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tacit.erm.counting import (
-    COUNT_MULTIPLE,
-    PURE_SHARE,
-    GaussianQuestion,
-    LaplaceQuestion,
-    Question,
-)
+from tacit.erm.counting import COUNT_MULTIPLE, PURE_SHARE
 from tacit.erm.losses import AnyLoss
-from tacit.erm.losses.base import Sizes
 from tacit.erm.objective import Objective
 from tacit.erm.plan import Plan, Problem, Settings
 from tacit.erm.preconditioner import SecondMoment
-from tacit.noise.minimizer import GaussianPerturbation, SpherePerturbation
-from tacit.privacy import (
-    Budget,
-    Composed,
-    Event,
-    Gaussian,
-    PureEpsilon,
-    PureObjective,
-    Relation,
-)
+from tacit.privacy import Budget, Composed, Event, Relation
 from tacit.privacy.calibration import least_noise
 from tacit.privacy.gaussian_profile import gaussian_mu
+from tacit.queries import (
+    AtMost,
+    CoveredBy,
+    Facts,
+    GaussianNoise,
+    GaussianObjectiveNoise,
+    LaplaceNoise,
+    Slot,
+    SphereObjectiveNoise,
+    exchanged,
+)
+from tacit.queries.minimizer import least_ridge, perturbed_event
 from tacit.records import Bounds
 
 # The output release's share: its mu is 1/50 of the whole (2e-4 of the cost), or 1/100 of epsilon.
 _OUTPUT_MULTIPLE = 50.0
 _OUTPUT_SHARE = 0.01
-# Noise on the output, in units of (noise on the objective) / lam: far below what the
-# perturbation itself does to w unless curvature exceeds 1e4 lam, where both are negligible.
-_OUTPUT_NOISE = 1e-4
 _COMPOSED_ORDER = 4.0
 # Along a direction that no record has noise moves scores by two units at most where slopes run
 # further, and by four under sphere noise, whose epsilon is so large that a ridge of half, which
@@ -45,11 +38,6 @@ _COMPOSED_ORDER = 4.0
 _GAUSSIAN_UNITS, _SPHERE_UNITS = 2.0, 4.0
 # What is asked for where rows may be far from even: a twentieth of mu^2.
 MOMENT = SecondMoment(share=0.05)
-
-# Certified is a little less than noise on the output covers: more than roundings of a few products.
-_CERTIFIED = 1 - 2.0**-45
-
-Covered = tuple[GaussianPerturbation | SpherePerturbation, float]
 
 
 @dataclass(frozen=True)
@@ -64,35 +52,15 @@ class GaussianTilt(Settings):
     trace_noise_multiplier: float = 0.0  # 0 where weights are not shrunk
     moment_noise_multiplier: float = 0.0  # 0 where the rows' second moment is not asked for
 
-    def main(self, objective: Objective, budget: Budget) -> Event:
-        """Return the event that the loss declares for b."""
-        size = objective.bounds.length(self.row_scale)
-        scaled = Sizes(
-            objective.row_norm * size, objective.lipschitz * size, objective.smoothness * size**2
-        )
-        event = objective.loss.perturbed_event(
-            scaled, least_ridge(self), self.noise_std, budget.relation
-        )
-        assert event is not None, "refused by _check_applies"
-        return event
-
-    def output(self, budget: Budget) -> Gaussian:
-        """Return a Gaussian with a fiftieth of the mu."""
+    def law(self, budget: Budget) -> GaussianObjectiveNoise:
+        """Return the laws of b and of the output's noise, which has a fiftieth of the mu."""
         multiplier = _OUTPUT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
-        return Gaussian(multiplier, budget.relation)
+        return GaussianObjectiveNoise(self.noise_std, multiplier)
 
-    def gaussian_part(self, objective: Objective, budget: Budget) -> Gaussian:
-        """Return a Gaussian release that costs no more than b, the output's noise and the trace.
-
-        The loss that the event of b is the law of is nowhere below that of a Gaussian mechanism of
-        multiplier s / L (docs/proofs/objective_perturbation.md, section 15).
-        """
-        lipschitz = objective.lipschitz * objective.bounds.length(self.row_scale)  # as in `main`
-        parts = [lipschitz / self.noise_std, 1 / self.output(budget).noise_multiplier]
-        if self.trace_noise_multiplier:
-            parts.append(1 / self.trace_noise_multiplier)
-        mu = math.sqrt(math.fsum(part**2 for part in parts)) * (1 - 2.0**-40)
-        return Gaussian(1 / mu, budget.relation)
+    def main_event(self, objective: Objective, facts: Facts) -> Event:
+        """Return the event of b alone, rows as long as they are."""
+        law = GaussianObjectiveNoise(self.noise_std, 1.0)
+        return law.main(objective, self.regularization, objective.bounds.length(1.0), facts)
 
     def squared_norm(self, dimension: int) -> float:
         """Return d s^2."""
@@ -124,20 +92,20 @@ class GaussianTilt(Settings):
         """Return the loss as it is: its event says how it may bend."""
         return loss
 
-    def count_question(self, relation: Relation) -> Question | None:
-        """Return how the number of records is asked for, if it is."""
-        multiplier = self.count_noise_multiplier
-        return GaussianQuestion(multiplier, relation) if multiplier else None
+    @property
+    def count_noise(self) -> GaussianNoise | None:
+        """The noise on the number of records, if it is asked for."""
+        return _gaussian(self.count_noise_multiplier)
 
-    def trace_question(self, relation: Relation) -> Question | None:
-        """Return how the trace of the Hessian is asked for, if it is."""
-        multiplier = self.trace_noise_multiplier
-        return GaussianQuestion(multiplier, relation) if multiplier else None
+    @property
+    def trace_noise(self) -> GaussianNoise | None:
+        """The noise on the trace of the Hessian, if it is asked for."""
+        return _gaussian(self.trace_noise_multiplier)
 
-    def moment(self, relation: Relation) -> Event | None:
-        """Return what the rows' second moment costs, if it is asked for."""
-        multiplier = self.moment_noise_multiplier
-        return Gaussian(multiplier, relation) if multiplier else None
+    @property
+    def moment_noise(self) -> GaussianNoise | None:
+        """The noise on the rows' second moment, if it is asked for."""
+        return _gaussian(self.moment_noise_multiplier)
 
     @classmethod
     def asking(
@@ -156,11 +124,6 @@ class GaussianTilt(Settings):
         """Return the least noise within the budget."""
         return least_noise(family, budget, guess=guess)
 
-    def perturbation(self, shape: tuple[int, ...], budget: Budget) -> Covered:
-        """Return Gaussian noise on the objective and the output."""
-        per_tau = 2 / self.regularization * self.output(budget).noise_multiplier
-        return _covered(GaussianPerturbation, self, self.noise_std, per_tau, shape)
-
 
 @dataclass(frozen=True)
 class SphereTilt(Settings):
@@ -173,21 +136,14 @@ class SphereTilt(Settings):
     row_scale: float = 1.0  # how long rows count beside the intercept's coordinate
     trace_epsilon: float = 0.0  # 0 where weights are not shrunk
 
-    def main(self, objective: Objective, budget: Budget) -> Event:
-        """Return the pure event."""
-        size = objective.bounds.length(self.row_scale)
-        return PureObjective(
-            objective.lipschitz * size,
-            objective.hessian_trace * size**2,
-            least_ridge(self),
-            self.noise_radius,
-            objective.loss.hessian_rank,
-            budget.relation,
-        )
+    def law(self, budget: Budget) -> SphereObjectiveNoise:
+        """Return the laws of b and of the output's noise, which has a hundredth of epsilon."""
+        return SphereObjectiveNoise(self.noise_radius, _OUTPUT_SHARE * budget.epsilon)
 
-    def output(self, budget: Budget) -> PureEpsilon:
-        """Return a hundredth of epsilon."""
-        return PureEpsilon(_OUTPUT_SHARE * budget.epsilon, budget.relation)
+    def main_event(self, objective: Objective, facts: Facts) -> Event:
+        """Return the event of b alone, rows as long as they are."""
+        law = SphereObjectiveNoise(self.noise_radius, 1.0)
+        return law.main(objective, self.regularization, objective.bounds.length(1.0), facts)
 
     def squared_norm(self, dimension: int) -> float:
         """Return d (d + 1) r^2."""
@@ -219,16 +175,19 @@ class SphereTilt(Settings):
         """Return the loss nearest to what is meant: only its greatest curvature costs."""
         return loss.sharpened(bounds)
 
-    def count_question(self, relation: Relation) -> Question | None:
-        """Return how the number of records is asked for, if it is."""
-        return LaplaceQuestion(self.count_epsilon, relation) if self.count_epsilon else None
+    @property
+    def count_noise(self) -> LaplaceNoise | None:
+        """The noise on the number of records, if it is asked for."""
+        return LaplaceNoise(self.count_epsilon) if self.count_epsilon else None
 
-    def trace_question(self, relation: Relation) -> Question | None:
-        """Return how the trace of the Hessian is asked for, if it is."""
-        return LaplaceQuestion(self.trace_epsilon, relation) if self.trace_epsilon else None
+    @property
+    def trace_noise(self) -> LaplaceNoise | None:
+        """The noise on the trace of the Hessian, if it is asked for."""
+        return LaplaceNoise(self.trace_epsilon) if self.trace_epsilon else None
 
-    def moment(self, relation: Relation) -> Event | None:
-        """Return that none is asked for."""
+    @property
+    def moment_noise(self) -> None:
+        """None: the rows' second moment is asked for with Gaussian noise alone."""
         return None
 
     @classmethod
@@ -248,51 +207,46 @@ class SphereTilt(Settings):
         """Return the least noise within epsilon; a delta is left alone."""
         return least_noise(family, replace(budget, delta=0.0), guess=guess)
 
-    def perturbation(self, shape: tuple[int, ...], budget: Budget) -> Covered:
-        """Return sphere noise on the objective and the output."""
-        per_tau = 2 / self.regularization / self.output(budget).epsilon
-        return _covered(SpherePerturbation, self, self.noise_radius, per_tau, shape)
-
 
 Tilt = GaussianTilt | SphereTilt
 
 
-def least_ridge(tilt: Tilt) -> float:
-    """Return the least ridge of any weight, where rows are as long as they count.
+def _gaussian(multiplier: float) -> GaussianNoise | None:
+    return GaussianNoise(multiplier) if multiplier else None
 
-    Weights v of rows are a times the weights w of rows that count a times as long, so that a ridge
-    of lam + steadying on v is one of a^2 (lam + steadying) on w. Only where that is at least lam,
-    the ridge on the intercept's weight, is the objective lam-strongly convex in w
-    (docs/proofs/objective_perturbation.md, section 13).
+
+def minimizer_event(tilt: Tilt, objective: Objective, budget: Budget, facts: Facts) -> Composed:
+    """Return what the minimiser under a tilt costs, with the noise on the output."""
+    ridge = least_ridge(tilt.regularization, tilt.steadying, tilt.row_scale)
+    return perturbed_event(objective, tilt.law(budget), ridge, tilt.row_scale, facts)
+
+
+def slots_of(tilt: Tilt, problem: Problem, budget: Budget) -> dict[str, Slot]:
+    """Return what is asked under a tilt: the minimiser, and what it is adapted by.
+
+    Where the proof covers it (Gaussian noise, one record more or less, no weights), minimiser and
+    trace may be exchanged for steps of noisy gradient descent.
     """
-    return min(tilt.regularization, (tilt.regularization + tilt.steadying) * tilt.row_scale**2)
+    facts = problem.facts(budget.relation)
+    slots = {"weights": Slot(minimizer_event(tilt, problem.objective, budget, facts), CoveredBy())}
+    if tilt.count_noise:
+        slots["count"] = Slot(tilt.count_noise.event(facts))
+    if tilt.trace_noise:
+        slots["trace"] = Slot(tilt.trace_noise.event(facts), AtMost())
+    if tilt.moment_noise:
+        slots["second moment"] = Slot(tilt.moment_noise.event(facts), AtMost())
+    unweighted = problem.objective.bounds.max_weight is None
+    if isinstance(tilt, GaussianTilt) and budget.relation is Relation.ADD_REMOVE and unweighted:
+        names = ("weights", "trace") if tilt.trace_noise else ("weights",)
+        slots["steps"] = exchanged(slots, names)
+    return slots
 
 
-def _covered(
-    law: type[GaussianPerturbation] | type[SpherePerturbation],
-    tilt: Tilt,
-    noise: float,
-    per_tau: float,
-    shape: tuple[int, ...],
-) -> Covered:
-    """Return the noise, and the gradient norm tau to certify, for output noise of tau per_tau.
-
-    A gradient norm of tau puts a point within tau / lam of the exact minimiser (strong convexity),
-    so two such points differ by at most 2 tau / lam: the sensitivity of the output release. The
-    float error of b counts as part of tau.
-    """
-    error = law(noise, 1.0, shape).error
-    tau = max(_OUTPUT_NOISE * noise / tilt.regularization / per_tau, 2 * error)
-    return law(noise, tau * per_tau, shape), (tau - error) * _CERTIFIED
-
-
-def event_of(tilt: Tilt, objective: Objective, budget: Budget) -> Event:
+def event_of(tilt: Tilt, objective: Objective, budget: Budget, facts: Facts) -> Event:
     """Return the event of all releases of a tilt."""
-    main, output = tilt.main(objective, budget), tilt.output(budget)
-    asked = tilt.count_question(budget.relation), tilt.trace_question(budget.relation)
-    moment = tilt.moment(budget.relation)
-    events = [question.event for question in asked if question]
-    return Composed((main, output, *events, *([moment] if moment else [])))
+    minimizer = minimizer_event(tilt, objective, budget, facts)
+    asked = (tilt.count_noise, tilt.trace_noise, tilt.moment_noise)
+    return Composed((*minimizer.events, *(noise.event(facts) for noise in asked if noise)))
 
 
 def tilt_in(plan: Plan) -> Tilt:

@@ -96,7 +96,7 @@ def can_certify(
     that cannot be certified is an error, so that rows are left alone long before.
     """
     objective = problem.objective
-    _, tolerance = tilt.perturbation(problem.shape, budget)
+    _, tolerance = tilt.law(budget).laws(tilt.regularization, problem.shape)
     steep, smooth = objective.lipschitz, objective.smoothness
     far = _FAR * objective.score_unit / objective.row_norm
     slopes = n_records * _UNIT * (24 * steep + smooth * (problem.n_features + 5) * far)

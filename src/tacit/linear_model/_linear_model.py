@@ -13,8 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tacit.erm import Objective, Plan, Problem, WholeSpace, minimize_unread
-from tacit.erm.engine import Opened
-from tacit.erm.inference import plan_with_errors
+from tacit.erm.engine import Opened, make_plan
 from tacit.erm.losses import Loss
 from tacit.linear_model._inference import publish_errors
 from tacit.linear_model._tables import note_columns
@@ -157,7 +156,7 @@ class LinearModel(BaseEstimator):
         warn_if_weak(budget, public.value or n_records)
         problem = Problem(objective, n_features, n_records)
         mechanism = weights.mechanism(self.mechanism)
-        return plan_with_errors(problem, budget, mechanism, self._inference_share())
+        return make_plan(problem, budget, mechanism, self._inference_share())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, unit: Any = None) -> Self:
         """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.

@@ -16,7 +16,7 @@ from tacit.erm.exponential_mechanism import ranks_moved
 from tacit.erm.inference import check_share
 from tacit.erm.laws import Errors
 from tacit.erm.losses import QuantileLoss
-from tacit.erm.plan import receipt
+from tacit.erm.receipts import receipt
 from tacit.erm.standard_errors import WITHIN
 from tacit.linear_model._inference import WithSummary, publish_errors
 from tacit.linear_model._tables import note_columns
@@ -182,7 +182,7 @@ def column_quantile(
     bounds = Bounds(row_norm=max(abs(low), abs(high), 1e-300))
     mechanism = QuantileOnALine(float(low), float(high))
     plan = mechanism.plan(Problem(Objective(loss, bounds), 1), each)
-    return mechanism.solve(plan, MemoryRecords(column[:, None], None, bounds), source)
+    return mechanism.draw(plan, MemoryRecords(column[:, None], None, bounds), source)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event, Gaussian, NonPrivate
@@ -83,6 +84,7 @@ def least_noise(family: Callable[[float], Event], budget: Budget, *, guess: floa
     return noise
 
 
+@lru_cache(maxsize=256)
 def gaussian_multiplier(budget: Budget) -> float:
     """Return the least noise multiplier of one Gaussian release within a budget."""
     return least_noise(lambda z: Gaussian(z, budget.relation), budget)

@@ -2,6 +2,21 @@
 
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic
 from tacit.queries.count import ClassCounts, Count
+from tacit.queries.gradient import Gradient, Measured, PreconditionedGradient
+from tacit.queries.hessian import (
+    ClippedNorms,
+    HessianTrace,
+    OuterProducts,
+    SecondDerivatives,
+    SquaredSlopes,
+)
+from tacit.queries.minimizer import (
+    GaussianObjectiveNoise,
+    ObjectiveNoise,
+    PerturbedMinimizer,
+    RegularizedMinimizer,
+    SphereObjectiveNoise,
+)
 from tacit.queries.noisy_sum import GaussianNoise, LaplaceNoise, Noise, NoisySum, SphereNoise
 from tacit.queries.point_sum import PointSum
 from tacit.queries.rules import (
@@ -23,31 +38,44 @@ from tacit.queries.views import OneRecordEach, PoissonSample, Reweighted, View
 __all__ = [
     "AtMost",
     "ClassCounts",
+    "ClippedNorms",
     "Count",
     "CoveredBy",
     "Exactly",
     "ExchangedFor",
     "Facts",
     "GaussianNoise",
+    "GaussianObjectiveNoise",
     "GaussianSum",
+    "Gradient",
     "Held",
+    "HessianTrace",
     "LabelMoment",
     "LaplaceNoise",
     "LeastEigenvalue",
+    "Measured",
     "Noise",
     "NoisySum",
+    "ObjectiveNoise",
     "OneRecordEach",
+    "OuterProducts",
+    "PerturbedMinimizer",
     "PointSum",
     "PoissonSample",
+    "PreconditionedGradient",
     "Private",
     "Query",
+    "RegularizedMinimizer",
     "Reweighted",
+    "SecondDerivatives",
     "SecondMoment",
     "Sensitivity",
     "Sequence",
     "Session",
     "Slot",
     "SphereNoise",
+    "SphereObjectiveNoise",
+    "SquaredSlopes",
     "Statistic",
     "View",
     "composed",

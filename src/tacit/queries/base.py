@@ -111,13 +111,10 @@ Private = Any
 class Statistic(Protocol):
     """A total over records: words and numbers, no records and no functions that hold some.
 
-    One of something else than a `RecordSource` (votes, scores, batches) has a method
+    A class says which of it conformance tests try: ``tried()``, or ``tried_on(objectives)`` if it
+    needs a loss. One of something else than a `RecordSource` (votes, scores, batches) has a method
     ``neighbours(facts)`` as well, which yields pairs of what its total is computed of.
     """
-
-    @classmethod
-    def tried(cls) -> tuple[Statistic, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
 
     def applies(self, facts: Facts) -> bool:
         """Return whether it can be asked of such records, and can change between neighbours."""

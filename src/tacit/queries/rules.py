@@ -11,9 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from tacit.privacy import Composed, Event, Gaussian
 from tacit.privacy.events import Repeated
+
+# Sums of mu^2 this near to what was charged are compared as fractions.
+_NEAR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -212,10 +216,12 @@ def _fits_gaussian(planned: Event, price: Event, asked: Counter[Event]) -> bool:
         return False
     if price.relation is not planned.relation:
         return False
-    spent = [_mu2(event) * n for event, n in asked.items() if event != price]
-    spent.append((asked[price] + 1) / price.noise_multiplier**2)
-    return math.fsum(spent) <= 1 / planned.noise_multiplier**2
-
-
-def _mu2(event: Event) -> float:
-    return 1 / event.noise_multiplier**2 if isinstance(event, Gaussian) else math.inf
+    multipliers = Counter({price.noise_multiplier: 1})
+    for event, n in asked.items():
+        assert isinstance(event, Gaussian), "nothing else was allowed"
+        multipliers[event.noise_multiplier] += n
+    share = math.fsum(n * (planned.noise_multiplier / z) ** 2 for z, n in multipliers.items())
+    if abs(share - 1.0) > _NEAR:
+        return share < 1.0
+    exact = sum(n / Fraction(z) ** 2 for z, n in multipliers.items())
+    return exact <= 1 / Fraction(planned.noise_multiplier) ** 2

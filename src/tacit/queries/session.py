@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from tacit.noise import Release, Source, secure_source
@@ -152,7 +153,8 @@ class Session:
         self._begin(records, facts, _Tally(planned, slots, source, booking))
 
     def _begin(self, records: Private, facts: Facts, tally: _Tally) -> Session:
-        check_unit(records, facts)
+        if not isinstance(tally.planned, NonPrivate):
+            check_unit(records, facts)
         self._records, self.facts, self._tally = records, facts, tally
         return self
 
@@ -195,10 +197,15 @@ class Session:
         return Session.__new__(Session)._begin(records, facts, self._tally)
 
     def child(self, slot: str, plan: ChildPlan) -> Session:
-        """Return the session of a plan that is part of this one; it is closed by who runs it."""
+        """Return the session of a plan that is part of this one; it is closed by who runs it.
+
+        Records that a view has weighted stay weighted, whether or not the plan knows.
+        """
         self._tally.take(slot, plan.event)
         tally = _Tally(plan.event, plan.slots(), self._tally.source)
-        child = Session.__new__(Session)._begin(self._records, plan.facts, tally)
+        weight = plan.facts.bounds.max_weight or self.facts.bounds.max_weight
+        facts = replace(plan.facts, bounds=replace(plan.facts.bounds, max_weight=weight))
+        child = Session.__new__(Session)._begin(self._records, facts, tally)
         self._tally.children.append((slot, child))
         return child
 

@@ -64,10 +64,15 @@ class PoissonSample:
 def check_unit(records: object, facts: Facts) -> None:
     """Refuse records that do not know their people where their sums are clipped, and the reverse.
 
-    What is bounded for one says nothing about the other.
+    What is bounded for one says nothing about the other. Weighted records of people are of neither
+    kind: one of each is weighted.
     """
     knows = isinstance(records, PeopleInMemory | PeopleInSource)
-    if facts.sums_by_person != knows:
+    beneath = records
+    while isinstance(beneath, ReweightedRecords):
+        beneath = beneath.records
+    hides = beneath is not records and isinstance(beneath, PeopleInMemory | PeopleInSource)
+    if facts.sums_by_person != knows or hides:
         raise ValueError(
             "a plan that adds up what each person has needs records grouped by person, and grouped "
             "records need such a plan; view them as OneRecordEach() otherwise."

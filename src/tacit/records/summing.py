@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from tacit.records.source import RecordSource
 
 Array = npt.NDArray[np.float64]
 
@@ -84,3 +88,18 @@ def _paired(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
 
 def _added(first: tuple[Array, ...], second: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(np.asarray(a + b) for a, b in zip(first, second, strict=True))
+
+
+def needs_fine_sums(records: RecordSource, slack: float) -> bool:
+    """Return whether sums need small blocks to keep their float error within ``slack`` / 2.
+
+    A sum may be off by its error on either of two neighbours, so twice the error is charged.
+    """
+    if 2 * records.sum_error() <= slack:
+        return False
+    if 2 * records.sum_error(fine=True) > slack:
+        raise ValueError(
+            "there are too many records for a sum in double precision to keep its sensitivity; "
+            "split them, or fit on a sample."
+        )
+    return True

@@ -116,6 +116,8 @@ def _odd_rows(facts: Facts, rng: np.random.Generator) -> Array:
 
 
 def _odd_labels(facts: Facts) -> Array:
+    if facts.bounds.n_classes == 2:
+        return np.array([-1.0, 1.0])
     if facts.bounds.n_classes is not None:
         return np.arange(float(facts.bounds.n_classes))
     if facts.bounds.label_range is None:

@@ -5,26 +5,19 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy import Event, Relation
+from tacit.queries.minimizer import Sizes
 from tacit.records import Block, Bounds
 from tacit.records.coordinates import Coordinates
 from tacit.records.exact_rows import RowLattice
 from tacit.records.lattice_block import LatticeBlock
 
 Array = npt.NDArray[np.float64]
-
-
-class Sizes(NamedTuple):
-    """What an objective derives of one record: R, L (R to the first power), beta (R squared)."""
-
-    row_norm: float
-    lipschitz: float
-    smoothness: float
 
 
 class AnyLoss(ABC):

@@ -8,10 +8,11 @@ from typing import Self
 
 import numpy as np
 
-from tacit.erm.losses.base import Array, Sizes
+from tacit.erm.losses.base import Array
 from tacit.erm.losses.scores import Loss
 from tacit.erm.losses.squared import HuberLoss
 from tacit.privacy import Event, LogCoshObjective, Relation
+from tacit.queries.minimizer import Sizes
 from tacit.records import Bounds
 
 _NEARLY_FREE = 7 / 8

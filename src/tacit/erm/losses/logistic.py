@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.erm.losses.base import Array, Sizes
+from tacit.erm.losses.base import Array
 from tacit.erm.losses.scores import Loss
 from tacit.privacy import Event, LogisticObjective, Relation
+from tacit.queries.minimizer import Sizes
 from tacit.records.exact_rows import RowLattice
 from tacit.records.lattice_block import LatticeBlock
 from tacit.records.lattice_tiles import Tiles

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.erm.losses.base import AnyLoss, Array, Sizes
+from tacit.erm.losses.base import AnyLoss, Array
 from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
+from tacit.queries.minimizer import Sizes
 from tacit.records import Block, Bounds
 from tacit.records.coordinates import Coordinates
 from tacit.records.lattice_block import LatticeBlock

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from tacit.erm.losses.base import Array, Sizes
+from tacit.erm.losses.base import Array
 from tacit.erm.losses.scores import Loss
 from tacit.privacy import Event, Relation, SoftmaxObjective
+from tacit.queries.minimizer import Sizes
 from tacit.records import Bounds
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.engine import Plan
 from tacit.erm import QuantileOnALine
 from tacit.erm.losses import QuantileLoss
-from tacit.erm.plan import receipt
+from tacit.erm.receipts import receipt
 from tacit.location.median import column_plan, column_quantile
 from tacit.noise import Grid, Release, Source
 from tacit.preprocessing.private._columns import (

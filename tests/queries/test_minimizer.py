@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit.erm.tilting as module
+import tacit.queries.minimizer as module
 from tacit.erm import Objective, ObjectivePerturbation, Problem
 from tacit.erm.losses import LogCoshLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.minimizer import minimize_certified
 from tacit.erm.objective import records_gradient
+from tacit.erm.objective_perturbation import _law, _minimizer, _minimizer_there
 from tacit.erm.perturbed import Perturbed
-from tacit.erm.tilting import tilted
-from tacit.erm.tilts import Tilt, tilt_in
+from tacit.erm.preconditioner import Turned
+from tacit.erm.tilts import GaussianTilt, Tilt, tilt_in
+from tacit.erm.turning import turned_following
 from tacit.noise import Release, secure_source
 from tacit.privacy import Budget, Relation
-from tacit.records import Bounds, MemoryRecords
+from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
+from tacit.records.coordinates import Coordinates
 
 LOSSES = [LogisticLoss(), LogCoshLoss(0.25), SoftmaxLoss(3)]
 
@@ -44,9 +47,9 @@ def few_records(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "release_minimizer", stopped := Stopped())
         tilt, records = tilt_in(plan), MemoryRecords(rows, y.astype(float), bounds)
-        _, law = tilted(plan.problem, tilt, budget, records, plan.event, secure_source())
+        _minimizer(plan.problem, tilt, budget).answer(records, plan.facts, secure_source())
     assert tilt.row_scale < 0.5
-    return plan.problem, tilt, records, stopped, law
+    return plan.problem, tilt, records, stopped, _law(plan.problem, tilt, budget)
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
@@ -97,8 +100,45 @@ def test_weights_of_rows_that_say_nothing_are_noise_over_ridge() -> None:
     tilt = tilt_in(plan)
     assert tilt.row_scale < 0.5
     records = MemoryRecords(np.zeros((12, 400)), np.resize([-1.0, 1.0], 12), bounds)
-    released, _ = tilted(plan.problem, tilt, budget, records, plan.event, secure_source())
+    query = _minimizer(plan.problem, tilt, budget)
+    released = query.answer(records, plan.facts, secure_source())
     spread = float(np.sqrt(np.mean(np.asarray(released.value)[:-1] ** 2)))
     expected = tilt.std(401) / tilt.row_scale / (tilt.regularization + tilt.steadying)
     # of 400 Gaussians the spread is off by a quarter less than once in a billion runs
     assert 0.75 < spread / expected < 1.3
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
+def test_in_other_coordinates_rows_are_those_rows(relation: Relation) -> None:
+    """Over rows A x, weighted as they are long: minimiser, gradient, and how far it moves."""
+    bounds, budget = Bounds(1.0, n_records=300), Budget(1.0, 1e-6, relation)
+    plan = ObjectivePerturbation().plan(Problem(Objective(LogisticLoss(), bounds), 3), budget)
+    rng = np.random.default_rng(0)
+    rows, labels = rng.uniform(-0.5, 0.5, (300, 3)), rng.choice([-1.0, 1.0], 300)
+    turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    there = Coordinates(turn @ np.diag([0.1, 0.4, 1.0]) @ turn.T)
+    turned = Turned(there, 0.25, 50.0, 0.1)
+    problem, tilt = turned_following(GaussianTilt.of(plan), plan.problem, turned, 300.0)
+    weights = LeverageWeights(there, 0.25)
+    records = ReweightedRecords(MemoryRecords(rows, labels, bounds), weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "release_minimizer", stopped := Stopped())
+        query = _minimizer_there(problem, tilt, turned, plan)
+        query.answer(records, plan.facts, secure_source())
+    points = rows @ there.matrix
+    own = np.minimum(1.0, 0.25 / np.linalg.norm(points, axis=1)) ** 2
+    assert own.min() < 0.5 < 1.0 == own.max()
+
+    def gradient(v: Any) -> Any:
+        return (-own * labels / (1 + np.exp(labels * (points @ v)))) @ points
+
+    v = np.array([1.0, -2.0, 0.5])
+    implied = stopped.implied(v)
+    np.testing.assert_allclose(implied.value, gradient(v), rtol=1e-6)
+    # a slope of at most 1, times a row that counts as long as 0.25
+    times = 2.0 if relation is Relation.REPLACE else 1.0
+    assert 0.25 * times <= implied.sensitivity <= 0.25 * times * (1 + 1e-5)
+    b = tilt.noise * rng.standard_normal(3)
+    found = stopped.minimize(b)
+    left = gradient(found) + tilt.regularization * found + b
+    assert np.linalg.norm(left) < 1e-4 * np.linalg.norm(b)

@@ -1,10 +1,10 @@
-"""Matrices with noise: as noisy as stated, and no record adds more than is stated."""
+"""Matrices and clipped norms: as noisy as stated, and no record adds more than is stated."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,18 +12,44 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 from tacit.erm import Objective
+from tacit.erm.inference import _ask_matrix, _hessian, _squares
 from tacit.erm.laws import TiltLaw
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss
-from tacit.erm.matrices import hessian, squares
-from tacit.noise import recording, secure_source
+from tacit.erm.standard_errors import Noisy, Total
+from tacit.noise import Source, recording, secure_source
 from tacit.noise.tape import Entry
-from tacit.privacy import Gaussian, Relation
+from tacit.privacy import Event, Gaussian, Relation
+from tacit.queries import (
+    ClippedNorms,
+    Facts,
+    GaussianNoise,
+    NoisySum,
+    OuterProducts,
+    Session,
+    Slot,
+)
 from tacit.records import Bounds, MemoryRecords
 
 RNG = np.random.default_rng(5)
 ROWS = RNG.standard_normal((60, 3))
 SCORES = ROWS @ [1.0, -1.0, 0.5]
 BOUNDS = Bounds(row_norm=2.0, intercept=0.5, label_range=(-3.0, 3.0))
+
+
+def session_of(records: MemoryRecords, planned: Gaussian, source: Source | None = None) -> Session:
+    facts = Facts(records.bounds, records.n_features, planned.relation)
+    return Session(records, facts, planned, {"asked": Slot(planned)}, source)
+
+
+def noisy_matrix(
+    products: OuterProducts,
+    records: MemoryRecords,
+    planned: Gaussian,
+    source: Source | None = None,
+) -> tuple[Noisy, Total, Event]:
+    """Return the matrix and the total as standard errors ask for them, and what that cost."""
+    session = session_of(records, planned, source)
+    return *_ask_matrix(session, "asked", products, planned), session.close()
 
 
 @pytest.mark.slow
@@ -34,11 +60,11 @@ def test_the_noise_is_as_stated(off: float, has_total: bool) -> None:
     bounds = Bounds(row_norm=1.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
     law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
-    statistic = replace(hessian(law, np.zeros(3)), has_total=has_total)
+    statistic = replace(_hessian(law, np.zeros(3)), has_total=has_total)
     exact, total = statistic.sums(records)
     source, drawn, sums = secure_source(), [], []
     for _ in range(6000):
-        noisy, known, _ = statistic.noisy(records, Gaussian(2.0), source)
+        noisy, known, _ = noisy_matrix(statistic, records, Gaussian(2.0), source)
         assert np.all(noisy.matrix == noisy.matrix.T)
         reach = 1.5**2 * math.sqrt(1.25 if has_total else 1.0)  # R^2, and half of that beside it
         assert noisy.std == pytest.approx(2.0 * reach, rel=2e-4)
@@ -58,7 +84,7 @@ def test_what_is_released_beside_squared_gradients(relation: Relation) -> None:
     law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
     with recording() as tape:
-        squares(law, np.zeros(2)).noisy(far, Gaussian(2.0, relation), secure_source())
+        noisy_matrix(_squares(law, np.zeros(2)), far, Gaussian(2.0, relation))
     (entry,) = tape.entries
     assert isinstance(entry, Entry)
     np.testing.assert_allclose(entry.bounded.value, [4.0, 0.0, 0.0, 2.0])
@@ -73,8 +99,8 @@ def test_a_record_counts_as_stated() -> None:
     law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     near = MemoryRecords(np.array([[2.0, 0.0]]), np.array([0.5]), bounds)
     far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
-    turning, pulling = hessian(law, np.zeros(2)), squares(law, np.zeros(2))
-    assert turning.greatest == pulling.greatest == 1.0
+    turning, pulling = _hessian(law, np.zeros(2)), _squares(law, np.zeros(2))
+    assert turning.coefficients.greatest == pulling.coefficients.greatest == 1.0
     assert np.linalg.norm(turning.sums(near)[0]) == pytest.approx(2.0**2)
     assert np.linalg.norm(pulling.sums(far)[0]) == pytest.approx(2.0**2)
 
@@ -84,7 +110,7 @@ def test_a_record_counts_as_stated() -> None:
 def test_a_record_adds_at_most_the_limit(most: float, sparse: bool) -> None:
     """Whatever its row is; one below the limit is as it was, and the limit is attained."""
     law = TiltLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
-    whole = hessian(law, np.zeros(4))
+    whole = _hessian(law, np.zeros(4))
     clipped = replace(whole, most=most)
     norms = []
     for row in (*ROWS[:20], [1e6, 0.0, -1e6], [0.0, 0.0, 0.0], [np.nan, 1.0, 1.0]):
@@ -110,23 +136,23 @@ def test_no_record_turns_or_pulls_beyond_its_bounds(loss: Any) -> None:
     for score in np.linspace(-3, 3, 61):
         for label in (0.0, 1.0, 3.0, 6.0):
             record = MemoryRecords(np.array([[1.0]]), np.array([label]), bounds)
-            for name, made in (("hessian", hessian), ("squares", squares)):
+            for name, made in (("hessian", _hessian), ("squares", _squares)):
                 statistic = made(law, np.array([score]))
                 matrix, total = statistic.sums(record)
                 found[name].append(float(matrix[0, 0]))
                 assert matrix[0, 0] <= statistic.largest * (1 + 1e-12)
-                assert total <= statistic.greatest * (1 + 1e-12)
+                assert total <= statistic.coefficients.greatest * (1 + 1e-12)
                 if isinstance(loss, PoissonLoss) and name == "hessian":
-                    assert statistic.greatest == 3.0
-    assert max(found["hessian"]) == pytest.approx(hessian(law, np.zeros(1)).largest, rel=0.01)
+                    assert statistic.coefficients.greatest == 3.0
+    assert max(found["hessian"]) == pytest.approx(_hessian(law, np.zeros(1)).largest, rel=0.01)
 
 
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
 def test_noise_follows_the_limit(relation: Relation) -> None:
     law = TiltLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
-    statistic = replace(hessian(law, np.zeros(4)), has_total=False, most=0.5)
+    statistic = replace(_hessian(law, np.zeros(4)), has_total=False, most=0.5)
     records = MemoryRecords(ROWS, SCORES, BOUNDS)
-    matrix, _, event = statistic.noisy(records, Gaussian(3.0, relation), secure_source())
+    matrix, _, event = noisy_matrix(statistic, records, Gaussian(3.0, relation))
     two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
     assert matrix.std == pytest.approx(3.0 * 0.5 * two, rel=2e-4)
     assert event == Gaussian(3.0, relation)
@@ -138,7 +164,7 @@ def test_a_clipped_descent_knows_its_clip() -> None:
     law = TiltLaw(Objective(HuberLoss(2.0), bounds), 0.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
     clipped = replace(law, slope_limit=2.0)
-    fewer, more = (hessian(one, np.zeros(3)).sums(records)[1] for one in (law, clipped))
+    fewer, more = (_hessian(one, np.zeros(3)).sums(records)[1] for one in (law, clipped))
     labels = np.clip(SCORES, -3, 3)
     assert fewer == np.sum(np.abs(labels) < 0.5)
     assert more == np.sum(np.abs(labels) < 2.0)
@@ -152,12 +178,90 @@ def test_the_reach_is_that_of_both_and_of_float_sums(
     bounds = Bounds(row_norm=1.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
     law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
-    statistic = replace(hessian(law, np.zeros(3)), has_matrix=has_matrix, has_total=has_total)
-    noisy, known, event = statistic.noisy(records, Gaussian(2.0, relation), secure_source())
-    assert event == Gaussian(2.0, relation)
+    statistic = replace(_hessian(law, np.zeros(3)), has_matrix=has_matrix, has_total=has_total)
+    session = session_of(records, Gaussian(2.0, relation))
+    query = NoisySum(statistic, GaussianNoise(2.0))
+    with recording() as tape:
+        vector = np.asarray(session.ask(query, "asked"))
+    assert session.close() == Gaussian(2.0, relation)
+    assert vector.shape == (6 * has_matrix + 1,)
     # R^2 of the matrix and half of it of the total; floats may err by a ten-thousandth
     length = 1.5**2 * math.hypot(1.0 * has_matrix, 0.5 * has_total)
     two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
-    assert noisy.std == pytest.approx(2.0 * two * length * (1 + 1e-4), rel=1e-12)
-    if has_total:
-        assert known.std == pytest.approx(noisy.std / (0.5 * 1.5**2), rel=1e-12)
+    reach = two * length * (1 + 1e-4)
+    (entry,) = tape.entries
+    assert isinstance(entry, Entry)
+    assert entry.bounded.sensitivity == pytest.approx(reach, rel=1e-12)
+    assert query.noise_std(session.facts) == pytest.approx(2.0 * reach, rel=1e-12)
+    assert statistic.total_weight == 0.5 * 1.5**2 * has_total
+    if has_matrix:
+        noisy, known, event = noisy_matrix(statistic, records, Gaussian(2.0, relation))
+        assert event == Gaussian(2.0, relation)
+        assert noisy.std == pytest.approx(2.0 * reach, rel=1e-12)
+        if has_total:
+            assert known.std == pytest.approx(noisy.std / (0.5 * 1.5**2), rel=1e-12)
+
+
+FLAT = TiltLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
+PRODUCTS = _hessian(FLAT, np.zeros(4))
+NORMS = ClippedNorms(PRODUCTS.coefficients, PRODUCTS.row_norm)
+LARGEST = 2.0**2 + 0.5**2  # a second derivative of 1, the row and the intercept's coordinate
+
+
+class Curve(NamedTuple):
+    """What limits leave of the norms, with noise, and the sum of c."""
+
+    sums: Any
+    total: float
+    std: float
+
+
+def curve_of(
+    norms: ClippedNorms, rows: Any, noise: float = 1e-9, source: Source | None = None
+) -> Curve:
+    records = MemoryRecords(rows, np.zeros(len(rows)), BOUNDS)
+    session = session_of(records, Gaussian(noise), source)
+    query = NoisySum(norms, GaussianNoise(noise))
+    vector = np.asarray(session.ask(query, "asked"))
+    session.close()
+    total = vector[-1] / norms.total_weight if norms.has_total else 0.0
+    return Curve(vector[:-1], total, query.noise_std(session.facts))
+
+
+def test_clipped_norms_are_those_of_the_records() -> None:
+    curve = curve_of(NORMS, ROWS)
+    squared = np.sum(ROWS**2, axis=1)
+    norms = np.minimum(squared, 4.0) + 0.25
+    assert NORMS.limits[0] == pytest.approx(LARGEST)
+    for limit, found in zip(NORMS.limits, curve.sums, strict=True):
+        assert found == pytest.approx(np.minimum(norms, limit).sum(), rel=1e-5)
+    assert curve.total == pytest.approx(60.0, rel=1e-5)
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
+@pytest.mark.parametrize(("has_matrix", "has_total"), [(True, True), (True, False), (False, True)])
+def test_one_record_moves_clipped_norms_as_far_as_stated(
+    relation: Relation, has_matrix: bool, has_total: bool
+) -> None:
+    """The longest row attains the length that noise is for; none goes beyond."""
+    norms = replace(NORMS, has_matrix=has_matrix, has_total=has_total)
+    curve = curve_of(norms, np.array([[1e9, 0.0, 0.0]]))
+    moved = np.append(curve.sums, curve.total * LARGEST if has_total else 0.0)
+    stated = curve.std / 1e-9  # the noise's deviation over its multiplier
+    assert np.linalg.norm(moved) == pytest.approx(stated, rel=2e-4)
+    squares = 2 * (1 - 2.0**-13) * has_matrix + has_total
+    assert stated == pytest.approx(LARGEST * math.sqrt(squares), rel=2e-4)
+    two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
+    reach = norms.sensitivity(Facts(BOUNDS, 3, relation)).value
+    assert reach == pytest.approx(two * LARGEST * math.sqrt(squares) * (1 + 1e-4), rel=1e-12)
+
+
+@pytest.mark.parametrize("off", [1.0, 0.9, 1.1])
+def test_the_noise_of_clipped_norms_is_as_stated(off: float) -> None:
+    exact, source, away = curve_of(NORMS, ROWS), secure_source(), []
+    for _ in range(600):
+        curve = curve_of(NORMS, ROWS, 3.0, source)
+        away += [*((curve.sums - exact.sums) / curve.std)]
+        away.append((curve.total - exact.total) / (curve.std / LARGEST))
+    p = chi2.cdf(np.sum((np.array(away) / off) ** 2), len(away))
+    assert (1e-9 < p < 1 - 1e-9) == (off == 1.0)

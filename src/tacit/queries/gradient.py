@@ -1,0 +1,288 @@
+"""Sums of clipped gradients, in the rows' own coordinates or in those of a preconditioner.
+
+In the rows' own coordinates sums are on a public lattice, without float error, whatever adds them
+up. A record's gradient is a x, its slope a times its row x. Rows are in whole steps (`records`); so
+are slopes, of 18 bits below the clip, and every sum of their products is exact
+(docs/proofs/exact_sums.md). Gradients of points, and what a person's records add up to, are rounded
+towards zero as vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.noise import Norm, Source
+from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
+from tacit.records import Block, Bounds, MemoryRecords, RecordSource
+from tacit.records.coordinates import Coordinates, measured
+from tacit.records.exact_rows import TERM_BITS, RowLattice
+from tacit.records.exact_sums import Rounding, check_not_too_many, exact_sum, split
+from tacit.records.lattice_block import LatticeBlock, check_few_rows
+from tacit.records.lattice_rows import power_above
+from tacit.records.person_sums import clipped_by_person
+from tacit.records.summing import needs_fine_sums
+from tacit.row_clipping import clip_factors, clipped_rows
+
+_UNIT = 2.0**-53
+# How far rounding in a product with A may move a sum, of two neighbours together, in clips.
+_PRODUCT_ROUNDING = 2.5e-5
+# Charged for the float error of a sum in other coordinates.
+FLOAT_SLACK = 1e-4
+# Charged in all in other coordinates, where clips may be far below the slopes there are: most of it
+# is for the rounding of shared records' scores (docs/proofs/noisy_gradient.md, section 7).
+_PRECONDITIONED_SLACK = 1e-3
+
+
+class HasGradients(Protocol):
+    """A loss: what its gradients are, each record by itself."""
+
+    def sum_in_steps(self, block: LatticeBlock, weights: Array, rows: RowLattice) -> Array:
+        """Return the sum of a block's gradients, in whole steps."""
+
+    def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return one gradient a record, or a person."""
+
+    def gradient_clipped_in(
+        self, coordinates: Coordinates, block: Block, weights: Array, bounds: Bounds, clip: float
+    ) -> Array:
+        """Return the sum of a block's gradients, each clipped to a norm in other coordinates."""
+
+
+class Differentiable(Protocol):
+    """An objective whose records have gradients."""
+
+    @property
+    def loss(self) -> Any:
+        """The loss, with what `HasGradients` has."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """What is declared about every record."""
+
+    @property
+    def row_norm(self) -> float:
+        """The greatest norm of a row with its intercept coordinate."""
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a record has."""
+
+    @property
+    def is_linear_model(self) -> bool:
+        """Whether the loss is a function of <w, x>, so that gradients follow rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """The sum of records' gradients, each clipped to a norm, at given weights.
+
+    Parameters
+    ----------
+    objective
+        Whose gradients.
+    clip
+        C: no record's gradient, or under ADD_REMOVE_PERSON person's, is longer.
+    n_records
+        About how many records there are, from public facts or a release: sums of more than 2^18
+        are rounded once, at the end, and charged for it.
+    weights
+        Where.
+
+    Notes
+    -----
+    **Guarantee** (docs/proofs/exact_sums.md)
+
+    1. The sum is the same, to the last bit, for any order and any blocks of the records.
+    2. It moves by at most the sensitivity between neighbours, in real numbers: C, or 2 C under
+       REPLACE, times 1 + 2^-21 where it is rounded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm import Objective
+    >>> from tacit.erm.losses import LogisticLoss
+    >>> from tacit.privacy import Relation
+    >>> from tacit.queries import Facts, Gradient
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> bounds = Bounds(row_norm=1.0)
+    >>> gradient = Gradient(Objective(LogisticLoss(), bounds), 1.0, 100, np.zeros(2))
+    >>> records = MemoryRecords(np.array([[0.5, 0.25]]), np.array([1.0]), bounds)
+    >>> facts = Facts(bounds, 2, Relation.ADD_REMOVE)
+    >>> gradient.total(records, facts), gradient.sensitivity(facts).value
+    (array([-0.25 , -0.125]), 1.0)
+    """
+
+    objective: Differentiable
+    clip: float
+    n_records: float
+    weights: Array
+
+    @classmethod
+    def tried_on(cls, objectives: Sequence[Any]) -> tuple[Gradient, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+        return tuple(
+            cls(one, 0.5 * min(one.lipschitz, one.row_norm), 100.0, 0.3 * np.ones(one.shape(3)))
+            for one in objectives
+        )
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether the objective is for such records."""
+        return self.objective.bounds == facts.bounds
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return C, or 2 C; a little more where a sum is rounded."""
+        value = facts.n_changed * self.clip * (1 + self._rounding.slack)
+        return Sensitivity(value, Norm.L2, "noisy_gradient.md#2-clipping")
+
+    def total(self, records: Private, facts: Facts) -> Array:
+        """Return the sum. Private."""
+        # Of people there are blocks that know them, or one record each, in memory.
+        of_people = facts.relation.by_person and type(records) is not MemoryRecords
+        if of_people or not self.objective.is_linear_model:
+            return self._sum_of_vectors(records)
+        return self._sum_of_slopes(records)
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return what clips rows and gradients, and what holds a record's term to the clip."""
+        return (
+            clip_factors,
+            clipped_rows,
+            RowLattice.whole_sum,
+            self.objective.loss.sum_in_steps,
+            self.objective.loss.vectors,
+        )
+
+    @property
+    def _rounding(self) -> Rounding:
+        return Rounding(TERM_BITS, self.n_records)
+
+    @property
+    def _rows(self) -> RowLattice:
+        """Slopes up to C / R, rounded down by more than the rounding of R and of the quotient."""
+        limit = self.clip / self.objective.row_norm * (1 - 2.0**-50)
+        return RowLattice(self.objective.bounds, limit)
+
+    def _sum_of_slopes(self, records: RecordSource) -> Array:
+        """Return sum_i a_i x_i, the slopes and the rows on lattices of their own."""
+        rows, loss = self._rows, self.objective.loss
+
+        def whole(block: LatticeBlock) -> Array:
+            return np.asarray(loss.sum_in_steps(block, self.weights, rows))
+
+        total = exact_sum(records, whole, self._rounding, n_outputs=self.objective.n_outputs)
+        return total * rows.units(self.weights.shape)
+
+    def _sum_of_vectors(self, records: RecordSource) -> Array:
+        """Return the sum of gradients, of each record or of each person's."""
+        check_not_too_many(records, self._rounding)
+        unit = math.ldexp(1.0, power_above(self.clip) - TERM_BITS)
+        loss, bounds = self.objective.loss, self.objective.bounds
+
+        def parts(block: Block) -> tuple[Array, Array]:
+            vectors = loss.vectors(block, self.weights, bounds, self.clip)
+            check_few_rows(len(vectors))
+            flat = clipped_rows(vectors.reshape(len(vectors), self.weights.size), self.clip)
+            return split(np.trunc(flat / unit).sum(axis=0).reshape(self.weights.shape))
+
+        high, low = records.sum(parts)
+        return self._rounding.joined((high, low)) * unit
+
+
+@dataclass(frozen=True, eq=False)
+class PreconditionedGradient:
+    """The sum of gradients in coordinates A x, each clipped to a norm there.
+
+    In double precision: rounding is bounded and charged for
+    (docs/proofs/noisy_gradient.md, section 7).
+
+    Parameters
+    ----------
+    objective
+        Whose gradients, in the rows' own coordinates.
+    coordinates
+        A, symmetric with eigenvalues in (0, 1].
+    shrinks
+        The least eigenvalue of A: no vector is longer than its length there divided by it.
+    clip
+        C: no record's or person's gradient is longer there.
+    weights
+        Where, in these coordinates: w = A v for these v.
+    """
+
+    objective: Differentiable
+    coordinates: Coordinates
+    shrinks: float
+    clip: float
+    weights: Array
+
+    @classmethod
+    def tried_on(cls, objectives: Sequence[Any]) -> tuple[PreconditionedGradient, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+        found = []
+        for one in objectives:
+            if one.is_linear_model:
+                shape = one.shape(3)
+                there = Coordinates(np.diag(np.linspace(0.2, 1.0, shape[0])))
+                clip = 0.1 * min(one.lipschitz, one.row_norm)
+                found.append(cls(one, there, 0.2, clip, 0.3 * np.ones(shape)))
+        return tuple(found)
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether the objective is for such records."""
+        return self.objective.bounds == facts.bounds
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return C, or 2 C, and what rounding adds."""
+        value = facts.n_changed * self.clip * (1 + _PRECONDITIONED_SLACK)
+        return Sensitivity(value, Norm.L2, "noisy_gradient.md#7-the-preconditioner")
+
+    def total(self, records: Private, facts: Facts) -> Array:
+        """Return the sum, in these coordinates. Private."""
+        self._check_rounding(records)
+        # a gradient of norm C there has norm at most C / shrinks in the rows' own coordinates
+        fine = needs_fine_sums(records, FLOAT_SLACK * self.shrinks / 2)
+        loss, bounds = self.objective.loss, self.objective.bounds
+        there, weights = self.coordinates, self.coordinates.of(self.weights)
+
+        def gradient(block: Block) -> tuple[Array]:
+            return (loss.gradient_clipped_in(there, block, weights, bounds, self.clip),)
+
+        (value,) = total_of(records, lambda records: records.sum(gradient, fine=fine))
+        return there.of(value)
+
+    def _check_rounding(self, records: RecordSource) -> None:
+        """Refuse records so many that rounding in A g, g their sum, could show."""
+        matrix = self.coordinates.matrix
+        widest = float(np.abs(matrix).sum(axis=1).max())
+        if rounds_too_much(len(matrix), records.count(), widest / self.shrinks):
+            raise ValueError(
+                "there are too many records for a product in double precision to keep its "
+                "sensitivity; leave the preconditioner out, or fit on a sample."
+            )
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return what clips rows and gradients."""
+        return clip_factors, clipped_by_person, self.objective.loss.gradient_clipped_in
+
+
+def rounds_too_much(width: int, n_records: float, stretch: float) -> bool:
+    """Return whether d u (||A|| / a) n, a the least that A does, is too much (proof, section 7)."""
+    return 2 * width * _UNIT * stretch * n_records > _PRODUCT_ROUNDING
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A view: the same records, whose lengths in other coordinates are worked out once."""
+
+    coordinates: Coordinates
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return records that know their lengths; people's sums have none of their own."""
+        if facts.relation.by_person:
+            return records, facts
+        return measured(records, self.coordinates), facts

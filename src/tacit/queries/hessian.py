@@ -1,0 +1,297 @@
+"""Sums of second derivatives and of squared gradients: matrices, their trace, and their sizes.
+
+    H = sum d2 x x'      the Hessian at given weights
+    M = sum d1^2 x x'    the squared gradients
+
+A record adds c x x' with 0 <= c <= C and ||x|| <= R, and where asked c itself besides
+(docs/proofs/inference.md, section 1). Sums are in double precision, and charged for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.noise import Norm
+from tacit.privacy import Relation
+from tacit.queries.base import Array, Facts, Private, Sensitivity
+from tacit.queries.second_moment import pack
+from tacit.records import Block, RecordSource
+from tacit.records.exact_moments import exact_totals
+from tacit.records.lattice_block import LatticeBlock
+from tacit.records.summing import needs_fine_sums
+from tacit.row_clipping import clip_factors
+
+# Charged for the float error of a sum.
+_FLOAT_SLACK = 1e-4
+# What a sum of c counts beside one of c x x', in units of R^2.
+_TOTAL_WEIGHT = 0.5
+# The clipping norms that are compared, as shares of the greatest: 1, 1/sqrt(2), ..., 1/64.
+_SHARES = 2.0 ** (-np.arange(13) / 2)
+_INFERENCE = "inference.md#1-privacy"
+
+
+class Coefficients(Protocol):
+    """A number c of each record, between 0 and ``greatest``: a second derivative, say."""
+
+    @property
+    def greatest(self) -> float:
+        """C, the greatest that is counted."""
+
+    def of(self, block: Block) -> Array:
+        """Return c of every record of a block."""
+
+
+@dataclass(frozen=True, eq=False)
+class SecondDerivatives:
+    """d2 of each record's loss at given weights; 0 where its slope is clipped."""
+
+    loss: Any
+    weights: Array
+    slope_limit: float
+
+    @property
+    def greatest(self) -> float:
+        """What second derivatives seldom exceed; none is counted above it."""
+        return float(self.loss.usual_curvature)
+
+    def of(self, block: Block) -> Array:
+        """Return d2 of every record."""
+        return np.asarray(self.loss.turning(block, self.weights, self.slope_limit))
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredSlopes:
+    """d1^2 of each record's loss at given weights, slopes clipped to ``limit``."""
+
+    loss: Any
+    weights: Array
+    limit: float
+
+    @property
+    def greatest(self) -> float:
+        """The square of the limit."""
+        return self.limit**2
+
+    def of(self, block: Block) -> Array:
+        """Return d1^2 of every record."""
+        return np.asarray(self.loss.squared_slopes(block, self.weights, self.limit))
+
+
+@dataclass(frozen=True, eq=False)
+class OuterProducts:
+    """Sums of c x x' and of c over the records, with 0 <= c <= C and ||x|| <= R, as one vector.
+
+    A record whose c ||x||^2 is above ``most``, if that is given, counts as one that is as long.
+    The vector is the packed matrix, and (R^2 / 2) times the sum of c.
+
+    Parameters
+    ----------
+    coefficients
+        c.
+    row_norm
+        R.
+    has_matrix, has_total
+        Which of the two sums there are; one that is not is 0 long, or 0.
+    most
+        The clipping norm of c x x'.
+    """
+
+    coefficients: Coefficients
+    row_norm: float
+    has_matrix: bool = True
+    has_total: bool = True
+    most: float = math.inf
+
+    @classmethod
+    def tried_on(cls, objectives: Sequence[Any]) -> tuple[OuterProducts, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+        found = []
+        for one in objectives:
+            if one.is_linear_model and one.n_outputs == 1:
+                ones, norm = np.ones(one.shape(3)), one.row_norm
+                # losses bend most near 0, and are steepest far from it
+                turns = SecondDerivatives(one.loss, 0.3 * ones, one.loss.lipschitz)
+                squares = SquaredSlopes(one.loss, 3.0 * ones, one.loss.lipschitz)
+                whole, part = cls(squares, norm), 0.1 * turns.greatest * norm**2
+                clipped = cls(squares, norm, most=0.5 * whole.largest)
+                alone = cls(turns, norm, has_total=False, most=part)
+                found += [cls(turns, norm), whole, clipped, alone]
+        return tuple(found)
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether there are rows of this length and labels."""
+        bounds = facts.bounds
+        has_labels = bounds.label_range is not None or bounds.n_classes == 2
+        return has_labels and bounds.total_norm == self.row_norm
+
+    @property
+    def largest(self) -> float:
+        """The greatest norm of the matrix that a record adds."""
+        return min(self.coefficients.greatest * self.row_norm**2, self.most)
+
+    @property
+    def total_weight(self) -> float:
+        """What the sum of c is multiplied by in the vector."""
+        return _TOTAL_WEIGHT * self.row_norm**2 * self.has_total
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return sqrt(largest^2 + (a C R^2)^2), and what float error adds."""
+        size = self.largest * self.has_matrix
+        length = math.hypot(size, self.total_weight * self.coefficients.greatest)
+        return Sensitivity(_between_acute(length, facts), Norm.L2, _INFERENCE)
+
+    def total(self, records: Private, facts: Facts) -> Array:
+        """Return the vector. Private."""
+        matrix, total = self.sums(records, needs_fine_sums(records, _FLOAT_SLACK))
+        return np.append(pack(matrix), self.total_weight * total)
+
+    def sums(self, records: RecordSource, fine: bool = False) -> tuple[Array, float]:
+        """Return both sums without noise. Private."""
+
+        def of(block: Block) -> tuple[Array, Array]:
+            c, norms = _sizes(self.coefficients, block)
+            if math.isfinite(self.most):
+                c = c * np.minimum(1.0, self.most / np.maximum(norms, 1e-300))
+            return block.gram(c) if self.has_matrix else np.zeros((0, 0)), np.array(c.sum())
+
+        matrix, total = records.sum(of, fine=fine)
+        return matrix, float(total)
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return what clips rows, and what says and bounds c."""
+        return clip_factors, type(self.coefficients).of
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedNorms:
+    """What different clipping norms leave of the norms of c x x', and the sum of c, as one vector.
+
+    A record adds (min(q, limit_0), min(q, limit_1), ..., R^2 c) with q = c ||x||^2: all within
+    C R^2 times 1, 1/sqrt(2), ..., and C R^2.
+
+    Parameters
+    ----------
+    coefficients, row_norm, has_matrix, has_total
+        As in `OuterProducts`.
+    """
+
+    coefficients: Coefficients
+    row_norm: float
+    has_matrix: bool = True
+    has_total: bool = True
+
+    @classmethod
+    def tried_on(cls, objectives: Sequence[Any]) -> tuple[ClippedNorms, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+        return tuple(
+            cls(one.coefficients, one.row_norm)
+            for one in OuterProducts.tried_on(objectives)
+            if math.isinf(one.most)
+        )
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether there are rows of this length and labels."""
+        return OuterProducts(self.coefficients, self.row_norm).applies(facts)
+
+    @property
+    def limits(self) -> Array:
+        """The clipping norms, the greatest first; none where there is no matrix."""
+        largest = self.coefficients.greatest * self.row_norm**2
+        limits: Array = largest * _SHARES[: _SHARES.size * self.has_matrix]
+        return limits
+
+    @property
+    def total_weight(self) -> float:
+        """What the sum of c is multiplied by in the vector."""
+        return self.row_norm**2 * self.has_total
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return the length of all limits and of C R^2, and what float error adds."""
+        of_total = self.total_weight * self.coefficients.greatest
+        length = math.hypot(float(np.linalg.norm(self.limits)), of_total)
+        return Sensitivity(_between_acute(length, facts), Norm.L2, _INFERENCE)
+
+    def total(self, records: Private, facts: Facts) -> Array:
+        """Return the vector. Private."""
+        limits, scale = self.limits, self.total_weight
+
+        def of(block: Block) -> tuple[Array]:
+            c, norms = _sizes(self.coefficients, block)
+            kept = [np.minimum(norms, limit).sum() for limit in limits]
+            return (np.array([*kept, scale * c.sum()]),)
+
+        (vector,) = records.sum(of, fine=needs_fine_sums(records, _FLOAT_SLACK))
+        return np.asarray(vector)
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return what clips rows, and what says and bounds c."""
+        return clip_factors, type(self.coefficients).of
+
+
+@dataclass(frozen=True, eq=False)
+class HessianTrace:
+    """The trace of the Hessian along the rows at given weights, the intercept left out.
+
+    A record adds from 0 to T r^2, T the greatest trace of its Hessian in its scores. On a lattice:
+    no float error.
+    """
+
+    objective: Any
+    weights: Array
+
+    @classmethod
+    def tried_on(cls, objectives: Sequence[Any]) -> tuple[HessianTrace, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+        some = (one for one in objectives if one.is_linear_model)
+        return tuple(cls(one, 0.3 * np.ones(one.shape(3))) for one in some)
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether the objective is for such records."""
+        return bool(self.objective.bounds == facts.bounds)
+
+    @property
+    def greatest(self) -> float:
+        """T r^2."""
+        loss, bounds = self.objective.loss, self.objective.bounds
+        return float(loss.hessian_trace * bounds.row_norm**2)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return T r^2 under either relation: no record adds less than 0."""
+        proof = "objective_perturbation.md#13-what-follows-from-the-count"
+        return Sensitivity(self.greatest, Norm.L2, proof)
+
+    def total(self, records: Private, facts: Facts) -> float:
+        """Return the trace. Private."""
+        loss = self.objective.loss
+
+        def of(block: LatticeBlock) -> Array:
+            return np.asarray(
+                block.weighed(loss.bending(block, self.weights)) * block.squared_norms()
+            )
+
+        return float(exact_totals(records, of, self.greatest))
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return what clips rows, and what moves each term into its range."""
+        return clip_factors, exact_totals
+
+
+def _sizes(coefficients: Coefficients, block: Block) -> tuple[Array, Array]:
+    """Return c, and the norm of c x x', of each record."""
+    c = coefficients.of(block)
+    return c, c * (block.squared_norms() + block.intercept**2)
+
+
+def _between_acute(length: float, facts: Facts) -> float:
+    """Return how far a sum of vectors of at most this length moves between neighbours.
+
+    A record more adds a vector v; another instead, u - v. No two of these vectors make an obtuse
+    angle, so that the difference is at most sqrt(2) times as long.
+    """
+    two = math.sqrt(2.0) if facts.relation is Relation.REPLACE else 1.0
+    return two * length * (1 + _FLOAT_SLACK)

@@ -1,0 +1,104 @@
+"""What CONTRIBUTING says of adding a query, done by script: a file, a line, and it is audited."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tacit
+
+QUERY = '''
+"""How many records are long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.noise import Norm
+from tacit.queries.base import Facts, Private, Sensitivity
+from tacit.records.exact_moments import exact_totals
+from tacit.row_clipping import clip_factors
+
+
+@dataclass(frozen=True)
+class LongRecords:
+    """The number of records of more than half of the greatest length, each counted {most} times.
+
+    Examples
+    --------
+    >>> from tacit.queries import LongRecords
+    >>> LongRecords()
+    LongRecords()
+    """
+
+    @classmethod
+    def tried(cls) -> tuple[LongRecords, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+        return (cls(),)
+
+    def applies(self, facts: Facts) -> bool:
+        """Return that it can always be asked."""
+        return True
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return 1: one that is replaced counts once at most."""
+        return Sensitivity(1.0, Norm.L2, "noisy_gradient.md#4-the-count")
+
+    def total(self, records: Private, facts: Facts) -> float:
+        """Return the number. Private."""
+        half = facts.bounds.row_norm**2 / 4
+
+        def long(block: Any) -> Any:
+            return {most} * (block.squared_norms() > half)
+
+        return float(exact_totals(records, long, {most}))
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return what clips a row and what adds up."""
+        return clip_factors, exact_totals
+'''
+LINE = "from tacit.queries.long_records import LongRecords as LongRecords\n"
+FIRST = "from tacit.queries.noisy_sum import"
+ROOT = Path(__file__).parents[1]
+
+
+def audited(folder: Path, most: float) -> subprocess.CompletedProcess[str]:
+    """Write the file and the line into a copy of tacit, and run the conformance tests on it."""
+    shutil.copytree(Path(tacit.__file__).parent, folder / "tacit")
+    queries = folder / "tacit" / "queries"
+    (queries / "long_records.py").write_text(QUERY.format(most=most).lstrip())
+    names = (queries / "__init__.py").read_text()
+    assert FIRST in names
+    (queries / "__init__.py").write_text(names.replace(FIRST, LINE + FIRST, 1))
+    walk = ["tests/queries/test_every_statistic.py", "-k", "LongRecords"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", *walk],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_one_file_and_one_line_are_enough(tmp_path: Path) -> None:
+    done = audited(tmp_path, most=1.0)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "deselected" in done.stdout
+    assert " passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_wrong_sensitivity_is_caught(tmp_path: Path) -> None:
+    done = audited(tmp_path, most=2.0)
+    assert done.returncode == 1, done.stdout[-3000:]
+    assert "test_no_total_moves_further_than_declared" in done.stdout
+    assert "moved by" in done.stdout
