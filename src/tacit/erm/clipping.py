@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.matrices import Statistic, positive_sum
-from tacit.erm.objective import needs_fine_sums
 from tacit.erm.standard_errors import Total
 from tacit.noise import Source
 from tacit.privacy import Event, Gaussian
 from tacit.records import Block, RecordSource
+from tacit.records.summing import needs_fine_sums
 
 Array = npt.NDArray[np.float64]
 

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.laws import Law
-from tacit.erm.objective import needs_fine_sums
 from tacit.erm.standard_errors import Noisy, Total
 from tacit.noise import Bounded, Norm, Source, gaussian
 from tacit.privacy import Event, Gaussian, Relation
 from tacit.queries.second_moment import pack, unpack
 from tacit.records import Block, RecordSource
+from tacit.records.summing import needs_fine_sums
 
 Array = npt.NDArray[np.float64]
 

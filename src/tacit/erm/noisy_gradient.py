@@ -22,7 +22,7 @@ from tacit.erm.course import (
 )
 from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.laws import Solved
-from tacit.erm.objective import moved, needs_fine_sums
+from tacit.erm.objective import moved
 from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
@@ -49,6 +49,7 @@ from tacit.privacy.calibration import gaussian_multiplier
 from tacit.records import Block, RecordSource
 from tacit.records.coordinates import measured
 from tacit.records.person_sums import MOST_COUNTED
+from tacit.records.summing import needs_fine_sums
 
 Array = npt.NDArray[np.float64]
 

@@ -162,18 +162,3 @@ def records_gradient(
     """Return the sum of all records' gradients, without the regulariser."""
     (total,) = records.sum(lambda b: (objective.gradient(b, weights, clip),), fine=fine)
     return total
-
-
-def needs_fine_sums(records: RecordSource, slack: float) -> bool:
-    """Return whether sums need small blocks to keep their float error within ``slack`` / 2.
-
-    A sum may be off by its error on either of two neighbours, so twice the error is charged.
-    """
-    if 2 * records.sum_error() <= slack:
-        return False
-    if 2 * records.sum_error(fine=True) > slack:
-        raise ValueError(
-            "there are too many records for a sum in double precision to keep its sensitivity; "
-            "split them, or fit on a sample."
-        )
-    return True

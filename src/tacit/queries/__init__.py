@@ -1,9 +1,12 @@
 """Every private question: what is computed, its sensitivity, its noise, and what asking costs."""
 
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic
+from tacit.queries.column_moments import ColumnMoments
 from tacit.queries.count import ClassCounts, Count
+from tacit.queries.frequent_values import FrequentValues
 from tacit.queries.noisy_sum import GaussianNoise, LaplaceNoise, Noise, NoisySum, SphereNoise
 from tacit.queries.point_sum import PointSum
+from tacit.queries.quantile import Quantile
 from tacit.queries.rules import (
     AtMost,
     CoveredBy,
@@ -16,18 +19,22 @@ from tacit.queries.rules import (
     exchanged,
 )
 from tacit.queries.second_moment import LabelMoment, LeastEigenvalue, SecondMoment
+from tacit.queries.selection import CandidateRisks, RiskInBall, Selection, selection_event
 from tacit.queries.session import Session
 from tacit.queries.split_budget import split_budget
 from tacit.queries.views import OneRecordEach, PoissonSample, Reweighted, View
 
 __all__ = [
     "AtMost",
+    "CandidateRisks",
     "ClassCounts",
+    "ColumnMoments",
     "Count",
     "CoveredBy",
     "Exactly",
     "ExchangedFor",
     "Facts",
+    "FrequentValues",
     "GaussianNoise",
     "GaussianSum",
     "Held",
@@ -40,9 +47,12 @@ __all__ = [
     "PointSum",
     "PoissonSample",
     "Private",
+    "Quantile",
     "Query",
     "Reweighted",
+    "RiskInBall",
     "SecondMoment",
+    "Selection",
     "Sensitivity",
     "Sequence",
     "Session",
@@ -52,5 +62,6 @@ __all__ = [
     "View",
     "composed",
     "exchanged",
+    "selection_event",
     "split_budget",
 ]

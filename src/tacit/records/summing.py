@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from tacit.records.source import RecordSource
+
 Array = npt.NDArray[np.float64]
 
 _UNIT = 2.0**-53
@@ -52,6 +54,21 @@ def float_error(n_records: int, block_rows: int, *, fine: bool) -> float:
     rows = min(block_rows, n)
     blocks = math.ceil(n / rows)
     return (rows + (math.log2(blocks) + 1 if fine else blocks) + 8) * _UNIT * n
+
+
+def needs_fine_sums(records: RecordSource, slack: float) -> bool:
+    """Return whether sums need small blocks to keep their float error within ``slack`` / 2.
+
+    A sum may be off by its error on either of two neighbours, so twice the error is charged.
+    """
+    if 2 * records.sum_error() <= slack:
+        return False
+    if 2 * records.sum_error(fine=True) > slack:
+        raise ValueError(
+            "there are too many records for a sum in double precision to keep its sensitivity; "
+            "split them, or fit on a sample."
+        )
+    return True
 
 
 def added_up(parts: Iterator[tuple[Array, ...]], *, fine: bool) -> tuple[Array, ...]:
