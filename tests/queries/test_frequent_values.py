@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
-import tacit.noise.frequent as frequent_module
 import tacit.queries.frequent_values as module
 from tacit.noise import SensitivityViolation, recording
 from tacit.noise.frequent import count_std, threshold
@@ -46,10 +46,11 @@ def test_neighbours_are_replayed(
     assert query.count_std(facts) == count_std(2.0, query.n_columns, relation)
     assert query.threshold(facts) == threshold(2.0, query.n_columns, 0.3, relation)
     # of half the noise, the sensitivity that goes with the event is half of what is true
-    monkeypatch.setattr(frequent_module, "count_std", lambda *told: 0.49 * count_std(*told))
+    monkeypatch.setattr(
+        sys.modules["tacit.noise.frequent"], "count_std", lambda *told: 0.49 * count_std(*told)
+    )
     with pytest.raises(SensitivityViolation):
-        for one, other in pairs:
-            replay(run, one, other)
+        [replay(run, *pair) for pair in pairs]
 
 
 def test_fewer_values_a_record_than_there_are_columns_are_refused() -> None:

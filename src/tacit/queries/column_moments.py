@@ -46,8 +46,7 @@ class ColumnMoments:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise.summation import sum_sensitivity
-    from tacit.privacy import Relation
+    >>> from tacit.privacy import Relation
     >>> from tacit.queries import ColumnMoments, Facts
     >>> from tacit.records import Bounds, MemoryRecords
     >>> facts = Facts(Bounds(), 2, Relation.ADD_REMOVE)

@@ -257,8 +257,8 @@ class RiskInBall:
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the utility of the farthest points along each axis; all are too many. Private."""
         ends = self.radius * np.eye(math.prod(_shape(self.loss, facts)))
-        utility = self.concave(records, facts).at
-        return np.array([utility(w) for w in np.vstack([ends, -ends])])
+        risk = _Risk(self, records, facts)
+        return np.array([-risk.at(w) for w in np.vstack([ends, -ends])])
 
     def concave(self, records: Private, facts: Facts) -> Concave:
         """Return the utility as a function of a point. Private."""
