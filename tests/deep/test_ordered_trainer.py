@@ -23,6 +23,7 @@ from tacit.privacy import (
     Relation,
     Repeated,
 )
+from tacit.testing import replay
 from tests.deep.helpers import CROSS_ENTROPY, Gradients, network, table, trainer
 
 BUDGET = Budget(3.0, 1e-5, Relation.REPLACE)
@@ -73,6 +74,19 @@ def test_one_record_moves_all_releases_together_by_what_is_charged(
     else:
         assert math.hypot(*moved) <= one * noise.spread(6, 2)
         assert math.hypot(*moved) > 0.3 * one * noise.spread(6, 2)  # the bound is about right
+
+
+@pytest.mark.parametrize("batch_size", [60, 30, 20])
+def test_every_pass_has_a_tree_of_its_own(batch_size: int) -> None:
+    """Also one of a single step: in a tree of two passes a record would be in one sum twice."""
+    rows, labels = table()
+    other = rows.copy(), labels.copy()
+    other[0][17], other[1][17] = [1e4, -1e4, 1e4], 1 - labels[17]
+
+    def run(data: Any) -> None:
+        ordered(noise=TreeNoise(), batch_size=batch_size, epochs=4).fit(*data)
+
+    assert replay(run, (rows, labels), other) == 4 * 60 // batch_size
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)

@@ -23,6 +23,7 @@ from tacit.erm.losses import (
     QuantileLoss,
     SoftmaxLoss,
     SquaredDistanceLoss,
+    SquaredLoss,
 )
 from tacit.privacy import Relation
 from tacit.records import (
@@ -214,3 +215,29 @@ def test_a_second_record_moves_the_sum_by_no_more_than_the_declared_slope() -> N
         both = exact(MemoryRecords(rows, np.ones(2), bounds), w)
         moved = squared_length(np.subtract(one.value, both.value))
         assert moved <= Fraction(one.sensitivity) ** 2
+
+
+@pytest.mark.parametrize(("more", "slope"), [(6, 1 - 2.0**-18), (12, 1.0)])
+def test_the_greatest_slope_has_room_for_the_roundings_of_its_limit(
+    more: int, slope: float
+) -> None:
+    """C / R is lowered by 2^-50, 8 u: C is up to 12 u above 1 here, and slopes steps of 2^-18."""
+    bounds = Bounds(row_norm=1.0, label_range=(-9.0, 9.0))
+    clip = 1 + more * 2.0**-53
+    exact = ExactGradient(Objective(SquaredLoss(), bounds), (1,), clip, ADD, 100)
+    records = MemoryRecords(np.array([[0.5]]), np.array([-9.0]), bounds)
+    assert exact(records, np.zeros(1)).value == 0.5 * slope
+
+
+@pytest.mark.parametrize("clip", [0.7, 1.0])
+def test_vectors_are_in_steps_of_33_bits_below_the_clip(clip: float) -> None:
+    """So many bits, and 20 for the rows of a block, are what a double holds."""
+    bounds, step = Bounds(row_norm=1.0), 2.0**-33
+    exact = ExactGradient(Objective(SquaredDistanceLoss(), bounds), (2,), clip, ADD, 100)
+    row = np.array([0.125 + 1.75 * step, -0.25 - 2.75 * step])
+    records = MemoryRecords(row[None], None, bounds)
+    (vector,) = records.sum(lambda b: (exact.objective.gradient(b, np.zeros(2)),))
+    whole = np.trunc(vector / step)
+    assert not np.array_equal(whole * step, vector)
+    np.testing.assert_array_equal(exact(records, np.zeros(2)).value, whole * step)
+    assert np.any(whole % 2 == 1)  # no coarser steps would do

@@ -12,6 +12,7 @@ import pytest
 from tacit.erm import Objective, Problem, PublicCandidates, QuantileOnALine, minimize
 from tacit.erm.losses import LogisticLoss, QuantileLoss
 from tacit.noise import recording
+from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Relation
 from tacit.queries import Facts, Quantile
 from tacit.queries.quantile import rank_utility
@@ -63,6 +64,30 @@ def test_utilities_are_rank_errors(level: float) -> None:
             found, -np.abs(below - float(fraction) * n), rtol=1e-12, atol=1e-6
         )
     assert abs(float(fraction) - level) < 2.0**-20
+
+
+def test_levels_are_fractions_of_20_bits() -> None:
+    """So that a rank of 32 bits times a denominator is a double, whatever the level."""
+    level, facts = math.sqrt(2) / 2, Facts(Bounds(), 1, Relation.ADD_REMOVE)
+    finer, nearest, coarser = (Fraction(level).limit_denominator(2**k) for k in (21, 20, 19))
+    assert Quantile(level, 0.0, 1.0).ranks_moved(facts) == float(nearest)
+    assert float(finer) != float(nearest) != float(coarser)
+
+
+def test_what_is_not_finite_counts_as_zero() -> None:
+    bounds = Bounds(row_norm=10.0)
+    problem = Problem(Objective(QuantileLoss(0.5), bounds), 1)
+    plan = QuantileOnALine(-1.0, 3.0).plan(problem, Budget(1.0))
+    seen = []
+    for odd in (0.0, math.nan, math.inf, -math.inf):
+        with recording() as tape:
+            plan.solve(MemoryRecords(np.array([[odd], [0.5], [2.0]]), None, bounds), None)
+        (entry,) = tape.entries
+        assert isinstance(entry, Entry)
+        seen.append((entry.bounded.value, entry.public))
+    for value, public in seen:
+        np.testing.assert_array_equal(value, seen[0][0])
+        assert str(public) == str(seen[0][1])
 
 
 def test_ranks_that_far_off_are_equally_bad() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,39 @@ def test_a_loss_that_bends_more_is_not_covered(what: str) -> None:
     tilt, objective = tilt_in(plan), plan.problem.objective
     assert covers(tilt, objective, tilt, objective)
     assert not covers(tilt, objective, tilt, replace(objective, loss=Bent(3)))
+
+
+@pytest.mark.parametrize("what", ["smoothness", "hessian_trace"])
+def test_a_weaker_ridge_is_not_covered_by_either_bound_on_curvature(what: str) -> None:
+    bent = {"smoothness": 0.0, "hessian_trace": 0.0, what: 1.0}
+    loss = SimpleNamespace(hessian_rank=1)
+    objective: Any = SimpleNamespace(bounds=Bounds(), lipschitz=1.0, loss=loss, **bent)
+    tilt = GaussianTilt(2.0, 8.0)
+    assert covers(tilt, objective, tilt, objective)
+    weaker = replace(tilt, regularization=math.nextafter(2.0, 0.0))
+    assert not covers(tilt, objective, weaker, objective)
+
+
+@pytest.mark.parametrize("n_records", [3, 300, 30_000])
+@pytest.mark.parametrize("loss", [LogisticLoss(), LogCoshLoss(0.25, widens=True)])
+def test_an_even_ridge_is_one_for_all_weights_and_within_the_budget(
+    loss: Any, n_records: int
+) -> None:
+    """As the laws of standard errors take it: one ridge, one noise, rows as long as they are."""
+    labels = (-1.0, 1.0) if loss.key == "log_cosh" else None
+    bounds = Bounds(2.0, labels, n_records=n_records, intercept=0.5)
+    problem = Problem(Objective(loss, bounds), 4, even_ridge=True)
+    plan = ObjectivePerturbation().plan(problem, Budget(1.0, 1e-6))
+    tilt = tilt_in(plan)
+    assert tilt.row_scale == 1.0
+    assert tilt.steadying == 0.0
+    assert plan.problem.objective.regularization == tilt.regularization
+    assert Guarantee(plan.event).epsilon(1e-6) <= 1.0 + 1e-9
+    private = replace(problem, objective=Objective(loss, replace(bounds, n_records=None)))
+    planned = ObjectivePerturbation().plan(private, Budget(1.0, 1e-6))
+    wide, after = following(tilt_in(planned), planned.problem, n_records)
+    assert covers(tilt_in(planned), planned.problem.objective, after, wide.objective)
+    assert (after.row_scale, after.steadying) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("delta", DELTAS)

@@ -15,7 +15,8 @@ from tacit.erm import Objective
 from tacit.erm.laws import TiltLaw
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss
 from tacit.erm.matrices import hessian, squares
-from tacit.noise import secure_source
+from tacit.noise import recording, secure_source
+from tacit.noise.tape import Entry
 from tacit.privacy import Gaussian, Relation
 from tacit.records import Bounds, MemoryRecords
 
@@ -48,6 +49,22 @@ def test_the_noise_is_as_stated(off: float, has_total: bool) -> None:
         p = chi2.cdf(np.sum(values**2), values.size)
         fits = 1e-6 < p < 1 - 1e-6
         assert fits == (off == 1.0)
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
+def test_what_is_released_beside_squared_gradients(relation: Relation) -> None:
+    """The sum of squared slopes with half of R^2: together as long as is stated, and no longer."""
+    bounds = Bounds(row_norm=2.0, label_range=(-3.0, 3.0))
+    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
+    far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
+    with recording() as tape:
+        squares(law, np.zeros(2)).noisy(far, Gaussian(2.0, relation), secure_source())
+    (entry,) = tape.entries
+    assert isinstance(entry, Entry)
+    np.testing.assert_allclose(entry.bounded.value, [4.0, 0.0, 0.0, 2.0])
+    # two such vectors are at most at a right angle
+    longest = math.hypot(4.0, 2.0) * (math.sqrt(2.0) if relation is Relation.REPLACE else 1.0)
+    assert entry.bounded.sensitivity == pytest.approx(longest * (1 + 1e-4), rel=1e-14)
 
 
 def test_a_record_counts_as_stated() -> None:

@@ -73,7 +73,7 @@ def test_a_weight_is_off_by_no_more_than_is_said() -> None:
 def test_the_bound_is_that_of_the_formula() -> None:
     there = Coordinates(np.array([[0.5, -0.3], [-0.3, 0.5]]))  # row sums 0.8, eigenvalues 0.8, 0.2
     formula = 2 * 2 * UNIT * 0.8 * (1 + 3 / 0.2) * 70 * 1.5
-    assert turning_error(there, 70.0, 1.5) == pytest.approx(formula, rel=1e-12)
+    assert turning_error(there, 70.0, 1.5) == pytest.approx(formula, rel=1e-12, abs=0.0)
     assert turning_error(None, 70.0, 1.5) == 0.0
 
 
@@ -109,3 +109,14 @@ def test_slopes_that_jump_have_no_certificate() -> None:
     for loss in (HingeLoss(), SquaredLoss()):
         problem = Perturbed(Objective(loss, bounds, 1.0), records, np.zeros(1))
         assert problem.certified_norm(np.zeros(1)) == math.inf
+
+
+@pytest.mark.parametrize("d", [3, 40_000])
+def test_the_length_of_many_numbers_is_off_by_more(d: int) -> None:
+    """A float norm of d numbers errs by up to d u / 2, and a certificate has room for it."""
+    objective = Objective(LogisticLoss(), Bounds(), regularization=1.0)
+    b = np.full(d, 1e6)
+    tilted = Perturbed(objective, MemoryRecords(np.zeros((1, d)), np.ones(1), Bounds()), b)
+    # 4 u are for the rounding of b in the gradient; of the one record next to nothing is left
+    off = tilted.certified_norm(np.zeros(d)) / float(np.linalg.norm(b)) - 1 - 4 * UNIT
+    assert off == pytest.approx((d + 8) * UNIT, abs=2 * UNIT)

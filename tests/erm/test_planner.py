@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.erm import (
+    Balanced,
     Box,
     CannotSolve,
     L1Ball,
@@ -33,6 +34,7 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
+from tacit.erm.planner import CANDIDATES, KINDS
 from tacit.privacy import Budget, Relation
 from tacit.records import Bounds
 
@@ -111,3 +113,24 @@ def test_what_else_was_considered_is_beside_what_it_was_compared_with() -> None:
     assert expecting.excess_risk > 2 * typical.excess_risk
     assert beside in expecting.rejected[0]
     assert expecting.rejected == typical.rejected
+
+
+# Whether a name says enough, "auto" tries it, it counts classes, has a law, tilts an objective.
+FLAGS = ("is_named", "is_candidate", "counts_classes", "has_law", "tilts")
+KNOWN = {
+    "objective_perturbation": (True, True, False, True, True),
+    "noisy_gradient": (True, True, False, True, False),
+    "output_perturbation": (True, True, False, False, False),
+    "sufficient_statistics": (True, True, False, True, False),
+    "noisy_sgd": (True, False, False, False, False),
+    "quantile_on_a_line": (False, True, False, False, False),
+    "public_candidates": (False, True, False, False, False),
+    "exponential_in_a_ball": (False, True, False, False, False),
+}
+
+
+def test_what_mechanisms_say_of_themselves() -> None:
+    said = {word: tuple(getattr(kind, flag) for flag in FLAGS) for word, kind in KINDS.items()}
+    assert said == KNOWN
+    assert list(CANDIDATES) == [word for word, known in KNOWN.items() if known[0] and known[1]]
+    assert (Balanced.is_named, Balanced.counts_classes) == (False, True)

@@ -139,3 +139,24 @@ def test_both_rows_of_a_replacement_are_rounded(norm: Norm, longest: float, apar
     assert rounding > longest * 1e-9
     assert far(REPLACE) == pytest.approx(apart + 2 * rounding, rel=1e-15)
     assert far(REPLACE) >= apart + 2 * rounding
+
+
+@pytest.mark.parametrize("low", [1e16, 1e16 + 2])
+@pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
+def test_a_range_whose_middle_is_no_double(low: float, norm: Norm) -> None:
+    """The middle is rounded to an end, and the other end is two halves away: it counts as one."""
+    cells = NumberSums(low, low + 2)
+    records = [(answer, label) for answer in (low, low + 2) for label in (low, low + 2)]
+    for record in records:
+        assert np.abs(sums(cells, [record], REPLACE, norm)).max() <= 1.0
+    far = cells.sensitivity if norm is Norm.L2 else cells.l1_sensitivity
+    assert furthest(cells, records, REPLACE, norm) <= far(REPLACE)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1e308, 1e308), (0.0, 5e-324), (1.0, 1.0), (0.0, NAN), (-INF, 0.0)]
+)
+def test_ranges_of_which_no_share_is_a_number_are_refused(low: float, high: float) -> None:
+    # before a record is seen: some labels would be no number there, and some would
+    with pytest.raises(ValueError, match="change units"):
+        NumberSums(low, high)

@@ -24,8 +24,8 @@ from tacit.noise import (
     select_in_ball,
 )
 from tacit.noise.ball_selection import exceeds, refined
-from tacit.noise.cells import Cells
-from tacit.noise.exact import Arithmetic, LazyUniform, ends
+from tacit.noise.cells import Cells, _lower_planes, _touches
+from tacit.noise.exact import Arithmetic, LazyUniform, ends, exponentials
 from tacit.privacy import ExponentialMechanism, Relation
 from tests.noise.helpers import ACCEPT, REJECT, WordSource, grouped_pvalue
 
@@ -386,3 +386,134 @@ def test_the_rate_is_that_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
     utility = logistic(np.array([[1.0, 0.0]]))
     select_in_ball(utility, BallLattice(RADIUS, dimension=2), epsilon=0.7)
     assert rates == [Fraction(0.7) / Fraction(utility.sensitivity) / 2]
+
+
+# What exactness rests on.
+
+
+def test_tangents_are_raised_by_all_of_the_error() -> None:
+    for error in (1e-17, 1e-12, 0.1):
+        utility = Concave(
+            at=lambda w: 0.0,
+            tangents=lambda points: (points[:, 0], points),
+            error=error,
+            sensitivity=1.0,
+            relation=Relation.ADD_REMOVE,
+        )
+        values = np.linspace(-3.0, 3.0, 101)[:, None]
+        raised, _ = utility.raised(values)
+        for value, top in zip(values[:, 0], raised, strict=True):
+            assert Fraction(float(top)) >= Fraction(float(value)) + Fraction(error)
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_floats_compare_exponential_variables_only_beyond_their_error(
+    side: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Exactly(Exception):
+        pass
+
+    def exactly(numerator: int) -> None:
+        raise Exactly
+
+    monkeypatch.setattr(ball_selection, "LazyUniform", exactly)
+    word = 3 << 62
+    energy = float(exponentials(np.array([word], dtype=np.uint64))[0])
+    assert 1.0 < energy < 2.0
+    # 2^-44 for the logarithm, 2^-50 for the gap as a float, and what the word leaves open
+    error = energy * (2.0**-44 + 2.0**-50) + 1.0 / (2**64 - 1 - word)
+    for share, certain in ((1 - 2.0**-8, False), (1 + 2.0**-8, True)):
+        gap = Fraction(energy + side * share * error)
+        if certain:
+            assert exceeds(gap, WordSource([word])) is (side < 0)
+        else:
+            with pytest.raises(Exactly):
+                exceeds(gap, WordSource([word]))
+
+
+@pytest.mark.parametrize("radius", [1.0, 1.3, 0.7, 5.0])
+@pytest.mark.parametrize("dimension", [1, 2, 4])
+def test_candidates_are_the_points_of_the_closed_ball(radius: float, dimension: int) -> None:
+    lattice = BallLattice(radius, dimension, 5)
+    step = Fraction(lattice.spacing)
+    most = lattice.squared_radius
+    assert most * step**2 <= Fraction(radius) ** 2 < (most + 1) * step**2
+    # The error of a utility is stated for planes of boxes that reach less than twice as far.
+    furthest = math.isqrt(most)
+    assert furthest < lattice.reach <= 2 * furthest
+    outside = np.array([furthest + 1] + [0] * (dimension - 1))
+    assert lattice.contains(outside - np.eye(1, dimension, dtype=np.int64)[0])
+    assert not lattice.contains(outside)
+
+
+def test_a_point_on_the_sphere_is_a_candidate_of_its_box() -> None:
+    # 3^2 + 4^2 = 5^2; a box of one point that is left out would never be drawn
+    lattice = BallLattice(5.0, 2, 5)
+    assert lattice.squared_radius == 25
+    assert lattice.contains(np.array([3, -4]))
+    rng = np.random.default_rng(3)
+    first, size = rng.integers(-9, 8, (400, 2)), rng.integers(1, 5, (400, 2))
+    first[:4], size[:4] = [[3, 4], [-3, 4], [5, 0], [-3, -4]], 1
+    held = [
+        any(i * i + j * j <= 25 for i in range(a, a + m) for j in range(b, b + n))
+        for (a, b), (m, n) in zip(first.tolist(), size.tolist(), strict=True)
+    ]
+    assert _touches(first, size, lattice).tolist() == held
+
+
+def test_no_point_is_lost_by_splitting() -> None:
+    lattice = BallLattice(5.0, 2, 5)
+    utility = straight(rows_of(2))
+    first, size = np.array([[1, 1], [2, 3]]), np.array([[1, 1], [1, 2]])
+    # the bend is along the axis that has a single point
+    cells = Cells(first, size, np.zeros(2), np.zeros((2, 2)), np.array([[1.0, 1.0], [1.0, 1e-9]]))
+    split = cells.split(np.array([0, 1]), lattice, utility.raised, 1.0)
+    assert sorted(map(tuple, split.first)) == [(1, 1), (2, 3), (2, 4)]
+    assert (split.size == 1).all()
+
+
+def test_the_error_of_log_masses_is_that_of_the_proof() -> None:
+    # selection_in_a_ball.md, section 3
+    size = np.array([[4, 8], [2, 1]])
+    slope = np.array([[-3.0, 2.0], [0.5, -90.0]])
+    value = np.array([-7.0, -40.0])
+    cells = Cells(np.zeros((2, 2), dtype=np.int64), size, value, slope, slope)
+    terms = 2.5 * (40.0 + 0.5 * 2 + 90.0 * 1)
+    assert cells.log_masses(2.5)[1] == 2.0**-47 * terms + 4 * 2.0**-38
+
+
+def test_planes_that_use_the_ball_lie_above_the_tangents() -> None:
+    lattice = BallLattice(40.0, 2, 40)
+    most = lattice.squared_radius
+    rng = np.random.default_rng(4)
+    # boxes about the sphere, with slopes that lead out of the ball
+    turn = rng.uniform(0.0, 2 * np.pi, 300)
+    first = np.rint(38.0 * np.column_stack([np.cos(turn), np.sin(turn)])).astype(np.int64) - 4
+    size = rng.integers(2, 9, (300, 2))
+    centre = first + (size - 1) / 2
+    slope = centre * rng.uniform(0.1, 5.0, (300, 1)) + rng.normal(0, 5.0, (300, 2))
+    value = rng.normal(0, 1e3, 300)
+    planes, slopes = _lower_planes(first, size, value, slope, lattice, 10.0)
+    changed = np.flatnonzero(planes != value)
+    assert changed.size > 100
+    for b in changed:
+        middle = [Fraction(float(c)) for c in centre[b]]
+        axis = int(np.argmax(np.abs(centre[b])))
+        # the slope says which multiple of S - ||i||^2 was added
+        pull = (slope[b, axis] - slopes[b, axis]) / (2 * centre[b, axis])
+        inside = Fraction(pull) * (most - sum(c * c for c in middle))
+        above = Fraction(float(planes[b])) - Fraction(float(value[b])) - inside
+        # ... and what is added for rounding: 2^-46 of all sizes, the float pull off by 2^-50
+        sizes = abs(value[b]) + pull * (most + np.sum(centre[b] ** 2))
+        sizes += np.sum((np.abs(slope[b]) + np.abs(2 * pull * centre[b])) * size[b])
+        assert 0.9 * 2.0**-46 * sizes <= float(above) <= 1.1 * 2.0**-46 * sizes
+        for i in product(*(range(f, f + n) for f, n in zip(first[b], size[b], strict=True))):
+            if not lattice.contains(np.array(i)):
+                continue
+            gaps = [int(j) - c for j, c in zip(i, middle, strict=True)]
+            tangent, plane = (
+                Fraction(float(v))
+                + sum(Fraction(float(x)) * g for x, g in zip(s, gaps, strict=True))
+                for v, s in ((value[b], slope[b]), (planes[b], slopes[b]))
+            )
+            assert plane >= tangent

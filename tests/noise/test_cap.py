@@ -171,3 +171,9 @@ def test_epsilon_takes_the_worse_end_of_the_share(monkeypatch):
     monkeypatch.setattr(Cap, "enclose_share", lambda self, precision: wide)
     # log(p (1 - Q) / ((1 - p) Q)) at Q = 1/5
     assert Cap(3, 0.123, 0.75).epsilon == pytest.approx(math.log(12), rel=1e-15)
+
+
+def test_more_coordinates_than_margins_are_made_for_are_refused():
+    assert Cap(2**20, 0.0, 0.9).d == 2**20
+    with pytest.raises(ValueError, match="d must be"):
+        Cap(2**20 + 1, 0.0, 0.9)

@@ -6,10 +6,10 @@ import pytest
 from scipy.special import betaincc, gammaln
 from scipy.stats import beta, binom, kstest
 
-from tacit.noise import Cap, prepare_cap, release_rows, secure_source, seeded_source
-from tacit.noise.cap_rows import CapWords, _is_positive, _kernel_margin, _turned
+from tacit.noise import Cap, cap_rows, prepare_cap, release_rows, secure_source, seeded_source
+from tacit.noise.cap_rows import CapWords, LazyCapRow, _is_positive, _kernel_margin, _turned
 from tacit.noise.exact import GUARD_BITS, Arithmetic, LazyUniform, ends
-from tacit.noise.normals import LOG_ERROR, TURN_ERROR
+from tacit.noise.normals import LOG_ERROR, TURN_ERROR, LazyNormals
 from tacit.noise.prepared_noise import apply_rows, reflect_row
 from tacit.noise.sphere_coordinate import Latitude
 from tests.noise.helpers import ACCEPT, REJECT, WordSource
@@ -235,6 +235,7 @@ def test_probabilities_are_whole_words():
     law = Cap(2, 0.1, 0.7)
     words = CapWords.new(3, law, WordSource([0, int(0.7 * 2**64) - 1, int(0.7 * 2**64)] + [7] * 12))
     assert words.is_inside(law).tolist() == [True, True, False]
+    assert [words.row(law, i).inside for i in range(3)] == [True, True, False]
     assert GUARD_BITS >= 32
 
 
@@ -286,3 +287,43 @@ def test_the_kernel_is_far_within_its_margin(d):
         truth = _turned(v0, exact, arithmetic, 2**60, list(range(d)))
         error = max(abs(truth[j] - int(shown[j])) for j in range(d)) / 2.0**60 / law.spacing
         assert error < _kernel_margin(law) / 4
+
+
+@pytest.mark.parametrize("d", [2, 3, 50, 400])
+def test_margins_are_those_of_the_proof(d):
+    # cap_mechanism.md, sections 3, 4 and 6
+    law, n = _law(d), 200
+    rows = prepare_cap(n, d, law, secure_source())
+    inside, depth = rows.words.is_inside(law), rows.words.depth
+    low, high = (float(end) for end in law.enclose_share(120))
+    side, rest = np.where(inside, low, 1 - high), np.where(inside, 1 - high, low)
+    tail = np.minimum(side * (depth * 2.0**-64), rest + side * (~depth * 2.0**-64))
+    quantile = 2.0**-45 * max(1.0, d / 2.0**16)
+    first = Latitude(d).mills * (2.0**-64 * side / tail + 2.0**-50 + quantile) + 2.0**-52
+    t, r, t_error, r_error = cap_rows._latitudes(rows.words, law)
+    assert np.all(t_error >= first * (1 - 1e-12))
+    np.testing.assert_allclose(
+        r_error, t_error * (2.0 * np.abs(t) + t_error) / r + 2.0**-51, rtol=1e-12
+    )
+    direction = rows.words.normals.directions(slice(None), r, np.empty((n, d - 1)))
+    kernel = (3 * (16 + math.ceil(d / 16)) + 32) * 2.0**-53 / law.spacing
+    assert _kernel_margin(law) == kernel
+    margins = 1.01 * (t_error + r_error + r * (direction + 2.0**-51)) / law.spacing + kernel
+    known = margins < 0.5
+    np.testing.assert_allclose(rows.margins[known], margins[known], rtol=1e-9)
+    assert np.isinf(rows.margins[~known]).all()
+
+
+def _row(d, depth, radius, angle):
+    normals = LazyNormals(d - 1, [LazyUniform(radius)], [LazyUniform(angle)])
+    return LazyCapRow(_law(d), True, LazyUniform(depth), LazyUniform(0), normals)
+
+
+def test_words_at_the_ends_decide_nothing():
+    value, usual = np.array([0.1, 0.2, 0.2]), 3 << 60
+    assert len(_row(3, usual, usual, usual).decide(value, 1.0, [0, 1, 2])) == 3
+    for end in (0, 2**64 - 1):
+        assert _row(3, usual, end, usual).decide(value, 1.0, [0, 1, 2]) == {}
+        assert _row(3, end, usual, usual).decide(value, 1.0, [0, 1, 2]) == {}
+    # a quarter turn: the one Gaussian number may be 0, and has no direction
+    assert _row(2, usual, usual, 1 << 62).decide(value[:2], 1.0, [0, 1]) == {}

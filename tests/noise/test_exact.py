@@ -113,3 +113,23 @@ def test_the_nearest_integer_of_an_interval():
     assert exact.nearest_integer(arithmetic.between(Fraction(5, 2), Fraction(11, 4))) == 3
     assert exact.nearest_integer(arithmetic.between(Fraction(12, 5), Fraction(13, 5))) is None
     assert exact.nearest_integer(arithmetic.between(Fraction(-3, 10), Fraction(3, 10))) == 0
+
+
+def test_the_float_functions_are_given_the_error_of_the_proof():
+    # lazily_exact_noise.md, section 4, and what `select`, `sphere` and others say they assume
+    assert exact.FUNCTION_ERROR == 2.0**-44
+
+
+def test_an_interval_without_ends_decides_nothing():
+    context = Arithmetic(40).context
+    for interval in (
+        context.mpf(1) / context.mpf([0, 1]),
+        context.mpf(1) / context.mpf([-1, 1]),
+        context.log(context.mpf([0, 1])),
+        context.mpf("nan"),
+    ):
+        with pytest.raises(ArithmeticError, match="no end"):
+            ends(interval)
+        with pytest.raises(ArithmeticError, match="no end"):
+            exact.nearest_integer(interval)
+    assert ends(context.mpf([0, 1])) == (Fraction(0), Fraction(1))

@@ -15,6 +15,7 @@ from tacit.noise import SensitivityViolation, frequent, lattice_spacing, recordi
 from tacit.noise.frequent import count_std, frequent_event, threshold
 from tacit.privacy import Gaussian, Guarantee, Relation
 from tacit.testing import exact_delta_1d, replay
+from tests.noise.helpers import WordSource
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
 
@@ -147,3 +148,21 @@ def test_the_noise_is_rounded_up(relation):
         std = Fraction(count_std(0.1 * k, k, relation))
         square = Fraction(0.1 * k) ** 2 * moved
         assert square < std**2 < square * (1 + Fraction(1, 2**49))
+
+
+def test_a_count_at_the_threshold_itself_is_not_told():
+    # What is rounded to the threshold may have been half a step below it, and then is likelier.
+    std, least = count_std(3.0, 1, ADD), threshold(3.0, 1, 1e-3, ADD)
+    spacing = lattice_spacing(std)
+    for steps, told in ((0, False), (1, True)):
+        # the word of noise that takes a count of 1 to the middle of its multiple
+        word = int(ndtr(-(least + steps * spacing - 1.0) / std) * 2.0**64)
+        kept = frequent({"one": 1}, 1, 3.0, 1e-3, ADD, WordSource([word])).value
+        assert kept == ({"one": least + spacing} if told else {})
+
+
+def test_a_leak_close_to_one_is_not_passed():
+    # Half a step of the lattice is little there, where _DOWN is what covers the rounding.
+    leak = 1.0 - 2.0**-40
+    std, least = count_std(3.0, 1, ADD), threshold(3.0, 1, leak, ADD)
+    assert ndtr((least + lattice_spacing(std) / 2 - 1.0) / std) >= 2.0**-40

@@ -83,6 +83,8 @@ def test_the_enclosure_of_the_tail_holds_it(x, precision):
     room = truth / 2 ** (precision + 2)
     assert low < truth - room < truth + room < high
     assert high - low < truth / 2 ** (precision - 3)
+    # and the slack is the one of the proof: erfc is taken to be right within 2^-precision
+    assert high - low == (high + low) / 2**precision
 
 
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, math.nan, math.inf])

@@ -17,6 +17,7 @@ from tacit.noise import (
     select_on_line,
     selection,
 )
+from tacit.noise.run import Run
 from tacit.privacy import ExponentialMechanism, Relation
 from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded
 
@@ -224,3 +225,46 @@ def test_an_audit_compares_the_utility_not_the_knots():
         _median(numbers[:-1], 0.5, monotone=True)
     with pytest.raises(ReplayMismatch, match="public"), replaying(tape):
         _median(numbers[:-1], 0.5)
+
+
+# What exactness rests on
+
+
+def test_the_error_of_log_masses_is_that_of_the_proof():
+    # selection_on_a_line.md, section 3: 2^-46 of the largest log-weight, of either sign
+    for value in ([3.0, -40.0, 2.0], [-40.0, 3.0, 2.0], [3.0, 2.0, 40.0], [-1.0, -2.0, -40.0]):
+        pieces = grid_selection._Pieces.new(
+            np.array([0.0, 0.4, 1.0]), bounded(np.array(value), 1.0, Norm.LINF), Grid(0.0, 1.0, 8)
+        )
+        _, error = grid_selection._log_masses(pieces, 2.5)
+        assert error == 2.0**-46 * 2.5 * 40.0 + 2.0**-38
+
+
+@pytest.mark.parametrize("slope", [-3.0, 3.0])
+def test_places_count_from_the_end_of_larger_weight(slope, monkeypatch):
+    grid = Grid(-1.0, 1.0, 16)
+    utilities = bounded(np.array([0.0, 2.0 * slope]), 1.0, Norm.LINF)
+    monkeypatch.setattr(Run, "draw", lambda self, source: 3)
+    found = select_on_line(np.array([-1.0, 1.0]), utilities, grid, 1.0).value
+    assert found == (grid.last - 3 if slope > 0 else grid.first + 3) * grid.spacing
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_both_ends_of_a_grid_are_whole_doubles(sign):
+    # below 2^52 steps, so that a knot's place between two of them is exact
+    n = 2**40
+    for far, refused in ((2.0**52, True), (2.0**52 - 1.0, False)):
+        near = far - n
+        lower, upper = sorted((sign * near, sign * far))
+        if refused:
+            with pytest.raises(ValueError, match="fewer points"):
+                Grid(lower, upper, n)
+        else:
+            assert Grid(lower, upper, n).spacing == 1.0
+
+
+def test_no_candidate_lies_outside_of_the_range():
+    for lower, upper in ((-7.3, 100.1), (0.1, 0.9), (-0.9, -0.1)):
+        grid = Grid(lower, upper, 64)
+        assert (grid.first - 1) * grid.spacing < lower <= grid.first * grid.spacing
+        assert grid.last * grid.spacing <= upper < (grid.last + 1) * grid.spacing

@@ -338,3 +338,23 @@ def _norm(mechanism):
     from tacit.noise import Norm
 
     return Norm.L2 if mechanism is gaussian else Norm.L1
+
+
+@pytest.mark.parametrize("law", LAWS, ids=_ids)
+def test_the_float_function_decides_no_tail_below_that_of_the_proof(law, monkeypatch):
+    exactly = []
+
+    def decide_exactly(uniform, guess, *rest):
+        exactly.append(uniform.numerator)
+        return guess
+
+    monkeypatch.setattr(lattice, "_decide_exactly", decide_exactly)
+    # the margins are proved for tails from 2^-24 on; a word's tail is the middle of its interval
+    below, above = 2**40 - 1, 2**40
+    for tail, left in ((below, True), (above, False)):
+        words = np.array([tail, 2**64 - 1 - tail], dtype=np.uint64)
+        z, _ = lattice._float_quantile(words, law)
+        # at a point of the lattice, as far from the middle between two as can be
+        lattice._decide(words, np.rint(z) - z, 1.0, law, None)
+        assert exactly == ([int(word) for word in words] if left else [])
+        exactly.clear()

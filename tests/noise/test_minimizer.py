@@ -5,6 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from scipy.stats import beta, gamma, kstest, norm
 
 from tacit.noise import (
@@ -13,6 +14,7 @@ from tacit.noise import (
     ReplayMismatch,
     SensitivityViolation,
     lattice_spacing,
+    minimizer,
     secure_source,
     seeded_source,
 )
@@ -320,3 +322,40 @@ def test_the_audit_looks_at_the_released_point():
     assert replay(both, ROWS, ROWS[:1]) == 1
     assert len(seen) == 2
     assert np.array_equal(seen[0], seen[1])
+
+
+# What the errors rest on
+
+
+@pytest.mark.parametrize("draw", [minimizer._gaussian_floats, minimizer._exponential_floats])
+def test_uniform_variables_are_refined_to_41_bits(draw):
+    for word, n_extra in (((1 << 41) - 1, 1), (1 << 41, 0)):
+        source = WordSource([word], WordSource([1 << 63]))
+        draw(1, source)
+        assert source.n_extra == n_extra
+
+
+@pytest.mark.parametrize("tail", [1 << 41, (1 << 41) + 1, (1 << 45) + 3])
+def test_a_float_is_that_of_the_middle_of_its_interval(tail):
+    # so that no end is further than half of the interval
+    middle = math.ldexp(tail + 0.5, -64)
+    assert minimizer._gaussian_floats(1, WordSource([tail]))[0] == -ndtri(middle)
+    assert minimizer._gaussian_floats(1, WordSource([(1 << 64) - 1 - tail]))[0] == ndtri(middle)
+    assert minimizer._exponential_floats(1, WordSource([tail]))[0] == -math.log(middle)
+    refined = minimizer._refined(0, WordSource([tail]))
+    assert refined == math.ldexp(tail + 0.5, -128)
+
+
+@pytest.mark.parametrize("d", [2, 9])
+def test_the_shortest_direction_is_that_of_the_error(d):
+    # 2 * 2^-43 (1 + 1 / s), relative, for a vector of length s sqrt(d): within 2^-33 for s = 2^-8,
+    # with the error of the radius, and not for s = 2^-9
+    def direction(length):
+        word = int(norm.sf(length) * 2.0**64)  # every coordinate the same
+        later = [1 << 60] * d
+        source = WordSource([word] * d, WordSource([*later, *[1 << 62] * d, *[1 << 62] * d]))
+        SpherePerturbation(1.0, 1.0, (d,)).draw(source)
+        return source.n_extra
+
+    assert direction(2.0**-8 * 1.001) == d
+    assert direction(2.0**-8 * 0.999) == 2 * d

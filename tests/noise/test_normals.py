@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from tacit.noise import normals, secure_source
-from tacit.noise.exact import Arithmetic, ends
-from tacit.noise.normals import LOG_ERROR, TURN_ERROR, NormalWords, turns
+from tacit.noise.exact import Arithmetic, LazyUniform, ends
+from tacit.noise.normals import LOG_ERROR, TURN_ERROR, LazyNormals, NormalWords, turns
 from tests.noise.helpers import WordSource
 
 ALL = slice(None)
@@ -134,3 +134,34 @@ def test_rows_with_a_word_of_a_far_tail_are_within_their_bounds(exponent, place)
             assert max(abs(3 * t - x) for t, x in zip(truth, out[0], strict=True)) <= bound
             errors = [t / norm - x for t, x in zip(truth, turned[0], strict=True)]
             assert mpmath.sqrt(sum(e * e for e in errors)) <= relative
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 50])
+def test_bounds_are_those_of_the_proof(d):
+    # cap_mechanism.md, section 4; a far tail, where theta counts, and short radii in some rows
+    n, n_pairs = 30, (d + 1) // 2
+    radius, angle = secure_source().words(2 * n * n_pairs).reshape(2, n, n_pairs)
+    radius[:5, 0] >>= np.uint64(30)
+    radius[5:10] |= np.uint64(15 << 60)
+    words = NormalWords(d, radius, angle)
+    u = np.multiply((radius >> np.uint64(1)).view(np.int64), 2.0**-63, dtype=np.float64)
+    r = np.sqrt(-2.0 * np.log(u))
+    spread = 2.0**-52 + 2.0**-62 / u.min(axis=1)
+    relative = 2.0**-47 + 2.0**-50 + 2.0**-51
+    one = 2.0 * spread / r.min(axis=1) + relative * r.max(axis=1)
+    np.testing.assert_allclose(words.floats(ALL, 3.0, np.empty((n, d))), 3.0 * one, rtol=1e-9)
+    whole = np.linalg.norm(r, axis=1)
+    row = 2.0 * spread * np.sqrt(n_pairs) / r.min(axis=1) + 1.001 * relative * whole
+    if d % 2:
+        r[:, -1] *= np.abs(turns(angle[:, -1])[0])
+    rho = np.linalg.norm(r, axis=1)
+    direction = 2.0 * row / rho + (0.5 * n_pairs + 8.0) * 2.0**-53
+    found = words.directions(ALL, np.ones(n), np.empty((n, d)))
+    np.testing.assert_allclose(found, direction, rtol=1e-9)
+
+
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+def test_one_word_at_an_end_is_enough_to_draw_more(word):
+    radii = [LazyUniform(2**60), LazyUniform(word)]
+    assert not LazyNormals(4, radii, [LazyUniform(5)] * 2).is_interior
+    assert LazyNormals(4, radii[:1] * 2, [LazyUniform(word)] * 2).is_interior

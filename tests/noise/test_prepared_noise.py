@@ -13,6 +13,7 @@ from tacit.noise import (
     prepare_cap,
     prepare_gaussian,
     prepare_sphere,
+    prepared_noise,
     recording,
     reflect_row,
     release_rows,
@@ -20,7 +21,14 @@ from tacit.noise import (
     secure_source,
     seeded_source,
 )
-from tacit.noise.prepared_noise import apply_rows, check_values
+from tacit.noise.additive_rows import check_shape
+from tacit.noise.prepared_noise import (
+    apply_rows,
+    check_values,
+    norm_tolerance,
+    turned_rows,
+    turning_margin,
+)
 from tacit.noise.tape import ReplayMismatch, SensitivityViolation
 from tacit.privacy import Gaussian, NonPrivate, PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, REJECT
@@ -241,3 +249,94 @@ def test_zeros_have_no_sign():
     assert not np.signbit(steps).any()
     assert add_row(np.full(2, -1e-9), np.zeros(2), 0.0, 0.0, 1.0, 1.0, steps)
     assert not np.signbit(steps).any()
+
+
+# What exactness rests on
+
+
+@pytest.mark.parametrize("d", [1, 2, 50])
+def test_margins_of_added_rows_are_those_of_the_proof(d):
+    # cap_mechanism.md, section 4: 1.01 times the first order, and 2^-36 for one sum
+    n, out = 40, np.empty((40, d))
+    rows = prepare_gaussian(n, d, 0.7, secure_source())
+    error = rows.words.floats(slice(None), rows.ratio, out)
+    np.testing.assert_allclose(rows.margins, 1.01 * error + 2.0**-36, rtol=1e-12)
+    sphere = prepare_sphere(n, d, 0.4, secure_source())
+    kept = ~sphere.length_words
+    length = -np.log(kept * 2.0**-64).sum(axis=1)
+    length_error = d * (2.0**-52 + 1.0 / kept.min(axis=1)) + (2.0**-47 + d * 2.0**-53) * length
+    relative = sphere.words.directions(slice(None), length, out)
+    error = sphere.ratio * (length_error + length * (relative + 2.0**-51))
+    np.testing.assert_allclose(sphere.margins, 1.01 * error + 2.0**-36, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_rows_of_which_floats_know_nothing_are_decided_by_their_words(name, d):
+    values = _values(20, d)
+    rows = MAKERS[name](20, d, secure_source())
+    steps = apply_rows(values, rows, 1.0)
+    rows.floats[:] = 7.0
+    rows.margins[:] = np.inf
+    for i in range(20):
+        assert np.array_equal(rows.exactly(i, values[i], 1.0), steps[i])
+
+
+def test_a_row_is_certain_if_all_of_it_is():
+    position = np.array([[3.1, 5.45], [3.1, 4.55], [3.1, 5.2], [2.9, 4.8]])
+    steps, certain = prepared_noise._rounded(position, np.full(4, 0.1), 0.0)
+    assert steps.tolist() == [[3, 5], [3, 5], [3, 5], [3, 5]]
+    assert certain.tolist() == [False, False, True, True]
+
+
+def test_batches_take_the_margin_of_sums_in_any_order():
+    d = 3
+    assert turning_margin(d, 2.0**21) == 3.0 * d * 2.0**-53 * 2.0**21
+    rows = prepare_cap(1, d, Cap(d, 0.2, 0.9), secure_source())
+    rows.coins[:] = 0.0
+    value = np.array([[0.3, -0.5, 0.4]])
+    more = turning_margin(d, rows.scale)
+    position, _ = turned_rows(value, rows.floats, rows.coins, rows.scale, 1.0)
+    room = float(np.min(0.5 - np.abs(position - np.rint(position))))
+    for share, certain in ((0.5, False), (1.5, True)):
+        rows.margins[:] = room - share * more
+        _, found = prepared_noise._reflect_rows(
+            value, rows.floats, rows.coins, rows.margins, rows.scale, 1.0
+        )
+        assert found.tolist() == [certain]
+        assert bool(rows._float_steps(0, value[0], 1.0)[1]) is not certain
+
+
+def test_the_coin_of_a_batch():
+    # + with probability 1/2 + ||value|| / (2 norm) = 3/4, as `reflect_row` has it
+    values, axis = np.tile([0.0, 2.0], (3, 1)), np.tile([1.0, 0.0], (3, 1))
+    coins = np.array([0.7499, 0.7501, 0.75])
+    position, sure = turned_rows(values, axis, coins, 4.0, 4.0)
+    assert position[:2].tolist() == [[0.0, 4.0], [0.0, -4.0]]
+    assert sure.tolist() == [True, True, False]
+
+
+def test_most_steps_and_most_rows():
+    rows = prepare_gaussian(1, 1, 1.0, secure_source())
+    most = 2.0**52 / rows.scale
+    assert abs(release_rows(np.full((1, 1), most), rows, most, EVENT).value[0, 0] - 2**52) < 2**20
+    with pytest.raises(ValueError, match=r"2\^52 steps"):
+        release_rows(np.ones((1, 1)), rows, np.nextafter(most, np.inf), EVENT)
+    check_shape(2**31, 2**20)
+    with pytest.raises(ValueError, match="n must be"):
+        check_shape(2**31 + 1, 1)
+    with pytest.raises(ValueError, match="d must be"):
+        check_shape(1, 2**20 + 1)
+
+
+def test_the_slack_of_the_norm_is_the_one_that_noise_is_widened_for():
+    # local_sanitizers.md, section 0
+    assert norm_tolerance(1) == 1e-12 + 2.0**-52
+    assert norm_tolerance(1000) == 1e-12 + 1000 * 2.0**-52
+
+
+def test_norms_of_tiny_values_do_not_vanish():
+    for value in (1e-200, 1e-300):
+        check_values(np.full((1, 1), value), (1, 1), value)
+        with pytest.raises(ValueError, match="longer than norm"):
+            check_values(np.full((1, 1), value), (1, 1), value / 2)

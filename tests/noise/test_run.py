@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from tacit.noise import secure_source, seeded_source
-from tacit.noise.run import Run
+from tacit.noise.run import _SHARE_ERROR, SERIES_ERROR, Run
 from tests.noise.helpers import ACCEPT, WordSource
 
 
@@ -38,3 +38,45 @@ def test_frequencies_within_a_run():
     counts = np.bincount([run.draw(source) for _ in range(5000)], minlength=6)
     weights = np.exp(-0.4 * np.arange(6))
     assert chisquare(counts, 5000 * weights / weights.sum()).pvalue > ACCEPT
+
+
+# What exactness rests on
+
+
+def test_the_errors_are_those_of_the_proofs():
+    # selection_on_a_line.md, section 3: below 2^-38.6; selection_in_a_ball.md, section 3
+    assert SERIES_ERROR == 2.0**-38
+    assert _SHARE_ERROR == 2.0**-41
+
+
+@pytest.mark.parametrize("fall", [0.0, 0.05, 3.0])
+def test_floats_decide_a_place_only_away_from_its_ends(fall):
+    run = Run(Fraction(0), Fraction(fall), 8)
+    weights = np.exp(-fall * np.arange(8))
+    ends_of = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
+    error = 2.0**-41
+    for m in range(8):
+        start, stop = ends_of[m], ends_of[m + 1]
+        if stop - start < 8 * error:
+            continue
+        assert run._surely(m, (start + stop) / 2)
+        if m > 0:
+            assert run._surely(m, start + 1.5 * error)
+            assert not run._surely(m, start + 0.5 * error)
+            assert not run._surely(m, start - 1.5 * error)
+        if m + 1 < 8:
+            assert run._surely(m, stop - 1.5 * error)
+            assert not run._surely(m, stop - 0.5 * error)
+            assert not run._surely(m, stop + 1.5 * error)
+
+
+@pytest.mark.parametrize("fall", [0.0, 0.3])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_a_wrong_guess_does_not_change_the_place(fall, n, monkeypatch):
+    run = Run(Fraction(0), Fraction(fall), n)
+    for word in (0, 2**61, 2**63, 3 * 2**62, 2**64 - 1):
+        place = run.draw(WordSource([word], seeded_source(1)))
+        for guess in range(n):
+            with monkeypatch.context() as patch:
+                patch.setattr(Run, "_guess", lambda self, share, guess=guess: guess)
+                assert run.draw(WordSource([word], seeded_source(1))) == place

@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 from scipy.stats import beta, gamma, ks_2samp, kstest
 
-from tacit.noise import Norm, laplace, lattice_spacing, secure_source, seeded_source, sphere
+from tacit.noise import (
+    Bounded,
+    Norm,
+    laplace,
+    lattice_spacing,
+    secure_source,
+    seeded_source,
+    sphere,
+)
 from tacit.noise import sphere as sphere_function
+from tacit.noise.exact import exponentials
 from tacit.noise.sphere import _Draw, add_sphere
 from tacit.privacy import PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded
@@ -132,3 +141,87 @@ def test_the_noise_is_rounded_up(monkeypatch):
         sphere(bounded(np.zeros(3), sensitivity=0.1 * k), 0.7 / (k + 1))
         quotient = Fraction(0.1 * k) / Fraction(0.7 / (k + 1))
         assert quotient <= widths[-1] <= quotient * (1 + Fraction(1, 2**51))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8])
+def test_the_error_of_floats_is_that_of_the_proof(d):
+    # lazily_exact_noise.md, section 4
+    ratio = 1000.0
+    for _ in range(10):
+        draw = _Draw.new(d, secure_source())
+        z, found = draw.floats(ratio)
+        energy, lengths = exponentials(draw.radius_words), exponentials(draw.length_words)
+        energy_error = 2.0**-44 * energy + 1.0 / ~draw.radius_words
+        r = np.sqrt(2.0 * energy)
+        angle = draw.angle_words * (2.0 * np.pi / 2.0**64)
+        g = np.column_stack([r * np.cos(angle), r * np.sin(angle)]).ravel()[:d]
+        r_error = 2.0 * energy_error / r + 2.0**-44 * r
+        g_error = np.array([r_error[i // 2] for i in range(d)])
+        square, square_error = 2.0 * energy, 2.0 * energy_error
+        if d % 2:  # |x^2 - y^2| <= |x - y| (2 |x| + |x - y|)
+            square[-1] = g[-1] ** 2
+            square_error[-1] = g_error[-1] * (2.0 * abs(g[-1]) + g_error[-1])
+        norm = math.sqrt(square.sum())
+        length = ratio * lengths.sum()
+        length_error = ratio * (2.0**-44 * lengths + 1.0 / ~draw.length_words).sum()
+        relative = length_error / length + square_error.sum() / norm**2 + 2.0**-49
+        error = 2.0 * (np.abs(z) * relative + g_error * length / norm) + 2.0**-51
+        np.testing.assert_allclose(found, error, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("d", "width"), [(1, 1.5), (2, 3e3), (3, 1e-5), (8, 0.3)])
+def test_the_output_is_the_value_and_its_noise_rounded(d, width):
+    n_pairs = (d + 1) // 2
+    spacing = Fraction(lattice_spacing(width * math.sqrt(d + 1)))
+    for seed in range(10):
+        words = [int(word) for word in seeded_source(seed).words(2 * n_pairs + d)]
+        value = 100.0 * width * np.random.default_rng(seed).standard_normal(d)
+        found = np.asarray(add_sphere(value, width, WordSource(words)))
+        with mpmath.workdps(40):
+            uniform = [mpmath.mpf(word) / 2**64 for word in words]
+            radius = [mpmath.sqrt(-2 * mpmath.log(1 - u)) for u in uniform[:n_pairs]]
+            angle = [2 * mpmath.pi * u for u in uniform[n_pairs : 2 * n_pairs]]
+            length = -sum(mpmath.log(1 - u) for u in uniform[2 * n_pairs :])
+            pairs = zip(radius, angle, strict=True)
+            g = [r * turn(a) for r, a in pairs for turn in (mpmath.cos, mpmath.sin)][:d]
+            norm = mpmath.sqrt(sum(x * x for x in g))
+            for i in range(d):
+                noisy = mpmath.mpf(value[i]) + width * length * g[i] / norm
+                steps = int(mpmath.floor(noisy * spacing.denominator / spacing.numerator + 0.5))
+                assert Fraction(found[i]) == steps * spacing
+
+
+@pytest.mark.parametrize("end", [0, 2**64 - 1])
+def test_each_word_at_an_end_draws_more_bits(end):
+    usual = [3 << 60, 5 << 60, 1 << 61, 3 << 61]  # radius, angle, and two of the length
+    for place in (0, 2, 3):
+        words = list(usual)
+        words[place] = end
+        source = WordSource(words, seeded_source(1))
+        # small energies of the length alone are known well enough
+        exact = place == 0 or end > 0
+        assert np.isfinite(add_sphere(np.zeros(2), 1.0, source)).all()
+        assert (source.n_extra > 0) is exact
+
+
+def test_a_number_that_may_be_zero_has_no_direction_yet():
+    # a quarter turn: zero is an end of what the word leaves open
+    for angle, sign in (((1 << 62) - 1, 1.0), (1 << 62, -1.0)):
+        source = WordSource([3 << 60, angle, 3 << 62], WordSource([5, 1 << 63, 5]))
+        assert np.sign(add_sphere(0.0, 1.0, source)) == sign
+        assert source.n_extra == 3
+
+
+def test_the_most_coordinates():
+    class Many(Bounded):
+        n = 2**31
+
+        @property
+        def n_coordinates(self):
+            return self.n
+
+    many = Many(np.zeros(2), 1.0, Norm.L2, Relation.ADD_REMOVE)
+    assert sphere(many, 1.0).value.shape == (2,)
+    Many.n += 1
+    with pytest.raises(ValueError, match=r"above 2\^31"):
+        sphere(many, 1.0)

@@ -1,8 +1,10 @@
 from fractions import Fraction
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 from tacit.noise import sphere_coordinate
 from tacit.noise.exact import Arithmetic, ends
@@ -131,3 +133,59 @@ def test_precision_may_grow_without_end():
         tail = arithmetic.between(low, low + Fraction(1, 1 << n_bits))
         t, _ = Latitude(6).enclose_quantile(tail, arithmetic)
         assert ends(t)[1] - ends(t)[0] < Fraction(1, 1 << (n_bits - 6))
+
+
+def test_the_error_of_quantiles_is_that_of_the_proof():
+    # cap_mechanism.md, section 3
+    assert Latitude(2**16).quantile_error == 2.0**-45
+    assert Latitude(2**18).quantile_error == 2.0**-43
+
+
+def test_a_step_of_newton_mends_the_inverse(monkeypatch):
+    law, tails = Latitude(10), np.array([0.4, 0.1, 1e-3])
+    good, inverse = law.quantile(tails), scipy.special.betainccinv
+    for off in (2.0**-20, -(2.0**-20)):
+        monkeypatch.setattr(
+            scipy.special, "betainccinv", lambda a, b, y, off=off: inverse(a, b, y) * (1 + off)
+        )
+        # an error of 2^-20 is left with about its square
+        assert np.max(np.abs(law.quantile(tails) - good)) < 2.0**-34
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("d", [2, 3, 10])
+def test_the_quantile_of_an_interval_about_a_half_is_about_zero(d):
+    arithmetic = Arithmetic(200)
+    half, tiny = Fraction(1, 2), Fraction(1, 2**80)
+    t, _ = Latitude(d).enclose_quantile(arithmetic.between(half - tiny, half + tiny), arithmetic)
+    low, high = ends(t)
+    assert -Fraction(1, 2**70) < low < 0 < high < Fraction(1, 2**70)
+
+
+@pytest.mark.parametrize("bits", [8, 12, 40])
+def test_nested_sums_are_rounded_outwards(bits):
+    arithmetic = Arithmetic(bits)
+    for last in (2, 4, 8):
+        for k in range(0, 1000, 7):
+            x = arithmetic.between(Fraction(k, 1000), Fraction(k + 1, 1000))
+            low, high = ends(x)
+            below = above = Fraction(1)
+            for j in range(last, 1, -2):
+                below = 1 + Fraction(j, j + 1) * low * below
+                above = 1 + Fraction(j, j + 1) * high * above
+            found = ends(sphere_coordinate._nested(x, 2, last, arithmetic))
+            assert found[0] <= below
+            assert above <= found[1]
+
+
+@pytest.mark.parametrize("off", [0.0, 2.0**-30, -(2.0**-30)])
+@pytest.mark.parametrize("t", [Fraction(-9, 10), Fraction(0), Fraction(1, 3), Fraction(99, 100)])
+def test_arc_cosines_hold_the_truth_whatever_the_guess(t, off, monkeypatch):
+    real = mpmath.mp.clone()
+    real.prec = 300
+    exact = real.acos(real.mpf(t.numerator) / t.denominator)
+    guess = SimpleNamespace(prec=0, mpf=real.mpf, acos=lambda x: real.acos(x) + off)
+    monkeypatch.setattr(mpmath.mp, "clone", lambda: guess)
+    low, high = ends(sphere_coordinate._arc_cosine(t, 100))
+    assert low < _fraction(exact) < high
+    assert high - low < max(Fraction(1, 2**80), 10 * Fraction(abs(off)))

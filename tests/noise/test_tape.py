@@ -13,6 +13,7 @@ from tacit.noise import (
     seeded_source,
     select,
 )
+from tacit.noise.tape import Decision, Player, Tape
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tests.noise.helpers import WordSource, bounded
 
@@ -135,3 +136,13 @@ def test_tapes_do_not_reach_other_threads():
         thread.start()
         thread.join()
     assert tape.entries == []
+
+
+def test_a_release_of_which_only_the_output_is_known_has_its_entry(tape):
+    other = Player(tape)
+    with pytest.raises(ReplayMismatch, match="recorded run did not"):
+        other.peek("another kind")
+    with pytest.raises(ReplayMismatch, match="recorded run did not"):
+        Player(Tape()).peek("gaussian")
+    with pytest.raises(ReplayMismatch, match="recorded run did not"):
+        Player(Tape([Decision("n_steps", 3)])).peek("gaussian")

@@ -8,7 +8,14 @@ from scipy.stats import chisquare
 
 from tacit.noise import seeded_source
 from tacit.noise.tries import draw_tries
-from tacit.privacy.tries import Capped, Poisson, TriesLaw, TruncatedNegativeBinomial
+from tacit.privacy.tries import (
+    Capped,
+    FixedTries,
+    Poisson,
+    TriesLaw,
+    TruncatedNegativeBinomial,
+)
+from tests.noise.helpers import WordSource
 
 N = 20_000
 
@@ -46,3 +53,13 @@ def test_the_number_of_tries_has_its_law(law: TriesLaw) -> None:
 def test_two_draws_differ_without_a_seed() -> None:
     law = TruncatedNegativeBinomial.of_mean(1000.0)
     assert len({draw_tries(law) for _ in range(8)}) > 1
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("gamma", [0.5, 0.1, 0.07, 0.01])
+def test_no_word_draws_less_than_the_law_can(eta: float, gamma: float) -> None:
+    # sums of floats may miss 1 by 2^-53, and the last word then draws K = 0
+    law = TruncatedNegativeBinomial(eta, gamma)
+    last = WordSource([2**64 - 1, 2**64 - 1])
+    assert draw_tries(law, last) == 1
+    assert draw_tries(FixedTries(7), WordSource([2**64 - 1, 2**64 - 1])) == 7

@@ -40,6 +40,14 @@ def test_gaussian_parts_add_up(raw: list[float]) -> None:
     assert float(spent / allowed) == pytest.approx(1.0, rel=1e-12)
 
 
+def test_multipliers_are_rounded_up_by_more_than_they_are_rounded() -> None:
+    # A root, a quotient and a product, each by 2^-53, and half of that for what is left of 1.
+    z = gaussian_multiplier(Budget(1.0, 1e-6))
+    found = split_budget(Budget(1.0, 1e-6), {"a": 0.25, "b": None})
+    assert found["a"] == GaussianNoise(2 * z * (1 + 2.0**-50))
+    assert found["b"] == GaussianNoise(z / math.sqrt(0.75) * (1 + 2.0**-50))
+
+
 def named(raw: list[float]) -> dict[str, float | None]:
     """Shares of which the last is the rest."""
     size = sum(raw) + 0.001

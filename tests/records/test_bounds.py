@@ -30,3 +30,12 @@ def test_what_bounds_say():
     assert Bounds(row_norm=3.0, intercept=4.0).total_norm == 5.0
     assert Bounds(label_range=(-3.0, 2.0)).label_bound == 3.0
     assert Bounds().label_bound == math.inf
+
+
+def test_lengths_are_rounded_up():
+    # 13 of 20, whose roots are whole: up by 8 roundings, more than the product, two roots (each
+    # within a unit in the last place, two roundings), the quotient and the last product can take
+    bounds = Bounds(row_norm=16.0, intercept=12.0)
+    assert bounds.length(0.3125) == 13.0 / 20.0 * (1 + 2.0**-50)
+    assert bounds.length(0.5) < 0.8
+    assert bounds.length(1.0) == 1.0

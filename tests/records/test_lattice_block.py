@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import tacit.records.lattice_block as lattice_block_module
 import tacit.records.memory as memory_module
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.lattice_block import (
@@ -102,6 +103,22 @@ def test_sums_are_exact(n_outputs: int) -> None:
         assert np.array_equal(block.whole_sum(numbers), expected.astype(float))
 
 
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_every_record_is_in_a_sum_once_however_a_block_is_cut(n_outputs: int) -> None:
+    # A record in two slices would move the sum by twice what is charged for it.
+    shape = (N,) if n_outputs == 1 else (N, n_outputs)
+    numbers = np.random.default_rng(3).integers(-(2**18), 2**18, shape).astype(float)
+    whole = MemoryRecords(table(), None, BOUNDS)._table().rows
+    expected = whole.T.astype(object) @ numbers.astype(int).astype(object)
+    with (
+        mock.patch.object(lattice_block_module, "small_rows", return_value=64),
+        mock.patch.object(lattice_block_module, "MOST_ROWS", 70),
+    ):
+        for rows in (whole, scipy.sparse.csr_array(whole.astype(float))):
+            found = LatticeBlock(rows, 1.0, None, 0.0).whole_sum(numbers)
+            assert np.array_equal(found, expected.astype(float))
+
+
 def test_lengths_are_those_of_the_steps() -> None:
     whole = MemoryRecords(table(), None, BOUNDS)._table().rows
     expected = (whole.astype(float) ** 2).sum(axis=1) * 2.0**-28
@@ -128,6 +145,8 @@ def test_weights_beyond_reason_are_refused() -> None:
     for absurd in (np.inf, np.nan):
         with pytest.raises(ValueError, match="not finite"):
             block.scores(np.array([1.0, absurd]))
+        with pytest.raises(ValueError, match="not finite"):  # of one output among several
+            block.scores(np.array([[1.0, 1.0], [1.0, absurd]]))
 
 
 def test_blocks_that_could_not_be_added_exactly_are_refused() -> None:

@@ -9,6 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import tacit.records.lattice_table as lattice_table_module
 import tacit.records.memory as memory_module
 from tacit.disk_arrays import disk_array, is_on_disk
 from tacit.erm import Objective
@@ -16,7 +17,7 @@ from tacit.erm.exact_gradient import ExactGradient
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.privacy import Relation
 from tacit.records import Bounds, ClassWeights, MemoryRecords, RecordSource, ReweightedRecords
-from tacit.records.lattice_block import MOST_ROWS, LatticeBlock
+from tacit.records.lattice_block import MOST_ROWS, LatticeBlock, sum_in_steps
 from tacit.records.lattice_kernels import TILE_ROWS
 from tacit.records.lattice_table import LatticeTable
 from tacit.records.lattice_tiles import Tiles
@@ -76,6 +77,17 @@ def test_gradients_have_the_same_bits_compiled_or_not(loss: Any, n: int, d: int,
         assert np.array_equal(mapped, plain)
 
 
+def test_without_an_intercept_bits_are_the_same_too() -> None:
+    rng = np.random.default_rng(5)
+    rows, labels = rng.normal(size=(200, 3)), rng.choice([-1.0, 1.0], 200)
+    bounds, w = replace(BOUNDS, intercept=0.0), rng.normal(size=3)
+    found = [
+        gradient(MemoryRecords(rows, labels, bounds), LogisticLoss(), w, 0.5, compiles)
+        for compiles in (True, False)
+    ]
+    assert np.array_equal(*found)
+
+
 def test_weighted_records_have_the_same_bits_compiled_or_not() -> None:
     rng = np.random.default_rng(4)
     rows, labels = rng.normal(size=(4500, 7)), rng.choice([-1.0, 1.0], 4500)
@@ -104,6 +116,43 @@ def test_labels_on_disk_outside_their_range_are_held_to_it() -> None:
     for compiles in (True, False):
         found = [gradient(records, HuberLoss(0.5), w, 0.5, compiles) for records in (odd, held)]
         assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("is_mapped", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "given", "label_range", "held"),
+    [
+        (np.int8, [0, 5], (-1.0, 1.0), [0, 1]),  # beyond one end alone
+        (np.int8, [-5, 0], (-1.0, 1.0), [-1, 0]),
+        (np.int8, [-5, 5], (-1.0, 1.0), [-1, 1]),
+        (np.int8, [-1, 1], (-1.0, 1.0), [-1, 1]),
+        (np.int8, [-5, 5], None, [-5, 5]),
+        (np.float64, [0.25, 5.0], (-1.0, 1.0), [0.25, 1.0]),
+        (np.float64, [0.25, np.nan], (-1.0, 1.0), [0.25, 0.0]),
+        (np.float64, [np.inf, 0.5], None, [0.0, 0.5]),
+        (np.float64, [-np.inf, np.inf], None, [0.0, 0.0]),
+    ],
+)
+def test_labels_are_finite_and_in_their_range_wherever_they_lie(
+    dtype: Any,
+    given: list[float],
+    label_range: tuple[float, float] | None,
+    held: list[float],
+    is_mapped: bool,
+) -> None:
+    """Where one label is no number, nothing else would be left of a sum."""
+    labels = disk_array((2,), dtype) if is_mapped else np.empty(2, dtype)
+    labels[:] = given
+    assert is_on_disk(labels) is is_mapped
+    records = MemoryRecords(np.ones((2, 1)), labels, Bounds(label_range=label_range))
+    seen = list[float]()
+
+    def look(block: LatticeBlock) -> Any:
+        seen.extend(np.asarray(block.labels).tolist())
+        return (np.zeros(1),)
+
+    sum_in_steps(records, look)
+    assert seen == held
 
 
 def test_the_compiled_logistic_sum_is_the_formula() -> None:
@@ -144,6 +193,30 @@ def test_no_block_has_more_rows_than_floats_add_up(is_tiled: bool) -> None:
     table.sum(noted)
     assert sum(seen) == len(rows)
     assert max(seen) <= MOST_ROWS
+
+
+@pytest.mark.parametrize("is_tiled", [True, False])
+@pytest.mark.parametrize("numbers", [1, 50 * 7, 100 * 7])
+def test_every_record_is_in_one_block_whatever_its_size(numbers: int, is_tiled: bool) -> None:
+    # A block that began within a tile would have that tile's first rows, once more.
+    rows = whole(300, 7)
+    tiles = Tiles.room_for(rows)
+    tiles.put(0, rows)
+    labels = np.arange(300.0)
+    table = LatticeTable(tiles if is_tiled else rows, labels, Bounds())
+    seen = list[Any]()
+
+    def noted(block: LatticeBlock) -> Any:
+        assert block.labels is not None
+        seen.extend(zip(block.doubles().tolist(), block.labels.tolist(), strict=True))
+        return (block.whole_sum(np.ones(block.n_rows)),)
+
+    with mock.patch.multiple(
+        lattice_table_module, _NUMBERS=numbers, _NUMBERS_IN_TILES=numbers, _LEAST_ROWS=TILE_ROWS
+    ):
+        (total,) = table.sum(noted)
+    assert np.array_equal(total, rows.sum(axis=0, dtype=np.float64))
+    assert seen == list(zip(rows.astype(float).tolist(), labels.tolist(), strict=True))
 
 
 def test_without_numba_rows_lie_as_they_came_and_bits_are_the_same() -> None:
@@ -191,3 +264,15 @@ def test_sums_of_the_longest_rows_and_slopes_do_not_overflow(n: int, n_outputs: 
         expected = rows.T.astype(object) @ numbers.astype(int).astype(object)
         assert np.array_equal(tiles.down(numbers), expected.astype(float))
         assert np.array_equal(tiles.down(numbers[:, 0]), expected[:, 0].astype(float))
+
+
+def test_limbs_of_slopes_add_up_below_2_to_the_31() -> None:
+    # docs/proofs/exact_sums.md, section 2: one of 16 sums has 64 products over 1,024 rows
+    from tacit.records.compiled_tiles import _ROWS
+    from tacit.records.lattice_block import COEFFICIENT_BITS
+    from tacit.records.lattice_rows import ROW_BITS
+    from tacit.records.vector_products import SLOPE_BITS
+
+    high = 2 ** (COEFFICIENT_BITS - SLOPE_BITS)
+    assert _ROWS // 16 * 2**ROW_BITS * high < 2**31
+    assert _ROWS // 16 * 2**ROW_BITS * 2 ** (SLOPE_BITS - 1) < 2**31

@@ -76,7 +76,7 @@ def mapped(rows: Any, labels: Any, bounds: Bounds) -> RecordSource:
 def reweighted(rows: Any, labels: Any, bounds: Bounds) -> RecordSource:
     """Return records whose weights are all 1: no row is as long."""
     there = Coordinates(np.eye(rows.shape[1] + (1 if bounds.intercept else 0)))
-    records = ReweightedRecords(MemoryRecords(rows, labels, bounds), LeverageWeights(there, 1e300))
+    records = ReweightedRecords(MemoryRecords(rows, labels, bounds), LeverageWeights(there, 1e6))
     records.bounds = bounds  # with weights of 1 they need not declare a greatest one
     return records
 

@@ -35,6 +35,20 @@ def test_a_record_moves_a_score_by_its_sensitivity_and_no_more(
     assert 0.99 * first.sensitivity <= moved <= first.sensitivity
 
 
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
+def test_where_there_is_no_record_nothing_is_counted(relation: Relation) -> None:
+    """Half a mistake of nobody would be as far again from the first record."""
+    X, y = records(60)
+    numbers = LinearRegression(label_range=(0.0, 1.0), row_norm=1.5, epsilon=20.0).fit(X, y)
+    for model in (logistic(epsilon=20.0).fit(X, y), numbers):
+        assert len(mistakes(model, X[:0], y[:0])) == 0
+        none = balance(model, X[:0], y[:0], relation)
+        assert np.ravel(none.value)[0] == 0.0
+        for label in (0, 1):
+            one = balance(model, X[:1], np.array([label]), relation)
+            assert abs(np.ravel(one.value)[0]) <= none.sensitivity
+
+
 class Saying(RegressorMixin, BaseEstimator):
     """Predicts the first column, as it is."""
 

@@ -64,6 +64,19 @@ def search(model: Any = None, space: Any = None, **parameters: Any) -> PrivateSe
     return PrivateSearch(logistic() if model is None else model, space or SPACE, **settings)
 
 
+@pytest.mark.parametrize("random_state", [None, 5])
+def test_only_a_search_that_is_seeded_seeds_its_fits(random_state: int | None) -> None:
+    """Noise of a fit from a seed of 31 bits would be no noise, and the search would not say so."""
+    X, y = records(400)
+    for found in (
+        search(law=FixedTries(2), random_state=random_state),
+        DisjointSearch(logistic(), SPACE, epsilon=2.0, random_state=random_state),
+    ):
+        found.fit(X, y)
+        assert (found.best_estimator_.random_state is None) is (random_state is None)
+        assert bool(found.privacy_.event.reasons_void()) is (random_state is not None)
+
+
 def test_the_better_candidate_wins_and_only_it_leaves() -> None:
     X, y = records()
     found = search(law=FixedTries(24), epsilon=20.0).fit(X, y)

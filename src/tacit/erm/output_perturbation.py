@@ -30,6 +30,8 @@ Array = npt.NDArray[np.float64]
 
 # The share of the sensitivity left for an approximate minimiser.
 _APPROXIMATE = 1e-4
+# Of that share a little is left, 1e-13 of the sensitivity, for the roundings of a few products.
+_CERTIFIED = 1 - 2.0**-30
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,8 @@ class OutputPerturbation(Mechanism):
         settings, budget = OutputSettings.of(plan), plan.budget
         lam, reach = settings.regularization, settings.sensitivity
         problem = Perturbed(plan.problem.objective, records, np.zeros(plan.problem.shape))
-        # 2 tau / lam is the share _APPROXIMATE of the exact sensitivity
-        tau = reach / (1 + _APPROXIMATE) * _APPROXIMATE * lam / 2
+        # 2 tau / lam is the share _APPROXIMATE of the exact sensitivity, or a little less
+        tau = reach / (1 + _APPROXIMATE) * _APPROXIMATE * lam / 2 * _CERTIFIED
         weights, _ = minimize_certified(problem, np.zeros(plan.problem.shape), tau)
         bounded = Bounded(weights, reach, Norm.L2, budget.relation)
         if budget.is_pure:

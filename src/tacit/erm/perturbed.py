@@ -85,7 +85,9 @@ class Perturbed:
         at = self.turned(w)
         (total,) = self.records.sum(lambda b: (self.objective.gradient(b, at),), fine=True)
         gradient = self.turned(total) + self.ridges(w) * w + self.perturbation
-        return float(np.linalg.norm(gradient)) * (1 + 1e-12) + self._float_error(w)
+        # a sum of k squares is off by at most k u of itself, its root by half of that
+        norm = float(np.linalg.norm(gradient)) * (1 + (gradient.size + 8) * _UNIT)
+        return norm + self._float_error(w)
 
     def _float_error(self, w: Array) -> float:
         # the sum over records is off by sum_error; the last two terms by one rounding each

@@ -46,6 +46,9 @@ _GAUSSIAN_UNITS, _SPHERE_UNITS = 2.0, 4.0
 # What is asked for where rows may be far from even: a twentieth of mu^2.
 MOMENT = SecondMoment(share=0.05)
 
+# Certified is a little less than noise on the output covers: more than roundings of a few products.
+_CERTIFIED = 1 - 2.0**-45
+
 Covered = tuple[GaussianPerturbation | SpherePerturbation, float]
 
 
@@ -280,7 +283,7 @@ def _covered(
     """
     error = law(noise, 1.0, shape).error
     tau = max(_OUTPUT_NOISE * noise / tilt.regularization / per_tau, 2 * error)
-    return law(noise, tau * per_tau, shape), tau - error
+    return law(noise, tau * per_tau, shape), (tau - error) * _CERTIFIED
 
 
 def event_of(tilt: Tilt, objective: Objective, budget: Budget) -> Event:

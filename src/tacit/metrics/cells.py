@@ -139,6 +139,14 @@ class NumberSums:
     high: float
     n_bins: int = 1
 
+    def __post_init__(self) -> None:
+        # Else some labels would be no number of halves, and the error would tell of a record.
+        if not 0.0 < self.width / 2 < math.inf:
+            raise ValueError(
+                f"label_range ({self.low!r}, {self.high!r}) is not rising, or as wide or narrow "
+                "as no double is; change units."
+            )
+
     @property
     def width(self) -> float:
         """The width of the range."""

@@ -114,10 +114,19 @@ class Arithmetic:
 
 
 def ends(interval: Any) -> Enclosure:
-    """Return the two ends of an mpmath interval as exact fractions."""
+    """Return the two ends of an mpmath interval as exact fractions.
+
+    Raises
+    ------
+    ArithmeticError
+        If an end is infinite or not a number, of which mpmath itself would make the fraction 0.
+    """
     from mpmath import libmp
 
     low, high = interval._mpi_
+    # Zero apart, a mantissa of zero marks infinities and NaN.
+    if not all(end[1] or end == libmp.fzero for end in (low, high)):
+        raise ArithmeticError("an interval has no end, so that nothing can be decided by it.")
     return Fraction(*libmp.to_rational(low)), Fraction(*libmp.to_rational(high))
 
 

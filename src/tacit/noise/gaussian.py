@@ -119,9 +119,10 @@ def gaussian(
     3. Wrong arguments are refused before anything is drawn.
 
     **Assumes**: the sensitivity; the bits of the source; SciPy's ndtri within 2^-40 (1 + |z|) of
-    the truth and mpmath's erfc within 2^-60 relative of it. About one draw in four million takes
-    longer, by a fraction of a millisecond, with a probability that hardly depends on the value;
-    an attacker who can time single draws is out of scope.
+    the truth and mpmath's erfc right but for the last 30 bits of its working precision, 168 bits
+    or more. About one draw in four million takes longer, by a fraction of a millisecond, with a
+    probability that hardly depends on the value; an attacker who can time single draws is out of
+    scope.
 
     Examples
     --------

@@ -32,6 +32,7 @@ def draw_tries(law: TriesLaw, source: Source | None = None) -> int:
     word = (high << 64) | low
     table = law.table / law.table.sum()
     at_least = np.minimum(np.cumsum(table[::-1])[::-1], 1.0)  # P(K >= 0), P(K >= 1), ...
+    at_least[: int(np.argmax(table > 0.0)) + 1] = 1.0  # whatever the sum's rounding
     tries = 0
     # a float times 2^128 is a whole number, or so far below 1 / 2^128 that it never happens
     while tries + 1 < table.size and word < int(float(at_least[tries + 1]) * 2.0**_BITS):

@@ -104,6 +104,14 @@ def test_an_answer_is_on_disk_by_its_name_before_it_leaves(
     assert done == ["file", "link", "folder"]
 
 
+def test_what_a_site_keeps_is_its_own(tmp_path: Path) -> None:
+    sites = sites_of(tmp_path)
+    sites[0].answer(round_of(sites, masked=True), *part(0), POOL)
+    kept = list(sites[0].folder.iterdir())
+    assert len(kept) == 2  # its key and its answer
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
+
+
 def test_a_site_pays_once_and_may_refuse(tmp_path: Path) -> None:
     for masked, event in ((True, "sum_event"), (False, "share_event")):
         purse = Accountant(Budget(60.0, 1e-5))
