@@ -70,11 +70,14 @@ class Plan:
     # What is public of the records, and what will be asked of them by name: once each.
     facts: Facts | None = None
     queries: Mapping[str, NoisySum] = field(default_factory=dict)
+    # What was paid for questions that are made later, or asked several times.
+    paid: Mapping[str, Slot] = field(default_factory=dict)
 
     def slots(self) -> dict[str, Slot]:
         """Return what a session may be asked under this plan."""
         assert self.facts is not None, "whoever names queries says of what they are asked"
-        return {name: Slot(query.event(self.facts)) for name, query in self.queries.items()}
+        once = {name: Slot(query.event(self.facts)) for name, query in self.queries.items()}
+        return {**once, **self.paid}
 
     def __str__(self) -> str:
         return "\n".join(plan_lines(self, *self.notes))

@@ -20,7 +20,7 @@ import pytest
 
 import tacit.metrics.planning as counting_module
 import tacit.pipeline.held_out as held_out_module
-import tacit.preprocessing.private.standard_scaler as scaler_module
+import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.audit import Audit
 from tacit.audit.inversion import Inversion
 from tacit.linear_model import LinearSVC
@@ -188,7 +188,7 @@ def test_a_record_in_both_parts_is_seen_in_both(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.slow
 def test_a_scaler_without_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaler_module, "gaussian", with_less(gaussian, 0.0))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 0.0))
     found = audit_of(LEARN, lambda noise: float(noise[0]), 200, monkeypatch)
     assert by_means(found).epsilon > CLAIM.epsilon, str(found)
 
@@ -197,7 +197,7 @@ def test_a_scaler_without_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_half_the_noise_of_both_steps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = GaussianPerturbation.draw
     monkeypatch.setattr(GaussianPerturbation, "draw", lambda self, bits: 0.5 * draw(self, bits))
-    monkeypatch.setattr(scaler_module, "gaussian", with_less(gaussian, 0.5))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 0.5))
     found = audit_of(LEARN, learned, 800, monkeypatch)
     assert by_means(found).epsilon > CLAIM.epsilon, str(found)
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import kstest
 
-import tacit.erm.ball as ball_module
 from tacit.erm import (
     CannotSolve,
     ExponentialInABall,
@@ -22,7 +21,6 @@ from tacit.erm import (
     Problem,
     minimize,
 )
-from tacit.erm.ball import _Risk
 from tacit.erm.losses import (
     AnyLoss,
     DistanceLoss,
@@ -35,8 +33,9 @@ from tacit.erm.losses import (
     SquaredLoss,
 )
 from tacit.linear_model import LogisticRegression
-from tacit.noise import ReplayMismatch
+from tacit.noise import Concave, SensitivityViolation
 from tacit.privacy import Budget, ExponentialMechanism, Relation
+from tacit.queries import Facts, RiskInBall
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 from tests.noise.helpers import ACCEPT, grouped_pvalue
@@ -59,6 +58,13 @@ def records_of(dimension: int, n: int, **told: Any) -> MemoryRecords:
 
 def objective_of(loss: AnyLoss, regularization: float = 0.0, **told: Any) -> Objective:
     return Objective(loss, Bounds(**told), regularization, L2Ball(RADIUS))
+
+
+def utility_of(records: MemoryRecords, objective: Objective) -> Concave:
+    """Return minus the risk of weights in the ball, relative to that of 0."""
+    facts = Facts(records.bounds, records.n_features, Relation.ADD_REMOVE)
+    risk = RiskInBall(objective.loss, RADIUS, objective.regularization or 0.0)
+    return risk.concave(records, facts)
 
 
 def drawn(records: MemoryRecords, objective: Objective, epsilon: float, draws: int) -> Array:
@@ -151,8 +157,8 @@ def log_ratio(
         tables = (rows, flipped), (rows, labels)
     logs = []
     for table, label in tables:
-        risk = _Risk(objective, MemoryRecords(table, label, Bounds()), (dimension,))
-        utility = np.array([-risk.at(w) for w in points])
+        at = utility_of(MemoryRecords(table, label, Bounds()), objective).at
+        utility = np.array([at(w) for w in points])
         log = utility / (2 * less * plan.settings["sensitivity"])
         logs.append(log - np.logaddexp.reduce(log))
     return float(np.abs(logs[0] - logs[1]).max())
@@ -200,15 +206,15 @@ LOSSES: list[tuple[AnyLoss, dict[str, Any]]] = [
 def test_any_lipschitz_loss(loss: AnyLoss, told: dict[str, Any], dimension: int) -> None:
     records = records_of(dimension, 500, **told)
     objective = objective_of(loss, 1.0, **told)
-    best = _Risk(objective, records, (dimension,))
+    utility = utility_of(records, objective).at
     grid = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, dimension))
     grid = grid[np.linalg.norm(grid, axis=1) <= 1.0]
-    least = min(best.at(w) for w in grid)
+    most = max(utility(w) for w in grid)
     for _ in range(3):
         w = minimize(records, objective, Budget(50.0), ExponentialInABall()).weights
         # the risk exceeds the least one by a gamma variable of shape about d, over the rate
         rate = 50.0 / (2 * objective.lipschitz)
-        assert best.at(w) - least < (dimension + 60) / rate
+        assert most - utility(w) < (dimension + 60) / rate
 
 
 def test_several_outputs() -> None:
@@ -226,31 +232,27 @@ def test_several_outputs() -> None:
 def test_tangent_planes_are_above_with_records_in_blocks() -> None:
     rng = np.random.default_rng(1)
     records, objective = records_of(3, 5000), objective_of(LogisticLoss(), 2.0)
-    risk = _Risk(objective, records, (3,))
-    error = risk.error(RADIUS)
+    utility = utility_of(records, objective)
+    error = utility.error
     assert error < 1e-4
     centres, points = rng.uniform(-2, 2, (20, 3)), rng.uniform(-0.57, 0.57, (20, 3))
-    values, slopes = risk.falling(centres)
+    values, slopes = utility.tangents(centres)
     for value, slope, centre in zip(values, slopes, centres, strict=True):
-        assert all(-risk.at(w) <= value + slope @ (w - centre) + error for w in points)
-        assert -risk.at(centre) == pytest.approx(value, abs=error)
+        assert all(utility.at(w) <= value + slope @ (w - centre) + error for w in points)
+        assert utility.at(centre) == pytest.approx(value, abs=error)
 
 
 def test_the_excess_risk_is_as_predicted() -> None:
     records, objective = records_of(2, 2000), objective_of(LogisticLoss())
-    risk = _Risk(objective, records, (2,))
+    utility = utility_of(records, objective).at
     plan = ExponentialInABall().plan(
         Problem(objective_of(LogisticLoss(), n_records=2000), 2), Budget(1.0)
     )
-    exact = _least(risk)
-    excess = [risk.at(w) - exact for w in drawn(records, objective, 1.0, 60)]
+    side = np.linspace(-1.0, 1.0, 81)
+    exact = max(utility(np.array(p)) for p in product(side, repeat=2) if np.dot(p, p) <= 1.0)
+    excess = [exact - utility(w) for w in drawn(records, objective, 1.0, 60)]
     # a mean of 60 with a spread of about its own size
     assert np.mean(excess) / 2000 < 2.5 * plan.excess_risk
-
-
-def _least(risk: _Risk) -> float:
-    side = np.linspace(-1.0, 1.0, 81)
-    return min(risk.at(np.array(p)) for p in product(side, repeat=2) if np.dot(p, p) <= 1.0)
 
 
 def estimator(**told: Any) -> LogisticRegression:
@@ -296,6 +298,7 @@ def test_half_the_sensitivity_is_found_by_a_replay(monkeypatch: pytest.MonkeyPat
     data, neighbour, radius = (rows, labels), (rows[:-1], labels[:-1]), 0.5
     assert replay(fit, data, neighbour) >= 1
     radius = 0.4
-    monkeypatch.setattr(ball_module, "moved", lambda relation: 0.5)
-    with pytest.raises(ReplayMismatch):
+    moved = RiskInBall.moved
+    monkeypatch.setattr(RiskInBall, "moved", lambda self, facts: moved(self, facts) / 2)
+    with pytest.raises(SensitivityViolation):
         replay(fit, data, neighbour)

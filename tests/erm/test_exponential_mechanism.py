@@ -11,16 +11,12 @@ import pytest
 
 from tacit.erm import Objective, Problem, PublicCandidates, QuantileOnALine, minimize
 from tacit.erm.engine import run_plan
-from tacit.erm.exponential_mechanism import (
-    _fraction,
-    _rank_sensitivity,
-    rank_utility,
-    ranks_moved,
-)
 from tacit.erm.losses import LogisticLoss, QuantileLoss
 from tacit.noise import recording
 from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Relation
+from tacit.queries import Facts, Quantile
+from tacit.queries.quantile import rank_utility
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 
@@ -28,9 +24,18 @@ LEVELS = [0.1, 1 / 3, 0.7, 0.5, 0.9, 0.95, 0.999, 1e-3, math.pi / 4, 1e-9, 1 - 2
 NUMBERS = [0, 1, 2, 3, 7, 10, 999, 10**6, 2**31 - 1, 2**40 + 1, 10**15 + 7, 2**53 - 1, 2**53]
 
 
+def fraction_of(level: float) -> Fraction:
+    return Quantile(level, 0.0, 1.0).fraction
+
+
+def stated(level: float, relation: Relation) -> Fraction:
+    facts = Facts(Bounds(), 1, relation)
+    return Fraction(Quantile(level, 0.0, 1.0).sensitivity(facts).value)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_no_utility_moves_by_more_than_its_sensitivity(level: float) -> None:
-    fraction = _fraction(level)
+    fraction = fraction_of(level)
     rng = np.random.default_rng(0)
     for n in NUMBERS:
         middle = int(level * n)
@@ -42,17 +47,17 @@ def test_no_utility_moves_by_more_than_its_sensitivity(level: float) -> None:
             return max(abs(Fraction(a) - Fraction(b)) for a, b in pairs)
 
         here = rank_utility(below, n, fraction)
-        added = Fraction(_rank_sensitivity(fraction, Relation.ADD_REMOVE))
+        added = stated(level, Relation.ADD_REMOVE)
         # one record more, below or above
         assert moved(here, rank_utility(below, n + 1, fraction)) <= added
         assert moved(here, rank_utility(below + 1, n + 1, fraction)) <= added
-        replaced = Fraction(_rank_sensitivity(fraction, Relation.REPLACE))
+        replaced = stated(level, Relation.REPLACE)
         assert moved(here, rank_utility(below + 1, n, fraction)) <= replaced
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_utilities_are_rank_errors(level: float) -> None:
-    fraction = _fraction(level)
+    fraction = fraction_of(level)
     for n in (0, 1, 10, 999, 10**9):
         below = np.unique(np.linspace(0, n, 50).astype(np.int64))
         found = rank_utility(below, n, fraction) / fraction.denominator
@@ -64,9 +69,9 @@ def test_utilities_are_rank_errors(level: float) -> None:
 
 def test_levels_are_fractions_of_20_bits() -> None:
     """So that a rank of 32 bits times a denominator is a double, whatever the level."""
-    level, relation = math.sqrt(2) / 2, Relation.ADD_REMOVE
+    level, facts = math.sqrt(2) / 2, Facts(Bounds(), 1, Relation.ADD_REMOVE)
     finer, nearest, coarser = (Fraction(level).limit_denominator(2**k) for k in (21, 20, 19))
-    assert ranks_moved(level, relation) == float(nearest)
+    assert Quantile(level, 0.0, 1.0).ranks_moved(facts) == float(nearest)
     assert float(finer) != float(nearest) != float(coarser)
 
 
@@ -92,7 +97,7 @@ def test_ranks_that_far_off_are_equally_bad() -> None:
 
 
 def test_levels_people_write_are_exact() -> None:
-    assert [_fraction(x) for x in (0.1, 1 / 3, 0.7, 0.95)] == [
+    assert [fraction_of(x) for x in (0.1, 1 / 3, 0.7, 0.95)] == [
         Fraction(1, 10),
         Fraction(1, 3),
         Fraction(7, 10),

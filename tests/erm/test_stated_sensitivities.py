@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit.erm.exponential_mechanism as exponential_mechanism_module
 import tacit.erm.minimizer as minimizer_module
 import tacit.erm.noisy_gradient as noisy_gradient_module
 import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.selection as selection_module
 from tacit.erm import (
     Balanced,
     NoisyGradient,
@@ -235,7 +235,7 @@ def test_public_candidates(
         found.append(bounded)
         return select(bounded, *rest, **named)
 
-    monkeypatch.setattr(exponential_mechanism_module, "select", noticed)
+    monkeypatch.setattr(selection_module, "select", noticed)
     candidates = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, -1.0, 1.0]])
     objective = Objective(LogisticLoss(), BOUNDS, regularization=1e6)
     plan = PublicCandidates(candidates).plan(Problem(objective, 3), Budget(1.0, 0.0, relation))

@@ -106,7 +106,6 @@ def test_verbose_prints_the_plan_and_the_promise(capsys: pytest.CaptureFixture[s
 def test_a_release_that_is_not_the_planned_one_is_withheld(
     mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from typing import Any
 
     import tacit.queries.noisy_sum as home
 

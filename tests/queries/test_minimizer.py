@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,20 @@ import pytest
 
 import tacit.queries.minimizer as module
 from tacit.erm import Objective, ObjectivePerturbation, Problem
-from tacit.erm.losses import LogCoshLoss, LogisticLoss, SoftmaxLoss
-from tacit.erm.minimizer import minimize_certified
+from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, SoftmaxLoss
+from tacit.erm.minimizer import certified_solver, minimize_certified
 from tacit.erm.objective import records_gradient
 from tacit.erm.objective_perturbation import _law, _minimizer, _minimizer_there
 from tacit.erm.perturbed import Perturbed
 from tacit.erm.preconditioner import Turned
 from tacit.erm.tilts import GaussianTilt, Tilt, tilt_in
 from tacit.erm.turning import turned_following
-from tacit.noise import Release, secure_source
+from tacit.noise import Release, SensitivityViolation, secure_source
 from tacit.privacy import Budget, Relation
+from tacit.queries import Facts, GaussianObjectiveNoise, PerturbedMinimizer, Session, Slot
 from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
 from tacit.records.coordinates import Coordinates
+from tacit.testing import replay
 
 LOSSES = [LogisticLoss(), LogCoshLoss(0.25), SoftmaxLoss(3)]
 
@@ -142,3 +145,35 @@ def test_in_other_coordinates_rows_are_those_rows(relation: Relation) -> None:
     found = stopped.minimize(b)
     left = gradient(found) + tilt.regularization * found + b
     assert np.linalg.norm(left) < 1e-4 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_half_a_sensitivity_of_a_perturbed_minimum_is_caught(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the released weights the gradients' sum moves by no more than L, and by nearly that."""
+    stated = PerturbedMinimizer.sensitivity
+
+    def smaller(self: PerturbedMinimizer, facts: Facts) -> Any:
+        whole = stated(self, facts)
+        return replace(whole, value=share * whole.value)
+
+    monkeypatch.setattr(PerturbedMinimizer, "sensitivity", smaller)
+    bounds = Bounds(row_norm=1.0)
+    objective = Objective(HuberLoss(0.5), bounds, 5.0)
+    noise = GaussianObjectiveNoise(1.0, 100.0)
+    query = PerturbedMinimizer(objective, (2,), noise, 5.0, certified_solver(objective))
+    facts = Facts(bounds, 2, Relation.ADD_REMOVE)
+    slots = {"weights": Slot(query.event(facts))}
+
+    def run(rows: Any) -> Any:
+        records = MemoryRecords(rows, np.full(len(rows), 50.0), bounds)
+        session = Session(records, facts, query.event(facts), slots)
+        return session.release(session.ask(query, "weights"))
+
+    few = np.eye(2)
+    if share == 1.0:
+        assert replay(run, few, np.vstack([few, [1.0, 0.0]])) == 1
+    else:
+        with pytest.raises(SensitivityViolation):
+            replay(run, few, np.vstack([few, [1.0, 0.0]]))

@@ -8,21 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.objective import Objective, moved
+from tacit.erm.laws import Solved
 from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings
 from tacit.erm.sets import L2Ball
-from tacit.noise import BallLattice, Concave, Release, Source, select_in_ball
 from tacit.noise.cells import MOST_DIMENSIONS
-from tacit.privacy import Budget, ExponentialMechanism
-from tacit.records import Block, RecordSource
-from tacit.records.summing import needs_fine_sums
+from tacit.privacy import Budget
+from tacit.queries import RiskInBall, Selection, Session
 
 Array = npt.NDArray[np.float64]
-
-# Charged to the sensitivity: half for the float error of a sum, half for that of its terms.
-_FLOAT_SLACK = 1e-4
-# A loss, relative to its size and to what a score of that length costs, errs by far less in floats.
-_LOSS_ERROR = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -94,94 +87,27 @@ class ExponentialInABall(Mechanism):
                 f"{type(objective.loss).__name__} has no bounded slope, so utilities have no "
                 "sensitivity; use a loss that has one, such as Huber's."
             )
-        radius = objective.feasible.bound
-        delta = moved(budget.relation) * objective.lipschitz * radius
+        radius, facts = objective.feasible.bound, problem.facts(budget.relation)
+        asked = self._selection(problem, budget, radius)
+        delta = asked.utility.moved(facts)
         # The density exp(-k F) exceeds the least F by d / k on average, where F is convex.
         wide = 2 * delta / budget.epsilon * d
         return Plan(
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=ExponentialMechanism(budget.epsilon, budget.relation),
+            event=asked.event(facts),
             excess_risk=wide / problem.n_predicted,
             reason="pure epsilon; exact sampling in few dimensions; no smoothness needed",
             settings=BallSettings(delta, radius).shown(),
         )
 
-    def draw(self, plan: Plan, records: RecordSource, source: Source | None) -> Release[Array]:
+    def solve(self, plan: Plan, session: Session) -> Solved:
         """Draw weights by their risk."""
-        shape, settings = plan.problem.shape, BallSettings.of(plan)
-        lattice = BallLattice(settings.radius, plan.problem.dimension, self.per_radius)
-        risk = _Risk(plan.problem.objective, records, shape)
-        utility = Concave(
-            at=lambda w: -risk.at(w),
-            tangents=risk.falling,
-            error=risk.error(settings.radius),
-            # The penalty is public, but adding it rounds: by 2^-53 of the sum on either neighbour.
-            sensitivity=settings.sensitivity * (1 + _FLOAT_SLACK)
-            + 2.0**-51 * risk.penalty(settings.radius),
-            relation=plan.budget.relation,
-        )
-        release = select_in_ball(utility, lattice, plan.budget.epsilon, source=source)
-        return Release(release.value.reshape(shape), release.event)
+        asked = self._selection(plan.problem, plan.budget, BallSettings.of(plan).radius)
+        return Solved(session.ask(asked, "weights").reshape(plan.problem.shape))
 
-
-@dataclass(frozen=True)
-class _Risk:
-    """The sum of the losses relative to w = 0, and the ridge, over given records."""
-
-    objective: Objective
-    records: RecordSource
-    shape: tuple[int, ...]
-
-    def penalty(self, size: float) -> float:
-        """Return (lam / 2) ||w||^2."""
-        return (self.objective.regularization or 0.0) / 2 * size**2
-
-    def at(self, point: Array) -> float:
-        """Return F(w) - F(0): a record counts for at most L ||w||, to the last bit."""
-        size = float(np.linalg.norm(point))
-        loss, limit, w = self.objective.loss, self.objective.lipschitz * size, self._weights(point)
-
-        def excess(block: Block) -> tuple[Array]:
-            apart = loss.values(block, w) - loss.values(block, self._nowhere)
-            return (np.clip(apart, -limit, limit).sum(),)
-
-        fine = needs_fine_sums(self.records, _FLOAT_SLACK / 2)
-        (total,) = self.records.sum(excess, fine=fine)
-        return float(total) + self.penalty(size)
-
-    def falling(self, points: Array) -> tuple[Array, Array]:
-        """Return -F and its gradients at points, one a row, in one pass over the records."""
-        objective, weights = self.objective, [self._weights(point) for point in points]
-
-        def both(block: Block) -> tuple[Array, Array]:
-            start = objective.loss.values(block, self._nowhere)
-            values = [(objective.loss.values(block, w) - start).sum() for w in weights]
-            return np.array(values), np.array([objective.gradient(block, w) for w in weights])
-
-        values, gradients = self.records.sum(both)
-        ridge, sizes = objective.regularization or 0.0, np.linalg.norm(points, axis=1)
-        slopes = gradients.reshape(points.shape) + ridge * points
-        return -(values + ridge / 2 * sizes**2), -slopes
-
-    def _weights(self, point: Array) -> Array:
-        return point.reshape(self.shape)
-
-    @property
-    def _nowhere(self) -> Array:
-        return np.zeros(self.shape)
-
-    def error(self, radius: float) -> float:
-        """Return how far -F may lie above a tangent plane in floats, within 4 radii of 0.
-
-        A sum of n terms of size t errs by t times the records' ``sum_error``, and a term by
-        2^-40 of its parts: the loss at 0, and L times a distance of 8 radii at most.
-        """
-        loss = self.objective.loss
-        (size,) = self.records.sum(lambda block: (np.abs(loss.values(block, self._nowhere)).sum(),))
-        far = 8 * radius
-        steep = self.objective.lipschitz * far
-        sums = 3 * self.records.sum_error() * steep
-        terms = 2 * _LOSS_ERROR * (float(size) + (self.records.count() + 1) * steep)
-        return float(sums + terms + 2.0**-44 * self.penalty(far))
+    def _selection(self, problem: Problem, budget: Budget, radius: float) -> Selection[RiskInBall]:
+        objective, penalty = problem.objective, problem.objective.regularization or 0.0
+        risk = RiskInBall(objective.loss, radius, penalty, self.per_radius)
+        return Selection(risk, budget.epsilon)

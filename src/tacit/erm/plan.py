@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from tacit.engine import norm_in_words, plan_lines
 from tacit.erm.laws import Solved
 from tacit.erm.objective import Objective
-from tacit.noise import Release, Source
 from tacit.privacy import Budget, Event, Relation
 from tacit.queries import Facts, Session, Slot
 
@@ -230,19 +229,6 @@ def unknown(why: str) -> NoiseError:
     return NoiseError(None, "No error bars are shown: " + why)
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    mechanism: Any
-    plan: Plan
-
-    def event(self, facts: Facts) -> Event:
-        return self.plan.event
-
-    def answer(self, records: Any, facts: Facts, source: Source) -> Release[Array]:
-        released: Release[Array] = self.mechanism.draw(self.plan, records, source)
-        return released
-
-
 class Mechanism(ABC):
     """A way to place noise: plan from public facts, solve, and say what the noise did."""
 
@@ -272,9 +258,9 @@ class Mechanism(ABC):
         """Return what a plan of this mechanism may ask, by name; together its event."""
         return {"weights": Slot(plan.event)}
 
+    @abstractmethod
     def solve(self, plan: Plan, session: Session) -> Solved:
         """Carry out a plan of this mechanism: ask what was planned, and solve."""
-        return Solved(session.ask(_Drawn(self, plan), "weights"))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return where a plan puts noise and how much, a sentence."""

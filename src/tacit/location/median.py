@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.engine import Plan, release, without_noise
-from tacit.erm import Objective, Problem, QuantileOnALine
-from tacit.erm.exponential_mechanism import ranks_moved
+from tacit.engine import Plan, release_answers, without_noise
 from tacit.erm.inference import check_share
 from tacit.erm.laws import Errors
 from tacit.erm.losses import QuantileLoss
-from tacit.erm.receipts import receipt
 from tacit.erm.standard_errors import WITHIN
 from tacit.linear_model._inference import WithSummary, publish_errors
 from tacit.linear_model._tables import note_columns
 from tacit.location._intervals import FINEST, lower_level
 from tacit.location._points import Array, dense_rows
-from tacit.noise import Bounded, Norm, Release, Source, laplace
-from tacit.privacy import (
-    AnyAccountant,
-    Budget,
-    Composed,
-    Event,
-    ExponentialMechanism,
-    PureEpsilon,
-    Relation,
-    Repeated,
-    calibrate,
-)
+from tacit.noise import Norm
+from tacit.privacy import AnyAccountant, Budget, Relation
+from tacit.privacy.calibration import least_noise
 from tacit.public_facts import (
     assumptions_of,
     budget_of,
@@ -42,11 +30,26 @@ from tacit.public_facts import (
     warn_if_weak,
     with_people,
 )
+from tacit.queries import (
+    Count,
+    Exactly,
+    Facts,
+    LaplaceNoise,
+    NoisySum,
+    Quantile,
+    Selection,
+    Session,
+    Slot,
+    composed,
+    selection_event,
+)
 from tacit.records import Bounds, MemoryRecords, UnreadRecords
 from tacit.records.unread import has_people
 
 # Of the share for intervals: the number of records, and each of a column's two ends.
 _COUNT_PART, _END_PART = 0.2, 0.4
+# What is asked, and under which name a plan shows its epsilon.
+_EPSILONS = {"quantiles": "column_epsilon", "count": "count_epsilon", "ends": "end_epsilon"}
 
 
 class Median(WithSummary, BaseEstimator):
@@ -109,7 +112,7 @@ class Median(WithSummary, BaseEstimator):
         ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
         """
         budget = budget_of(self.epsilon, self.delta, self.relation)
-        loss = QuantileLoss(self.quantile)
+        level = QuantileLoss(self.quantile).level  # checked
         table, names = note_columns(self, X, unit=unit, sparse=False)
         budget = with_people(budget, has_people(table))
         if isinstance(table, UnreadRecords):
@@ -121,22 +124,10 @@ class Median(WithSummary, BaseEstimator):
         plan = column_plan(budget, table.n_columns, self.inference)
         source = source_of(self.random_state)
 
-        def work() -> Release[tuple[Array, Array | None]]:
-            rows = dense_rows(table)
-            if budget.is_infinite:
-                clipped, level = np.clip(rows, limits[:, 0], limits[:, 1]), self.quantile
-                away = WITHIN * math.sqrt(level * (1 - level) / max(len(rows), 1))
-                levels = np.clip([level, level - away, level + away], 0.0, 1.0)
-                found = np.quantile(clipped, levels, axis=0)
-                return Release((found[0], found[1:] if self.inference else None), plan.event)
-            columns = _Columns(rows, limits, budget.relation, source)
-            found = columns.quantiles(loss.level, plan.settings["column_epsilon"])
-            ends = columns.ends(loss.level, plan) if self.inference else None
-            return Release((found, ends), receipt(columns.spent, plan.event))
-
-        released = release(
+        released = release_answers(
             plan,
-            work,
+            lambda: MemoryRecords(dense_rows(table), None, Bounds()),
+            lambda session: _quantiles_and_ends(session, plan, level, limits, self.inference),
             accountant=self.accountant,
             source=source,
             assumptions=assumptions_of(names),
@@ -150,81 +141,65 @@ class Median(WithSummary, BaseEstimator):
         return self
 
 
+def _quantiles_and_ends(
+    session: Session, plan: Plan, level: float, limits: Array, inference: float
+) -> tuple[Array, Array | None]:
+    """Ask for a quantile of each column and, if intervals are wanted, for where they end."""
+    if plan.budget.is_infinite:
+        exact = session.without_noise(lambda records: _exact_quantiles(records, level, limits))
+        return exact[0], exact[1:] if inference else None
+    epsilon = {name: plan.settings[_EPSILONS[name]] for name in plan.paid}
+
+    def quantiles(at: float, slot: str) -> Array:
+        asked = [Quantile(at, low, high, j) for j, (low, high) in enumerate(limits.tolist())]
+        return np.array([session.ask(Selection(one, epsilon[slot]), slot) for one in asked])
+
+    found = quantiles(level, "quantiles")
+    if not inference:
+        return found, None
+    count = NoisySum(Count(Norm.L1), LaplaceNoise(epsilon["count"]))
+    n = max(float(session.ask(count, "count")), 1.0)
+
+    def width(at: float) -> float:
+        return 2 * Quantile(at, 0.0, 1.0).ranks_moved(session.facts) / epsilon["ends"]
+
+    # Seen from above, the upper end is a lower one.
+    below, above = lower_level(level, n, width), lower_level(1 - level, n, width)
+    # What was planned is drawn in any case; where it says nothing, the ends are the limits.
+    low = quantiles(FINEST if below is None else below, "ends")
+    high = quantiles(1 - (FINEST if above is None else above), "ends")
+    low = limits[:, 0] if below is None else low
+    high = limits[:, 1] if above is None else high
+    return found, np.array([low, high])
+
+
+def _exact_quantiles(records: MemoryRecords, level: float, limits: Array) -> Array:
+    """Return the quantiles of columns without noise, and the two ends of their intervals."""
+    clipped = np.clip(records.rows, limits[:, 0], limits[:, 1])
+    away = WITHIN * math.sqrt(level * (1 - level) / max(len(clipped), 1))
+    levels = np.clip([level, level - away, level + away], 0.0, 1.0)
+    return np.asarray(np.quantile(clipped, levels, axis=0))
+
+
 def column_plan(budget: Budget, n_columns: int, share: float = 0.0) -> Plan:
     """Return the plan of an exponential mechanism a column, and of two more for an interval."""
     check_share(share)
+    facts = Facts(Bounds(), n_columns, budget.relation)
     if budget.is_infinite:
-        return without_noise(budget)
+        return replace(without_noise(budget), facts=facts)
 
-    def family(noise: float) -> Event:
-        each, relation = 1 / noise, budget.relation
-        choice = ExponentialMechanism((1 - share) * each, relation)
-        chosen = Repeated(choice, n_columns) if n_columns > 1 else choice
-        if not share:
-            return chosen
-        end = ExponentialMechanism(_END_PART * share * each, relation)
-        count = PureEpsilon(_COUNT_PART * share * each, relation)
-        return Composed((chosen, count, Repeated(end, 2 * n_columns)))
+    def slots(noise: float) -> dict[str, Slot]:
+        each = 1 / noise
+        paid = {"quantiles": Slot(selection_event((1 - share) * each, facts), Exactly(n_columns))}
+        if share:
+            end = selection_event(_END_PART * share * each, facts)
+            count = LaplaceNoise(_COUNT_PART * share * each).event(facts)
+            paid |= {"count": Slot(count), "ends": Slot(end, Exactly(2 * n_columns))}
+        return paid
 
-    event = calibrate(family, budget)
+    paid = slots(least_noise(lambda noise: composed(slots(noise)), budget))
     reason = "the exponential mechanism, sampled exactly, once for each column"
-    names = ("column_epsilon", "count_epsilon", "end_epsilon")
-    paid = [leaf.pure_epsilon() for leaf, _ in event.leaves()]
     if share:
         reason += ", and twice for its interval, with their number"
-    return Plan("quantile", event, budget, reason, dict(zip(names, paid, strict=False)))
-
-
-def column_quantile(
-    column: Array, loss: QuantileLoss, low: float, high: float, each: Budget, source: Source | None
-) -> Release[Array]:
-    """Release one quantile of one column, inside a public interval."""
-    bounds = Bounds(row_norm=max(abs(low), abs(high), 1e-300))
-    mechanism = QuantileOnALine(float(low), float(high))
-    plan = mechanism.plan(Problem(Objective(loss, bounds), 1), each)
-    return mechanism.draw(plan, MemoryRecords(column[:, None], None, bounds), source)
-
-
-@dataclass
-class _Columns:
-    """Columns within their limits, and what was spent on them."""
-
-    rows: Array
-    limits: Array
-    relation: Relation
-    source: Source | None
-    spent: list[Event] = field(default_factory=list)
-
-    def quantiles(self, level: float, epsilon: float) -> Array:
-        """Release a quantile of each column."""
-        budget, values = Budget(epsilon, 0.0, self.relation), []
-        for column, (low, high) in zip(self.rows.T, self.limits, strict=True):
-            chosen = column_quantile(column, QuantileLoss(level), low, high, budget, self.source)
-            self.spent.append(chosen.event)
-            values.append(float(np.ravel(chosen.value)[0]))
-        return np.array(values)
-
-    def ends(self, level: float, plan: Plan) -> Array:
-        """Release where the intervals of a level's quantiles begin and end."""
-        counted = laplace(
-            Bounded(float(len(self.rows)), 1.0, Norm.L1, self.relation),
-            plan.settings["count_epsilon"],
-            self.source,
-        )
-        self.spent.append(counted.event)
-        n, epsilon = max(float(counted.value), 1.0), plan.settings["end_epsilon"]
-
-        def width(at: float) -> float:
-            return 2 * ranks_moved(at, self.relation) / epsilon
-
-        # Seen from above, the upper end is a lower one.
-        below, above = lower_level(level, n, width), lower_level(1 - level, n, width)
-        # What was planned is drawn in any case; where it says nothing, the ends are the limits.
-        low = self.quantiles(FINEST if below is None else below, epsilon)
-        high = self.quantiles(1 - (FINEST if above is None else above), epsilon)
-        return np.array(
-            [
-                self.limits[:, 0] if below is None else low,
-                self.limits[:, 1] if above is None else high,
-            ]
-        )
+    settings = {_EPSILONS[name]: slot.event.pure_epsilon() for name, slot in paid.items()}
+    return Plan("quantile", composed(paid), budget, reason, settings, facts=facts, paid=paid)

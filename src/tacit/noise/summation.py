@@ -101,6 +101,20 @@ def bounded_sum(
     return Bounded(value, _sensitivity(bound, table.shape[1], norm, step, relation), norm, relation)
 
 
+def sum_sensitivity(row_bound: float, n_columns: int, norm: Norm, relation: Relation) -> float:
+    """Return the sensitivity of `bounded_sum`, for rows of so many numbers.
+
+    Examples
+    --------
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.summation import sum_sensitivity
+    >>> from tacit.privacy import Relation
+    >>> round(sum_sensitivity(1.0, 2, Norm.L2, Relation.REPLACE), 5)
+    2.0
+    """
+    return _sensitivity(row_bound, n_columns, norm, _step(row_bound, _MOST_ROWS), relation)
+
+
 def _as_table(rows: Array, limit: int) -> Array:
     if not isinstance(rows, np.ndarray) or rows.dtype.kind != "f" or rows.dtype.itemsize > 8:
         kind = rows.dtype if isinstance(rows, np.ndarray) else type(rows).__name__

@@ -1,7 +1,9 @@
 """Every private question: what is computed, its sensitivity, its noise, and what asking costs."""
 
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic
+from tacit.queries.column_moments import ColumnMoments
 from tacit.queries.count import ClassCounts, Count
+from tacit.queries.frequent_values import FrequentValues
 from tacit.queries.gradient import Gradient, Measured, PreconditionedGradient
 from tacit.queries.hessian import (
     ClippedNorms,
@@ -19,6 +21,7 @@ from tacit.queries.minimizer import (
 )
 from tacit.queries.noisy_sum import GaussianNoise, LaplaceNoise, Noise, NoisySum, SphereNoise
 from tacit.queries.point_sum import PointSum
+from tacit.queries.quantile import Quantile
 from tacit.queries.rules import (
     AtMost,
     CoveredBy,
@@ -31,19 +34,23 @@ from tacit.queries.rules import (
     exchanged,
 )
 from tacit.queries.second_moment import LabelMoment, LeastEigenvalue, SecondMoment
+from tacit.queries.selection import CandidateRisks, RiskInBall, Selection, selection_event
 from tacit.queries.session import Session
 from tacit.queries.split_budget import split_budget
 from tacit.queries.views import OneRecordEach, PoissonSample, Reweighted, View
 
 __all__ = [
     "AtMost",
+    "CandidateRisks",
     "ClassCounts",
     "ClippedNorms",
+    "ColumnMoments",
     "Count",
     "CoveredBy",
     "Exactly",
     "ExchangedFor",
     "Facts",
+    "FrequentValues",
     "GaussianNoise",
     "GaussianObjectiveNoise",
     "GaussianSum",
@@ -64,11 +71,14 @@ __all__ = [
     "PoissonSample",
     "PreconditionedGradient",
     "Private",
+    "Quantile",
     "Query",
     "RegularizedMinimizer",
     "Reweighted",
+    "RiskInBall",
     "SecondDerivatives",
     "SecondMoment",
+    "Selection",
     "Sensitivity",
     "Sequence",
     "Session",
@@ -80,5 +90,6 @@ __all__ = [
     "View",
     "composed",
     "exchanged",
+    "selection_event",
     "split_budget",
 ]

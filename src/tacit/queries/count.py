@@ -25,12 +25,19 @@ class Count:
     """The number of records, or what they weigh together, each at most 1.
 
     Of a person all of whose records are used at most `MOST_COUNTED` are counted.
+
+    Parameters
+    ----------
+    norm
+        In which its sensitivity is stated; of one number all are the same.
     """
+
+    norm: Norm = Norm.L2
 
     @classmethod
     def tried(cls) -> tuple[Count, ...]:
         """Return the ones that `tacit.testing.check_query` tries."""
-        return (cls(),)
+        return cls(), cls(Norm.L1)
 
     def applies(self, facts: Facts) -> bool:
         """Return whether it can change: it does not where a record takes another's place."""
@@ -39,7 +46,7 @@ class Count:
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return 1, or as many records of a person as count. Replacing a record counts as one."""
         most = float(MOST_COUNTED) if facts.sums_by_person else 1.0
-        return Sensitivity(most, Norm.L2, "noisy_gradient.md#4-the-count")
+        return Sensitivity(most, self.norm, "noisy_gradient.md#4-the-count")
 
     def total(self, records: Private, facts: Facts) -> float:
         """Return the number. Private."""

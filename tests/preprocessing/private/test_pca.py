@@ -68,3 +68,16 @@ def test_how_many_directions(n_components: object) -> None:
 def test_pure_budgets_are_refused_with_the_reason() -> None:
     with pytest.raises(ValueError, match="Wishart"):
         PrivatePCA(2, 1.0, 0.0, row_norm=1.0).fit(X)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_a_missing_value_counts_as_zero(epsilon: float) -> None:
+    """Not its whole row: what else is there still counts."""
+    holes = np.random.default_rng(0).normal(0, 1, (300, 3))
+    holes[::3, 1] = np.nan
+    zeros = np.nan_to_num(holes)
+    found, expected = (
+        PrivatePCA(2, epsilon, 1e-6, row_norm=3.0, random_state=1).fit(rows).components_
+        for rows in (holes, zeros)
+    )
+    np.testing.assert_array_equal(found, expected)

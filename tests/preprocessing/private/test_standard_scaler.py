@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,31 @@ from scipy.special import ndtr
 from scipy.stats import kstest
 from sklearn.preprocessing import StandardScaler
 
-from tacit.noise import SensitivityViolation, bounded_sum, recording
+from tacit.noise import SensitivityViolation, recording
 from tacit.noise.tape import Entry
 from tacit.preprocessing.private import PrivateStandardScaler
-from tacit.preprocessing.private.standard_scaler import count_constant, moments
+from tacit.preprocessing.private.standard_scaler import Moments, moments
 from tacit.privacy import Relation
 from tacit.privacy.calibration import gaussian_multiplier
+from tacit.queries import ColumnMoments, Session
+from tacit.records import Bounds, MemoryRecords
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.testing import replay
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(0.5, 0.7, (400, 3)) * np.array([1.0, 2.0, 0.3])
 BOUNDS = (-6.0, 6.0)
+
+
+def columns(n_columns: int) -> ColumnMoments:
+    return ColumnMoments(tuple(range(n_columns)), ((-1.0, 1.0),) * n_columns, counts=True)
+
+
+def asked(units: Any, plan: Any) -> Moments:
+    """Return the noisy moments of columns within -1 and 1, as a plan asks for them."""
+    records = MemoryRecords(units, None, Bounds())
+    session = Session(records, plan.facts, plan.event, plan.slots())
+    return moments(session, columns(units.shape[1]), plan, None)
 
 
 def test_without_noise_it_is_the_standard_scaler() -> None:
@@ -57,7 +71,7 @@ def test_the_noise_of_scales_is_what_is_proved(delta: float, n_columns: int) -> 
     std = 1.25 * z * math.sqrt(n_columns + root) / n
     # of squares and of the count, which divides 5/8 less the spread
     both = std / 2 * math.hypot(1.0, (1 - spread**2 / (5 / 8)) / n_columns**0.25)
-    found = [moments(units, None, plan, None).value for _ in range(runs)]
+    found = [asked(units, plan) for _ in range(runs)]
     for noise, expected in (
         ([each.mean[0] for each in found], std),
         ([each.variance[0] - spread**2 for each in found], both),
@@ -71,7 +85,7 @@ def test_no_row_is_clipped(n_columns: int) -> None:
     """Rows are of many lengths: were the longer ones shortened, means and scales would be off."""
     units = np.random.default_rng(2).uniform(-1.0, 1.0, (2000, n_columns)) ** 3
     plan = PrivateStandardScaler(100.0, 1e-6, bounds=(-1, 1)).plan(n_columns)
-    found = moments(units, None, plan, None).value
+    found = asked(units, plan)
     np.testing.assert_allclose(found.mean, units.mean(axis=0), atol=0.005)
     np.testing.assert_allclose(found.variance, units.var(axis=0), atol=0.005)
 
@@ -79,7 +93,7 @@ def test_no_row_is_clipped(n_columns: int) -> None:
 def test_the_share_of_the_count_is_the_best() -> None:
     """Variances have the least noise, and not much more where a column is not in the middle."""
     for k in (1, 2, 10, 100):
-        best = count_constant(k)
+        best = columns(k).count_constant
         tried = np.append(best * np.array([0.5, 0.9, 1.1, 2.0, 0.1]), best)
         noise = np.sqrt((25 / 16 * k + tried**2) * (1 / 4 + (5 / 8) ** 2 / tried**2))
         assert np.argmin(noise) == len(tried) - 1
@@ -124,12 +138,13 @@ def test_the_sensitivity_is_reached(
     step = PrivateStandardScaler(1.0, delta, bounds=BOUNDS, relation=relation, n_records=n_records)
     assert replay(step.fit, ends, other) == 1
 
-    def less(*args: Any, **kwargs: Any) -> Any:
-        total = bounded_sum(*args, **kwargs)
-        object.__setattr__(total, "sensitivity", 0.99 * reached * total.sensitivity)
-        return total
+    stated = ColumnMoments.sensitivity
 
-    monkeypatch.setattr("tacit.preprocessing.private.standard_scaler.bounded_sum", less)
+    def less(self: ColumnMoments, facts: Any) -> Any:
+        whole = stated(self, facts)
+        return replace(whole, value=0.99 * reached * whole.value)
+
+    monkeypatch.setattr(ColumnMoments, "sensitivity", less)
     with pytest.raises(SensitivityViolation):
         replay(step.fit, ends, other)
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.engine import Plan, release
-from tacit.noise import Release, Source
+from tacit.engine import Plan, release_answers
 from tacit.preprocessing.private._columns import Known
 from tacit.preprocessing.private._numbers import note, read_rows
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
@@ -27,7 +26,8 @@ from tacit.public_facts import (
     warn_if_weak,
     with_people,
 )
-from tacit.records import UnreadTable
+from tacit.queries import Facts, Session
+from tacit.records import Bounds, MemoryRecords, UnreadTable
 from tacit.records.unread import has_people
 from tacit.table_facts import EncodedTable, TableFacts
 
@@ -37,13 +37,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Job(Generic[T]):
-    """A release that is planned: what it costs, how it is made of rows, and how it is kept."""
+    """A release that is planned: what it costs, what is asked for, and how it is kept."""
 
     plan: Plan
-    work: Callable[[Array, Source | None], Release[T]]
+    work: Callable[[Session], T]
     keep: Callable[[T], None]
     facts: tuple[Assumed, ...] = ()
     n_records: int | None = None  # where it is public
+
+
+def facts_of_rows(n_features: int, budget: Budget) -> Facts:
+    """Return what is public of rows before a fit; each question clips what it reads itself."""
+    return Facts(Bounds(), n_features, budget.relation)
 
 
 class PrivateStep(TransformerMixin, BaseEstimator):
@@ -88,9 +93,11 @@ class PrivateStep(TransformerMixin, BaseEstimator):
         job: Job[Any] = self._job(told, budget, self._known(X), table)
         warn_if_weak(budget, job.n_records)
         source = source_of(self.random_state)
-        released = release(
+        bounds = Bounds() if job.plan.facts is None else job.plan.facts.bounds
+        released = release_answers(
             job.plan,
-            lambda: job.work(read_rows(table), source),
+            lambda: MemoryRecords(self._filled(read_rows(table)), None, bounds),
+            job.work,
             accountant=self.accountant,
             source=source,
             assumptions=assumptions_of(names, *job.facts),
@@ -106,6 +113,10 @@ class PrivateStep(TransformerMixin, BaseEstimator):
     @abstractmethod
     def _job(self, told: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Any]:
         """Return what is to be done; ``told`` has the parameters that the facts say."""
+
+    def _filled(self, rows: Array) -> Array:
+        """Return rows as they are asked of; NaN marks what is missing."""
+        return rows
 
     def _known(self, told: Any) -> Known:
         """Return what is public of the rows of a table, or of those that it was fitted on."""

@@ -11,9 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import Plan
-from tacit.erm.losses import QuantileLoss
 from tacit.location.median import column_plan
-from tacit.noise import Release, Source
 from tacit.preprocessing.private._columns import (
     Known,
     bounds_of,
@@ -23,14 +21,15 @@ from tacit.preprocessing.private._columns import (
     places_of,
 )
 from tacit.preprocessing.private._numbers import rows_to_transform
-from tacit.preprocessing.private._step import Job, PrivateStep
+from tacit.preprocessing.private._step import Job, PrivateStep, facts_of_rows
 from tacit.preprocessing.private.quantile_bounds import (
     Bounds,
     Columns,
     on_grids,
-    quantiles_within,
+    present_quantiles,
 )
 from tacit.privacy import AnyAccountant, Budget, Relation
+from tacit.queries import Session
 from tacit.records import UnreadTable
 from tacit.table_facts import TableFacts
 
@@ -115,7 +114,8 @@ class PrivateMissing(PrivateStep):
 
     def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
         n_columns = n_chosen(self.columns, n_features)
-        plan = column_plan(budget, n_columns)
+        facts = facts_of_rows(n_features, budget)
+        plan = replace(column_plan(budget, n_columns), facts=facts)
         if budget.is_infinite:
             return plan
         return replace(
@@ -130,14 +130,15 @@ class PrivateMissing(PrivateStep):
         limits = on_grids(bounds_of(self.bounds, known.ranges, known.names, places))
         plan = self._plan(budget, table.n_columns, None)
 
-        def work(rows: Array, source: Source | None) -> Release[Array]:
-            present = [column[~np.isnan(column)] for column in rows[:, places].T]
-            return quantiles_within(present, limits, [QuantileLoss(0.5)], plan, source)
+        def work(session: Session) -> Array:
+            return present_quantiles(session, plan, places, limits, (0.5,))
 
         def keep(found: Array) -> None:
             self.fill_, self.bounds_, self.columns_ = found[:, 0].copy(), limits, places
 
-        return Job(plan, work, keep)
+        return Job(
+            plan, lambda session: present_quantiles(session, plan, places, limits, (0.5,)), keep
+        )
 
     def transform(self, X: Any) -> Array:
         """Return the rows, filled, and after them the marks of what was missing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,14 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
 from tacit.engine import Plan, norm_in_words, without_noise
-from tacit.erm.second_moment import noisy_second_moment, top_directions
-from tacit.noise import Release, Source
+from tacit.erm.second_moment import top_directions
 from tacit.preprocessing.private._columns import Known, facts_with
 from tacit.preprocessing.private._numbers import rows_to_transform
-from tacit.preprocessing.private._step import Job, PrivateStep
-from tacit.privacy import AnyAccountant, Budget, Gaussian, Relation
+from tacit.preprocessing.private._step import Job, PrivateStep, facts_of_rows
+from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.public_facts import row_norm_of
+from tacit.queries import Facts, GaussianNoise, NoisySum, SecondMoment, Session
+from tacit.queries.second_moment import unpack
 from tacit.records import Bounds, MemoryRecords, UnreadTable
 from tacit.row_clipping import clipped_rows
 from tacit.table_facts import TableFacts
@@ -108,43 +109,49 @@ class PrivatePCA(PrivateStep):
 
     def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
         checks.count("n_components", self.n_components, most=n_features)
+        # The norm of rows does not change what a question costs; a fit knows it.
+        facts = facts_of_rows(n_features, budget)
         if budget.is_infinite:
-            return without_noise(budget)
+            return replace(without_noise(budget), facts=facts)
         if budget.is_pure:
             raise ValueError(
                 "PrivatePCA adds Gaussian noise, which needs delta > 0; pass delta=1e-6, or leave "
                 "the step out. (The Wishart noise that is called pure elsewhere is not private.)"
             )
         z = gaussian_multiplier(budget)
-        notes = () if self.row_norm is None else (norm_in_words(self.row_norm),)
+        moment = NoisySum(SecondMoment(), GaussianNoise(z))
         return Plan(
             "pca",
-            Gaussian(z, budget.relation),
+            moment.event(facts),
             budget,
             f"{self.n_components} directions of a second moment with symmetric Gaussian noise",
             {"noise_multiplier": z},
-            notes=notes,
+            notes=() if self.row_norm is None else (norm_in_words(self.row_norm),),
+            facts=facts,
+            queries={"second moment": moment},
         )
 
     def _job(self, told: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[_Found]:
         norm = row_norm_of(told.row_norm)
-        plan = told._plan(budget, table.n_columns, None)
         bounds = Bounds(row_norm=norm, intercept=_CONSTANT * norm if self.centered else 0.0)
+        facts = Facts(bounds, table.n_columns, budget.relation)
+        plan = replace(told._plan(budget, table.n_columns, None), facts=facts)
 
-        def work(rows: Array, source: Source | None) -> Release[_Found]:
-            records = MemoryRecords(np.nan_to_num(rows), None, bounds)
-            if isinstance(plan.event, Gaussian):
-                z = plan.event.noise_multiplier
-                moment = noisy_second_moment(records, z, budget.relation, source)
+        def work(session: Session) -> _Found:
+            if budget.is_infinite:
+                moment = session.without_noise(_exact_moment)
             else:
-                (exact,) = records.sum(lambda block: (block.gram(np.ones(block.n_rows)),))
-                moment = Release(exact, plan.event)
-            return Release(_directions(moment.value, bounds, self.n_components), moment.event)
+                packed = session.ask(plan.queries["second moment"], "second moment")
+                moment = unpack(np.asarray(packed), facts.n_coordinates)
+            return _directions(moment, bounds, self.n_components)
 
         def keep(found: _Found) -> None:
             self.components_, self.mean_, self.row_norm_ = found.directions, found.mean, norm
 
         return Job(plan, work, keep)
+
+    def _filled(self, rows: Array) -> Array:
+        return np.nan_to_num(rows)
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates of rows along the directions."""
@@ -174,6 +181,11 @@ class PrivatePCA(PrivateStep):
 class _Found:
     directions: Array
     mean: Array
+
+
+def _exact_moment(records: MemoryRecords) -> Array:
+    (moment,) = records.sum(lambda block: (block.gram(np.ones(block.n_rows)),))
+    return moment
 
 
 def _directions(moment: Array, bounds: Bounds, n_directions: int) -> _Found:

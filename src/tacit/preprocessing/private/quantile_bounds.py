@@ -12,21 +12,21 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import Plan
-from tacit.erm import QuantileOnALine
-from tacit.erm.losses import QuantileLoss
-from tacit.erm.receipts import receipt
-from tacit.location.median import column_plan, column_quantile
-from tacit.noise import Grid, Release, Source
+from tacit.location.median import column_plan
+from tacit.noise import Grid
 from tacit.preprocessing.private._columns import (
     Known,
+    Places,
     bounds_of,
     n_chosen,
     on_one_scale,
     places_of,
 )
 from tacit.preprocessing.private._numbers import rows_to_transform
-from tacit.preprocessing.private._step import Job, PrivateStep
+from tacit.preprocessing.private._step import Job, PrivateStep, facts_of_rows
 from tacit.privacy import AnyAccountant, Budget, Relation
+from tacit.queries import Quantile, Selection, Session
+from tacit.queries.quantile import GRID_POINTS
 from tacit.records import UnreadTable
 from tacit.table_facts import TableFacts
 
@@ -114,7 +114,8 @@ class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
 
     def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
         n_columns = n_chosen(self.columns, n_features)
-        plan = column_plan(budget, 2 * n_columns)
+        facts = facts_of_rows(n_features, budget)
+        plan = replace(column_plan(budget, 2 * n_columns), facts=facts)
         if budget.is_infinite:
             return plan
         low, high = _levels(self.quantiles)
@@ -128,19 +129,20 @@ class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
     def _job(self, told: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Array]:
         places = places_of(self.columns, known.names)
         limits = on_grids(bounds_of(self.bounds, known.ranges, known.names, places))
-        losses = [QuantileLoss(level) for level in _levels(self.quantiles)]
+        levels = _levels(self.quantiles)
         plan = self._plan(budget, table.n_columns, None)
 
-        def work(rows: Array, source: Source | None) -> Release[Array]:
-            chosen = [column[~np.isnan(column)] for column in rows[:, places].T]
-            return quantiles_within(chosen, limits, losses, plan, source)
+        def work(session: Session) -> Array:
+            return present_quantiles(session, plan, places, limits, levels)
 
         def keep(found: Array) -> None:
             # (k, 2): widened by a public rule, so that no interval is empty
             self.low_, self.high_ = _apart(np.sort(found, axis=1), limits).T.copy()
             self.columns_ = places
 
-        return Job(plan, work, keep)
+        return Job(
+            plan, lambda session: present_quantiles(session, plan, places, limits, levels), keep
+        )
 
     def transform(self, X: Any) -> Array:
         """Return the rows, their chosen columns clipped and mapped to [-1/2, 1/2]."""
@@ -157,36 +159,35 @@ class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
         return on_one_scale(facts, known, places_of(self.columns, known.names))
 
 
-def quantiles_within(
-    columns: Sequence[Array],
-    limits: Array,
-    losses: Sequence[QuantileLoss],
-    plan: Plan,
-    source: Source | None,
-) -> Release[Array]:
-    """Release a quantile of each column for each loss, (columns, losses), inside public limits."""
+def present_quantiles(
+    session: Session, plan: Plan, places: Places, limits: Array, levels: Sequence[float]
+) -> Array:
+    """Ask for quantiles of what is present in columns, (columns, levels), inside public limits."""
+    columns = list(zip(places.tolist(), limits, strict=True))
     if plan.budget.is_infinite:
-        levels = [loss.level for loss in losses]
-        exact = [
-            np.quantile(np.clip(column if column.size else pair.mean(keepdims=True), *pair), levels)
-            for column, pair in zip(columns, limits, strict=True)
-        ]
-        return Release(np.array(exact), plan.event)
-    each = Budget(plan.settings["column_epsilon"], 0.0, plan.budget.relation)
-    releases = [
-        column_quantile(column, loss, low, high, each, source)
-        for column, (low, high) in zip(columns, limits, strict=True)
-        for loss in losses
-    ]
-    values = np.array([float(np.ravel(r.value)[0]) for r in releases])
-    inside = np.clip(values.reshape(len(columns), -1), limits[:, :1], limits[:, 1:])
-    return Release(inside, receipt([r.event for r in releases], plan.event))
+        return session.without_noise(
+            lambda records: np.array([_exact(records.rows[:, j], at, levels) for j, at in columns])
+        )
+    epsilon, values = plan.settings["column_epsilon"], []
+    for place, (low, high) in columns:
+        for level in levels:
+            asked = Quantile(level, float(low), float(high), place, counts_missing=False)
+            values.append(session.ask(Selection(asked, epsilon), "quantiles"))
+    found = np.array(values).reshape(len(columns), -1)
+    return np.asarray(np.clip(found, limits[:, :1], limits[:, 1:]))
+
+
+def _exact(column: Array, pair: Array, levels: Sequence[float]) -> Array:
+    """Return quantiles of a column without noise, the middle where no value is present."""
+    present = column[~np.isnan(column)]
+    present = present if present.size else pair.mean(keepdims=True)
+    return np.asarray(np.quantile(np.clip(present, *pair), levels))
 
 
 def on_grids(limits: Array) -> Array:
     """Return intervals, none of which is finer than doubles are; refuse others before a charge."""
     for low, high in limits.tolist():
-        Grid(low, high, QuantileOnALine.n_points)
+        Grid(low, high, GRID_POINTS)
     return limits
 
 
@@ -205,7 +206,7 @@ def _levels(quantiles: Any) -> tuple[float, float]:
 
 def _apart(found: Array, limits: Array) -> Array:
     """Return intervals, those without width moved apart by a step of their outer bounds."""
-    step = (limits[:, 1] - limits[:, 0]) / QuantileOnALine.n_points
+    step = (limits[:, 1] - limits[:, 0]) / GRID_POINTS
     middle = np.clip(found.mean(axis=1), limits[:, 0] + step / 2, limits[:, 1] - step / 2)
     wider = np.stack([middle - step / 2, middle + step / 2], axis=1)
     apart = np.where((found[:, 1] - found[:, 0] < step)[:, None], wider, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
 from tacit.engine import Plan, without_noise
-from tacit.noise import Norm, Release, Source, bounded_sum, gaussian, sphere
 from tacit.preprocessing.private._columns import (
     Known,
     bounds_of,
@@ -22,20 +21,18 @@ from tacit.preprocessing.private._columns import (
     places_of,
 )
 from tacit.preprocessing.private._numbers import rows_to_transform
-from tacit.preprocessing.private._step import Job, PrivateStep
+from tacit.preprocessing.private._step import Job, PrivateStep, facts_of_rows
 from tacit.preprocessing.private.quantile_bounds import Bounds, Columns
-from tacit.privacy import AnyAccountant, Budget, Event, Gaussian, PureEpsilon, Relation
+from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.public_facts import n_records_of
+from tacit.queries import ColumnMoments, GaussianNoise, Noise, NoisySum, Session, Slot, SphereNoise
+from tacit.queries.column_moments import SHIFT, WEIGHT
 from tacit.records import UnreadTable
 from tacit.records.unread import shown_rows
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]
-# A value u and its square, as 2 u^2 - 5/4: the weight, the shift, and the length of both together.
-_WEIGHT = 2.0
-_SHIFT = 1.25
-_LENGTH = 1.25
 # In units of half a range; no column is taken to be narrower.
 _LEAST_VARIANCE = 2.0**-40
 
@@ -121,22 +118,19 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
 
     def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
         checks.positive("clip", self.clip, remedy="pass how many standard deviations count.")
+        facts = facts_of_rows(n_features, budget)
         if budget.is_infinite:
-            return without_noise(budget)
-        n_columns = n_chosen(self.columns, n_features)
-        what = f"means and mean squares of {n_columns} columns"
+            return replace(without_noise(budget), facts=facts)
         if budget.is_pure:
-            event: Event = PureEpsilon(budget.epsilon, budget.relation)
-            settings, noise = {"epsilon": budget.epsilon}, "sphere"
+            noise: Noise = SphereNoise(budget.epsilon)
+            kind, settings = "sphere", {"epsilon": budget.epsilon}
         else:
             z = gaussian_multiplier(budget)
-            event, settings, noise = (
-                Gaussian(z, budget.relation),
-                {"noise_multiplier": z},
-                "Gaussian",
-            )
-        reason = f"{what} in one release with {noise} noise"
-        return Plan("standard_scaler", event, budget, reason, settings)
+            noise, kind, settings = GaussianNoise(z), "Gaussian", {"noise_multiplier": z}
+        n_columns, event = n_chosen(self.columns, n_features), noise.event(facts)
+        reason = f"means and mean squares of {n_columns} columns in one release with {kind} noise"
+        paid = {"moments": Slot(event)}
+        return Plan("standard_scaler", event, budget, reason, settings, facts=facts, paid=paid)
 
     def _job(self, told: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Moments]:
         places = places_of(self.columns, known.names)
@@ -144,17 +138,16 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
         n_records = n_records_of(told.n_records, shown_rows(table), budget.relation)
         plan = self._plan(budget, table.n_columns, None)
         middle, half = limits.mean(axis=1), (limits[:, 1] - limits[:, 0]) / 2
-
-        def work(rows: Array, source: Source | None) -> Release[Moments]:
-            # clipped first: a division that overflows would warn of one record
-            inside = np.clip(rows[:, places], limits[:, 0], limits[:, 1])
-            units = np.clip((inside - middle) / half, -1.0, 1.0)
-            return moments(np.nan_to_num(units), n_records.value, plan, source)
+        pairs = tuple((low, high) for low, high in limits.tolist())
+        asked = ColumnMoments(tuple(places.tolist()), pairs, counts=n_records.value is None)
 
         def keep(found: Moments) -> None:
             self.mean_ = middle + half * found.mean
             self.scale_ = half * np.sqrt(found.variance)
             self.columns_ = places
+
+        def work(session: Session) -> Moments:
+            return moments(session, asked, plan, n_records.value)
 
         return Job(plan, work, keep, (n_records,), n_records.value)
 
@@ -181,55 +174,28 @@ class Moments:
     variance: Array
 
 
-def moments(
-    units: Array, n_records: int | None, plan: Plan, source: Source | None
-) -> Release[Moments]:
-    """Release mean and variance of columns of numbers from -1 to 1.
-
-        |(u, 2 u^2 - 5/4)|^2 = 25/16 - 4 u^2 (1 - u^2) <= 25/16
-                                              (docs/proofs/preprocessing.md, section 3)
-
-    so that k columns have rows no longer than (5/4) sqrt(k), and with a constant c for the number
-    of records, where that is private, than sqrt(25 k / 16 + c^2).
-    """
-    n, k = units.shape
+def moments(session: Session, asked: ColumnMoments, plan: Plan, n_records: int | None) -> Moments:
+    """Ask for mean and variance of columns, in units from -1 to 1 of their bounds."""
     if plan.budget.is_infinite:
+        units = session.without_noise(asked.units)
         spread = units.var(axis=0)
-        return Release(Moments(units.mean(axis=0), np.where(spread > 0, spread, 1.0)), plan.event)
-    constant = count_constant(k) if n_records is None else 0.0
-    columns = [units, _WEIGHT * units**2 - _SHIFT]
-    if n_records is None:
-        columns.append(np.full((n, 1), constant))
-    reach = math.hypot(_LENGTH * math.sqrt(k), constant)
-    total = bounded_sum(np.hstack(columns), reach, Norm.L2, plan.budget.relation)
-    if isinstance(plan.event, Gaussian):
-        z = plan.event.noise_multiplier
-        release, std = gaussian(total, z, source), z * total.sensitivity
-    else:
-        epsilon = plan.event.pure_epsilon()
-        release = sphere(total, epsilon, source)
+        return Moments(units.mean(axis=0), np.where(spread > 0, spread, 1.0))
+    k, constant = len(asked.columns), asked.count_constant
+    sensitivity = asked.sensitivity(session.facts).value
+    if plan.budget.is_pure:
+        pure = SphereNoise(plan.settings["epsilon"])
+        noisy = np.asarray(session.ask(NoisySum(asked, pure), "moments"))
         # E |noise|^2 = d (d + 1) (sensitivity / epsilon)^2
-        std = math.sqrt(total.n_coordinates + 1) * total.sensitivity / epsilon
-    noisy = np.asarray(release.value)
+        std = math.sqrt(noisy.size + 1) * sensitivity / pure.epsilon
+    else:
+        normal = GaussianNoise(plan.settings["noise_multiplier"])
+        noisy = np.asarray(session.ask(NoisySum(asked, normal), "moments"))
+        std = normal.std(sensitivity)
     count = float(n_records) if n_records is not None else max(noisy[-1] / constant, 1.0)
-    return Release(_moments_of(noisy[:k], noisy[k : 2 * k], count, constant, std), release.event)
-
-
-def count_constant(n_columns: int) -> float:
-    """Return the constant that counts records, with which variances have the least noise.
-
-        sd of a variance = s sqrt(1 / 4 + (5/8)^2 / c^2) / n,   s = z sqrt(25 k / 16 + c^2)
-
-    is least, (5/8) (sqrt(k) + 1) z / n, at c = (5/4) k^(1/4).
-    """
-    return _LENGTH * math.sqrt(math.sqrt(n_columns))
-
-
-def _moments_of(sums: Array, squares: Array, count: float, constant: float, std: float) -> Moments:
-    """Return mean and variance of noisy sums, no variance below the deviation of its noise."""
-    mean = np.clip(sums / count, -1.0, 1.0)
-    square = (squares / count + _SHIFT) / _WEIGHT
+    mean = np.clip(noisy[:k] / count, -1.0, 1.0)
+    square = (noisy[k : 2 * k] / count + SHIFT) / WEIGHT
     # the noise of the squares, and of the number of records times the 5/8 that it divides
-    per_record = math.hypot(1.0, _SHIFT / constant if constant else 0.0) / _WEIGHT
+    per_record = math.hypot(1.0, SHIFT / constant if constant else 0.0) / WEIGHT
+    # no variance is below the deviation of its noise
     floor = min(max(per_record * std / count, _LEAST_VARIANCE), 1.0)
     return Moments(mean, np.clip(square - mean**2, floor, 1.0))

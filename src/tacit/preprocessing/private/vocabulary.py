@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,9 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
-from tacit.engine import Plan, release, without_noise
-from tacit.noise import Release, Source, frequent
-from tacit.noise.frequent import count_std, frequent_event, threshold
+from tacit.engine import Plan, release_answers, without_noise
 from tacit.odd_values import alone
 from tacit.preprocessing.errors import TableError
 from tacit.preprocessing.files.memory_tables import (
@@ -28,7 +26,9 @@ from tacit.preprocessing.files.memory_tables import (
 from tacit.preprocessing.files.one_value import word_of
 from tacit.preprocessing.files.values import Values
 from tacit.preprocessing.private._columns import facts_with
-from tacit.privacy import AnyAccountant, Budget, Gaussian, Guarantee, RareLeak, Relation, calibrate
+from tacit.preprocessing.private._step import facts_of_rows
+from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
+from tacit.privacy.calibration import least_noise
 from tacit.public_facts import (
     Assumed,
     assumptions_of,
@@ -39,6 +39,8 @@ from tacit.public_facts import (
     warn_if_weak,
     with_people,
 )
+from tacit.queries import FrequentValues, Session, Slot
+from tacit.queries.frequent_values import value_counts
 from tacit.records.people import n_identifiers, people_of
 from tacit.table_facts import EncodedTable, TableFacts
 
@@ -151,15 +153,10 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
         plan = _vocabulary_plan(budget, len(wanted))
         source = source_of(self.random_state)
 
-        def work() -> Release[dict[Name, Words]]:
-            counts = table.counts(unit, of_people)
-            if budget.is_infinite:
-                return Release(self._most(counts), plan.event)
-            return self._released_words(counts, plan, source)
-
-        released = release(
+        released = release_answers(
             plan,
-            work,
+            lambda: table.words(unit, of_people),
+            lambda session: self._words(session, plan),
             accountant=self.accountant,
             source=source,
             assumptions=assumptions_of(names),
@@ -167,27 +164,20 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
         self.values_, self.privacy_ = released.value, released.privacy
         return self
 
-    def _released_words(
-        self, counts: Mapping[Name, Mapping[str, int]], plan: Plan, source: Source | None
-    ) -> Release[dict[Name, Words]]:
-        places = {name: place for place, name in enumerate(counts)}
-        all_of_them = {
-            (places[n], word): c for n, each in counts.items() for word, c in each.items()
-        }
-        z, leak = plan.settings["noise_multiplier"], plan.settings["leak"]
-        kept = frequent(all_of_them, len(counts), z, leak, plan.budget.relation, source)
-        noisy = {
-            name: {word: c for (place, word), c in kept.value.items() if place == places[name]}
-            for name in counts
-        }
-        return Release(self._most(noisy), kept.event)
-
-    def _most(self, counts: Mapping[Name, Mapping[str, float]]) -> dict[Name, Words]:
-        """Return the words of the greatest counts, at most as many as declared, in order."""
-        return {
-            name: tuple(sorted(sorted(each, key=lambda w: (-each[w], w))[: self.columns[name]]))
-            for name, each in counts.items()
-        }
+    def _words(self, session: Session, plan: Plan) -> dict[Name, Words]:
+        """Ask for frequent words; return those of the greatest counts, in order of the alphabet."""
+        counts: Mapping[tuple[int, str], float]
+        if plan.budget.is_infinite:
+            counts = session.without_noise(value_counts)
+        else:
+            z, leak = plan.settings["noise_multiplier"], plan.settings["leak"]
+            noisy = session.ask(FrequentValues(len(self.columns), z, leak), "words")
+            counts = noisy
+        kept: dict[Name, Words] = {}
+        for place, (name, most) in enumerate(self.columns.items()):
+            each = {word: n for (column, word), n in counts.items() if column == place}
+            kept[name] = tuple(sorted(sorted(each, key=lambda w: (-each[w], w))[:most]))
+        return kept
 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Return a row of indicators for each record."""
@@ -235,8 +225,9 @@ def _checked(columns: Any) -> Mapping[Name, int]:
 
 
 def _vocabulary_plan(budget: Budget, n_columns: int) -> Plan:
+    facts = facts_of_rows(n_columns, budget)
     if budget.is_infinite:
-        return without_noise(budget)
+        return replace(without_noise(budget), facts=facts)
     if budget.is_pure:
         raise ValueError(
             "a vocabulary needs delta > 0: which words there are can only be told if a word of one "
@@ -244,22 +235,23 @@ def _vocabulary_plan(budget: Budget, n_columns: int) -> Plan:
             "in a schema."
         )
     leak = _LEAK_SHARE * budget.delta
-    event = calibrate(lambda z: frequent_event(z, leak, budget.relation), budget)
-    (z,) = (leaf.noise_multiplier for leaf, _ in event.leaves() if isinstance(leaf, Gaussian))
-    (leak,) = (leaf.probability for leaf, _ in event.leaves() if isinstance(leaf, RareLeak))
-    least = threshold(z, n_columns, leak, budget.relation)
+    z = least_noise(lambda z: FrequentValues(n_columns, z, leak).event(facts), budget)
+    asked = FrequentValues(n_columns, z, leak)
+    least = asked.threshold(facts)
     return Plan(
         "vocabulary",
-        event,
+        asked.event(facts),
         budget,
         "words whose noisy count exceeds a threshold, and no others",
         {
             "noise_multiplier": z,
             "leak": leak,
-            "count_std": count_std(z, n_columns, budget.relation),
+            "count_std": asked.count_std(facts),
             "threshold": least,
         },
         notes=(f"a word must be that of some {math.ceil(least):,} records",),
+        facts=facts,
+        paid={"words": Slot(asked.event(facts))},
     )
 
 
@@ -282,32 +274,31 @@ class _Words:
         else:
             yield from chunks(table, self._names)  # type: ignore[misc, arg-type]
 
-    def counts(self, unit: Any, of_people: bool) -> dict[Name, Counter[str]]:
-        """Return how many records, or people by one of theirs, have each word."""
+    def words(self, unit: Any, of_people: bool) -> list[list[str | None]]:
+        """Return the words of each column, one a record, or one of each person's records."""
         raw: dict[Name, list[Any]] = {name: [] for name in self._names}
         for _, chunk in self.chunks():
             for name in self._names:
                 raw[name].extend(chunk[name].raw())
-        if not of_people:
-            return {name: _count(values) for name, values in raw.items()}
-        owners = unit if unit is not None else self._table.identifiers()
-        chosen = people_of(owners).one_each().tolist()
-        return {name: _count([values[i] for i in chosen]) for name, values in raw.items()}
+        if of_people:
+            owners = unit if unit is not None else self._table.identifiers()
+            chosen = people_of(owners).one_each().tolist()
+            raw = {name: [values[i] for i in chosen] for name, values in raw.items()}
+        return [_read(values) for values in raw.values()]
 
 
-def _count(values: Iterable[Any]) -> Counter[str]:
-    """Return how often there is each word, each different text read once."""
-    texts: Counter[str | bytes] = Counter()
-    counts: Counter[str] = Counter()
+def _read(values: Iterable[Any]) -> list[str | None]:
+    """Return the word of each value, each different text read once."""
+    texts: dict[str | bytes, str | None] = {}
+    words: list[str | None] = []
     for value in values:
-        if type(value) in (str, bytes):
-            texts[value] += 1
-        elif (word := alone(word_of, value, None)) is not None:
-            counts[word] += 1
-    for text, n in texts.items():
-        if (word := word_of(text)) is not None:
-            counts[word] += n
-    return counts
+        if type(value) not in (str, bytes):
+            words.append(alone(word_of, value, None))
+            continue
+        if value not in texts:
+            texts[value] = word_of(value)
+        words.append(texts[value])
+    return words
 
 
 def _is_plain(table: Any) -> bool:

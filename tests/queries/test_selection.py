@@ -1,0 +1,159 @@
+"""Selections: drawn by the stated sensitivity, at the stated price; half of it is caught."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.noise import SensitivityViolation, recording, secure_source
+from tacit.noise.tape import Entry
+from tacit.privacy import ExponentialMechanism, Relation
+from tacit.queries import CandidateRisks, Facts, Quantile, RiskInBall, Selection, Session, Slot
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords
+from tacit.testing import replay
+
+RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE]
+BOUNDS = Bounds(row_norm=2.0)
+ROWS = np.random.default_rng(0).normal(0.0, 1.0, (40, 3))
+
+
+def utilities() -> list[Any]:
+    (ball,) = RiskInBall.tried()
+    return [*Quantile.tried(), CandidateRisks.tried()[0], replace(ball, per_radius=2**10)]
+
+
+def neighbours(relation: Relation) -> list[tuple[Any, Any]]:
+    """Return tables of which one has a long row more, or its opposite in its place."""
+    pairs = []
+    for row in np.array([[9.0, -9.0, 0.0], [-9.0, 9.0, 0.0], [0.0, 0.0, 9.0]]):
+        other = ROWS if relation.adds_or_removes else np.vstack([ROWS, -row])
+        pairs.append((np.vstack([ROWS, row]), other))
+    return pairs
+
+
+def asked(utility: Any, relation: Relation, rows: Any) -> Any:
+    facts = Facts(BOUNDS, 3, relation)
+    query = Selection(utility, 0.7)
+    slots = {"chosen": Slot(query.event(facts))}
+    session = Session(MemoryRecords(rows, None, BOUNDS), facts, query.event(facts), slots)
+    return session.release(session.ask(query, "chosen"))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("utility", utilities(), ids=str)
+def test_it_is_drawn_by_its_utility(utility: Any, relation: Relation) -> None:
+    """What a tape notes before the draw is what the statistic states, of the same candidates."""
+    facts, records = Facts(BOUNDS, 3, relation), MemoryRecords(ROWS, None, BOUNDS)
+    with recording() as tape:
+        released = asked(utility, relation, ROWS)
+    (entry,) = (entry for entry in tape.entries if isinstance(entry, Entry))
+    stated = utility.sensitivity(facts)
+    assert entry.bounded.sensitivity == stated.value
+    assert entry.bounded.norm is stated.norm
+    assert released.event == entry.event == ExponentialMechanism(0.7, relation)
+    if not isinstance(utility, RiskInBall):
+        total = utility.total(records, facts)
+        np.testing.assert_allclose(entry.bounded.value, total, rtol=1e-14)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("utility", utilities(), ids=str)
+def test_half_a_sensitivity_is_caught(
+    utility: Any, relation: Relation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = neighbours(relation)
+
+    def run(rows: Any) -> Any:
+        return asked(utility, relation, rows)
+
+    for one, other in pairs:
+        assert replay(run, one, other) == replay(run, other, one) == 1
+    stated = type(utility).sensitivity
+
+    def half(self: Any, facts: Facts) -> Any:
+        whole = stated(self, facts)
+        return replace(whole, value=0.49 * whole.value)
+
+    monkeypatch.setattr(type(utility), "sensitivity", half)
+    # In a ball utilities are compared at the point that was drawn: some are far from 0.
+    with pytest.raises(SensitivityViolation):
+        [replay(run, *pair) for pair in 20 * pairs]
+
+
+def test_the_utility_of_a_quantile_is_its_rank_error() -> None:
+    values = np.array([0.1, 0.3, 0.3, 0.9])
+    records = MemoryRecords(values[:, None], None, Bounds())
+    quantile = Quantile(0.25, 0.0, 1.0, n_points=16)
+    found = quantile.total(records, Facts(Bounds(), 1, Relation.ADD_REMOVE))
+    points = np.arange(17) / 16
+    below = (values <= points[:, None]).sum(axis=1)
+    np.testing.assert_array_equal(found, -4.0 * np.abs(below - 1.0))
+    # of those at the upper end, none is below it
+    records = MemoryRecords(np.array([[0.5], [1.0], [7.0]]), None, Bounds())
+    at_the_end = quantile.total(records, Facts(Bounds(), 1, Relation.ADD_REMOVE))[-1]
+    assert at_the_end == -4.0 * abs(1 - 0.75)
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf, -math.inf])
+def test_missing_values(missing: float) -> None:
+    facts, kept = Facts(Bounds(), 1, Relation.REPLACE), np.array([[0.2], [0.7], [0.8]])
+    rows = np.vstack([kept, [[missing]]])
+    records = MemoryRecords(rows, None, Bounds())
+    alone, with_zero = (
+        MemoryRecords(table, None, Bounds()) for table in (kept, np.vstack([kept, [[0.0]]]))
+    )
+    for counts, same in ((False, alone), (True, with_zero)):
+        quantile = Quantile(0.5, -1.0, 1.0, counts_missing=counts, n_points=64)
+        found, expected = (quantile.total(one, facts) for one in (records, same))
+        np.testing.assert_array_equal(found, expected)
+        # a value for none moves no utility by more than is stated
+        for other in (alone, with_zero):
+            if other.count() == records.count() or not counts:
+                moved = np.abs(quantile.total(other, facts) - found).max()
+                assert moved <= quantile.sensitivity(facts).value
+
+
+def test_a_quantile_needs_dense_records_in_memory() -> None:
+    facts, quantile = Facts(Bounds(), 1, Relation.REPLACE), Quantile(0.5, 0.0, 1.0)
+    records = ChunkedRecords(lambda: [(ROWS[:, :1], None)], 1, Bounds())
+    with pytest.raises(ValueError, match="in memory"):
+        quantile.total(records, facts)
+
+
+def test_no_sample_is_selected_from() -> None:
+    facts = Facts(Bounds(), 1, Relation.ADD_REMOVE, sampling_rate=0.1)
+    with pytest.raises(ValueError, match="Poisson"):
+        Selection(Quantile(0.5, 0.0, 1.0), 1.0).event(facts)
+
+
+def test_ridges_and_slacks_are_in_the_sensitivity() -> None:
+    """What neighbours do not attain is held to its formula."""
+    facts = Facts(BOUNDS, 3, Relation.REPLACE)
+    candidates = CandidateRisks(CandidateRisks.tried()[0].loss, np.eye(3), 1e9)
+    assert candidates.moved(facts) == 2 * 2.0 * math.sqrt(2.0)
+    stated = candidates.sensitivity(facts).value
+    assert stated == pytest.approx(candidates.moved(facts) * (1 + 1e-4) + 2.0**-51 * 5e8, rel=1e-13)
+    ball = replace(RiskInBall.tried()[0], regularization=1e9)
+    assert ball.moved(facts) == 2 * 2.0 * 1.5
+    stated = ball.sensitivity(facts).value
+    penalty = 1e9 / 2 * 1.5**2
+    assert stated == pytest.approx(6.0 * (1 + 1e-4) + 2.0**-51 * penalty, rel=1e-13)
+
+
+def test_a_draw_takes_its_bits_from_the_source() -> None:
+    class Silent:
+        is_secure = True
+
+        def words(self, n: int) -> Any:
+            raise AssertionError("drawn")
+
+    source: Any = Silent()
+    facts, records = Facts(BOUNDS, 3, Relation.REPLACE), MemoryRecords(ROWS, None, BOUNDS)
+    for utility in utilities():
+        with pytest.raises(AssertionError, match="drawn"):
+            Selection(utility, 1.0).answer(records, facts, source)
+        Selection(utility, 1.0).answer(records, facts, secure_source())
