@@ -25,7 +25,7 @@ from tacit.privacy import (
     Relation,
     SoftmaxObjective,
 )
-from tacit.privacy.events.objective import _below_curvature, LossBound
+from tacit.privacy.events.objective import LossBound, _below_curvature
 from tacit.privacy.gaussian_profile import gaussian_delta
 from tacit.queries import (
     Count,

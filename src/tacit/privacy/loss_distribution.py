@@ -73,7 +73,7 @@ def _hull(own: Array, other: Array, interval: float) -> PLDPmf:
     from dp_accounting.pld import pld_pmf
 
     n = len(own) - 1
-    epsilon = np.arange(-n, n + 1) * interval
+    epsilon: Array = np.arange(-n, n + 1, dtype=np.float64) * interval
     deltas = np.empty(2 * n + 1)
     deltas[n:] = own
     deltas[n] = min(own[0], other[0])  # both bound the same total variation
