@@ -29,7 +29,14 @@ from tacit.privacy.events import (
     ZeroConcentrated,
     event_from_dict,
 )
-from tacit.privacy.filters import Additive, Filter, GaussianSum, RenyiSum, SumOfEpsilons
+from tacit.privacy.filters import (
+    Additive,
+    Filter,
+    GaussianSum,
+    RenyiSum,
+    SumOfEpsilons,
+    SumOrGaussian,
+)
 from tacit.privacy.guarantee import Curve, Guarantee
 from tacit.privacy.odometer import Odometer
 from tacit.privacy.relation import Relation
@@ -71,6 +78,7 @@ __all__ = [
     "SmoothGaussian",
     "SoftmaxObjective",
     "SumOfEpsilons",
+    "SumOrGaussian",
     "ZeroConcentrated",
     "calibrate",
     "event_from_dict",

@@ -22,20 +22,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from tacit.privacy.events import Repeated
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.gaussian_profile import gaussian_delta, mu_of_pure
-from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.loss_distribution import points_of
 from tacit.privacy.roots import decreasing_root
+from tacit.privacy.routes import LossDistributionRoute, merged, routes_for
 
 # From epsilons >= 0 to delta in each order: first with the record in the first law, then without.
 Profiles = Callable[[Array], tuple[Array, Array]]
 
 _N_EACH = 125  # points on a geometric and on a linear grid
 # For a reserve price, which is the difference of two nearly equal mu^2.
-_N_EACH_OF_RESERVE = 500
+_N_EACH_OF_RESERVE = 300
 _NEAREST = 1e-4  # the least epsilon of the geometric grid, in parts of the greatest
 _PROFILE_DIGITS = 1.0 + 1e-8  # profiles keep nine digits
 _ROUNDED_UP = 1.0 + 1e-9
+LEAST = 5e-324  # an event so small that floats lose its price is not free
 
 
 @dataclass(frozen=True)
@@ -243,13 +246,38 @@ def _profiles_of(event: Event) -> Profiles:
             return each
 
         return closed
-    promise = Guarantee(event)
+    routes = routes_for(merged(event.leaves()))
+    for route in routes:
+        if isinstance(route, LossDistributionRoute):
+            return _between_dots(*points_of(route.distribution), route.interval, route.charge)
 
     def composed(epsilon: Array) -> tuple[Array, Array]:
-        both = np.array([promise.delta(e) for e in epsilon.tolist()])
+        both = np.array([min(r.delta(e) for r in routes) for e in epsilon.tolist()])
         return both, both.copy()
 
     return composed
+
+
+def _between_dots(
+    losses: Array, first: Array, second: Array, interval: float, charge: float
+) -> Profiles:
+    """Return the profiles through dots on a grid, linear in exp(epsilon) between them."""
+
+    def profiles(epsilon: Array) -> tuple[Array, Array]:
+        place = np.clip(((epsilon - losses[0]) / interval).astype(np.int64), 0, len(losses) - 1)
+        after = np.minimum(place + 1, len(losses) - 1)
+        step = np.clip(epsilon - losses[place], 0.0, interval)
+        share = np.expm1(step) / math.expm1(interval)
+        each = (
+            np.minimum(deltas[place] + share * (deltas[after] - deltas[place]) + charge, 1.0)
+            for deltas in (first, second)
+        )
+        # Below the first dot nothing is known but that delta is at most 1.
+        below = epsilon < losses[0]
+        with_record, without = (np.where(below, 1.0, deltas) for deltas in each)
+        return with_record, without
+
+    return profiles
 
 
 @lru_cache(maxsize=4096)
@@ -266,44 +294,115 @@ def dominating(event: Event, leak: float) -> Hull:
     return hull_of(_profiles_of(event), leak)
 
 
+def price_of(event: Event, leak: float, reserve: float | None = None) -> Price:
+    """Return the price of an event, leaf by leaf, at any moment of a sequence.
+
+    Parameters
+    ----------
+    event
+        What is charged.
+    leak
+        Probability that each leaf which is no Gaussian mechanism may add to the leaks.
+    reserve
+        The mu of a Gaussian mechanism that stays unspent, for a lower price (`_reserve_price`).
+    """
+    total, leaks = 0.0, 0.0
+    for leaf, n in event.leaves():
+        one = _leaf_price(leaf, n, leak, reserve)
+        total, leaks = total + one.squared_mu, leaks + one.leak
+    return Price(total, leaks)
+
+
 @lru_cache(maxsize=4096)
-def squared_mu(event: Event, leak: float) -> Price:
-    """Return the price of a leaf event at any moment: mu^2, rounded up, and its leak."""
+def _leaf_price(leaf: Event, n: int, leak: float, reserve: float | None) -> Price:
+    """Return the price of a leaf n times: n times its own, or that of the n together if less."""
+    if leaf.parts():  # neighbours differ in one of them: the worst counts
+        each = [price_of(part, leak, reserve) for part in leaf.parts()]
+        return Price(n * max(p.squared_mu for p in each), n * max(p.leak for p in each))
+    one = _now(leaf, leak) if reserve is None else _reserve_price(leaf, leak, reserve)
+    alone = Price(n * one.squared_mu, n * one.leak)
+    if n == 1 or leaf.gaussian_mu() is not None or leaf.leak() is not None:
+        return alone
+    run = Repeated(leaf, n)
+    together = _now(run, leak) if reserve is None else _reserve_price(run, leak, reserve)
+    return min(alone, together, key=lambda price: price.squared_mu)
+
+
+@lru_cache(maxsize=4096)
+def _now(event: Event, leak: float) -> Price:
+    """Return the price of an event without parts, whatever was spent before."""
     if event.reasons_void():
         return Price(math.inf)
-    lost = event.leak()
+    lost, mu = event.leak(), event.gaussian_mu()
     if lost is not None:
         return Price(0.0, lost)
-    mu = event.gaussian_mu()
-    if mu is None and math.isfinite(event.pure_epsilon()) and not event.parts():
-        pure = mu_of_pure(event.pure_epsilon())
-        hull = dominating(event, leak)
-        mu, lost = min((pure, 0.0), (hull.mu, hull.leak))
-        return Price(mu**2 * _ROUNDED_UP, lost)
     if mu is not None:
-        return Price(mu**2)
-    hull = dominating(event, leak)
-    return Price(hull.mu**2 * _ROUNDED_UP, hull.leak)
+        return Price(max(mu**2, LEAST))
+    try:
+        hull = dominating(event, leak)
+    except ArithmeticError:  # a profile that is NaN: the event has no price, and none is guessed
+        return Price(math.inf)
+    bound = event.gaussian_bound()
+    pure = mu_of_pure(event.pure_epsilon()) if bound is None else bound
+    mu, lost = min((pure, 0.0), (hull.mu, hull.leak))
+    return Price(max(mu**2 * _ROUNDED_UP, LEAST), lost)
 
 
 @lru_cache(maxsize=4096)
-def reserve_price(event: Event, leak: float, reserve: float) -> Price:
-    """Return the price of a leaf event while a Gaussian mechanism of mu = ``reserve`` is unspent.
+def _reserve_price(event: Event, leak: float, reserve: float) -> Price:
+    """Return the price of an event while a Gaussian mechanism of mu = ``reserve`` is unspent.
 
     c(r) is the least c for which the event and a Gaussian mechanism of r are dominated by one of
     sqrt(r^2 + c). It falls as r grows, so that any r' <= reserve will do.
     """
-    now = squared_mu(event, leak)
-    if event.gaussian_mu() is not None or not 0.0 < now.squared_mu < math.inf:
+    now = _now(event, leak)
+    if event.gaussian_mu() is not None or not LEAST < now.squared_mu < math.inf:
         return now
-    hull = dominating(event, leak)
-    best = now
+    hull, best = dominating(event, leak), now
     for factor in (2.0, 4.0, 8.0):
+        # Tied to the event's own mu: for a much larger one the difference below cancels.
         beside = min(factor * math.sqrt(now.squared_mu), reserve)
         both = hull_of(hull.beside(beside), hull.leak + 2.0 * leak, _N_EACH_OF_RESERVE)
         cost = both.mu**2 * _ROUNDED_UP - beside**2
-        if 0.0 <= cost < best.squared_mu:
+        if 0.0 < cost < best.squared_mu:
             best = Price(cost, max(both.leak, now.leak))
         if beside >= reserve:
             break
     return best
+
+
+def first_price(event: Event, leak: float, squared_mu: float, epsilon: float, delta: float) -> float:
+    """Return the price of an event that is charged before any output was seen.
+
+    The privacy loss is then known to be 0, so that the inequality of a filter is needed at
+    ``epsilon`` alone: c is the least for which the event, together with a Gaussian mechanism of
+    mu^2 = ``squared_mu`` - c, is (epsilon, delta)-DP. All leaves but the costliest are priced as
+    they would be at any moment. Infinite if there is no such c.
+
+    **Assumes** that the event is the very first: a later one at this price breaks the filter.
+    """
+    leaves = [(leaf, n) for leaf, n in event.leaves()]
+    priced = [_leaf_price(leaf, n, leak, None) for leaf, n in leaves]
+    total = math.fsum(price.squared_mu for price in priced)
+    others = [i for i, (leaf, _) in enumerate(leaves) if leaf.gaussian_mu() is None]
+    if not others or not math.isfinite(total):
+        return total
+    pivot = max(others, key=lambda i: priced[i].squared_mu)
+    leaf, n = leaves[pivot]
+    if leaf.parts() or leaf.leak() is not None:
+        return math.inf
+    hull = dominating(leaf if n == 1 else Repeated(leaf, n), leak)
+    rest = math.fsum(price.squared_mu for i, price in enumerate(priced) if i != pivot)
+    leaks = math.fsum(price.leak for i, price in enumerate(priced) if i != pivot)
+    room = squared_mu - rest
+
+    def fits(cost: float) -> bool:
+        return hull.delta_beside(math.sqrt(max(room - cost, 0.0)), epsilon) + leaks <= delta
+
+    if room <= 0.0 or not fits(room):
+        return math.inf
+    low, high = 0.0, room
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return rest + high

@@ -17,16 +17,22 @@ import numpy as np
 
 from tacit import checks
 from tacit.privacy.budget import Budget
+from tacit.privacy.dominating import LEAST, first_price, price_of
 from tacit.privacy.events import Event
 from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu, mu_of_pure
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.routes import renyi_of
 
-_ANY_EVENT = "SumOfEpsilons and RenyiSum (a ledger's rules sum and renyi) take any event"
+_ANY_EVENT = "SumOrGaussian, SumOfEpsilons and RenyiSum (a ledger's rules either, sum and renyi)"
 # What float rounding may add to a budget that is spent to the last.
 ROUNDING = 1e-12
-# What a release costs at least: one that is so small that floats lose it is not free.
-LEAST = 5e-324
+# Shares of a budget's delta in `SumOrGaussian`: of sums, of Gaussian releases and of leaks. They
+# add up to 1. With 3/4, planning costs 1.0 to 1.5 % more noise, and Gaussian releases keep as much
+# of mu^2 as by `RenyiSum` (docs/decisions/0059-sum-or-gaussian.md).
+SUM_SHARE, GAUSSIAN_SHARE, LEAK_SHARE = 0.75, 0.225, 0.025
+# The share of m^2 that stays unspent where releases are priced beside a reserve.
+RESERVE = 0.1
+LEAK_OF_A_PRICE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,9 @@ class Filter(Protocol):
 
     def remaining(self, charges: Charges, budget: Budget) -> float:
         """Return the epsilon of the largest release that would still be accepted."""
+
+    def planning_delta(self, delta: float) -> float:
+        """Return the delta with which a fit that asks for ``delta`` is planned and charged."""
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
         """Return why the last charge has no finite total, and what to do about it."""
@@ -83,6 +92,14 @@ class Additive(ABC):
     def why_infinite(self, charges: Charges, delta: float) -> str:
         """Return why the last charge has no finite total, and what to do about it."""
 
+    def planning_delta(self, delta: float) -> float:
+        """Return the delta with which a fit that asks for ``delta`` is planned and charged."""
+        return delta
+
+    def first_cost(self, charge: Charge) -> Totals | None:
+        """Return what the very first charge adds, None where that is what any charge adds."""
+        return None
+
     def fits(self, totals: Totals, budget: Budget) -> bool:
         """Return whether the totals are within the budget."""
         most = self.most(budget)
@@ -90,7 +107,9 @@ class Additive(ABC):
 
     def totals(self, charges: Charges) -> Totals:
         """Return the sum of the costs of at least one charge."""
-        return tuple(map(sum, zip(*map(self.cost, charges), strict=True)))
+        first = self.first_cost(charges[0])
+        costs = [self.cost(charges[0]) if first is None else first, *map(self.cost, charges[1:])]
+        return tuple(map(sum, zip(*costs, strict=True)))
 
     def spent(self, charges: Charges, delta: float) -> float:
         """Return a sound epsilon at ``delta`` for all charges, infinite if there is none."""
@@ -190,7 +209,144 @@ class GaussianSum(Additive):
             return "GaussianSum has no price at delta 0; make the accountant with a delta above 0"
         return (
             "the event is no Gaussian mechanism and not pure, and GaussianSum has no price for "
-            f"others; {_ANY_EVENT}"
+            f"others; {_ANY_EVENT} take any event"
+        )
+
+
+@dataclass(frozen=True)
+class SumOrGaussian(Additive):
+    """Accepts while epsilons and deltas add up to the budget, or while squared mu do.
+
+    A release is accepted if one of two filters still holds for everything charged so far:
+
+        sum:       sum epsilon_i <= epsilon  and  sum delta_i <= 3/4 delta
+        Gaussian:  sum mu_i^2 <= m^2, m = mu(epsilon, 9/40 delta), and leaks <= delta / 40
+
+    Their deltas add up to delta (docs/proofs/ledger.md, section 8). Every event has a mu
+    (`tacit.privacy.dominating`). Fits are planned at 3/4 of the delta that they ask for, so that
+    whatever adds up to the budget is accepted, in any order; many small releases go far beyond.
+
+    Parameters
+    ----------
+    budget
+        Of the accountant or ledger; it fixes the constants of the rule. Delta above 0.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Accountant, Budget, Gaussian, PureEpsilon, SumOrGaussian
+    >>> budget = Budget(1.0, 1e-6)
+    >>> accountant = Accountant(budget, SumOrGaussian(budget))
+    >>> accountant.charge(PureEpsilon(0.5)) <= 0.5
+    True
+    >>> accountant.charge(PureEpsilon(0.5)) <= 1.0
+    True
+    """
+
+    budget: Budget
+    is_linear = False
+
+    def __post_init__(self) -> None:
+        if self.budget.is_pure or self.budget.is_infinite:
+            raise ValueError(f"SumOrGaussian needs a finite epsilon and a delta, got {self.budget}.")
+
+    @property
+    def _leak(self) -> float:
+        # What one event that is no Gaussian mechanism may add to the leaks.
+        return LEAK_OF_A_PRICE * self.budget.delta
+
+    @property
+    def _reserve(self) -> float:
+        # r^2: what the second total of mu^2 leaves unspent for life.
+        return RESERVE * self._squared_mu(self.budget)
+
+    @staticmethod
+    def _squared_mu(budget: Budget) -> float:
+        return gaussian_mu(budget.epsilon, GAUSSIAN_SHARE * budget.delta) ** 2
+
+    def planning_delta(self, delta: float) -> float:
+        """Return 3/4 of it: the share of delta that sums have."""
+        return SUM_SHARE * delta
+
+    def cost(self, charge: Charge) -> Totals:
+        """Return epsilon, delta, mu^2, mu^2 beside the reserve, and the leak."""
+        now = price_of(charge.event, self._leak)
+        later = price_of(charge.event, self._leak, math.sqrt(self._reserve))
+        leak = max(now.leak, later.leak)
+        alone = Guarantee(charge.event).epsilon(charge.delta)
+        return alone, charge.delta, now.squared_mu, min(later.squared_mu, now.squared_mu), leak
+
+    def first_cost(self, charge: Charge) -> Totals:
+        """Return the same with the price of a release before which nothing was seen.
+
+        A release that alone is within the budget is accepted, and may close it.
+        """
+        epsilon, delta, now, later, leak = self.cost(charge)
+        budget, squared = self.budget, self._squared_mu(self.budget)
+        first = first_price(
+            charge.event, self._leak, squared, budget.epsilon, GAUSSIAN_SHARE * budget.delta
+        )
+        if first <= later:
+            # Its infinite losses are inside the delta of the Gaussian filter.
+            later, leak = first, 0.0
+        now = min(first, now)
+        cost = epsilon, delta, now, later, leak
+        if not self.fits(cost, budget) and Guarantee(charge.event).within(
+            budget.epsilon, budget.delta
+        ):
+            return budget.epsilon, SUM_SHARE * budget.delta, math.inf, math.inf, math.inf
+        return cost
+
+    def fits(self, totals: Totals, budget: Budget) -> bool:
+        """Return whether one of the filters holds, for the budget or for a share of its epsilon."""
+        return self.epsilon(totals, budget.delta) <= budget.epsilon * (1 + ROUNDING)
+
+    def epsilon(self, totals: Totals, delta: float) -> float:
+        """Return the least epsilon of a filter that holds, infinite if none does."""
+        epsilon, deltas, now, later, leak = totals
+        by_sum = epsilon if deltas <= SUM_SHARE * delta * (1 + ROUNDING) else math.inf
+        if leak > LEAK_SHARE * delta * (1 + ROUNDING):
+            return by_sum
+        squared = min(now, later + self._reserve if later else 0.0)
+        if math.isinf(squared):
+            return by_sum
+        by_noise = gaussian_epsilon(math.sqrt(squared), GAUSSIAN_SHARE * delta) if squared else 0.0
+        return min(by_sum, by_noise)
+
+    def most(self, budget: Budget) -> Totals:
+        """Return what each total may reach for its own filter to hold."""
+        squared = self._squared_mu(budget)
+        return (
+            budget.epsilon,
+            SUM_SHARE * budget.delta,
+            squared,
+            (1.0 - RESERVE) * squared,
+            LEAK_SHARE * budget.delta,
+        )
+
+    def left(self, totals: Totals, budget: Budget) -> float:
+        """Return the greater of what sums leave and of what Gaussian releases leave."""
+        return max(self.left_by_sum(totals, budget), self.left_by_noise(totals, budget))
+
+    def left_by_sum(self, totals: Totals, budget: Budget) -> float:
+        """Return the epsilon that any release may have, at what is left of 3/4 delta."""
+        if totals[1] >= SUM_SHARE * budget.delta * (1 - ROUNDING):
+            return 0.0
+        return max(budget.epsilon - totals[0], 0.0)
+
+    def left_by_noise(self, totals: Totals, budget: Budget) -> float:
+        """Return the epsilon, at a fit's planning delta, of the largest Gaussian that is accepted."""
+        _, _, now, later, leak = totals
+        if leak > LEAK_SHARE * budget.delta:
+            return 0.0
+        squared = self._squared_mu(budget)
+        left = max(squared - now, squared - self._reserve - later)
+        return gaussian_epsilon(math.sqrt(left), SUM_SHARE * budget.delta) if left > 0.0 else 0.0
+
+    def why_infinite(self, charges: Charges, delta: float) -> str:
+        """Say that no filter has a price for the last charge."""
+        return (
+            "neither its epsilon at its delta nor a mu of it is known, or the deltas are used up; "
+            "pass a smaller delta, or choose another mechanism"
         )
 
 
@@ -274,6 +430,18 @@ class RenyiSum(Additive):
     def _conversion(self, delta: float) -> float:
         a = self.order
         return math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+
+
+def default_rule(budget: Budget) -> Additive:
+    """Return the rule of an accountant or ledger that names none.
+
+    `SumOrGaussian`, and `SumOfEpsilons` for a pure or infinite budget, and where delta is so small
+    that a Gaussian release within the budget has no mu in floats.
+    """
+    if budget.is_pure or budget.is_infinite:
+        return SumOfEpsilons()
+    squared = gaussian_mu(budget.epsilon, GAUSSIAN_SHARE * budget.delta) ** 2
+    return SumOrGaussian(budget) if RESERVE * squared > 1e-300 else SumOfEpsilons()
 
 
 def _squared_mu(leaf: Event) -> float:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.budget import Budget
-from tacit.privacy.filters import LEAST, Additive, Charge, Charges, Totals
+from tacit.privacy.dominating import LEAST
+from tacit.privacy.filters import Additive, Charge, Charges, Totals
 from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
 from tacit.privacy.roots import decreasing_root
 from tacit.privacy.routes import renyi_of
