@@ -86,17 +86,25 @@ def _check_budget(state: State, terms: Terms) -> None:
 
 def _priced(entries: Iterable[Entry], terms: Terms) -> Iterator[Entry]:
     @lru_cache(maxsize=1024)
-    def price(event: str, delta: float) -> tuple[int, ...]:
+    def price(event: str, delta: float, first: bool) -> tuple[int, ...]:
         import json
 
-        return terms.price(Charge(event_from_dict(json.loads(event)), delta))
+        charge = Charge(event_from_dict(json.loads(event)), delta)
+        return (terms.first_price(charge) if first else None) or terms.price(charge)
 
     for entry in entries:
         yield entry  # which the walk has checked when it asks for the next
         said = entry.content
         if said["kind"] == "charge":
-            cost = price(canonical(said["event"]), said["delta"])
-            if any(c < p * (1 - _ROUNDING) for c, p in zip(said["cost"], cost, strict=True)):
+            event, delta, first = canonical(said["event"]), said["delta"], bool(said.get("first"))
+            costs = [(said["cost"], price(event, delta, first))]
+            if "share_cost" in said:
+                costs.append((said["share_cost"], price(event, delta, False)))
+            if any(
+                c < p * (1 - _ROUNDING)
+                for booked, cost in costs
+                for c, p in zip(booked, cost, strict=True)
+            ):
                 raise LedgerDamaged(
                     f"entry {entry.number} is booked for less than its event costs. {REMEDY}"
                 )

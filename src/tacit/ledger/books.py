@@ -87,12 +87,13 @@ class Books:
     def book(
         self,
         draft: Draft,
-        accept: Callable[[State], State],
+        accept: Callable[[State], tuple[Draft, State]],
         key: str | None = None,
     ) -> tuple[Entry, State]:
         """Write an entry in one transaction, asking again by its key if that was interrupted.
 
-        ``accept`` returns the state after it, or raises if there is to be no such entry.
+        ``accept`` returns what the entry says and the state after it, or raises if there is to be
+        no such entry. ``draft`` is what an entry that is found by its key is compared with.
         """
         drawn = key is None
         key = os.urandom(16).hex() if key is None else name_of("key", key)
@@ -109,7 +110,11 @@ class Books:
         raise self._after_all(key, interrupted)
 
     def _transact(
-        self, draft: Draft, accept: Callable[[State], State], key: str, look: bool
+        self,
+        draft: Draft,
+        accept: Callable[[State], tuple[Draft, State]],
+        key: str,
+        look: bool,
     ) -> tuple[Entry, State]:
         seen = self._last
         assert seen is not None
@@ -117,8 +122,8 @@ class Books:
             last = caught_up(seen, page.entries, page.head)
             if page.found is not None:
                 return self._found(page.found, key, draft.content), last.state
-            after = accept(last.state)
-            entry = following(draft, key, last.entry, after)
+            accepted, after = accept(last.state)
+            entry = following(accepted, key, last.entry, after)
             page.append(entry, after.text)
         self._last = Followed(entry, after)
         return entry, after

@@ -91,9 +91,10 @@ class Ledger:
         budget
             What may be spent in all; finite, and fixed for life.
         rule
-            How charges add up; fixed for life. ``"renyi"`` (any event; the default), ``"gaussian"``
-            (a tenth more of it, for Gaussian and pure events), ``"sum"`` (epsilons and deltas; the
-            default of a pure budget), ``"odometer"``, or a rule itself.
+            How charges add up; fixed for life. ``"either"`` (epsilons and deltas, or squared mu;
+            the default), ``"sum"`` (epsilons and deltas; the default of a pure budget),
+            ``"gaussian"`` (Gaussian and pure events alone), ``"renyi"``, ``"odometer"``, or a rule
+            itself.
         label, purpose, who
             For people; the account's name by default.
 
@@ -217,14 +218,14 @@ class Ledger:
         charge, draft = self._priced(event, delta)
         terms, bound = self.terms, self._bound
         entry, state = self._books.book(
-            draft, lambda before: afford(terms, bound, charge, draft.content, before), key
+            draft, lambda before: afford(terms, bound, charge, draft, before), key
         )
         return Booked(state.spent(terms), self._books.booking(entry))
 
     def check(self, event: Event, delta: float | None = None) -> None:
         """Raise if charging ``event`` would overspend; book nothing either way."""
         charge, draft = self._priced(event, delta)
-        afford(self.terms, self._bound, charge, draft.content, self._books.look())
+        afford(self.terms, self._bound, charge, draft, self._books.look())
 
     def spent(self) -> float:
         """Return the epsilon spent so far, at the budget's delta, on the most exposed records."""
@@ -319,7 +320,7 @@ class Ledger:
 
     def _declare(self, content: Content) -> Booking:
         draft = Draft({**content, "who": self._bound.who})
-        entry, _ = self._books.book(draft, lambda before: declared(content, before))
+        entry, _ = self._books.book(draft, lambda before: (draft, declared(content, before)))
         return self._books.booking(entry)
 
 

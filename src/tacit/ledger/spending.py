@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.ledger.bound import Bound
-from tacit.ledger.entry import Content
+from tacit.ledger.entry import Draft
 from tacit.ledger.state import State
 from tacit.ledger.terms import Terms
 from tacit.privacy import BudgetExceeded
@@ -16,16 +16,26 @@ _REMEDIES = Remedies(
 )
 
 
-def afford(terms: Terms, bound: Bound, charge: Charge, content: Content, before: State) -> State:
-    """Return the state after a charge; raise if it is over the budget, or over a share of it."""
+def afford(
+    terms: Terms, bound: Bound, charge: Charge, draft: Draft, before: State
+) -> tuple[Draft, State]:
+    """Return what the entry of a charge says, and the state after it.
+
+    Raises if it is over the budget, or over a share of it. Some rules have a lower price for the
+    first charge of a ledger; whether a charge is the first is known in its transaction alone.
+    """
     check_names(bound, before)
-    after = before.after(content)
+    first = terms.first_price(charge) if before.is_untouched else None
+    if first is not None:
+        said = draft.content
+        draft = Draft({**said, "cost": list(first), "share_cost": said["cost"], "first": True})
+    after = before.after(draft.content)
     for exposure in after.exposures(bound.partition):
         if not terms.fits(exposure):
             left = before.left(terms, bound.partition, bound.analyst)
             raise BudgetExceeded(_refusal(terms, charge, terms.spent(exposure), left))
     if bound.analyst is None:
-        return after
+        return draft, after
     share = after.analysts[bound.analyst]
     if not terms.fits(share.spent, share.epsilon):
         raise BudgetExceeded(
@@ -36,7 +46,7 @@ def afford(terms: Terms, bound: Bound, charge: Charge, content: Content, before:
                 before.left(terms, bound.partition, bound.analyst), terms.budget, terms.rule
             )
         )
-    return after
+    return draft, after
 
 
 def check_names(bound: Bound, state: State) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from tacit.ledger.entry import Content
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.parts import WHOLE, Parts, added
+from tacit.ledger.parts import Parts, added
 from tacit.ledger.state import State
 from tacit.ledger.terms import Terms
-from tacit.privacy import Booking, Gaussian, Odometer, PureEpsilon, SumOfEpsilons
+from tacit.privacy import Booking, Gaussian, PureEpsilon, SumOfEpsilons, SumOrGaussian
 from tacit.privacy.filters import Charge
 from tacit.privacy.gaussian_profile import gaussian_mu
 
@@ -79,10 +79,8 @@ def standing(ledger: Ledger) -> Standing:
 
 
 def share_spent(state: State, terms: Terms) -> float:
-    """Return how much of the budget is gone, from 0 to 1, in what the rule counts."""
-    if isinstance(terms.rule, Odometer):
-        return state.spent(terms) / terms.budget.epsilon
-    return max(max(parts) for parts in state.exposures()) / WHOLE
+    """Return how much of the budget's epsilon is gone, from 0 to 1."""
+    return state.spent(terms) / terms.budget.epsilon
 
 
 def history(entries: Iterable[Content]) -> Iterator[tuple[Content, State]]:
@@ -95,11 +93,13 @@ def history(entries: Iterable[Content]) -> Iterator[tuple[Content, State]]:
 
 def _number(state: State, terms: Terms, epsilon: float) -> int:
     """Return how many releases of an epsilon still fit on the whole of the data."""
-    cost = terms.price(_release(terms, epsilon))
+    release = _release(terms, epsilon)
+    cost = terms.price(release)
+    first = (terms.first_price(release) if state.is_untouched else None) or cost
     worst = max(state.exposures(), key=terms.spent)
 
     def fits(n: int) -> bool:
-        return terms.fits(added(worst, _times(cost, n)))
+        return terms.fits(added(added(worst, first), _times(cost, n - 1)))
 
     low, high = 0, _MOST + 1
     while high - low > 1:
@@ -117,7 +117,12 @@ def _release(terms: Terms, epsilon: float) -> Charge:
     budget = terms.budget
     if budget.is_pure:
         return Charge(PureEpsilon(epsilon, relation=budget.relation), 0.0)
-    delta = budget.delta / 10 if isinstance(terms.rule, SumOfEpsilons) else budget.delta
-    # Of the sum's deltas each release takes a tenth, as `charge` does unless it is told.
+    # Of the sum's deltas each release takes a tenth, as `charge` does unless it is told; elsewhere
+    # its share of delta is that of epsilon, as in a sum that spends the budget to the last.
+    delta = budget.delta * (
+        0.1 if isinstance(terms.rule, SumOfEpsilons) else terms.rule.planning_delta(1.0)
+    )
+    if isinstance(terms.rule, SumOrGaussian):
+        delta *= epsilon / budget.epsilon
     event = Gaussian(1 / gaussian_mu(epsilon, delta), relation=budget.relation)
     return Charge(event, delta)

@@ -33,6 +33,11 @@ class State:
     partitions: Mapping[str, Parts] = field(default_factory=dict)
     analysts: Mapping[str, Share] = field(default_factory=dict)
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was charged yet, on the whole data set or on any part of it."""
+        return not any(self.whole) and not any(any(part) for part in self.partitions.values())
+
     def exposures(self, partition: str | None = None) -> Iterable[Parts]:
         """Return what the records of a partition were exposed to, or those of every one."""
         if partition is not None:
@@ -63,8 +68,12 @@ class State:
 
     def _charged(self, content: Content) -> State:
         cost = tuple(content["cost"])
-        if not all(type(part) is int and part >= 0 for part in cost):
+        # The price of a first charge holds for the whole budget, not for a share of it.
+        share_cost = tuple(content.get("share_cost", cost))
+        if not all(type(part) is int and part >= 0 for part in (*cost, *share_cost)):
             raise ValueError("a cost is whole numbers, none below 0")
+        if content.get("first") and not self.is_untouched:
+            raise ValueError("a charge that is not the first is priced as the first")
         whole, partitions, analysts = self.whole, self.partitions, self.analysts
         partition, analyst = content["partition"], content["analyst"]
         if partition is None:
@@ -73,7 +82,7 @@ class State:
             partitions = {**partitions, partition: added(partitions[partition], cost)}
         if analyst is not None:
             share = analysts[analyst]
-            share = replace(share, spent=added(share.spent, cost))
+            share = replace(share, spent=added(share.spent, share_cost))
             analysts = {**analysts, analyst: share}
         return State(whole, partitions, analysts)
 

@@ -18,8 +18,10 @@ from tacit.privacy import (
     Relation,
     RenyiSum,
     SumOfEpsilons,
+    SumOrGaussian,
 )
-from tacit.privacy.filters import Charge, Totals
+from tacit.privacy import filters
+from tacit.privacy.filters import Charge, Totals, default_rule
 from tacit.privacy.odometer import ORDERS
 
 # Of what entries say, and how; written into the first of them.
@@ -30,6 +32,14 @@ RULES: Mapping[str, type[Additive]] = {
     "gaussian": GaussianSum,
     "renyi": RenyiSum,
     "odometer": Odometer,
+    "either": SumOrGaussian,
+}
+# The constants of `SumOrGaussian`, written into the first entry of a ledger that keeps to it.
+_SHARES = {
+    "sum_share": filters.SUM_SHARE,
+    "gaussian_share": filters.GAUSSIAN_SHARE,
+    "leak_share": filters.LEAK_SHARE,
+    "reserve": filters.RESERVE,
 }
 
 
@@ -39,14 +49,15 @@ def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
     Parameters
     ----------
     rule
-        ``"sum"``, ``"gaussian"``, ``"renyi"`` (at the order that is best for the budget),
-        ``"odometer"`` or one of those rules itself. By default renyi, and sum for a pure budget.
+        ``"either"``, ``"sum"``, ``"gaussian"``, ``"renyi"`` (at the order that is best for the
+        budget), ``"odometer"`` or one of those rules itself. By default either, and sum for a pure
+        budget.
 
     Examples
     --------
     >>> from tacit.ledger.terms import rule_for
     >>> from tacit.privacy import Budget
-    >>> rule_for(None, Budget(1.0, 1e-6))
+    >>> rule_for("renyi", Budget(1.0, 1e-6))
     RenyiSum(order=22.0)
     """
     if budget.is_infinite:
@@ -55,12 +66,11 @@ def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
             "a ledger."
         )
     if rule is None:
-        rule = "sum" if budget.is_pure else "renyi"
+        rule = default_rule(budget)
     if isinstance(rule, str):
         if rule not in RULES:
             raise ValueError(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}.")
-        by_order = rule == "renyi" and not budget.is_pure
-        rule = RenyiSum.best_for(budget) if by_order else RULES[rule]()
+        rule = _made(rule, budget)
     if type(rule) not in RULES.values():
         raise TypeError(
             f"rule must be one that any tacit can read again ({', '.join(RULES)}), got {rule!r}."
@@ -69,9 +79,20 @@ def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
         raise ValueError(
             f"{type(rule).__name__} has no price at delta 0; pass a delta, or rule='sum'."
         )
+    if isinstance(rule, SumOrGaussian) and rule.budget != budget:
+        raise ValueError(f"the rule is made for {rule.budget}, and the ledger's is {budget}.")
     if not min(rule.most(budget)) >= 0.0 or rule.most(budget)[0] <= 0.0:
         raise ValueError(f"{rule} accepts nothing at all within {budget}; leave the order out.")
     return rule
+
+
+def _made(word: str, budget: Budget) -> Additive:
+    """Return the rule that a word names, for a budget."""
+    if word == "either" and not budget.is_pure:
+        return SumOrGaussian(budget)
+    if word == "renyi" and not budget.is_pure:
+        return RenyiSum.best_for(budget)
+    return SumOfEpsilons() if word == "either" else RULES[word]()
 
 
 @dataclass(frozen=True)
@@ -91,10 +112,15 @@ class Terms:
         """Return what a charge costs, in parts."""
         return parts_of(self.rule.cost(charge), self.most)
 
+    def first_price(self, charge: Charge) -> Parts | None:
+        """Return what the very first charge costs, None where that is what any charge costs."""
+        cost = self.rule.first_cost(charge)
+        return None if cost is None else parts_of(cost, self.most)
+
     def fits(self, parts: Parts, epsilon: float | None = None) -> bool:
         """Return whether a total is within the budget, or within a smaller epsilon of it."""
-        if epsilon is None and self.rule.is_linear:
-            return max(parts) <= LIMIT
+        if epsilon is None and self.rule.has_limits:
+            return self.rule.holds([part <= LIMIT for part in parts])
         return self.rule.fits(totals_of(parts, self.most), self._within(epsilon))
 
     def spent(self, parts: Parts) -> float:
@@ -118,6 +144,8 @@ class Terms:
             rule["order"] = self.rule.order
         if isinstance(self.rule, Odometer):
             rule["orders"] = list(ORDERS)
+        if isinstance(self.rule, SumOrGaussian):
+            rule |= _SHARES
         budget = {
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
@@ -131,15 +159,17 @@ class Terms:
         if record.get("version", VERSION) != VERSION:
             raise LedgerError("the ledger was made by a newer tacit; use that one.")
         rule, budget = record["rule"], record["budget"]
-        if rule["name"] not in RULES or rule.get("orders", list(ORDERS)) != list(ORDERS):
+        shares = {name: rule.get(name, share) for name, share in _SHARES.items()}
+        orders = rule.get("orders", list(ORDERS))
+        if rule["name"] not in RULES or orders != list(ORDERS) or shares != _SHARES:
             raise LedgerError(
                 f"this tacit does not know the ledger's rule ({rule['name']}) as it was when the "
                 "ledger was made; use a newer tacit."
             )
-        kind = RULES[rule["name"]]
-        made = RenyiSum(rule["order"]) if kind is RenyiSum else kind()
-        relation = Relation(budget["relation"])
-        terms = cls(record["ledger"], Budget(budget["epsilon"], budget["delta"], relation), made)
+        agreed = Budget(budget["epsilon"], budget["delta"], Relation(budget["relation"]))
+        word = rule["name"]
+        made = RenyiSum(rule["order"]) if word == "renyi" else _made(word, agreed)
+        terms = cls(record["ledger"], agreed, made)
         if not all(map(math.isclose, terms.most, record["most"])):
             raise LedgerError("this tacit measures the ledger's budget otherwise; use the older.")
         # Solved for by floats, whose last digits may change; the ledger's own are the unit.

@@ -9,7 +9,15 @@ from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
 from tacit import checks
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Composed, Event
-from tacit.privacy.filters import ROUNDING, Charge, Charges, Filter, SumOfEpsilons
+from tacit.privacy.filters import (
+    ROUNDING,
+    Charge,
+    Charges,
+    Filter,
+    SumOfEpsilons,
+    SumOrGaussian,
+    default_rule,
+)
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.processes import generation
 
@@ -60,7 +68,8 @@ class Accountant:
     budget
         What may be spent in all.
     rule
-        How charges add up; fixed for life. `SumOfEpsilons` by default.
+        How charges add up; fixed for life. `SumOrGaussian` by default, and `SumOfEpsilons` for a
+        pure or infinite budget.
 
     Notes
     -----
@@ -88,11 +97,12 @@ class Accountant:
             raise TypeError(f"budget must be a Budget, got {budget!r}.")
         if isinstance(rule, type) or not (rule is None or hasattr(rule, "remaining")):
             raise TypeError(
-                f"rule must say how charges add up, got {rule!r}; pass SumOfEpsilons(), "
-                "GaussianSum(), RenyiSum(...) or Odometer(...) of tacit.privacy, or None."
+                f"rule must say how charges add up, got {rule!r}; pass SumOrGaussian(budget), "
+                "SumOfEpsilons(), GaussianSum(), RenyiSum(...) or Odometer(...) of tacit.privacy, "
+                "or None."
             )
         self._budget = budget
-        self._rule: Filter = SumOfEpsilons() if rule is None else rule
+        self._rule: Filter = default_rule(budget) if rule is None else rule
         self._charges: Charges = ()
         self._lock = threading.Lock()
         self._generation = generation()

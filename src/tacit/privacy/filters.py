@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -69,8 +70,8 @@ class Additive(ABC):
     So it needs no list of what was charged: a ledger keeps the totals alone.
     """
 
-    #: Whether `fits` asks no more than that each total is within `most`.
-    is_linear: ClassVar[bool] = True
+    #: Whether which totals are within `most` decides (`holds`); else `fits` does.
+    has_limits: ClassVar[bool] = True
 
     @abstractmethod
     def cost(self, charge: Charge) -> Totals:
@@ -100,10 +101,14 @@ class Additive(ABC):
         """Return what the very first charge adds, None where that is what any charge adds."""
         return None
 
+    def holds(self, within: Sequence[bool]) -> bool:
+        """Return whether the filter holds, from which totals are within `most`."""
+        return all(within)
+
     def fits(self, totals: Totals, budget: Budget) -> bool:
         """Return whether the totals are within the budget."""
         most = self.most(budget)
-        return all(t <= m * (1 + ROUNDING) for t, m in zip(totals, most, strict=True))
+        return self.holds([t <= m * (1 + ROUNDING) for t, m in zip(totals, most, strict=True)])
 
     def totals(self, charges: Charges) -> Totals:
         """Return the sum of the costs of at least one charge."""
@@ -243,7 +248,6 @@ class SumOrGaussian(Additive):
     """
 
     budget: Budget
-    is_linear = False
 
     def __post_init__(self) -> None:
         if self.budget.is_pure or self.budget.is_infinite:
@@ -295,6 +299,11 @@ class SumOrGaussian(Additive):
         ):
             return budget.epsilon, SUM_SHARE * budget.delta, math.inf, math.inf, math.inf
         return cost
+
+    def holds(self, within: Sequence[bool]) -> bool:
+        """Return whether sums are within the budget, or one of the two totals of mu^2 is."""
+        epsilon, delta, now, later, leak = within
+        return (epsilon and delta) or (leak and (now or later))
 
     def fits(self, totals: Totals, budget: Budget) -> bool:
         """Return whether one of the filters holds, for the budget or for a share of its epsilon."""

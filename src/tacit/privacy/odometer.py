@@ -45,7 +45,7 @@ class Odometer(Additive):
     True
     """
 
-    is_linear = False
+    has_limits = False
 
     def cost(self, charge: Charge) -> Totals:
         """Return the divergence at each order."""
