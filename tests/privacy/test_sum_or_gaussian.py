@@ -1,0 +1,380 @@
+"""A filter that accepts while sums hold or squared mu do: prices, counts, and adversaries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.special import ndtri
+
+from tacit.privacy import (
+    Accountant,
+    Budget,
+    BudgetExceeded,
+    Composed,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Guarantee,
+    LinearModelObjective,
+    LogisticObjective,
+    MonotoneObjective,
+    NoisyMajority,
+    Parallel,
+    PureEpsilon,
+    RareLeak,
+    Repeated,
+    SampledGaussian,
+    SoftmaxObjective,
+    SumOrGaussian,
+)
+from tacit.privacy.dominating import dominating, first_price, price_of
+from tacit.privacy.events import LogCoshObjective
+from tacit.privacy.filters import (
+    GAUSSIAN_SHARE,
+    LEAK_SHARE,
+    RESERVE,
+    SUM_SHARE,
+    Charge,
+    default_rule,
+)
+from tacit.privacy.gaussian_profile import gaussian_delta, gaussian_epsilon, gaussian_mu, mu_of_pure
+
+Array = npt.NDArray[np.float64]
+
+BUDGET = Budget(1.0, 1e-6)
+RULE = SumOrGaussian(BUDGET)
+SQUARED = gaussian_mu(1.0, GAUSSIAN_SHARE * 1e-6) ** 2
+RESERVED = math.sqrt(RESERVE * SQUARED)
+
+# mu at a leak of 1e-12, in the limit of fine grids.
+MU: list[tuple[Event, float]] = [
+    (LogisticObjective(1.0, 10.0, 3.730632), 0.268566),
+    (LogisticObjective(1.0, 2.0, 4.5), 0.250567),
+    (LogisticObjective(0.65, 55.0, 170.0), 0.004268),
+    (LogCoshObjective(1.0, 1.0, 2.0, 3.88415), 0.51982),
+    (LogCoshObjective(1.0, 1.0, 64.0, 250.0), 0.011497),
+    (MonotoneObjective(1.0, 0.25, 10.0, 3.81656), 0.283296),
+    (LinearModelObjective(1.0, 0.25, 10.0, 4.0), 0.413258),
+    (SoftmaxObjective(1.0, 10, 71.0, 5.944), 0.602290),
+    (PureEpsilon(0.5), 0.623893),
+    (ExponentialMechanism(0.5), 0.312980),
+]
+
+
+def ids(value: Any) -> str | None:
+    return type(value).__name__ if isinstance(value, Event) else None
+
+
+def test_shares_of_delta_add_up_to_one() -> None:
+    assert SUM_SHARE + GAUSSIAN_SHARE + LEAK_SHARE == 1.0
+    assert SQUARED == pytest.approx(0.048885830, rel=1e-8)
+    assert pytest.approx(0.0699184, rel=1e-6) == RESERVED
+
+
+@pytest.mark.parametrize(("event", "mu"), MU, ids=ids)
+def test_every_event_has_a_mu(event: Event, mu: float) -> None:
+    found = dominating(event, 1e-12).mu
+    assert mu * (1 - 2e-6) <= found <= mu * (1 + 4e-4)
+
+
+@pytest.mark.parametrize(("event", "mu"), MU, ids=ids)
+def test_the_gaussian_of_a_price_is_above_both_profiles(event: Event, mu: float) -> None:
+    """H <= p + (1 - p) dG(mu) for the pair of the hull, at either sign of epsilon."""
+    hull = dominating(event, 1e-12)
+    epsilon = np.concatenate([hull.losses, np.linspace(-3.0, 3.0, 601)])
+    bound = hull.leak + (1 - hull.leak) * gaussian_delta(hull.mu, epsilon)
+    exact = np.array([hull.first @ -np.expm1(np.minimum(e - hull.losses, 0.0)) for e in epsilon])
+    assert np.all(exact <= bound * (1 + 1e-9) + 1e-15)
+    profiles = event.profiles_by_order(np.linspace(0.0, 3.0, 100))
+    assert profiles is not None
+    # At 0 both orders have one total variation; elsewhere the hull may be below a loose profile.
+    least = min(profiles[0][0], profiles[1][0])
+    assert gaussian_delta(hull.mu, 0.0) >= least * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(("event", "mu"), MU, ids=ids)
+def test_a_smaller_mu_is_below_some_profile(event: Event, mu: float) -> None:
+    """The price is tight: with 0.5 % less mu the Gaussian is below the hull somewhere."""
+    hull = dominating(event, 1e-12)
+    for sign, masses in ((1.0, hull.first), (-1.0, hull.second)):
+        epsilon = np.concatenate([hull.losses, -hull.losses, np.linspace(-2, 2, 801)])
+        losses = sign * hull.losses
+        exact = np.array([masses @ -np.expm1(np.minimum(e - losses, 0.0)) for e in epsilon])
+        if np.any(exact + hull.leak > hull.leak + gaussian_delta(0.995 * hull.mu, epsilon)):
+            return
+    raise AssertionError(f"{event} could have a smaller mu than {hull.mu}")
+
+
+def test_masses_of_a_hull_are_probabilities() -> None:
+    for event, _ in MU:
+        hull = dominating(event, 1e-12)
+        assert hull.first.sum() + hull.leak >= 1 - 1e-12
+        assert hull.first.sum() <= 1 + 1e-12
+        assert 1 - 3e-12 <= hull.second.sum() <= 1 + 1e-12
+        # exp(-loss) turns one mass into the other
+        np.testing.assert_allclose(hull.first * np.exp(-hull.losses), hull.second, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("event", "ratio"),
+    [
+        (PureEpsilon(1 / 64), 0.6419),
+        (LogCoshObjective(1.0, 1.0, 64.0, 250.0), 0.640),
+        (LogisticObjective(0.65, 55.0, 170.0), 0.863),
+        (LogisticObjective(1.0, 2.0, 4.5), 0.944),
+        (Gaussian(30.0), 1.0),
+    ],
+    ids=ids,
+)
+def test_beside_a_reserve_small_releases_cost_less(event: Event, ratio: float) -> None:
+    now = price_of(event, 1e-12).squared_mu
+    later = price_of(event, 1e-12, RESERVED).squared_mu
+    assert 0.98 * ratio <= later / now <= min(1.0, 1.01 * ratio)
+
+
+@pytest.mark.parametrize(
+    ("event", "share"),
+    [
+        (PureEpsilon(0.5), 0.71566),
+        (PureEpsilon(1 / 64), 0.004915),
+        (ExponentialMechanism(0.5), 0.61632),
+        (LogisticObjective(0.65, 55.0, 170.0), 0.000318),
+    ],
+    ids=ids,
+)
+def test_the_first_release_is_priced_exactly(event: Event, share: float) -> None:
+    found = first_price(event, 1e-12, SQUARED, 1.0, GAUSSIAN_SHARE * 1e-6) / SQUARED
+    assert found == pytest.approx(share, rel=2e-3)
+
+
+def test_gaussians_cost_their_mu() -> None:
+    for z in (2.0, 30.0, 1e6):
+        price = price_of(Gaussian(z), 1e-12, RESERVED)
+        assert (price.squared_mu, price.leak) == (pytest.approx(z**-2, rel=1e-12), 0.0)
+        assert first_price(Gaussian(z), 1e-12, SQUARED, 1.0, 1e-7) == pytest.approx(z**-2)
+
+
+def test_parts_choices_runs_and_leaks() -> None:
+    two = Parallel((Gaussian(3.0), PureEpsilon(0.1)))
+    assert price_of(two, 1e-12).squared_mu == pytest.approx(1 / 9)
+    run = Repeated(SampledGaussian(4.0, 0.01), 1000)
+    # one sampled step has no useful mu; the run has
+    assert price_of(run, 1e-12).squared_mu < 0.01
+    leak = price_of(RareLeak(1e-9), 1e-12)
+    assert (leak.squared_mu, leak.leak) == (0.0, 1e-9)
+    winners = Repeated(NoisyMajority(60.0), 10)
+    assert price_of(winners, 1e-12).squared_mu <= 10 * 2 / 60**2 * (1 + 1e-6)
+    both = Composed((Gaussian(20.0), LogisticObjective(1.0, 2.0, 4.5)))
+    apart = sum(price_of(e, 1e-12).squared_mu for e in both.events)
+    assert price_of(both, 1e-12).squared_mu == pytest.approx(apart)
+
+
+# --- what a budget takes --------------------------------------------------------------------------
+
+
+def planned(model: str, k: int, budget: Budget = BUDGET) -> Charge:
+    """Return a fit of the k-th part of a budget, as a ledger of this rule is charged for it."""
+    from tacit.linear_model import HuberRegressor, LinearRegression, LinearSVC, LogisticRegression
+
+    epsilon, delta = budget.epsilon / k, RULE.planning_delta(budget.delta / k)
+    facts: dict[str, Any] = {"row_norm": 1.0, "n_records": 20_000}
+    if model == "gaussian":
+        return Charge(Gaussian(1 / gaussian_mu(epsilon, delta)), delta)
+    if model == "pure":
+        return Charge(PureEpsilon(epsilon), 0.0)
+    two, numbers = {"classes": [0, 1], **facts}, {"label_range": (-1.0, 1.0), **facts}
+    made = {
+        "logistic": lambda: LogisticRegression(epsilon, delta, **two),
+        "svc": lambda: LinearSVC(epsilon, delta, **two),
+        "linear": lambda: LinearRegression(epsilon, delta, **numbers),
+        "huber": lambda: HuberRegressor(
+            epsilon, delta, mechanism="objective_perturbation", **numbers
+        ),
+    }
+    return Charge(made[model]().plan(20).event, delta)
+
+
+def taken(charge: Charge, budget: Budget = BUDGET) -> int:
+    """Return how many such charges a budget takes."""
+    rule = SumOrGaussian(budget)
+    first, cost = rule.first_cost(charge), rule.cost(charge)
+    low, high = 0, 20_000
+    while high - low > 1:
+        n = (low + high) // 2
+        fits = rule.fits(tuple(a + (n - 1) * b for a, b in zip(first, cost, strict=True)), budget)
+        low, high = (n, high) if fits else (low, n)
+    return low
+
+
+COUNTS = {
+    "logistic": (1, 3, 11, 46, 184, 2937),
+    "linear": (1, 2, 4, 15, 61, 1000),
+    "svc": (1, 2, 7, 32, 129, 2585),
+    "huber": (1, 2, 5, 21, 83, 1520),
+    "gaussian": (1, 3, 13, 55, 219, 3505),
+    "pure": (1, 2, 4, 8, 16, 178),
+}
+
+
+@pytest.mark.parametrize("model", COUNTS)
+def test_a_budget_takes_what_adds_up_and_more_when_they_are_many(model: str) -> None:
+    for k, expected in zip((1, 2, 4, 8, 16, 64), COUNTS[model], strict=True):
+        found = taken(planned(model, k))
+        assert found >= k
+        assert expected <= found <= max(expected * 1.02, expected + 1)
+
+
+@pytest.mark.parametrize("model", ["logistic", "linear", "gaussian", "pure"])
+@pytest.mark.parametrize("shares", [(0.3, 0.7), (0.7, 0.3), (1 / 64, 1 - 1 / 64)])
+def test_whatever_adds_up_is_accepted_in_any_order(model: str, shares: tuple[float, ...]) -> None:
+    accountant = Accountant(BUDGET)
+    assert isinstance(accountant.rule, SumOrGaussian)
+    for share in shares:
+        charge = planned(model, 1, Budget(share, share * 1e-6))
+        accountant.charge(charge.event, charge.delta)
+    assert accountant.spent() <= 1.0 + 1e-9
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(planned(model, 1).event, planned(model, 1).delta)
+
+
+def test_a_release_planned_elsewhere_closes_the_budget() -> None:
+    """Alone within the budget at its whole delta: accepted first, and nothing after it."""
+    from tacit.linear_model import LogisticRegression
+
+    whole = LogisticRegression(1.0, 1e-6, classes=[0, 1], n_records=20_000, row_norm=1.0)
+    accountant = Accountant(BUDGET)
+    accountant.charge(whole.plan(20).event, 1e-6)
+    assert accountant.spent() == 1.0
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(Gaussian(1e4), 1e-12)
+
+
+def test_an_event_without_a_price_breaks_one_filter_for_ever() -> None:
+    class NoProfile(PureEpsilon):
+        kind = "no_profile_of_a_test"
+
+        def profile(self, epsilon: Array) -> Array:
+            return np.full_like(epsilon, np.nan)
+
+        def pure_epsilon(self) -> float:
+            return math.inf
+
+        def renyi(self, orders: Array) -> Array:
+            return np.full_like(orders, 0.01)
+
+    assert math.isinf(price_of(NoProfile(0.1), 1e-12).squared_mu)
+    assert math.isinf(price_of(NoProfile(0.1), 1e-12, RESERVED).squared_mu)
+    assert not RULE.fits((2.0, 0.0, math.inf, math.inf, 0.0), BUDGET)
+    assert RULE.fits((1.0, 0.0, math.inf, math.inf, math.inf), BUDGET)
+
+
+def test_default_rules() -> None:
+    assert isinstance(default_rule(BUDGET), SumOrGaussian)
+    assert type(default_rule(Budget(1.0))).__name__ == "SumOfEpsilons"
+    assert type(default_rule(Budget(math.inf, 1e-6))).__name__ == "SumOfEpsilons"
+    for pure in (Budget(1.0), Budget(math.inf, 1e-6)):
+        with pytest.raises(ValueError, match="delta"):
+            SumOrGaussian(pure)
+
+
+# --- adversaries ----------------------------------------------------------------------------------
+
+Z = np.linspace(-9.0, 9.0, 20_001)
+MASS = np.exp(-(Z**2) / 2) / math.sqrt(2 * math.pi) * (Z[1] - Z[0])
+
+
+def reached(budget: Budget, sums: float, gauss: float, first: float, part: float) -> float:
+    """Return what two releases reach, in parts of delta: the second follows the first's loss.
+
+    The first is a Gaussian of ``first`` parts of the Gaussian filter's mu. The second is what the
+    Gaussian filter leaves, or what the sum leaves: a pure release and a leak, whichever is worse.
+    """
+    m = gaussian_mu(budget.epsilon, gauss * budget.delta)
+    mu, delta = first * m, part * sums * budget.delta
+    left, leak = budget.epsilon - gaussian_epsilon(mu, delta), sums * budget.delta - delta
+    x = budget.epsilon - (mu * mu / 2 + mu * Z)
+    by_noise = gaussian_delta(math.sqrt(m * m - mu * mu), x)
+    by_sum = np.zeros_like(x)
+    if left >= 0.0:
+        response = np.maximum((math.exp(left) - np.exp(x)) / (1 + math.exp(left)), -np.expm1(x))
+        by_sum = leak + (1 - leak) * np.maximum(response, 0.0)
+    return float(MASS @ np.maximum(by_noise, by_sum)) / budget.delta
+
+
+@pytest.mark.parametrize(("budget", "naive"), [(BUDGET, 1.9), (Budget(1.0, 1e-2), 1.5)])
+def test_the_split_of_delta_is_needed_and_enough(budget: Budget, naive: float) -> None:
+    first, part = np.linspace(0.05, 0.99, 25), (1e-3, 1e-2, 0.05, 0.2)
+    cases = [(float(f), p) for f in first for p in part]
+    assert max(reached(budget, 1.0, 1.0, *case) for case in cases) > naive
+    assert max(reached(budget, SUM_SHARE, GAUSSIAN_SHARE, *case) for case in cases) <= 1.0
+
+
+def after_a_gaussian(first: float, epsilon: float, price: float) -> float:
+    """Return what a Gaussian and then a pure release or a Gaussian reach, in parts of its delta."""
+    left = SQUARED - first**2
+    x = BUDGET.epsilon - (first * first / 2 + first * Z)
+    by_noise = gaussian_delta(math.sqrt(left), x)
+    response = (math.exp(epsilon) - np.exp(x)) / (1 + math.exp(epsilon))
+    rest = left - price
+    if rest < 0.0:
+        return 0.0
+    # the response, and what its price leaves, as a Gaussian after it
+    p = 1 / (1 + math.exp(-epsilon))
+    mu = math.sqrt(rest)
+    by_response = p * gaussian_delta(mu, x - epsilon) + (1 - p) * gaussian_delta(mu, x + epsilon)
+    best = np.maximum(by_noise, np.maximum(by_response, np.maximum(response, 0.0)))
+    return float(MASS @ best) / (GAUSSIAN_SHARE * BUDGET.delta)
+
+
+def test_the_first_price_is_for_the_first_release_alone() -> None:
+    delta = GAUSSIAN_SHARE * BUDGET.delta
+    unsound, sound = 0.0, 0.0
+    for epsilon in (0.1, 0.2, 0.3, 0.4, 0.5):
+        event = PureEpsilon(epsilon)
+        cheap = first_price(event, 1e-12, SQUARED, BUDGET.epsilon, delta)
+        dear = price_of(event, 1e-12).squared_mu
+        for share in np.linspace(0.05, 0.95, 37):
+            first = math.sqrt(float(share) * SQUARED)
+            if first**2 + cheap <= SQUARED:
+                unsound = max(unsound, after_a_gaussian(first, epsilon, cheap))
+            if first**2 + dear <= SQUARED:
+                sound = max(sound, after_a_gaussian(first, epsilon, dear))
+    assert unsound > 1.02
+    assert sound <= 1.0 + 1e-9
+
+
+def test_random_sequences_stay_within_the_budget() -> None:
+    """Any accepted list of releases, composed exactly, is within (epsilon, delta)."""
+    rng = np.random.default_rng(5)
+    menu = [
+        lambda e: PureEpsilon(e),
+        lambda e: Gaussian(1 / gaussian_mu(e, 1e-7)),
+        lambda e: LogisticObjective(1.0, 4.0 / e, 5.0 / e),
+        lambda e: LogCoshObjective(1.0, 1.0, 4.0 / e, 6.0 / e),
+        lambda e: ExponentialMechanism(e),
+    ]
+    for _ in range(5):
+        budget = Budget(float(rng.uniform(0.5, 2.0)), float(10 ** rng.uniform(-7, -3)))
+        accountant = Accountant(budget, SumOrGaussian(budget))
+        charged: list[Event] = []
+        for _ in range(15):
+            event = menu[rng.integers(len(menu))](float(rng.uniform(0.02, 0.4)))
+            try:
+                accountant.charge(event, 0.0 if math.isfinite(event.pure_epsilon()) else 1e-9)
+            except BudgetExceeded:
+                continue
+            charged.append(event)
+        assert len(charged) > 2
+        assert Guarantee(Composed(tuple(charged))).delta(budget.epsilon) <= budget.delta
+
+
+def test_edges_are_tests_of_a_gaussian() -> None:
+    """Phi^-1(b) - Phi^-1(s) of randomised response is `mu_of_pure`."""
+    epsilon = 0.7
+    b = 1 / (1 + math.exp(-epsilon))
+    assert float(ndtri(b) - ndtri(1 - b)) == pytest.approx(mu_of_pure(epsilon))
+    assert dominating(PureEpsilon(epsilon), 1e-12).mu == pytest.approx(mu_of_pure(epsilon), 1e-6)
