@@ -262,7 +262,7 @@ class HessianTrace:
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return T r^2 under either relation: no record adds less than 0."""
-        proof = "objective_perturbation.md#13-what-follows-from-the-count"
+        proof = "objective_perturbation.md#13-parameters-adapted-to-the-noisy-count"
         return Sensitivity(self.greatest, Norm.L2, proof)
 
     def total(self, records: Private, facts: Facts) -> float:
