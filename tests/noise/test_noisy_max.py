@@ -30,7 +30,10 @@ ADD = Relation.ADD_REMOVE
 N = 100_000
 ROOT_TWO = math.sqrt(2.0)
 # A vote that changes sides moves two counts by one.
-WINNERS = (partial(gaussian_winners, moved=ROOT_TWO), partial(laplace_winners, moved=2.0))
+WINNERS = (
+    partial(gaussian_winners, sensitivity=ROOT_TWO),
+    partial(laplace_winners, sensitivity=2.0),
+)
 
 
 def far(share: float, expected: float) -> float:
@@ -40,7 +43,9 @@ def far(share: float, expected: float) -> float:
 
 def test_gaussian_winners_follow_their_law() -> None:
     votes = (5, 4, 2)
-    won = gaussian_winners(np.tile(np.array(votes, float), (N, 1)), 2.0, ADD, moved=ROOT_TWO).value
+    won = gaussian_winners(
+        np.tile(np.array(votes, float), (N, 1)), 2.0, ADD, sensitivity=ROOT_TWO
+    ).value
     share = np.bincount(won, minlength=3) / N
     for i in range(3):
         assert far(share[i], gaussian_winner(votes, 2.0)[i]) < 6.2
@@ -50,7 +55,7 @@ def test_gaussian_winners_follow_their_law() -> None:
 
 def test_laplace_winners_follow_their_law() -> None:
     votes = (5, 4, 2)
-    won = laplace_winners(np.tile(np.array(votes, float), (N, 1)), 0.5, ADD, moved=2.0).value
+    won = laplace_winners(np.tile(np.array(votes, float), (N, 1)), 0.5, ADD, sensitivity=2.0).value
     share = np.bincount(won, minlength=3) / N
     assert far(share[0], laplace_winner(votes, 0.5)[0]) < 6.2
     for factor in (0.9, 1.1):
@@ -58,8 +63,8 @@ def test_laplace_winners_follow_their_law() -> None:
 
 
 def test_majorities_and_thresholds_follow_their_laws() -> None:
-    won = gaussian_majorities(np.full(N, 3.0), 2.0, ADD, moved=2.0).value
-    above = gaussian_above(np.full(N, 11.0), 9.0, 2.0, ADD, moved=1.0).value
+    won = gaussian_majorities(np.full(N, 3.0), 2.0, ADD, sensitivity=2.0).value
+    above = gaussian_above(np.full(N, 11.0), 9.0, 2.0, ADD, sensitivity=1.0).value
     for share, std in ((np.mean(won), math.sqrt(2) * 2.0 / 3.0), (np.mean(above), 1.0)):
         assert far(float(share), float(ndtr(1 / std))) < 6.5  # the lattice moves it by 1e-4
         for factor in (0.9, 1.1):
@@ -72,9 +77,9 @@ def test_events() -> None:
     assert winners(votes, 2.0, ADD).event == Repeated(each, 7)
     assert winners(votes, 2.0, ADD, n_charged=9).event == Repeated(each, 9)
     assert pure(votes, 0.25, ADD).event == Repeated(PureEpsilon(0.5), 7)
-    won = gaussian_majorities(np.ones(4), 3.0, ADD, moved=2.0)
+    won = gaussian_majorities(np.ones(4), 3.0, ADD, sensitivity=2.0)
     assert won.event == Repeated(NoisyMajority(3.0), 4)
-    above = gaussian_above(np.ones(4), 0.0, 3.0, ADD, moved=1.0)
+    above = gaussian_above(np.ones(4), 0.0, 3.0, ADD, sensitivity=1.0)
     assert above.event == Repeated(Gaussian(3.0), 4)
     assert isinstance(winners(votes, 2.0, ADD, seeded_source(1)).event, NonPrivate)
     with pytest.raises(ValueError, match="n_charged"):
@@ -83,15 +88,15 @@ def test_events() -> None:
 
 def test_who_moves_twice_as_much_costs_twice_as_much() -> None:
     votes = np.ones((4, 3))
-    assert gaussian_winners(votes, 4.0, ADD, moved=2.0).event == Repeated(Gaussian(2.0), 4)
-    assert laplace_winners(votes, 0.5, ADD, moved=4.0).event == Repeated(PureEpsilon(2.0), 4)
-    won = gaussian_majorities(np.ones(4), 3.0, ADD, moved=4.0)
+    assert gaussian_winners(votes, 4.0, ADD, sensitivity=2.0).event == Repeated(Gaussian(2.0), 4)
+    assert laplace_winners(votes, 0.5, ADD, sensitivity=4.0).event == Repeated(PureEpsilon(2.0), 4)
+    won = gaussian_majorities(np.ones(4), 3.0, ADD, sensitivity=4.0)
     assert won.event == Repeated(NoisyMajority(1.5), 4)
-    above = gaussian_above(np.ones(4), 0.0, 3.0, ADD, moved=2.0)
+    above = gaussian_above(np.ones(4), 0.0, 3.0, ADD, sensitivity=2.0)
     assert above.event == Repeated(Gaussian(1.5), 4)
     with recording() as tape:
-        gaussian_majorities(np.ones(9), 2.0, ADD, moved=4.0)
-        gaussian_above(np.ones(9), 0.0, 2.0, ADD, moved=2.0)
+        gaussian_majorities(np.ones(9), 2.0, ADD, sensitivity=4.0)
+        gaussian_above(np.ones(9), 0.0, 2.0, ADD, sensitivity=2.0)
     found = [entry.bounded.sensitivity for entry in tape.entries]  # type: ignore[union-attr]
     np.testing.assert_allclose(found, [12.0, 6.0])
 
@@ -111,9 +116,9 @@ def test_a_teacher_moves_each_query_by_its_sensitivity_and_no_more() -> None:
 
 def test_the_sensitivity_is_that_of_all_queries() -> None:
     with recording() as tape:
-        gaussian_winners(np.ones((8, 3)), 2.0, ADD, moved=ROOT_TWO)
-        laplace_winners(np.ones((8, 3)), 2.0, ADD, moved=2.0)
-        gaussian_majorities(np.ones(9), 2.0, ADD, moved=2.0)
+        gaussian_winners(np.ones((8, 3)), 2.0, ADD, sensitivity=ROOT_TWO)
+        laplace_winners(np.ones((8, 3)), 2.0, ADD, sensitivity=2.0)
+        gaussian_majorities(np.ones(9), 2.0, ADD, sensitivity=2.0)
     bounds = [entry.bounded for entry in tape.entries]  # type: ignore[union-attr]
     assert [b.norm for b in bounds] == [Norm.L2, Norm.L1, Norm.L2]
     np.testing.assert_allclose([b.sensitivity for b in bounds], [4.0, 16.0, 6.0])
@@ -137,12 +142,12 @@ def test_noise_covers_what_its_event_says(monkeypatch: pytest.MonkeyPatch) -> No
     # sqrt(2) as a double is too large, by less than a product of it may be too small (k = 57)
     for k in range(1, 80):
         std = 0.1 * k
-        winners: Any = gaussian_winners(np.zeros((1, 2)), std, ADD, moved=ROOT_TWO).event
+        winners: Any = gaussian_winners(np.zeros((1, 2)), std, ADD, sensitivity=ROOT_TWO).event
         # sqrt(2) multipliers: squares, since the root is no fraction
         assert widths.pop() ** 2 >= 2 * Fraction(winners.event.noise_multiplier) ** 2
-        gaussian_majorities(np.zeros(1), std, ADD, moved=2.0)
+        gaussian_majorities(np.zeros(1), std, ADD, sensitivity=2.0)
         assert widths.pop() ** 2 >= 2 * Fraction(std) ** 2
-        laplace_winners(np.zeros((1, 2)), std, ADD, moved=2.0)
+        laplace_winners(np.zeros((1, 2)), std, ADD, sensitivity=2.0)
         assert widths.pop() >= 1 / Fraction(std)
-        gaussian_above(np.zeros(1), 0.0, std, ADD, moved=1.0)
+        gaussian_above(np.zeros(1), 0.0, std, ADD, sensitivity=1.0)
         assert widths.pop() >= Fraction(std)

@@ -80,9 +80,9 @@ def test_neighbours_are_replayed(
         assert replay(run, one, other) == replay(run, other, one) == 1
     # of half the sensitivity, somewhere a teacher moves more
     for statistic in STATISTICS:
-        stated: Any = statistic.moved
+        stated: Any = statistic.sensitivity_of
         monkeypatch.setattr(
-            statistic, "moved", lambda self, n, stated=stated: 0.49 * stated(self, n)
+            statistic, "sensitivity_of", lambda self, n, stated=stated: 0.49 * stated(self, n)
         )
     with pytest.raises(SensitivityViolation):
         [replay(run, *pair) for pair in pairs]
@@ -93,7 +93,7 @@ def test_a_teacher_moves_two_counts_and_not_one(
     wrong: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant: a sensitivity of 1, or somewhat less than sqrt(2), for each query."""
-    monkeypatch.setattr(Votes, "moved", lambda self, n: wrong * math.sqrt(n))
+    monkeypatch.setattr(Votes, "sensitivity_of", lambda self, n: wrong * math.sqrt(n))
     run = runner(GaussianWinners(VOTES, 2.0), Relation.ADD_REMOVE)
     pairs = list(VOTES.neighbours(facts_of(Relation.ADD_REMOVE)))
     with pytest.raises(SensitivityViolation):

@@ -29,7 +29,7 @@ def gaussian_winners(
     relation: Relation,
     source: Source | None = None,
     *,
-    moved: float,
+    sensitivity: float,
     n_charged: int | None = None,
 ) -> Release[Winners]:
     """Return for each row of counts the index of the greatest, N(0, noise_std^2) added to each.
@@ -44,7 +44,7 @@ def gaussian_winners(
         Under which neighbours differ in one voter, who may vote otherwise on every query.
     source : Source, optional
         Where the bits come from. By default a new `secure_source` for this release.
-    moved : float
+    sensitivity : float
         How far one voter moves the counts of one query, in L2: sqrt(2) if a vote changes sides.
     n_charged : int, optional
         How many queries are charged, if that was decided before it was known how many there are.
@@ -52,10 +52,9 @@ def gaussian_winners(
     Notes
     -----
     **Guarantee**. The winners are a function of the counts on a public lattice with exact Gaussian
-    noise (`tacit.noise.gaussian`), so they cost at most ``Gaussian(noise_std / moved)`` for each
-    query.
+    noise (`tacit.noise.gaussian`), so they cost at most ``Gaussian(noise_std / sensitivity)`` each.
 
-    **Assumes** that ``moved`` is true; `tacit.queries.Votes` states it for teachers.
+    **Assumes** that ``sensitivity`` is true; `tacit.queries.Votes` states it for teachers.
 
     Examples
     --------
@@ -64,25 +63,30 @@ def gaussian_winners(
     >>> from tacit.noise import gaussian_winners
     >>> from tacit.privacy import Relation
     >>> votes = np.array([[240.0, 6.0, 4.0], [0.0, 0.0, 250.0]])
-    >>> gaussian_winners(votes, 2.0, Relation.ADD_REMOVE, moved=math.sqrt(2.0)).value
+    >>> gaussian_winners(votes, 2.0, Relation.ADD_REMOVE, sensitivity=math.sqrt(2.0)).value
     array([0, 2])
     """
     std = _checked_std("noise_std", noise_std)
-    event = Gaussian(std / moved, relation)
+    event = Gaussian(std / sensitivity, relation)
     n = checks.count("n_charged", len(votes) if n_charged is None else n_charged, least=len(votes))
-    whole = Bounded(votes, round_up(moved * math.sqrt(n)), Norm.L2, relation)
+    whole = Bounded(votes, round_up(sensitivity * math.sqrt(n)), Norm.L2, relation)
     return _winners("gaussian_winners", whole, std, GaussianLaw(), Repeated(event, n), source)
 
 
 def laplace_winners(
-    votes: Array, gamma: float, relation: Relation, source: Source | None = None, *, moved: float
+    votes: Array,
+    gamma: float,
+    relation: Relation,
+    source: Source | None = None,
+    *,
+    sensitivity: float,
 ) -> Release[Winners]:
     """Return for each row of counts the index of the greatest, Laplace(1 / gamma) added to each.
 
     Notes
     -----
-    **Guarantee**. Each query costs ``PureEpsilon(moved gamma)``. Parameters as for
-    `gaussian_winners`; ``moved`` is in L1, 2 if a vote changes sides.
+    **Guarantee**. Each query costs ``PureEpsilon(sensitivity gamma)``. Parameters as for
+    `gaussian_winners`; ``sensitivity`` is in L1, 2 if a vote changes sides.
 
     Examples
     --------
@@ -90,18 +94,23 @@ def laplace_winners(
     >>> from tacit.noise import laplace_winners
     >>> from tacit.privacy import Relation
     >>> votes = np.array([[240.0, 6.0, 4.0]])
-    >>> laplace_winners(votes, 1.0, Relation.ADD_REMOVE, moved=2.0).value
+    >>> laplace_winners(votes, 1.0, Relation.ADD_REMOVE, sensitivity=2.0).value
     array([0])
     """
     rate = checks.positive("gamma", gamma, remedy="epsilon of one query is 2 gamma.")
-    event, width = PureEpsilon(moved * rate, relation), round_up(1.0 / rate)
+    event, width = PureEpsilon(sensitivity * rate, relation), round_up(1.0 / rate)
     n = len(votes)
-    whole = Bounded(votes, round_up(moved * n), Norm.L1, relation)
+    whole = Bounded(votes, round_up(sensitivity * n), Norm.L1, relation)
     return _winners("laplace_winners", whole, width, LaplaceLaw(), Repeated(event, n), source)
 
 
 def gaussian_majorities(
-    lead: Array, noise_std: float, relation: Relation, source: Source | None = None, *, moved: float
+    lead: Array,
+    noise_std: float,
+    relation: Relation,
+    source: Source | None = None,
+    *,
+    sensitivity: float,
 ) -> Release[npt.NDArray[np.bool_]]:
     """Return for each query whether the second of two classes wins.
 
@@ -115,7 +124,7 @@ def gaussian_majorities(
         The standard deviation of the noise on either count.
     relation, source
         As for `gaussian_winners`.
-    moved : float
+    sensitivity : float
         How far one voter moves the lead of one query: 2 if a vote changes sides.
 
     Notes
@@ -128,12 +137,13 @@ def gaussian_majorities(
     >>> import numpy as np
     >>> from tacit.noise import gaussian_majorities
     >>> from tacit.privacy import Relation
-    >>> gaussian_majorities(np.array([-90.0, 120.0]), 1.0, Relation.ADD_REMOVE, moved=2.0).value
+    >>> lead = np.array([-90.0, 120.0])
+    >>> gaussian_majorities(lead, 1.0, Relation.ADD_REMOVE, sensitivity=2.0).value
     array([False,  True])
     """
     std = _checked_std("noise_std", noise_std)
-    bounded = Bounded(lead, round_up(moved * math.sqrt(len(lead))), Norm.L2, relation)
-    event = Repeated(NoisyMajority(std * (2.0 / moved), relation), len(lead))
+    bounded = Bounded(lead, round_up(sensitivity * math.sqrt(len(lead))), Norm.L2, relation)
+    event = Repeated(NoisyMajority(std * (2.0 / sensitivity), relation), len(lead))
     width = round_up(_ROOT_TWO * std)
 
     def draw(words: Source) -> npt.NDArray[np.bool_]:
@@ -150,7 +160,7 @@ def gaussian_above(
     relation: Relation,
     source: Source | None = None,
     *,
-    moved: float,
+    sensitivity: float,
 ) -> Release[npt.NDArray[np.bool_]]:
     """Return which heights are at least ``least``, N(0, noise_std^2) added to each.
 
@@ -162,12 +172,12 @@ def gaussian_above(
         A public threshold.
     noise_std, relation, source
         As for `gaussian_winners`.
-    moved : float
+    sensitivity : float
         How far one voter moves the greatest count of one query: 1.
 
     Notes
     -----
-    **Guarantee**. Each answer, yes or no, costs ``Gaussian(noise_std / moved)``.
+    **Guarantee**. Each answer, yes or no, costs ``Gaussian(noise_std / sensitivity)``.
 
     Examples
     --------
@@ -175,12 +185,12 @@ def gaussian_above(
     >>> from tacit.noise import gaussian_above
     >>> from tacit.privacy import Relation
     >>> heights = np.array([30.0, 240.0])
-    >>> gaussian_above(heights, 150.0, 5.0, Relation.ADD_REMOVE, moved=1.0).value
+    >>> gaussian_above(heights, 150.0, 5.0, Relation.ADD_REMOVE, sensitivity=1.0).value
     array([False,  True])
     """
     std = _checked_std("noise_std", noise_std)
-    bounded = Bounded(heights, round_up(moved * math.sqrt(len(heights))), Norm.L2, relation)
-    event = Repeated(Gaussian(std / moved, relation), len(heights))
+    bounded = Bounded(heights, round_up(sensitivity * math.sqrt(len(heights))), Norm.L2, relation)
+    event = Repeated(Gaussian(std / sensitivity, relation), len(heights))
 
     def draw(words: Source) -> npt.NDArray[np.bool_]:
         noisy = add_rounded(bounded.value, std, lattice_spacing(std), GaussianLaw(), words)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tacit import checks
-from tacit.engine import plan_lines
+from tacit.engine import plan_lines, without_noise
 from tacit.pate.accounting import Sanitised, WorstCase
 from tacit.pate.aggregators import AGGREGATORS, Aggregator
 from tacit.pate.aggregators.base import MOST_CLASSES
 from tacit.pate.teachers import facts_of
-from tacit.privacy import Budget, Event, Guarantee, NonPrivate
+from tacit.privacy import Budget, Event, Guarantee
 from tacit.privacy.roots import decreasing_root
 from tacit.queries import Facts, Slot, SmoothValue, Votes, composed
 
@@ -49,13 +49,13 @@ class PATEPlan:
     @property
     def name(self) -> str:
         """How votes are added up, in a word."""
-        return self.aggregator.name if not self.budget.is_infinite else "exact"
+        return without_noise(self.budget).name if self.budget.is_infinite else self.aggregator.name
 
     @property
     def reason(self) -> str:
         """What is done with votes."""
         if self.budget.is_infinite:
-            return "no noise: the budget is infinite"
+            return without_noise(self.budget).reason
         return self.aggregator.reason
 
     @property
@@ -92,7 +92,7 @@ class PATEPlan:
     def event(self) -> Event:
         """The cost of all that is asked."""
         if self.budget.is_infinite:
-            return NonPrivate("the budget is infinite", relation=self.budget.relation)
+            return without_noise(self.budget).event
         return composed(self.slots())
 
     @property

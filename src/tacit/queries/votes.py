@@ -57,14 +57,26 @@ class _OfTeachers:
         """Return that all records are split among teachers, and no sample."""
         return facts.sampling_rate is None
 
-    def moved(self, n_queries: int) -> float:
+    def sensitivity_of(self, n_queries: int) -> float:
         """Return how far one teacher moves what some queries add to the total."""
         raise NotImplementedError
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return how far one teacher moves the total, rounded up."""
         norm = getattr(self, "norm", Norm.L2)
-        return Sensitivity(round_up(self.moved(self.n_queries)), norm, _ONE_TEACHER)
+        return Sensitivity(round_up(self.sensitivity_of(self.n_queries)), norm, _ONE_TEACHER)
+
+    def possible(self) -> Iterable[int]:
+        """Return what a teacher may say of a query, for `neighbours`: the classes, or two."""
+        return range(getattr(self, "n_classes", 2))
+
+    def neighbours(self, facts: Facts) -> Iterator[tuple[list[Answer], list[Answer]]]:
+        """Yield answers of teachers: k say one thing, the others another; then one more does."""
+        n = self.n_teachers
+        for before, after in itertools.permutations(self.possible(), 2):
+            said, instead = (np.full(self.n_queries, value) for value in (before, after))
+            for k in range(n):
+                yield [instead] * k + [said] * (n - k), [instead] * (k + 1) + [said] * (n - k - 1)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what splits records among teachers, and takes one answer of each."""
@@ -108,11 +120,7 @@ class Votes(_OfTeachers):
         """Return the ones that `tacit.testing.check_query` tries."""
         return cls(5, 4, 3), cls(5, 4, 3, Norm.L1)
 
-    def neighbours(self, facts: Facts) -> Iterator[tuple[list[Answer], list[Answer]]]:
-        """Yield the votes of teachers of whom one votes otherwise."""
-        return _neighbours(self, range(self.n_classes))
-
-    def moved(self, n_queries: int) -> float:
+    def sensitivity_of(self, n_queries: int) -> float:
         """Return sqrt(2 queries), or 2 queries in L1: two counts of each query move by one."""
         return 2.0 * n_queries if self.norm is Norm.L1 else math.sqrt(2.0 * n_queries)
 
@@ -140,11 +148,7 @@ class GreatestCounts(_OfTeachers):
         """Return the ones that `tacit.testing.check_query` tries."""
         return (cls(5, 4, 3),)
 
-    def neighbours(self, facts: Facts) -> Iterator[tuple[list[Answer], list[Answer]]]:
-        """Yield the votes of teachers of whom one votes otherwise."""
-        return _neighbours(self, range(self.n_classes))
-
-    def moved(self, n_queries: int) -> float:
+    def sensitivity_of(self, n_queries: int) -> float:
         """Return sqrt(queries): each greatest count moves by one."""
         return math.sqrt(n_queries)
 
@@ -172,11 +176,7 @@ class Leads(_OfTeachers):
         """Return the ones that `tacit.testing.check_query` tries."""
         return cls(5, 4), cls(5, 4, 0.3)
 
-    def neighbours(self, facts: Facts) -> Iterator[tuple[list[Answer], list[Answer]]]:
-        """Yield the votes of teachers of whom one votes otherwise."""
-        return _neighbours(self, range(2))
-
-    def moved(self, n_queries: int) -> float:
+    def sensitivity_of(self, n_queries: int) -> float:
         """Return 2 sqrt(queries): what one class loses, the other gains."""
         return 2.0 * math.sqrt(n_queries)
 
@@ -204,11 +204,11 @@ class PredictionSum(_OfTeachers):
         """Return the ones that `tacit.testing.check_query` tries."""
         return (cls(5, 4),)
 
-    def neighbours(self, facts: Facts) -> Iterator[tuple[list[Answer], list[Answer]]]:
-        """Yield the predictions of teachers of whom one says something else."""
-        return _neighbours(self, (-STEPS, 0, STEPS // 2, STEPS, 2 * STEPS))
+    def possible(self) -> Iterable[int]:
+        """Return predictions, some of them beyond the range."""
+        return -STEPS, 0, STEPS // 2, STEPS, 2 * STEPS
 
-    def moved(self, n_queries: int) -> float:
+    def sensitivity_of(self, n_queries: int) -> float:
         """Return STEPS sqrt(queries): each sum moves by the length of the range."""
         return STEPS * math.sqrt(n_queries)
 
@@ -257,17 +257,6 @@ def _checked(
         raise ValueError(f"{n} teachers answered, and {n_teachers} were planned.")
 
 
-def _neighbours(
-    statistic: _OfTeachers, values: Iterable[int]
-) -> Iterator[tuple[list[Answer], list[Answer]]]:
-    """Yield pairs in which 0, 1, ... teachers say one thing, and one more in the second."""
-    n = statistic.n_teachers
-    for before, after in itertools.permutations(values, 2):
-        said, instead = (np.full(statistic.n_queries, value) for value in (before, after))
-        for k in range(n):
-            yield [instead] * k + [said] * (n - k), [instead] * (k + 1) + [said] * (n - k - 1)
-
-
 def _check_whole(facts: Facts) -> None:
     if facts.sampling_rate is not None:
         raise ValueError("teachers' votes are not asked of a Poisson sample.")
@@ -312,16 +301,16 @@ class GaussianWinners:
         """Return one Gaussian release for each query."""
         _check_whole(facts)
         n = self.votes.n_queries if self.n_charged is None else self.n_charged
-        return Repeated(Gaussian(self.noise_std / self.votes.moved(1), facts.relation), n)
+        return Repeated(Gaussian(self.noise_std / self.votes.sensitivity_of(1), facts.relation), n)
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Winners]:
         """Return the winner of each query that was chosen."""
-        counts, moved = self.votes.total(records, facts), self.votes.moved(1)
+        counts, each = self.votes.total(records, facts), self.votes.sensitivity_of(1)
         if self.places is not None:
             counts = counts[list(self.places)]
         paid = len(counts) if self.n_charged is None else self.n_charged
         return gaussian_winners(
-            counts, self.noise_std, facts.relation, source, moved=moved, n_charged=paid
+            counts, self.noise_std, facts.relation, source, sensitivity=each, n_charged=paid
         )
 
 
@@ -342,13 +331,13 @@ class LaplaceWinners:
     def event(self, facts: Facts) -> Event:
         """Return one pure release for each query."""
         _check_whole(facts)
-        each = PureEpsilon(self.votes.moved(1) * self.gamma, facts.relation)
+        each = PureEpsilon(self.votes.sensitivity_of(1) * self.gamma, facts.relation)
         return Repeated(each, self.votes.n_queries)
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Winners]:
         """Return the winner of each query."""
-        counts, moved = self.votes.total(records, facts), self.votes.moved(1)
-        return laplace_winners(counts, self.gamma, facts.relation, source, moved=moved)
+        counts, each = self.votes.total(records, facts), self.votes.sensitivity_of(1)
+        return laplace_winners(counts, self.gamma, facts.relation, source, sensitivity=each)
 
 
 @dataclass(frozen=True)
@@ -364,17 +353,17 @@ class Majorities:
     def event(self, facts: Facts) -> Event:
         """Return one noisy majority for each query.
 
-        A teacher moves a lead by ``moved``, in standard deviations by moved / (sqrt(2) noise_std);
+        A teacher moves a lead by 2, in standard deviations by sqrt(2) / noise_std;
         the event is stated for a move of 2.
         """
         _check_whole(facts)
-        std = self.noise_std * (2.0 / self.leads.moved(1))
+        std = self.noise_std * (2.0 / self.leads.sensitivity_of(1))
         return Repeated(NoisyMajority(std, facts.relation), self.leads.n_queries)
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Winners]:
         """Return 0 or 1 for each query."""
-        leads, moved = self.leads.total(records, facts), self.leads.moved(1)
-        won = gaussian_majorities(leads, self.noise_std, facts.relation, source, moved=moved)
+        leads, each = self.leads.total(records, facts), self.leads.sensitivity_of(1)
+        won = gaussian_majorities(leads, self.noise_std, facts.relation, source, sensitivity=each)
         return Release(won.value.astype(np.int64), won.event)
 
 
@@ -392,7 +381,7 @@ class Thresholds:
     def event(self, facts: Facts) -> Event:
         """Return one Gaussian release for each query."""
         _check_whole(facts)
-        each = Gaussian(self.noise_std / self.counts.moved(1), facts.relation)
+        each = Gaussian(self.noise_std / self.counts.sensitivity_of(1), facts.relation)
         return Repeated(each, self.counts.n_queries)
 
     def answer(
@@ -400,8 +389,10 @@ class Thresholds:
     ) -> Release[npt.NDArray[np.bool_]]:
         """Return whether each query passed."""
         least = self.share * float(self.counts.n_teachers)
-        counts, moved = self.counts.total(records, facts), self.counts.moved(1)
-        return gaussian_above(counts, least, self.noise_std, facts.relation, source, moved=moved)
+        counts, each = self.counts.total(records, facts), self.counts.sensitivity_of(1)
+        return gaussian_above(
+            counts, least, self.noise_std, facts.relation, source, sensitivity=each
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,8 +437,8 @@ class SharedVotes:
     def sum_event(self, facts: Facts) -> Event:
         """Return what the sum of all votes costs, with the noise of ``n_shares`` sites."""
         _check_whole(facts)
-        moved = self.votes.moved(self.votes.n_queries)
-        return Gaussian(self.noise_std / moved, facts.relation)
+        whole = self.votes.sensitivity_of(self.votes.n_queries)
+        return Gaussian(self.noise_std / whole, facts.relation)
 
     def event(self, facts: Facts) -> Event:
         """Return what it costs: without a mask the site's own noise is all that hides its votes."""
