@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.noise import Norm, SensitivityViolation, noisy_max, recording, seeded_source
+from tacit.noise.smooth import smooth_gaussian
 from tacit.noise.tape import Entry
 from tacit.privacy import Gaussian, NoisyMajority, PureEpsilon, Relation, Repeated, SmoothGaussian
 from tacit.queries import (
@@ -34,7 +35,7 @@ from tacit.queries import (
     VotesCost,
 )
 from tacit.queries.votes import STEPS, count_votes
-from tacit.queries.votes_cost import SeveralClasses, TwoClasses
+from tacit.queries.votes_cost import SeveralClasses, TwoClasses, smooth_sensitivity
 from tacit.records import Bounds
 from tacit.testing import check_query, replay
 
@@ -227,6 +228,11 @@ def test_a_share_of_the_noise_and_a_mask() -> None:
     share = price.noise_multiplier * math.sqrt(10)
     assert 3.0 / math.sqrt(2) < share < 3.0 / math.sqrt(2) * (1 + 1e-11)
     assert plain.share_std == pytest.approx(share, rel=1e-14)
+    whole = Fraction(VOTES.sensitivity(facts).value)
+    for k in range(1, 40):
+        tried = SharedVotes(VOTES, 0.1 * k, 2)
+        event: Any = tried.event(facts)
+        assert Fraction(event.noise_multiplier) * whole >= Fraction(tried.share_std)
     assert masked.event(facts) == masked.sum_event(facts) == Gaussian(3.0 / math.sqrt(10))
     noisy = one.view(np.int64) * plain.spacing(facts)
     counts = VOTES.total(teachers, facts)
@@ -263,6 +269,24 @@ def test_no_cost_moves_further_than_its_smooth_sensitivity() -> None:
             assert max(sizes) <= cost.sensitivity(facts).value
             greatest = max(greatest, moved / min(sizes))
         assert greatest > 0.5
+
+
+def test_a_cost_gets_the_noise_of_its_own_smoothness(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, query, given = facts_of(Relation.REPLACE), SmoothValue(COST, 4.0, 0.1, 1.5), []
+
+    def noticed(*numbers: Any) -> Any:
+        given.append(numbers[:4])
+        return smooth_gaussian(*numbers)
+
+    monkeypatch.setattr("tacit.queries.votes_cost.smooth_gaussian", noticed)
+    for teachers, _ in COST.neighbours(facts):
+        asked(query, Relation.REPLACE, teachers)
+        assert given.pop() == (
+            COST.total(teachers, facts),
+            smooth_sensitivity(COST.table, COST.votes.total(teachers, facts), 0.1),
+            COST.sensitivity(facts).value,
+            query.event(facts),
+        )
 
 
 def test_a_cost_without_its_conditions_says_nothing_of_votes() -> None:
