@@ -26,8 +26,6 @@ STRAY_SENSITIVITIES = {
     "deep/ordered_trainer.py": 1,
     "metrics/cells.py": 4,
     "metrics/scoring.py": 2,
-    "pate/regressor.py": 1,
-    "pate/sites/site.py": 1,
     "tuning/disjoint.py": 1,
     "tuning/scores.py": 1,
 }
@@ -37,9 +35,6 @@ STRAY_NOISE = {
     "metrics/cells.py": 2,
     "metrics/planning.py": 2,
     "metrics/scoring.py": 1,
-    "pate/aggregators/confident.py": 1,
-    "pate/regressor.py": 1,
-    "pate/sites/site.py": 1,
     "tuning/running.py": 2,
     "tuning/scores.py": 1,
 }

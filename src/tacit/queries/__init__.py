@@ -38,6 +38,18 @@ from tacit.queries.selection import CandidateRisks, RiskInBall, Selection, selec
 from tacit.queries.session import Session
 from tacit.queries.split_budget import split_budget
 from tacit.queries.views import OneRecordEach, PoissonSample, Reweighted, View
+from tacit.queries.votes import (
+    GaussianWinners,
+    GreatestCounts,
+    LaplaceWinners,
+    Leads,
+    Majorities,
+    PredictionSum,
+    SharedVotes,
+    Thresholds,
+    Votes,
+)
+from tacit.queries.votes_cost import SmoothValue, VotesCost
 
 __all__ = [
     "AtMost",
@@ -54,12 +66,17 @@ __all__ = [
     "GaussianNoise",
     "GaussianObjectiveNoise",
     "GaussianSum",
+    "GaussianWinners",
     "Gradient",
+    "GreatestCounts",
     "Held",
     "HessianTrace",
     "LabelMoment",
     "LaplaceNoise",
+    "LaplaceWinners",
+    "Leads",
     "LeastEigenvalue",
+    "Majorities",
     "Measured",
     "Noise",
     "NoisySum",
@@ -70,6 +87,7 @@ __all__ = [
     "PointSum",
     "PoissonSample",
     "PreconditionedGradient",
+    "PredictionSum",
     "Private",
     "Quantile",
     "Query",
@@ -82,12 +100,17 @@ __all__ = [
     "Sensitivity",
     "Sequence",
     "Session",
+    "SharedVotes",
     "Slot",
+    "SmoothValue",
     "SphereNoise",
     "SphereObjectiveNoise",
     "SquaredSlopes",
     "Statistic",
+    "Thresholds",
     "View",
+    "Votes",
+    "VotesCost",
     "composed",
     "exchanged",
     "selection_event",
