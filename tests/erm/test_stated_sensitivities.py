@@ -35,7 +35,6 @@ from tacit.erm.losses import LogisticLoss, SmoothHingeLoss, SoftmaxLoss, Squared
 from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.preconditioner import Turned
 from tacit.erm.second_moment import second_moment_reach
-from tacit.erm.shrinking import TRACE_MULTIPLE
 from tacit.noise import Bounded, Norm, recording, seeded_source, select
 from tacit.noise import gaussian as gaussian_noise
 from tacit.noise.release import SEEDED
@@ -43,6 +42,7 @@ from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.queries import Facts, LabelMoment, PreconditionedGradient
+from tacit.queries.split_budget import gaussian_rest
 from tacit.records import Bounds, MemoryRecords, RecordSource
 from tacit.records.coordinates import Coordinates
 from tacit.records.exact_rows import TERM_BITS
@@ -269,13 +269,18 @@ def test_steps_and_questions_cost_one_gaussian(
     mechanism = NoisyGradient(preconditioner=preconditioner)
     if turned and preconditioner is None:
         return
-    step = mechanism._step_multiplier(problem, budget, 50, object() if turned else None)
-    # In real numbers and in shares of the whole: 2^-40 of what steps have is left for rounding.
-    steps = 50 * (Fraction(gaussian_multiplier(budget)) / Fraction(step)) ** 2
-    asked = 0.01 * counted + (0.1 if turned else 1 / TRACE_MULTIPLE**2 * shrinks)
-    left = float(1 - asked - steps) / (1 - asked)
-    room = 2.0**-40 if asked or preconditioner else 0.0
-    assert left == pytest.approx(room, rel=0.01, abs=2e-15)
+    whole = Fraction(gaussian_multiplier(budget))
+    noise = mechanism._noise(problem, budget, preconditioner if turned else None)
+    asked = {"count": 0.01 * counted, "trace": 0.01 * (shrinks and not turned)}
+    asked["second moment"] = 0.1 * turned
+    # In real numbers and in shares of the whole.
+    spent = {name: (whole / Fraction(one.multiplier)) ** 2 for name, one in noise.items()}
+    steps = 50 * (whole / Fraction(gaussian_rest(noise["steps"], times=50).multiplier)) ** 2
+    assert steps <= spent["steps"]
+    assert sum(spent.values()) <= 1
+    assert float(sum(spent.values()) - spent["steps"] + steps) > 1 - 1e-14
+    others = {name: float(share) for name, share in spent.items() if name != "steps"}
+    assert others == pytest.approx({k: v for k, v in asked.items() if v}, rel=1e-14)
 
 
 # Weights are shares of the greatest, 4, and are rounded down to whole steps of 2^-20 in a total.
