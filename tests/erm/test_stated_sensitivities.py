@@ -90,7 +90,7 @@ def test_moments(
     least, packed, cross = (bounded.sensitivity for bounded in found)
     assert least == pytest.approx(REACH**2 * (1 + 1e-4), rel=1e-9)
     assert two * REACH**2 < packed < two * REACH**2 * (1 + 1e-4)
-    assert packed == pytest.approx(second_moment_reach(BOUNDS, relation), rel=1e-14)
+    assert packed == pytest.approx(second_moment_reach(BOUNDS, relation), rel=1e-14, abs=0.0)
     # R is rounded, and so is the product
     assert moved * 3.0 * REACH * (1 + 2.0**-51) <= cross < moved * 3.0 * REACH * (1 + 1e-6)
     assert least >= np.linalg.eigvalsh(np.outer([1.5, 0.7], [1.5, 0.7])).max()
@@ -115,7 +115,7 @@ def test_second_moments_are_charged_for_their_rounding() -> None:
     assert 0 < MOMENT_SLACK < 1e-5
     for relation, two in ((ADD, 1.0), (REPLACE, math.sqrt(2.0))):
         reach = two * REACH**2 * (1 + MOMENT_SLACK)
-        assert second_moment_reach(BOUNDS, relation) == pytest.approx(reach, rel=1e-14)
+        assert second_moment_reach(BOUNDS, relation) == pytest.approx(reach, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
@@ -133,9 +133,9 @@ def test_minimisers(relation: Relation, moved: float, monkeypatch: pytest.Monkey
     plan = OutputPerturbation().plan(problem, Budget(1.0, 1e-6, relation))
     run_plan(plan, records(), None)
     exact = moved * REACH / 5.0
-    assert found[0].sensitivity == pytest.approx(exact * (1 + 1e-4), rel=1e-12)
+    assert found[0].sensitivity == pytest.approx(exact * (1 + 1e-4), rel=1e-12, abs=0.0)
     # Either minimiser is off by tau / lam at most.
-    assert exact + 2 * certified[0] / 5.0 == pytest.approx(found[0].sensitivity, rel=1e-12)
+    assert exact + 2 * certified[0] / 5.0 == pytest.approx(found[0].sensitivity, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("ridge", [0.3, 3.0, 7.0, 11.0, 49.0])
@@ -164,7 +164,7 @@ def test_steps_in_other_coordinates(relation: Relation, moved: float) -> None:
     objective, there = Objective(LogisticLoss(), BOUNDS), Coordinates(np.eye(4))
     gradient = PreconditionedGradient(objective, there, 1.0, 0.7, np.zeros(4))
     reach = gradient.sensitivity(Facts(BOUNDS, 3, relation)).value
-    assert reach == pytest.approx(moved * 0.7 * (1 + 1e-3), rel=1e-14)
+    assert reach == pytest.approx(moved * 0.7 * (1 + 1e-3), rel=1e-14, abs=0.0)
 
 
 class TwoRows(SecondMoment):
@@ -280,7 +280,7 @@ def test_steps_and_questions_cost_one_gaussian(
     assert sum(spent.values()) <= 1
     assert float(sum(spent.values()) - spent["steps"] + steps) > 1 - 1e-14
     others = {name: float(share) for name, share in spent.items() if name != "steps"}
-    assert others == pytest.approx({k: v for k, v in asked.items() if v}, rel=1e-14)
+    assert others == pytest.approx({k: v for k, v in asked.items() if v}, rel=1e-14, abs=0.0)
 
 
 # Weights are shares of the greatest, 4, and are rounded down to whole steps of 2^-20 in a total.
