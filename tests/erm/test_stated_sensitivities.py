@@ -34,7 +34,6 @@ from tacit.erm.engine import run_plan
 from tacit.erm.losses import LogisticLoss, SmoothHingeLoss, SoftmaxLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.preconditioner import Turned
-from tacit.erm.second_moment import second_moment_reach
 from tacit.noise import Bounded, Norm, recording, seeded_source, select
 from tacit.noise import gaussian as gaussian_noise
 from tacit.noise.release import SEEDED
@@ -42,6 +41,7 @@ from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.queries import Facts, LabelMoment, PreconditionedGradient
+from tacit.queries import SecondMoment as SecondMomentOfRows
 from tacit.queries.split_budget import gaussian_rest
 from tacit.records import Bounds, MemoryRecords, RecordSource
 from tacit.records.coordinates import Coordinates
@@ -90,7 +90,8 @@ def test_moments(
     least, packed, cross = (bounded.sensitivity for bounded in found)
     assert least == pytest.approx(REACH**2 * (1 + 1e-4), rel=1e-9)
     assert two * REACH**2 < packed < two * REACH**2 * (1 + 1e-4)
-    assert packed == pytest.approx(second_moment_reach(BOUNDS, relation), rel=1e-14, abs=0.0)
+    stated_alone = SecondMomentOfRows().sensitivity(Facts(BOUNDS, 3, relation)).value
+    assert packed == pytest.approx(stated_alone, rel=1e-14, abs=0.0)
     # R is rounded, and so is the product
     assert moved * 3.0 * REACH * (1 + 2.0**-51) <= cross < moved * 3.0 * REACH * (1 + 1e-6)
     assert least >= np.linalg.eigvalsh(np.outer([1.5, 0.7], [1.5, 0.7])).max()
@@ -115,7 +116,8 @@ def test_second_moments_are_charged_for_their_rounding() -> None:
     assert 0 < MOMENT_SLACK < 1e-5
     for relation, two in ((ADD, 1.0), (REPLACE, math.sqrt(2.0))):
         reach = two * REACH**2 * (1 + MOMENT_SLACK)
-        assert second_moment_reach(BOUNDS, relation) == pytest.approx(reach, rel=1e-14, abs=0.0)
+        found = SecondMomentOfRows().sensitivity(Facts(BOUNDS, 3, relation)).value
+        assert found == pytest.approx(reach, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])

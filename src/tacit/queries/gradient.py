@@ -134,10 +134,6 @@ class Gradient:
             for one in objectives
         )
 
-    def applies(self, facts: Facts) -> bool:
-        """Return whether the objective is for such records."""
-        return self.objective.bounds == facts.bounds
-
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return C, or 2 C; a little more where a sum is rounded."""
         value = facts.n_changed * self.clip * (1 + self._rounding.slack)
@@ -235,10 +231,6 @@ class PreconditionedGradient:
                 clip = 0.1 * min(one.lipschitz, one.row_norm)
                 found.append(cls(one, there, 0.2, clip, 0.3 * np.ones(shape)))
         return tuple(found)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether the objective is for such records."""
-        return self.objective.bounds == facts.bounds
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return C, or 2 C, and what rounding adds."""

@@ -80,10 +80,6 @@ class RegularizedMinimizer:
             if hasattr(one, "certified_solver")
         )
 
-    def applies(self, facts: Facts) -> bool:
-        """Return whether the objective is for such records."""
-        return self.objective.bounds == facts.bounds
-
     @property
     def _ridge(self) -> float:
         lam = self.objective.regularization
