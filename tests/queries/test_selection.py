@@ -137,12 +137,14 @@ def test_ridges_and_slacks_are_in_the_sensitivity() -> None:
     candidates = CandidateRisks(CandidateRisks.tried()[0].loss, np.eye(3), 1e9)
     assert candidates.moved(facts) == 2 * 2.0 * math.sqrt(2.0)
     stated = candidates.sensitivity(facts).value
-    assert stated == pytest.approx(candidates.moved(facts) * (1 + 1e-4) + 2.0**-51 * 5e8, rel=1e-13)
+    assert stated == pytest.approx(
+        candidates.moved(facts) * (1 + 1e-4) + 2.0**-51 * 5e8, rel=1e-13, abs=0.0
+    )
     ball = replace(RiskInBall.tried()[0], regularization=1e9)
     assert ball.moved(facts) == 2 * 2.0 * 1.5
     stated = ball.sensitivity(facts).value
     penalty = 1e9 / 2 * 1.5**2
-    assert stated == pytest.approx(6.0 * (1 + 1e-4) + 2.0**-51 * penalty, rel=1e-13)
+    assert stated == pytest.approx(6.0 * (1 + 1e-4) + 2.0**-51 * penalty, rel=1e-13, abs=0.0)
 
 
 def test_a_draw_takes_its_bits_from_the_source() -> None:

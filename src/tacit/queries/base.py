@@ -111,13 +111,12 @@ Private = Any
 class Statistic(Protocol):
     """A total over records: words and numbers, no records and no functions that hold some.
 
-    A class says which of it conformance tests try: ``tried()``, or ``tried_on(objectives)`` if it
-    needs a loss. One of something else than a `RecordSource` (votes, scores, batches) has a method
-    ``neighbours(facts)`` as well, which yields pairs of what its total is computed of.
+    A class with parameters says which of it conformance tests try: ``tried()``, or
+    ``tried_on(objectives)`` if it needs a loss. One that cannot be asked of any records, or that
+    need not change between neighbours, has a method ``applies(facts)``; one with an ``objective``
+    is tried on records of its bounds. One of something else than a `RecordSource` (votes, scores,
+    batches) has ``neighbours(facts)``, which yields pairs of what its total is computed of.
     """
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether it can be asked of such records, and can change between neighbours."""
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return how far one privacy unit moves the total, from public facts alone."""

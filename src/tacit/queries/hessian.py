@@ -250,10 +250,6 @@ class HessianTrace:
         some = (one for one in objectives if one.is_linear_model)
         return tuple(cls(one, 0.3 * np.ones(one.shape(3))) for one in some)
 
-    def applies(self, facts: Facts) -> bool:
-        """Return whether the objective is for such records."""
-        return bool(self.objective.bounds == facts.bounds)
-
     @property
     def greatest(self) -> float:
         """T r^2."""
