@@ -22,8 +22,6 @@ NOISE = {
 }
 
 STRAY_SENSITIVITIES = {
-    "deep/clip_state.py": 2,
-    "deep/ordered_trainer.py": 1,
     "metrics/cells.py": 4,
     "metrics/scoring.py": 2,
     "pate/regressor.py": 1,
@@ -32,8 +30,6 @@ STRAY_SENSITIVITIES = {
     "tuning/scores.py": 1,
 }
 STRAY_NOISE = {
-    "deep/ordered_trainer.py": 1,
-    "deep/trainer.py": 1,
     "metrics/cells.py": 2,
     "metrics/planning.py": 2,
     "metrics/scoring.py": 1,

@@ -12,14 +12,14 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
 from tacit.engine import Plan
-from tacit.privacy import Booking, event_from_dict
+from tacit.privacy import AnyAccountant, Booking, Event, event_from_dict
 from tacit.saving.files import write_whole
 
 _STEP, _END = b".", b"!"
@@ -154,3 +154,55 @@ class Checkpoint:
             raise CheckpointError(
                 f"{self.path} is in use by another process; two of them would make each step twice."
             ) from None
+
+
+def has_booked(accountant: AnyAccountant | None, booking: Booking | None, event: Event) -> bool:
+    """Return whether the charge of an event is in this very ledger already.
+
+    An accountant in memory has forgotten what an earlier process charged, and is charged again. A
+    ledger that was put back to an older state has forgotten it, too, and is refused. So is one
+    whose charge counts for another analyst or on another part of the data: what is released next
+    would be of records that nobody paid for.
+    """
+    if booking is None or not isinstance(accountant, _KeepsBooks):
+        return False
+    if accountant.head.ledger != booking.ledger:
+        return False
+    accountant.verify(seen=booking)
+    entry = accountant.entry(booking.entry)
+    for what, ours in (("partition", accountant.partition), ("analyst", accountant.analyst)):
+        if entry.get(what) != ours:
+            raise CheckpointError(
+                f"the training was charged with {what}={entry.get(what)!r}, and would go on with "
+                f"{what}={ours!r}, where nothing was charged for it; use the ledger bound as it "
+                "was, or name another checkpoint, which is charged anew."
+            )
+    if entry.get("event") != event.to_dict():
+        raise CheckpointError(
+            f"{booking} paid for another release than this training; name another checkpoint, "
+            "which is charged anew."
+        )
+    return True
+
+
+@runtime_checkable
+class _KeepsBooks(Protocol):
+    """An accountant that can say whether an entry is among its own: a ledger."""
+
+    @property
+    def head(self) -> Booking:
+        """The newest entry."""
+
+    @property
+    def analyst(self) -> str | None:
+        """For whom its charges count."""
+
+    @property
+    def partition(self) -> str | None:
+        """On what part of the data its charges count."""
+
+    def entry(self, number: int) -> Mapping[str, Any]:
+        """Return what an entry says."""
+
+    def verify(self, *, seen: Booking) -> object:
+        """Raise unless an entry is there."""

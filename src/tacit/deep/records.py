@@ -12,8 +12,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tacit.deep.clipping import Like
-from tacit.deep.clipping.randomness import Keys, drawing_by, global_randomness
+from tacit.deep.clipping import BookKeeper, Clip, Like, Sums, added
+from tacit.deep.clipping.randomness import (
+    Keys,
+    blank_keys,
+    drawing_by,
+    global_randomness,
+    record_keys,
+)
+from tacit.noise import Source
+from tacit.queries import Facts
+from tacit.records.sampling import Sample, Words, poisson_choice
 
 Indices = npt.NDArray[np.int64]
 
@@ -179,6 +188,70 @@ class Unread(Protocol):
 
     def opened(self) -> Records:
         """Return the records, when they are paid for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Records and the network that they train: what a session of a training holds.
+
+    ``source`` is that of the records' keys; ``micro_batch`` is how many records are worked on at
+    once.
+    """
+
+    records: Records
+    keeper: BookKeeper
+    source: Source
+    micro_batch: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def batch(self, places: Indices) -> Batch:
+        """Return the records at some places."""
+        return Batch(self, places)
+
+    def poisson_sample(self, rate: float, words: Words) -> Sample:
+        """Return a batch that has each record with the same probability, and that probability."""
+        return Sample(self.batch(np.flatnonzero(poisson_choice(rate, len(self), words))), rate)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some records, whose gradients can be clipped and added up."""
+
+    batches: Batches
+    places: Indices
+
+    def clipped(self, clip: Clip) -> Sums:
+        """Return the sum of the clipped gradients, records read a micro-batch at a time."""
+        of, keeper, parts = self.batches, self.batches.keeper, list[Sums]()
+        some = of.micro_batch or keeper.micro_batch
+        keys = keys_for(keeper, of.records, len(self.places), of.source)
+        with keeper.unchanged():
+            for start in range(0, len(self.places), some):
+                part = slice(start, start + some)
+                x, y, own = of.records.take(self.places[part], keys[part])
+                parts = [added([*parts, keeper.sums(x, y, clip, some, own)])]
+        return parts[0] if parts else keeper.empty()
+
+
+def keys_for(keeper: BookKeeper, records: Records, n: int, source: Source) -> Keys:
+    """Return fresh keys for the records of a batch; blank ones where nothing random follows."""
+    if keeper.has_dropout or records.may_draw:
+        return record_keys(n, source)
+    return blank_keys(n)
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A view: records that are opened, for the network that they train."""
+
+    keeper: BookKeeper
+    micro_batch: int | None
+
+    def apply(self, records: Unread, facts: Facts, source: Source) -> tuple[Batches, Facts]:
+        """Return the records in batches."""
+        return Batches(records.opened(), self.keeper, source, self.micro_batch), facts
 
 
 def records_of(X: Any, y: Any = None) -> Records:

@@ -1,7 +1,16 @@
 """Every private question: what is computed, its sensitivity, its noise, and what asking costs."""
 
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic
+from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount
 from tacit.queries.column_moments import ColumnMoments
+from tacit.queries.correlated_sum import (
+    BandedNoise,
+    CorrelatedNoise,
+    CorrelatedStep,
+    OrderedRun,
+    OrderedSum,
+    TreeNoise,
+)
 from tacit.queries.count import ClassCounts, Count
 from tacit.queries.frequent_values import FrequentValues
 from tacit.queries.gradient import Gradient, Measured, PreconditionedGradient
@@ -41,10 +50,15 @@ from tacit.queries.views import OneRecordEach, PoissonSample, Reweighted, View
 
 __all__ = [
     "AtMost",
+    "BandedNoise",
     "CandidateRisks",
     "ClassCounts",
     "ClippedNorms",
+    "ClippedSum",
+    "ClippedSumAndCount",
     "ColumnMoments",
+    "CorrelatedNoise",
+    "CorrelatedStep",
     "Count",
     "CoveredBy",
     "Exactly",
@@ -65,6 +79,8 @@ __all__ = [
     "NoisySum",
     "ObjectiveNoise",
     "OneRecordEach",
+    "OrderedRun",
+    "OrderedSum",
     "OuterProducts",
     "PerturbedMinimizer",
     "PointSum",
@@ -87,6 +103,7 @@ __all__ = [
     "SphereObjectiveNoise",
     "SquaredSlopes",
     "Statistic",
+    "TreeNoise",
     "View",
     "composed",
     "exchanged",

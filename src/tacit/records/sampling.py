@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy import Relation, SampledGaussian
-
-if TYPE_CHECKING:
-    from tacit.records.source import RecordSource
 
 Words = Callable[[int], npt.NDArray[np.uint64]]
 
@@ -39,7 +36,7 @@ class Sample:
     0.1
     """
 
-    records: RecordSource
+    records: Any  # a RecordSource, or the records of a network
     rate: float
 
     def event(
