@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,8 @@ from tacit.noise import SensitivityViolation, draw_ahead, gaussian, seeded_sourc
 from tacit.privacy import Gaussian, Relation, Repeated, SampledGaussian
 from tacit.queries import (
     AtMost,
-    BandedNoise,
     ClippedSum,
     ClippedSumAndCount,
-    CorrelatedNoise,
     CorrelatedStep,
     Facts,
     GaussianNoise,
@@ -27,9 +25,9 @@ from tacit.queries import (
     PoissonSample,
     Session,
     Slot,
-    TreeNoise,
 )
 from tacit.queries.clipped_sum import _Gradients
+from tacit.queries.correlated_sum import BandedNoise, CorrelatedNoise, TreeNoise
 from tacit.records import Bounds
 from tacit.records.sampling import Sample, poisson_choice
 from tacit.testing import replay
@@ -43,17 +41,8 @@ NOISES: list[CorrelatedNoise] = [TreeNoise(), BandedNoise(1), BandedNoise(3)]
 N, SIZE, EPOCHS = 20, 4, 3
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(_Gradients):
     """Gradients in batches, as `tacit.deep` has them."""
-
-    rows: Any
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def batch(self, places: Any) -> _Gradients:
-        return _Gradients(self.rows[places])
 
     def poisson_sample(self, rate: float, words: Any) -> Sample:
         return Sample(self.batch(poisson_choice(rate, len(self), words)), rate)

@@ -27,7 +27,7 @@ from tacit.deep.pca_layer import PCALayer
 from tacit.deep.planning import EpochCost
 from tacit.deep.records import PublicData
 from tacit.deep.trainer import PrivateTrainer
-from tacit.queries import BandedNoise, CorrelatedNoise, TreeNoise
+from tacit.queries.correlated_sum import BandedNoise, CorrelatedNoise, TreeNoise
 
 __all__ = [
     "AdaptiveClip",

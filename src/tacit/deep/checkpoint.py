@@ -12,9 +12,9 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
@@ -164,7 +164,9 @@ def has_booked(accountant: AnyAccountant | None, booking: Booking | None, event:
     whose charge counts for another analyst or on another part of the data: what is released next
     would be of records that nobody paid for.
     """
-    if booking is None or not isinstance(accountant, _KeepsBooks):
+    from tacit.ledger import Ledger
+
+    if booking is None or not isinstance(accountant, Ledger):
         return False
     if accountant.head.ledger != booking.ledger:
         return False
@@ -183,26 +185,3 @@ def has_booked(accountant: AnyAccountant | None, booking: Booking | None, event:
             "which is charged anew."
         )
     return True
-
-
-@runtime_checkable
-class _KeepsBooks(Protocol):
-    """An accountant that can say whether an entry is among its own: a ledger."""
-
-    @property
-    def head(self) -> Booking:
-        """The newest entry."""
-
-    @property
-    def analyst(self) -> str | None:
-        """For whom its charges count."""
-
-    @property
-    def partition(self) -> str | None:
-        """On what part of the data its charges count."""
-
-    def entry(self, number: int) -> Mapping[str, Any]:
-        """Return what an entry says."""
-
-    def verify(self, *, seen: Booking) -> object:
-        """Raise unless an entry is there."""

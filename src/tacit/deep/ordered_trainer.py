@@ -21,14 +21,8 @@ from tacit.engine import Plan, release_answers
 from tacit.noise import Source, secure_source
 from tacit.privacy import AnyAccountant, Budget, Guarantee
 from tacit.privacy.calibration import least_noise
-from tacit.queries import (
-    CorrelatedNoise,
-    CorrelatedStep,
-    OrderedRun,
-    OrderedSum,
-    Session,
-    TreeNoise,
-)
+from tacit.queries import CorrelatedStep, OrderedRun, OrderedSum, Session
+from tacit.queries.correlated_sum import CorrelatedNoise, TreeNoise
 
 
 class OrderedTrainer:

@@ -93,8 +93,11 @@ def plan_training(
         checks.count("n_steps", n_steps)
     check_budget(budget)
     if budget.is_infinite:
-        return _without_noise(sampling, budget, clip, n_steps)
-    if noise_multiplier is None:
+        if n_steps is None:
+            raise ValueError("epsilon is infinite: no number of steps spends it; pass n_steps.")
+        z, exact = 0.0, without_noise(budget)
+        event, reason = exact.event, exact.reason
+    elif noise_multiplier is None:
         assert n_steps is not None
         planned: int = n_steps
         z = least_noise(lambda z: _event(_step(z, sampling, budget), planned), budget)
@@ -105,8 +108,17 @@ def plan_training(
         )
         n_steps = _paid_for(z, sampling, budget, n_steps)
         reason = "as many steps as the budget pays for, or as were asked for"
-    event = _event(_step(z, sampling, budget), n_steps)
-    return _plan(event, sampling, budget, clip, reason, n_steps, z)
+    if not budget.is_infinite:
+        event = _event(_step(z, sampling, budget), n_steps)
+    settings = {
+        "n_steps": n_steps,
+        "sampling_rate": sampling.rate,
+        "batch_size": sampling.batch_size,
+        "steps_per_epoch": sampling.steps_per_epoch,
+        "clip": clip.norm,
+        "noise_multiplier": z,
+    }
+    return Plan("noisy_network", event, budget, reason, settings)
 
 
 def with_slots(plan: Plan) -> Plan:
@@ -207,33 +219,6 @@ def _greatest(fits: Callable[[int], bool], low: int, most: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def _plan(
-    event: Event,
-    sampling: Sampling,
-    budget: Budget,
-    clip: Clip,
-    reason: str,
-    n_steps: int,
-    z: float,
-) -> Plan:
-    settings = {
-        "n_steps": n_steps,
-        "sampling_rate": sampling.rate,
-        "batch_size": sampling.batch_size,
-        "steps_per_epoch": sampling.steps_per_epoch,
-        "clip": clip.norm,
-        "noise_multiplier": z,
-    }
-    return Plan("noisy_network", event, budget, reason, settings)
-
-
-def _without_noise(sampling: Sampling, budget: Budget, clip: Clip, n_steps: int | None) -> Plan:
-    if n_steps is None:
-        raise ValueError("epsilon is infinite: no number of steps spends it; pass n_steps.")
-    exact = without_noise(budget)
-    return _plan(exact.event, sampling, budget, clip, exact.reason, n_steps, 0.0)
 
 
 @dataclass(frozen=True)

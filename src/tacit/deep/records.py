@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -192,47 +192,39 @@ class Unread(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Records and the network that they train: what a session of a training holds.
+    """Records and the network that they train, or a batch of them: what a session holds.
 
     ``source`` is that of the records' keys; ``micro_batch`` is how many records are worked on at
-    once.
+    once, and ``places`` those of a batch.
     """
 
     records: Records
     keeper: BookKeeper
     source: Source
     micro_batch: int | None = None
+    places: Indices = field(default_factory=lambda: np.arange(0))
 
     def __len__(self) -> int:
         return len(self.records)
 
-    def batch(self, places: Indices) -> Batch:
+    def batch(self, places: Indices) -> Batches:
         """Return the records at some places."""
-        return Batch(self, places)
+        return replace(self, places=places)
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return a batch that has each record with the same probability, and that probability."""
         return Sample(self.batch(np.flatnonzero(poisson_choice(rate, len(self), words))), rate)
 
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Some records, whose gradients can be clipped and added up."""
-
-    batches: Batches
-    places: Indices
-
     def clipped(self, clip: Clip) -> Sums:
-        """Return the sum of the clipped gradients, records read a micro-batch at a time."""
-        of, keeper, parts = self.batches, self.batches.keeper, list[Sums]()
-        some = of.micro_batch or keeper.micro_batch
-        keys = keys_for(keeper, of.records, len(self.places), of.source)
-        with keeper.unchanged():
+        """Return the sum of a batch's clipped gradients, read a micro-batch at a time."""
+        some, parts = self.micro_batch or self.keeper.micro_batch, list[Sums]()
+        keys = keys_for(self.keeper, self.records, len(self.places), self.source)
+        with self.keeper.unchanged():
             for start in range(0, len(self.places), some):
                 part = slice(start, start + some)
-                x, y, own = of.records.take(self.places[part], keys[part])
-                parts = [added([*parts, keeper.sums(x, y, clip, some, own)])]
-        return parts[0] if parts else keeper.empty()
+                x, y, own = self.records.take(self.places[part], keys[part])
+                parts = [added([*parts, self.keeper.sums(x, y, clip, some, own)])]
+        return parts[0] if parts else self.keeper.empty()
 
 
 def keys_for(keeper: BookKeeper, records: Records, n: int, source: Source) -> Keys:

@@ -277,17 +277,12 @@ class _Run:
         descent: Descent,
         records: Unread | None,
     ) -> None:
-        self._trainer, self.plan, self._met = trainer, plan, keeper
+        self._trainer, self.plan, self._keeper = trainer, plan, keeper
         self._descent, self._unread = descent, records
         self._sampling, self._z = trainer.sampling, plan.settings["noise_multiplier"]
         self._expected = self._sampling.rate * self._sampling.n_records
         self._state = state_of(trainer.clip, self._z or 1.0, self._expected)
         self._n_steps = int(plan.settings["n_steps"])
-
-    @property
-    def _keeper(self) -> BookKeeper:
-        assert self._met is not None
-        return self._met
 
     def released(self, assumptions: Sequence[str]) -> Released[None]:
         """Charge, train and compare; a training that was paid for by another process goes on."""
@@ -380,32 +375,38 @@ class _Run:
 
     def _train(self, session: Session) -> None:
         """Make the steps that are left."""
-        trainer, checkpoint = self._trainer, self._trainer.checkpoint
+        trainer, checkpoint, keeper = self._trainer, self._trainer.checkpoint, self._keeper
+        assert keeper is not None
         first = checkpoint.n_begun if checkpoint else 0
-        session = session.on(Opened(self._keeper, trainer.micro_batch))
+        session = session.on(Opened(keeper, trainer.micro_batch))
         session.decide("number of steps", self._n_steps)
+        n_numbers = keeper.n_parameters + isinstance(self._state, AdaptiveState)
+        repeatable = trainer.source is not None and not trainer.source.is_secure
         with in_mode(trainer.model, training=True), ThreadPoolExecutor(1, "tacit-noise") as pool:
-            ahead = self._drawn(pool)
+
+            def drawn(number: int) -> Future[Ahead] | None:
+                """Return noise that is drawn while the batch before it runs."""
+                if repeatable or not self._z or number >= self._n_steps:
+                    return None
+                return pool.submit(draw_ahead, n_numbers)
+
+            ahead = drawn(first)
             for number in range(first, self._n_steps):
                 if checkpoint is not None:
                     checkpoint.begin_step()
-                noise, ahead = ahead, self._drawn(pool) if number + 1 < self._n_steps else None
+                done = number + 1
+                noise, ahead = ahead, drawn(done)
                 self._step(number, session.on(PoissonSample(self._sampling.rate)), noise)
-                self._keep(number + 1)
-                if self._is_stopped(number + 1):
+                is_kept = done % trainer.checkpoint_every == 0 or done == self._n_steps
+                if checkpoint is not None and is_kept:
+                    checkpoint.keep(self._kept())
+                moment = Moment(done, self.plan, trainer.model)
+                if any([callback(moment) is True for callback in trainer.callbacks]):  # noqa: C419
                     break
-        self._keeper.state.check_frozen()
+        keeper.state.check_frozen()
         if checkpoint is not None:
             checkpoint.keep(self._kept())
             checkpoint.finish()
-
-    def _drawn(self, pool: ThreadPoolExecutor) -> Future[Ahead] | None:
-        """Return noise that is drawn while a batch runs; none where it must be repeatable."""
-        source = self._trainer.source
-        if not self._z or (source is not None and not source.is_secure):
-            return None
-        extra = isinstance(self._state, AdaptiveState)
-        return pool.submit(draw_ahead, self._keeper.n_parameters + extra)
 
     def _step(self, number: int, sample: Session, noise: Future[Ahead] | None) -> None:
         """Ask for the sum of clipped gradients of a fresh sample, and go along it."""
@@ -418,19 +419,8 @@ class _Run:
         gradient = self._state.gradient(np.asarray(released))
         self._descent.step(gradient / self._expected, number)
 
-    def _keep(self, done: int) -> None:
-        checkpoint = self._trainer.checkpoint
-        if checkpoint is None or (done % self._trainer.checkpoint_every and done < self._n_steps):
-            return
-        checkpoint.keep(self._kept())
-
     def _kept(self) -> dict[str, Any]:
         return {"descent": self._descent.state(), "norm": self._state.clip.norm}
-
-    def _is_stopped(self, done: int) -> bool:
-        moment = Moment(done, self.plan, self._trainer.model)
-        answers = [callback(moment) for callback in self._trainer.callbacks]
-        return any(answer is True for answer in answers)
 
 
 def check_kinds(model: Any, optimizer: Any, budget: Any, clip: Any) -> None:

@@ -3,14 +3,7 @@
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic
 from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount
 from tacit.queries.column_moments import ColumnMoments
-from tacit.queries.correlated_sum import (
-    BandedNoise,
-    CorrelatedNoise,
-    CorrelatedStep,
-    OrderedRun,
-    OrderedSum,
-    TreeNoise,
-)
+from tacit.queries.correlated_sum import CorrelatedStep, OrderedRun, OrderedSum
 from tacit.queries.count import ClassCounts, Count
 from tacit.queries.frequent_values import FrequentValues
 from tacit.queries.gradient import Gradient, Measured, PreconditionedGradient
@@ -50,14 +43,12 @@ from tacit.queries.views import OneRecordEach, PoissonSample, Reweighted, View
 
 __all__ = [
     "AtMost",
-    "BandedNoise",
     "CandidateRisks",
     "ClassCounts",
     "ClippedNorms",
     "ClippedSum",
     "ClippedSumAndCount",
     "ColumnMoments",
-    "CorrelatedNoise",
     "CorrelatedStep",
     "Count",
     "CoveredBy",
@@ -103,7 +94,6 @@ __all__ = [
     "SphereObjectiveNoise",
     "SquaredSlopes",
     "Statistic",
-    "TreeNoise",
     "View",
     "composed",
     "exchanged",

@@ -96,8 +96,7 @@ class ClippedSum:
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum. Private."""
-        batch: Batch = records
-        return batch.clipped(self.clip).total()
+        return np.asarray(records.clipped(self.clip).total())
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
@@ -137,21 +136,12 @@ class ClippedSumAndCount:
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Batch, Batch]]:
         """Yield batches that are neighbours, also full ones whose lengths are read otherwise."""
-        full = int(self._most) - 1
+        full = int(2 * self.batch_size + 63)
         yield from _neighbours(self.clip.norm, facts, (0.75, 1.0, 1.25), full)
 
     def applies(self, facts: Facts) -> bool:
         """Return whether records are protected: no person's gradients are clipped together."""
         return not facts.relation.by_person
-
-    @property
-    def weight(self) -> float:
-        """What the count is multiplied by, a."""
-        return self.clip.norm * self.share
-
-    @property
-    def _most(self) -> float:
-        return 2 * self.batch_size + 64
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return sqrt(C^2 + a^2 (1/2 + r)^2), r what rounding does to the others; or twice that.
@@ -159,17 +149,16 @@ class ClippedSumAndCount:
         Where a gradient counts in part it is no longer than C (1 + w / 2), and its count moves by
         1 / (w C) a length, w the width of the ramp.
         """
-        others = self._most * LENGTH_SLACK * (1 + _RAMP / 2) / _RAMP
-        moved = self.weight * (0.5 + others)
+        others = (2 * self.batch_size + 64) * LENGTH_SLACK * (1 + _RAMP / 2) / _RAMP
+        moved = self.clip.norm * self.share * (0.5 + others)
         value = facts.n_changed * math.hypot(self.clip.norm * (1 + FLOAT_SLACK), moved)
         return Sensitivity(value, Norm.L2, "networks.md#4-a-clip-that-adapts")
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum and the weighted count. Private."""
-        batch: Batch = records
-        found, norm = batch.clipped(self.clip), self.clip.norm
+        found, norm = records.clipped(self.clip), self.clip.norm
         short = np.clip((norm - found.lengths()) / (_RAMP * norm), -0.5, 0.5)
-        return np.append(found.total(), self.weight * float(short.sum()))
+        return np.append(found.total(), norm * self.share * float(short.sum()))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
@@ -194,6 +183,12 @@ class _Gradients:
     rows: Array
     stretched: float = 1.0
     factors: Array | float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, places: Any) -> _Gradients:
+        return _Gradients(self.rows[places], self.stretched)
 
     def clipped(self, clip: ClipRule) -> _Gradients:
         return _Gradients(self.rows, self.stretched, clip.factors(self._norms()))

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
 from tacit.noise import Norm, Release, Source
 from tacit.privacy import Event, Gaussian, Relation, Repeated
 from tacit.queries.base import Array, Facts, Private, Sensitivity
-from tacit.queries.clipped_sum import FLOAT_SLACK, Batch, ClippedSum, ClipRule
+from tacit.queries.clipped_sum import FLOAT_SLACK, ClippedSum, ClipRule
 from tacit.queries.noisy_sum import GaussianNoise, NoisySum, price_of_drawn
 from tacit.queries.rules import Sequence, Slot
 
@@ -58,7 +57,7 @@ class TreeNoise:
 
     Examples
     --------
-    >>> from tacit.queries import TreeNoise
+    >>> from tacit.queries.correlated_sum import TreeNoise
     >>> TreeNoise().event(4.0, n_steps=100, epochs=1).count
     7
     """
@@ -88,7 +87,7 @@ class _Tree:
     """Node sums of a binary counter: at step t, the one that ends there, over 2^k steps."""
 
     step: int = 0
-    sums: list[Array] = field(default_factory=list)  # by level, of the steps that are open
+    sums: dict[int, Array] = field(default_factory=dict)  # by level, of the steps that are open
     nodes: dict[int, Array] = field(default_factory=dict)  # released, by level
     total: Array | None = None
 
@@ -97,12 +96,8 @@ class _Tree:
         self.step += 1
         level = (self.step & -self.step).bit_length() - 1
         node = total.copy()
-        for lower in range(level):
-            node += self.sums[lower]
-        while len(self.sums) <= level:
-            self.sums.append(np.zeros_like(total))
-        for lower in range(level):
-            self.sums[lower] = np.zeros_like(total)
+        for lower in range(level):  # all of them are open, as a binary counter carries
+            node += self.sums.pop(lower)
         self.sums[level] = node
         return node
 
@@ -127,7 +122,7 @@ class BandedNoise:
 
     Examples
     --------
-    >>> from tacit.queries import BandedNoise
+    >>> from tacit.queries.correlated_sum import BandedNoise
     >>> BandedNoise(3).coefficients.tolist()
     [1.0, 0.5, 0.375]
     >>> round(BandedNoise(3).spread(n_steps=10, epochs=4), 4)
@@ -191,16 +186,6 @@ class _Band:
         return found
 
 
-class Batches(Protocol):
-    """Records and the network that they train, as `tacit.deep` has them."""
-
-    def __len__(self) -> int:
-        """Return how many records there are."""
-
-    def batch(self, places: npt.NDArray[np.int64]) -> Batch:
-        """Return the records at some places."""
-
-
 @dataclass(frozen=True)
 class OrderedSum:
     """The sum of clipped gradients over the next batch, mixed with those before it.
@@ -237,7 +222,7 @@ class OrderedSum:
     def neighbours(self, facts: Facts) -> Iterator[tuple[OrderedRun, OrderedRun]]:
         """Yield runs before their first step, whose first batches are neighbours."""
         for one, other in ClippedSum(self.clip).neighbours(facts):
-            yield OrderedRun(self, _FirstBatch(one)), OrderedRun(self, _FirstBatch(other))
+            yield OrderedRun(self, one), OrderedRun(self, other)
 
     def applies(self, facts: Facts) -> bool:
         """Return whether records keep their places."""
@@ -266,8 +251,7 @@ class OrderedSum:
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return what is released of the next step. Private."""
-        run: OrderedRun = records
-        return run.mixed(self)
+        return np.asarray(records.mixed(self))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
@@ -285,10 +269,10 @@ class OrderedRun:
     statistic
         The one that may be asked.
     batches
-        The records, and the network that they train.
+        The records, and the network that they train: ``len``, and a `Batch` at some places.
     """
 
-    def __init__(self, statistic: OrderedSum, batches: Batches) -> None:
+    def __init__(self, statistic: OrderedSum, batches: Private) -> None:
         self._statistic, self._batches, self._n_made = statistic, batches, 0
         self._state = statistic.noise.start()
 
@@ -328,7 +312,8 @@ class CorrelatedStep:
 
     def event(self, facts: Facts) -> Event:
         """Return what all steps cost."""
-        return self._event(self.multiplier, facts)
+        of = self.statistic
+        return of.noise.event(self.multiplier, of.steps_per_epoch, of.epochs, facts.relation)
 
     def slot(self, facts: Facts) -> Slot:
         """Return what a plan pays for the run."""
@@ -339,22 +324,7 @@ class CorrelatedStep:
         """Return an estimate of the sum over the next batch."""
         noisy = NoisySum(self.statistic, GaussianNoise(self.multiplier))
         released = noisy.answer(records, facts, source)
-        event = price_of_drawn(released.event, lambda z: self._event(z, facts))
+        event = price_of_drawn(
+            released.event, lambda z: CorrelatedStep(self.statistic, z).event(facts)
+        )
         return Release(records.estimate(np.asarray(released.value)), event)
-
-    def _event(self, multiplier: float, facts: Facts) -> Event:
-        of = self.statistic
-        return of.noise.event(multiplier, of.steps_per_epoch, of.epochs, facts.relation)
-
-
-@dataclass(frozen=True)
-class _FirstBatch:
-    """Batches of which one is there, for conformance tests."""
-
-    only: Batch
-
-    def __len__(self) -> int:
-        return 0
-
-    def batch(self, places: npt.NDArray[np.int64]) -> Batch:
-        return self.only
