@@ -71,7 +71,7 @@ class ClippedSum:
     >>> from tacit.records import Bounds
     >>> for statistic in ClippedSum.tried():
     ...     statistic.sensitivity(Facts(Bounds(), 0, Relation.REPLACE)).value
-    1.5014648437500002
+    1.50146484375
     """
 
     clip: ClipRule
