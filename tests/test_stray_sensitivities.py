@@ -22,16 +22,12 @@ NOISE = {
 }
 
 STRAY_SENSITIVITIES = {
-    "deep/clip_state.py": 2,
-    "deep/ordered_trainer.py": 1,
     "metrics/cells.py": 4,
     "metrics/scoring.py": 2,
     "tuning/disjoint.py": 1,
     "tuning/scores.py": 1,
 }
 STRAY_NOISE = {
-    "deep/ordered_trainer.py": 1,
-    "deep/trainer.py": 1,
     "metrics/cells.py": 2,
     "metrics/planning.py": 2,
     "metrics/scoring.py": 1,

@@ -88,7 +88,8 @@ def name_of(statistic: Any) -> str:
 
 def some_facts(statistic: Any) -> Facts:
     """Return facts of records of which a statistic can be asked."""
-    some = (Facts(bounds, 3, Relation.ADD_REMOVE) for bounds in BOUNDS.values())
+    relations = Relation.ADD_REMOVE, Relation.REPLACE
+    some = (Facts(bounds, 3, relation) for relation in relations for bounds in BOUNDS.values())
     return next(facts for facts in some if applies(statistic, facts))
 
 
@@ -133,9 +134,12 @@ def test_statistics_are_found() -> None:
     assert {type(one).__name__ for one in statistics()} >= {
         "ClassCounts",
         "ClippedNorms",
+        "ClippedSum",
+        "ClippedSumAndCount",
         "Count",
         "Gradient",
         "HessianTrace",
+        "OrderedSum",
         "OuterProducts",
         "PointSum",
         "PreconditionedGradient",

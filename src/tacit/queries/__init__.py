@@ -1,7 +1,9 @@
 """Every private question: what is computed, its sensitivity, its noise, and what asking costs."""
 
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic
+from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount
 from tacit.queries.column_moments import ColumnMoments
+from tacit.queries.correlated_sum import CorrelatedStep, OrderedRun, OrderedSum
 from tacit.queries.count import ClassCounts, Count
 from tacit.queries.frequent_values import FrequentValues
 from tacit.queries.gradient import Gradient, Measured, PreconditionedGradient
@@ -56,7 +58,10 @@ __all__ = [
     "CandidateRisks",
     "ClassCounts",
     "ClippedNorms",
+    "ClippedSum",
+    "ClippedSumAndCount",
     "ColumnMoments",
+    "CorrelatedStep",
     "Count",
     "CoveredBy",
     "Exactly",
@@ -82,6 +87,8 @@ __all__ = [
     "NoisySum",
     "ObjectiveNoise",
     "OneRecordEach",
+    "OrderedRun",
+    "OrderedSum",
     "OuterProducts",
     "PerturbedMinimizer",
     "PointSum",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from tacit.noise import Release, Source, secure_source
+from tacit.noise import Ahead, Release, Source, secure_source
 from tacit.noise.release import priced
 from tacit.noise.tape import decide
 from tacit.privacy import Booking, Event, NonPrivate
@@ -168,10 +168,14 @@ class Session:
         """Whether nothing may be asked any more."""
         return self._tally.is_closed
 
-    def ask(self, query: Query[T], slot: str, *, of: Held | None = None) -> T:
+    def ask(
+        self, query: Query[T], slot: str, *, of: Held | None = None, noise: Ahead | None = None
+    ) -> T:
         """Return the noisy answer to a question, at the price of a slot.
 
         ``of`` names a total that is held; by default the question is asked of the records.
+        ``noise`` for a `NoisySum` was drawn by `tacit.noise.draw_ahead`, which hides one value and
+        never another; what it costs is compared with the price as for any other.
         """
         price, source, records = query.event(self.facts), self._tally.source, self._records
         if records is _USED_SAMPLE:
@@ -179,7 +183,8 @@ class Session:
         self._tally.take(slot, price)
         if self.facts.sampling_rate is not None:
             self._records = _USED_SAMPLE  # its event is that of one release from it
-        released = query.answer(records if of is None else of, self.facts, source)
+        drawn: dict[str, Any] = {} if noise is None else {"noise": noise}
+        released = query.answer(records if of is None else of, self.facts, source, **drawn)
         if released.event != priced(price, source):
             raise RuntimeError(
                 f"{slot!r} released {released.event} and was to cost {price}: it is withheld. "
