@@ -24,8 +24,6 @@ NOISE = {
 STRAY_SENSITIVITIES = {
     "deep/clip_state.py": 2,
     "deep/ordered_trainer.py": 1,
-    "metrics/cells.py": 4,
-    "metrics/scoring.py": 2,
     "pate/regressor.py": 1,
     "pate/sites/site.py": 1,
     "tuning/disjoint.py": 1,
@@ -34,9 +32,6 @@ STRAY_SENSITIVITIES = {
 STRAY_NOISE = {
     "deep/ordered_trainer.py": 1,
     "deep/trainer.py": 1,
-    "metrics/cells.py": 2,
-    "metrics/planning.py": 2,
-    "metrics/scoring.py": 1,
     "pate/aggregators/confident.py": 1,
     "pate/regressor.py": 1,
     "pate/sites/site.py": 1,

@@ -18,20 +18,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import tacit.metrics.planning as counting_module
 import tacit.pipeline.held_out as held_out_module
 import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.audit import Audit
 from tacit.audit.inversion import Inversion
 from tacit.linear_model import LinearSVC
 from tacit.metrics.reading import answers_of
-from tacit.noise import Norm, gaussian
+from tacit.noise import gaussian
 from tacit.noise.minimizer import GaussianPerturbation
 from tacit.pipeline import PrivatePipeline
 from tacit.pipeline.plan import PipelinePlan
 from tacit.pipeline.planning import Planner
 from tacit.preprocessing.private import PrivateStandardScaler
 from tacit.privacy import Budget, Event
+from tacit.queries import Answered
 from tacit.records import MemoryRecords
 from tests.audit.worlds import Array, audited, by_means, with_less
 
@@ -104,7 +104,7 @@ def noise_of_counts(made: PrivatePipeline, rows: Array, labels: Any) -> float:
     """Return it of the cell in which the canary would be counted."""
     plan = made.plan_.evaluation
     exact, one = (
-        np.asarray(plan.cells.total(said, of, CLAIM.relation, Norm.L2).value)
+        plan.cells.total(Answered(said, of), plan.facts)
         for said, of in (
             (answers_of(made.estimator_, made.steps_["scale"].transform(x)), y)
             for x, y in ((rows, labels), CANARY)
@@ -204,6 +204,6 @@ def test_half_the_noise_of_both_steps_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.slow
 def test_half_the_noise_of_an_evaluation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting_module, "gaussian", with_less(gaussian, 0.5))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 0.5))
     found = audit_of(TRY, counted, 800, monkeypatch)
     assert by_means(found).epsilon > CLAIM.epsilon, str(found)

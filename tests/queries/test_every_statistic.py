@@ -125,11 +125,16 @@ def test_statistics_are_found() -> None:
         "Count",
         "Gradient",
         "HessianTrace",
+        "NumberSums",
         "OuterProducts",
         "PointSum",
         "PreconditionedGradient",
         "RegularizedMinimizer",
         "SecondMoment",
+        "SeveralClassCells",
+        "SquaredResiduals",
+        "TwoClassCells",
+        "WrongAnswers",
     }
 
 

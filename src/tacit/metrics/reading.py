@@ -12,6 +12,9 @@ from sklearn.base import is_classifier
 
 from tacit.metrics.edges import squashed
 from tacit.odd_values import as_objects
+from tacit.privacy import Relation
+from tacit.queries.evaluation import Answered
+from tacit.records.people import People
 from tacit.records.rows_and_labels import refuse_masked
 
 Array = npt.NDArray[np.float64]
@@ -46,6 +49,35 @@ def answers_of(estimator: Any, rows: Any) -> Array:
     if is_classifier(estimator):
         answers = np.clip(answers, 0.0, 1.0)  # NaN stays
     return answers[:, 0] if width == 1 else answers
+
+
+def answered(
+    estimator: Any, rows: Any, labels: Any, people: People | None = None, *, relation: Relation
+) -> Answered:
+    """Return a model's answers to records, with their labels: what an evaluation is asked of.
+
+    Parameters
+    ----------
+    estimator
+        As in `answers_of`.
+    rows, labels
+        The records.
+    people
+        Whose each is, under ADD_REMOVE_PERSON: one record of each counts.
+    relation
+        Which data sets are neighbours.
+    """
+    found = labels_of(labels)
+    if rows.shape[0] != len(found):
+        raise ValueError("X and y are of different lengths; pass one label for each row.")
+    if relation.by_person:
+        if people is None:
+            raise ValueError(
+                "relation is ADD_REMOVE_PERSON, but nothing says whose each record is."
+            )
+        kept = people.one_each()
+        rows, found = taken(rows, kept), found[kept]
+    return Answered(answers_of(estimator, rows), found)
 
 
 def labels_of(labels: Any) -> npt.NDArray[Any]:

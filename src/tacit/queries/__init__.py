@@ -3,6 +3,15 @@
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic
 from tacit.queries.column_moments import ColumnMoments
 from tacit.queries.count import ClassCounts, Count
+from tacit.queries.evaluation import (
+    Answered,
+    NumberSums,
+    SeveralClassCells,
+    SquaredResiduals,
+    TwoClassCells,
+    WrongAnswers,
+    facts_of_answers,
+)
 from tacit.queries.frequent_values import FrequentValues
 from tacit.queries.gradient import Gradient, Measured, PreconditionedGradient
 from tacit.queries.hessian import (
@@ -40,6 +49,7 @@ from tacit.queries.split_budget import split_budget
 from tacit.queries.views import OneRecordEach, PoissonSample, Reweighted, View
 
 __all__ = [
+    "Answered",
     "AtMost",
     "CandidateRisks",
     "ClassCounts",
@@ -63,6 +73,7 @@ __all__ = [
     "Measured",
     "Noise",
     "NoisySum",
+    "NumberSums",
     "ObjectiveNoise",
     "OneRecordEach",
     "OuterProducts",
@@ -82,14 +93,19 @@ __all__ = [
     "Sensitivity",
     "Sequence",
     "Session",
+    "SeveralClassCells",
     "Slot",
     "SphereNoise",
     "SphereObjectiveNoise",
+    "SquaredResiduals",
     "SquaredSlopes",
     "Statistic",
+    "TwoClassCells",
     "View",
+    "WrongAnswers",
     "composed",
     "exchanged",
+    "facts_of_answers",
     "selection_event",
     "split_budget",
 ]
