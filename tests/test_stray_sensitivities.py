@@ -26,8 +26,6 @@ STRAY_SENSITIVITIES = {
     "deep/ordered_trainer.py": 1,
     "pate/regressor.py": 1,
     "pate/sites/site.py": 1,
-    "tuning/disjoint.py": 1,
-    "tuning/scores.py": 1,
 }
 STRAY_NOISE = {
     "deep/ordered_trainer.py": 1,
@@ -35,8 +33,6 @@ STRAY_NOISE = {
     "pate/aggregators/confident.py": 1,
     "pate/regressor.py": 1,
     "pate/sites/site.py": 1,
-    "tuning/running.py": 2,
-    "tuning/scores.py": 1,
 }
 
 

@@ -72,6 +72,11 @@ class TableFacts:
         """Return the facts of what a transformer makes of the table; its people stay."""
         return replace(facts_through(step, self), of_people=self.of_people)
 
+    def of_part(self, share: float) -> TableFacts:
+        """Return the facts of a part of the records: about how many it has, if theirs is public."""
+        n = self.n_records
+        return replace(self, n_records=None if n is None else max(round(n * share), 1))
+
 
 @runtime_checkable
 class HandsOn(Protocol):
@@ -237,6 +242,18 @@ class EncodedTable:
                 "cannot be read has none, so that it would move all others; read the table into "
                 "memory first, hold no records out, or use relation 'add_remove'."
             )
+
+    def part(self, chosen: npt.NDArray[np.bool_], share: float) -> EncodedTable:
+        """Return some records of a table that was read, about ``share`` of all, and whose they are.
+
+        No part of it is taken again: it does not know where they stood.
+        """
+        rows, labels = self.read()
+        kept = rows[chosen], None if labels is None else labels[chosen]
+        named = None
+        if self.named is not None:
+            named = [who for who, keep in zip(self.named, chosen.tolist(), strict=True) if keep]
+        return EncodedTable(self.facts.of_part(share), lambda: kept, named=named)
 
     def held(self) -> EncodedTable:
         """Return the table as it is read now, so that it is read once."""

@@ -104,7 +104,7 @@ def noise_of_counts(made: PrivatePipeline, rows: Array, labels: Any) -> float:
     """Return it of the cell in which the canary would be counted."""
     plan = made.plan_.evaluation
     exact, one = (
-        plan.cells.total(Answered(said, of), plan.facts)
+        np.asarray(plan.cells.total(Answered(said, of), plan.facts))
         for said, of in (
             (answers_of(made.estimator_, made.steps_["scale"].transform(x)), y)
             for x, y in ((rows, labels), CANARY)

@@ -120,11 +120,13 @@ def test_its_proof_is_there(statistic: Any) -> None:
 
 def test_statistics_are_found() -> None:
     assert {type(one).__name__ for one in statistics()} >= {
+        "CandidateMistakes",
         "ClassCounts",
         "ClippedNorms",
         "Count",
         "Gradient",
         "HessianTrace",
+        "MistakeBalance",
         "NumberSums",
         "OuterProducts",
         "PointSum",

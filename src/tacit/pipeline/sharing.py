@@ -10,10 +10,10 @@ from sklearn.base import clone
 from tacit.engine import Planned
 from tacit.noise import Source
 from tacit.noise.release import priced
-from tacit.pipeline.prepaid import Prepaid
 from tacit.privacy import Budget, Event
 from tacit.privacy.weakness import WeakPromiseWarning
 from tacit.public_facts import informed, source_of
+from tacit.queries.prepaid import Prepaid
 from tacit.table_facts import TableFacts
 
 
@@ -27,7 +27,9 @@ def fitted_step(
 ) -> Any:
     """Return a step fitted from its share, which it must use, once, for what was planned."""
     ready = with_budget(step, share.budget).set_params(random_state=seed)
-    paid = Prepaid(charged_for(share.event, source_of(seed)), share.budget, f"step {name!r}")
+    paid = Prepaid(
+        charged_for(share.event, source_of(seed)), share.budget, f"step {name!r}", lambda: None
+    )
     return paid.fit(ready, table, unit)
 
 

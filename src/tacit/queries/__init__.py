@@ -5,6 +5,8 @@ from tacit.queries.column_moments import ColumnMoments
 from tacit.queries.count import ClassCounts, Count
 from tacit.queries.evaluation import (
     Answered,
+    CandidateMistakes,
+    MistakeBalance,
     NumberSums,
     SeveralClassCells,
     SquaredResiduals,
@@ -33,30 +35,43 @@ from tacit.queries.point_sum import PointSum
 from tacit.queries.quantile import Quantile
 from tacit.queries.rules import (
     AtMost,
+    BestOfTries,
     CoveredBy,
     Exactly,
     ExchangedFor,
     GaussianSum,
     Sequence,
     Slot,
+    best_of,
     composed,
     exchanged,
 )
 from tacit.queries.second_moment import LabelMoment, LeastEigenvalue, SecondMoment
 from tacit.queries.selection import CandidateRisks, RiskInBall, Selection, selection_event
-from tacit.queries.session import Session
+from tacit.queries.session import ChildPlan, InParts, Questions, Session
 from tacit.queries.split_budget import split_budget
-from tacit.queries.views import OneRecordEach, PoissonSample, Reweighted, View
+from tacit.queries.views import (
+    DisjointParts,
+    OneRecordEach,
+    PoissonSample,
+    Reweighted,
+    Split,
+    View,
+)
 
 __all__ = [
     "Answered",
     "AtMost",
+    "BestOfTries",
+    "CandidateMistakes",
     "CandidateRisks",
+    "ChildPlan",
     "ClassCounts",
     "ClippedNorms",
     "ColumnMoments",
     "Count",
     "CoveredBy",
+    "DisjointParts",
     "Exactly",
     "ExchangedFor",
     "Facts",
@@ -67,10 +82,12 @@ __all__ = [
     "Gradient",
     "Held",
     "HessianTrace",
+    "InParts",
     "LabelMoment",
     "LaplaceNoise",
     "LeastEigenvalue",
     "Measured",
+    "MistakeBalance",
     "Noise",
     "NoisySum",
     "NumberSums",
@@ -84,6 +101,7 @@ __all__ = [
     "Private",
     "Quantile",
     "Query",
+    "Questions",
     "RegularizedMinimizer",
     "Reweighted",
     "RiskInBall",
@@ -97,12 +115,14 @@ __all__ = [
     "Slot",
     "SphereNoise",
     "SphereObjectiveNoise",
+    "Split",
     "SquaredResiduals",
     "SquaredSlopes",
     "Statistic",
     "TwoClassCells",
     "View",
     "WrongAnswers",
+    "best_of",
     "composed",
     "exchanged",
     "facts_of_answers",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import Norm, bounded_sum
+from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, select
 from tacit.noise.bounded import round_up
 from tacit.noise.summation import sum_sensitivity
 from tacit.odd_values import alone, as_objects
@@ -378,6 +378,116 @@ class SquaredResiduals:
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what clips and rounds a record."""
         return NumberSums.scaled, bounded_sum
+
+
+@dataclass(frozen=True)
+class MistakeBalance:
+    """The sum of (mistake - 1/2), which compares models as well as that of mistakes does.
+
+    Asked of one number a record, from 0, right, to 1, wrong; others are clipped. All models are
+    asked about the same records, so that the halves shift all sums alike; but a record that comes
+    or goes moves this one by 1/2 at most, and one that is replaced by 1.
+
+    Parameters
+    ----------
+    whole
+        Whether mistakes are 0 or 1, as of classes: halves add up exactly.
+    """
+
+    whole: bool
+
+    @classmethod
+    def tried(cls) -> tuple[MistakeBalance, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+        return cls(True), cls(False)
+
+    def neighbours(self, facts: Facts) -> Iterator[tuple[Array, Array]]:
+        """Yield mistakes of neighbours, as far apart as there are."""
+        others = np.array([0.0, 1.0, 0.3])
+        for one, other in itertools.product([0.0, 1.0, 0.2, -5.0, 1e300, math.nan], repeat=2):
+            replaced = [other] if facts.relation is Relation.REPLACE else []
+            yield np.append(others, replaced), np.append(others, one)
+
+    def applies(self, facts: Facts) -> bool:
+        """Return that it can be asked of any mistakes."""
+        return True
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return 1/2, or 1 where a record is replaced, and what rounding of a sum adds."""
+        value = facts.n_changed / 2
+        if not self.whole:
+            value = sum_sensitivity(0.5, 1, Norm.L2, facts.relation)
+        return Sensitivity(value, Norm.L2, _PROOF)
+
+    def total(self, records: Private, facts: Facts) -> float | Array:
+        """Return the sum. Private."""
+        wrong = _within_one(records)
+        if self.whole:
+            return float((np.rint(wrong) - 0.5).sum())
+        return bounded_sum(wrong[:, None] - 0.5, 0.5, Norm.L2, facts.relation).value
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return what clips and rounds a record."""
+        return _within_one, bounded_sum
+
+
+@dataclass(frozen=True)
+class CandidateMistakes:
+    """Less the sum of mistakes of each of several models: asked in a `Selection`, for an index.
+
+    Asked of one array a model, with one number a record from 0, right, to 1, wrong; others are
+    clipped, and counted in whole steps of 2^-20, which add up exactly. A record that comes lowers
+    utilities and raises none: under ADD_REMOVE they are monotone.
+
+    Parameters
+    ----------
+    n_candidates
+        How many models there are.
+    """
+
+    n_candidates: int
+
+    @classmethod
+    def tried(cls) -> tuple[CandidateMistakes, ...]:
+        """Return the ones that `tacit.testing.check_query` tries."""
+        return cls(1), cls(3)
+
+    def neighbours(self, facts: Facts) -> Iterator[tuple[list[Array], list[Array]]]:
+        """Yield mistakes of neighbours, as far apart as there are."""
+        one = MistakeBalance(False)
+        for here, there in one.neighbours(facts):
+            yield [here] * self.n_candidates, [there] * self.n_candidates
+
+    def applies(self, facts: Facts) -> bool:
+        """Return that it can be asked of any mistakes."""
+        return True
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return 1: a record is at most one mistake of each."""
+        return Sensitivity(1.0, Norm.LINF, _PROOF)
+
+    def total(self, records: Private, facts: Facts) -> Array:
+        """Return the utilities. Private."""
+        steps = [np.floor(_within_one(wrong) * 2.0**20).sum() / 2.0**20 for wrong in records]
+        if len(steps) != self.n_candidates:
+            raise ValueError(f"there are {len(steps)} candidates, and {self.n_candidates} planned.")
+        return -np.array(steps)
+
+    def drawn(self, records: Private, facts: Facts, epsilon: float, source: Source) -> Release[int]:
+        """Return which candidate was drawn. Called by a `Selection` alone."""
+        stated = self.sensitivity(facts)
+        bounded = Bounded(self.total(records, facts), stated.value, stated.norm, facts.relation)
+        monotone = facts.relation.adds_or_removes
+        return select(bounded, epsilon, monotone=monotone, source=source)
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return what clips a record."""
+        return (_within_one,)
+
+
+def _within_one(wrong: Any) -> Array:
+    """Return mistakes clipped to [0, 1]; one that is no number is a mistake."""
+    return np.clip(np.nan_to_num(np.asarray(wrong, dtype=np.float64), nan=1.0), 0.0, 1.0)
 
 
 def bin_of(scores: Array, edges: Array) -> npt.NDArray[np.int64]:
