@@ -19,7 +19,7 @@ from tacit.preprocessing import ClassTarget, Number, Schema
 from tacit.preprocessing.private import PrivateVocabulary
 from tacit.privacy import Relation
 from tacit.public_facts import codes_of
-from tacit.queries.evaluation import Answered, NumberSums, facts_of_answers
+from tacit.queries import Answered, NumberSums, plain_facts
 from tacit.records import as_labels, as_weights
 from tacit.records.parts import parts_of
 from tacit.records.people import people_of
@@ -112,7 +112,7 @@ def test_a_label_that_raises_is_no_class_and_a_weight_none(which: int) -> None:
     assert known.tolist() == [True, False, True]
     assert as_weights([1.0, value, 2.0], 3)[[0, 2]].tolist() == [1.0, 2.0]
     held = Answered(np.zeros(3), labels)
-    sums = NumberSums(0.0, 1.0).total(held, facts_of_answers(Relation.ADD_REMOVE))
+    sums = NumberSums(0.0, 1.0).total(held, plain_facts(Relation.ADD_REMOVE))
     assert abs(sums[0] - 2.0) < 1e-3
     columns = as_objects([0, value, 1])
     part = parts_of((0.5, 0.5), b"k", Relation.ADD_REMOVE, np.eye(3), columns)

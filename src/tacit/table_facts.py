@@ -260,9 +260,9 @@ class EncodedTable:
         rows, labels = self.read()
         return replace(self, read=lambda: (rows, labels))
 
-    def through(self, step: HandsOn) -> EncodedTable:
-        """Return the table that a transformer makes of this one."""
-        facts = self.facts.through(step)
+    def through(self, step: HandsOn, facts: TableFacts | None = None) -> EncodedTable:
+        """Return the table that a transformer makes of this one; ``facts`` are its, if known."""
+        facts = self.facts.through(step) if facts is None else facts
 
         def read() -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
             rows, labels = self.read()

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import tacit.pipeline.held_out as held_out_module
 import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.views as views_module
 from tacit.audit import Audit
 from tacit.audit.inversion import Inversion
 from tacit.linear_model import LinearSVC
@@ -33,6 +33,7 @@ from tacit.preprocessing.private import PrivateStandardScaler
 from tacit.privacy import Budget, Event
 from tacit.queries import Answered
 from tacit.records import MemoryRecords
+from tacit.table_facts import EncodedTable
 from tests.audit.worlds import Array, audited, by_means, with_less
 
 Table = tuple[Array, npt.NDArray[np.int64]]
@@ -149,7 +150,7 @@ def audit_of(
         # the same for any number of records; of few, little is evaluated at a small epsilon
         return pipeline(epsilon, 10**6).plan(1).event
 
-    monkeypatch.setattr(held_out_module, "parts_of", put)
+    monkeypatch.setattr(views_module, "parts_of", put)
     return audited(recovered, worlds(), CLAIM, runs, score, promised)
 
 
@@ -176,12 +177,12 @@ def test_a_record_of_one_part_is_not_seen_in_the_other(
 @pytest.mark.slow
 def test_a_record_in_both_parts_is_seen_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the test before this one would find if parts were not disjoint."""
-    some = held_out_module._some
+    some = EncodedTable.part
 
     def with_canary(table: Any, chosen: Any, share: float) -> Any:
         return some(table, chosen | (table.read()[0][:, 0] == CANARY[0][0, 0]), share)
 
-    monkeypatch.setattr(held_out_module, "_some", with_canary)
+    monkeypatch.setattr(EncodedTable, "part", with_canary)
     found = audit_of(LEARN, counted, 600, monkeypatch)
     assert by_means(found).epsilon > 0.0, str(found)
 

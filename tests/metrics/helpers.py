@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tacit.metrics import Evaluation, EvaluationPlan, evaluation_of, evaluation_plan
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.queries.evaluation import Answered, NumberSums, facts_of_answers
+from tacit.queries import Answered, NumberSums, plain_facts
 
 Array = npt.NDArray[np.float64]
 INFINITE = Budget(float("inf"))
@@ -29,7 +29,7 @@ def scored(n_records: int, n_ones: int, seed: int = 0) -> tuple[Array, npt.NDArr
 def sums_of(plan: EvaluationPlan, answers: Any, labels: Any) -> Array:
     """Return the sums without noise."""
     held = Answered(np.asarray(answers), np.asarray(labels))
-    return plan.cells.total(held, facts_of_answers(Relation.ADD_REMOVE))
+    return plan.cells.total(held, plain_facts(Relation.ADD_REMOVE))
 
 
 def exact(plan: EvaluationPlan, sums: Array) -> Evaluation:

@@ -121,7 +121,6 @@ def test_noise_is_what_it_says_and_neither_less_nor_more(classifier: Any) -> Non
     rows, labels = records(500)
     plan = plan_for(classifier, Budget(1.0, 1e-6), bins=4096)
     answers = answers_of(classifier, rows)
-    assert plan.facts is not None
     exact = plan.cells.total(Answered(answers, labels), plan.facts)
     noise = counted_on(plan, classifier, rows, labels).value - exact
     low, high = chi2.ppf([1e-9, 1 - 1e-9], noise.size)

@@ -14,7 +14,7 @@ import pytest
 from tacit.metrics.edges import bin_edges
 from tacit.noise import Norm
 from tacit.privacy import Relation
-from tacit.queries import Facts, GaussianNoise, NoisySum, Sensitivity
+from tacit.queries import Facts, GaussianNoise, NoisySum, Sensitivity, plain_facts
 from tacit.queries.evaluation import (
     Answered,
     Cells,
@@ -22,7 +22,6 @@ from tacit.queries.evaluation import (
     SeveralClassCells,
     SquaredResiduals,
     TwoClassCells,
-    facts_of_answers,
 )
 from tacit.testing import check_query
 
@@ -60,14 +59,14 @@ def sums(cells: Cells, records: list[Any], relation: Relation) -> np.ndarray:
     labels = np.empty(len(records), dtype=object)
     labels[:] = [label for _, label in records]
     answers = np.array([answer for answer, _ in records], dtype=float)
-    return cells.total(Answered(answers, labels), facts_of_answers(relation))
+    return cells.total(Answered(answers, labels), plain_facts(relation))
 
 
 def stated(cells: Cells | SquaredResiduals, relation: Relation, norm: Norm = Norm.L2) -> float:
     """Return the sensitivity in a norm."""
     if not isinstance(cells, SquaredResiduals):
         cells = replace(cells, norm=norm)
-    found = cells.sensitivity(facts_of_answers(relation))
+    found = cells.sensitivity(plain_facts(relation))
     assert found.norm is norm
     return found.value
 
@@ -113,7 +112,7 @@ class OneUnderReplace(TwoClassCells):
     """A mutant: the sensitivity of ADD_REMOVE under REPLACE."""
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        return super().sensitivity(facts_of_answers(ADD_REMOVE))
+        return super().sensitivity(plain_facts(ADD_REMOVE))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_mutants_are_caught(mutant: type[TwoClassCells], relation: Relation) -> 
     cells = mutant(np.array([0, 1]), EDGES)
     assert furthest(cells, RECORDS["two"][1], relation, Norm.L2) > stated(cells, relation)
     with pytest.raises(AssertionError, match="moved by"):
-        check_query(NoisySum(cells, GaussianNoise(1.0)), facts_of_answers(relation))
+        check_query(NoisySum(cells, GaussianNoise(1.0)), plain_facts(relation))
 
 
 def test_counts_are_added_exactly() -> None:
@@ -134,7 +133,7 @@ def test_counts_are_added_exactly() -> None:
 
 
 def test_squares_move_by_one_at_most() -> None:
-    labels, facts = np.array([-3.0, 9.0]), facts_of_answers(ADD_REMOVE)
+    labels, facts = np.array([-3.0, 9.0]), plain_facts(ADD_REMOVE)
     squares = SquaredResiduals(-3.0, 9.0)
     assert squares.total(Answered(np.array([9.0, -3.0]), labels), facts) == -2.0
     assert squares.total(Answered(labels, labels), facts) == 0.0

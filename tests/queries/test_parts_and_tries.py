@@ -27,12 +27,12 @@ from tacit.queries import (
     Slot,
     Split,
     best_of,
-    facts_of_answers,
+    plain_facts,
 )
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.testing import replay
 
-FACTS = facts_of_answers(Relation.ADD_REMOVE)
+FACTS = plain_facts(Relation.ADD_REMOVE)
 SCORE = NoisySum(MistakeBalance(whole=True), GaussianNoise(2.0))
 ONE = Questions(FACTS, {"score": Slot(SCORE.event(FACTS))})
 BOTH = InParts((ONE, ONE))
@@ -97,7 +97,7 @@ def table(n: int) -> EncodedTable:
 
 
 def split_of(n: int, relation: Relation) -> DisjointParts:
-    facts = facts_of_answers(relation)
+    facts = plain_facts(relation)
     parts, _ = Split((0.7, 0.3), b"key").apply(table(n), facts, seeded_source(0))
     assert isinstance(parts, DisjointParts)
     return parts
@@ -284,7 +284,7 @@ def test_a_wrong_constant_is_found_by_replay(
 
 def test_mistakes_that_are_replaced_are_not_monotone() -> None:
     """One candidate is right about the new record, the other about the old."""
-    facts = facts_of_answers(Relation.REPLACE)
+    facts = plain_facts(Relation.REPLACE)
     here, there = (MORE, WRONG_AND_RIGHT), (WRONG_AND_RIGHT, MORE)
     assert replay(lambda wrong: chosen(wrong, facts), here, there) == 1
     with pytest.raises(SensitivityViolation, match="monotone"):

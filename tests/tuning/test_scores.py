@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from tacit.linear_model import LinearRegression
 from tacit.noise import seeded_source
 from tacit.privacy import ExponentialMechanism, Relation
-from tacit.queries import CandidateMistakes, MistakeBalance, facts_of_answers
+from tacit.queries import CandidateMistakes, MistakeBalance, plain_facts
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.tuning import DisjointSearch
 from tacit.tuning.running import Run
@@ -21,7 +21,7 @@ from tests.tuning.test_search import logistic, records
 
 def balance(model: Any, rows: Any, labels: Any, relation: Relation) -> float:
     """Return what a score is without noise."""
-    total = balance_of(model).total(mistakes_in(model, rows, labels), facts_of_answers(relation))
+    total = balance_of(model).total(mistakes_in(model, rows, labels), plain_facts(relation))
     return float(np.ravel(total)[0])
 
 
@@ -40,7 +40,7 @@ def test_a_record_moves_a_score_by_its_sensitivity_and_no_more(
     first, other = (balance(model, X, np.append(one, y[1:]), relation) for one in (wrong, right))
     if relation.adds_or_removes:
         other = balance(model, X[1:], y[1:], relation)
-    stated = balance_of(model).sensitivity(facts_of_answers(relation)).value
+    stated = balance_of(model).sensitivity(plain_facts(relation)).value
     assert 0.99 * stated <= abs(first - other) <= stated
 
 
@@ -52,14 +52,14 @@ def test_where_there_is_no_record_nothing_is_counted(relation: Relation) -> None
     for model in (logistic(epsilon=20.0).fit(X, y), numbers):
         assert len(mistakes(model, X[:0], y[:0])) == 0
         assert balance(model, X[:0], y[:0], relation) == 0.0
-        stated = balance_of(model).sensitivity(facts_of_answers(relation)).value
+        stated = balance_of(model).sensitivity(plain_facts(relation)).value
         for label in (0, 1):
             assert abs(balance(model, X[:1], np.array([label]), relation)) <= stated
 
 
 def mistakes_of_each(model: Any, rows: Any, labels: Any) -> float:
     """Return how many mistakes a candidate of a choice is found to make."""
-    facts, source = facts_of_answers(Relation.ADD_REMOVE), seeded_source(0)
+    facts, source = plain_facts(Relation.ADD_REMOVE), seeded_source(0)
     table = EncodedTable(TableFacts(("x0",), 1.0), lambda: (rows, labels))
     wrong, _ = MistakesOfEach([model]).apply(table, facts, source)
     return -float(CandidateMistakes(1).total(wrong, facts)[0])

@@ -228,7 +228,6 @@ def counted_on(
     """
     check_order(plan, estimator)
     held = answered(estimator, rows, labels, people, relation=plan.budget.relation)
-    assert plan.facts is not None
     session = Session(held, plan.facts, plan.event, plan.slots(), source)
     return session.release(plan.sums(session))
 

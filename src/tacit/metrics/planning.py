@@ -15,14 +15,8 @@ from tacit.metrics.evaluation import TooFewRecords
 from tacit.noise import Norm
 from tacit.privacy import Budget, Event, Gaussian, PureEpsilon
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.queries import GaussianNoise, LaplaceNoise, NoisySum, Session
-from tacit.queries.evaluation import (
-    Cells,
-    NumberSums,
-    SeveralClassCells,
-    TwoClassCells,
-    facts_of_answers,
-)
+from tacit.queries import Facts, GaussianNoise, LaplaceNoise, NoisySum, Session, plain_facts
+from tacit.queries.evaluation import Cells, NumberSums, SeveralClassCells, TwoClassCells
 
 Array = npt.NDArray[np.float64]
 EvaluationNoise = GaussianNoise | LaplaceNoise
@@ -48,6 +42,7 @@ class EvaluationPlan(Plan):
       least_of_each_class = 1452.19
     """
 
+    facts: Facts = field(kw_only=True)
     cells: Cells = field(kw_only=True)
     # Whether scores are probabilities, so that they can be calibrated or not.
     probabilities: bool = field(kw_only=True)
@@ -150,7 +145,7 @@ def _planned(
     n_records: int | None,
     probabilities: bool,
 ) -> EvaluationPlan:
-    of_classes, facts = not isinstance(cells, NumberSums), facts_of_answers(budget.relation)
+    of_classes, facts = not isinstance(cells, NumberSums), plain_facts(budget.relation)
     query = NoisySum(cells, noise) if noise else None
     return EvaluationPlan(
         "noisy_histogram" if of_classes else "noisy_sums",
@@ -244,7 +239,7 @@ def _norm(noise: EvaluationNoise | None) -> Norm:
 
 def _noise_std(query: NoisySum | None, budget: Budget) -> float:
     """Return the standard deviation of the noise on one sum."""
-    return 0.0 if query is None else query.noise_std(facts_of_answers(budget.relation))
+    return 0.0 if query is None else query.noise_std(plain_facts(budget.relation))
 
 
 def _reason(budget: Budget, classes: bool) -> str:

@@ -10,8 +10,8 @@ from sklearn.base import is_classifier
 from tacit.metrics.reading import answered
 from tacit.noise import Release, Source
 from tacit.privacy import Relation
-from tacit.queries import GaussianNoise, NoisySum, Session, Slot, Statistic
-from tacit.queries.evaluation import SquaredResiduals, WrongAnswers, facts_of_answers
+from tacit.queries import GaussianNoise, NoisySum, Session, Slot, Statistic, plain_facts
+from tacit.queries.evaluation import SquaredResiduals, WrongAnswers
 from tacit.records.people import People
 
 
@@ -70,7 +70,7 @@ def private_score(
     else:
         low, high = label_range
         statistic = SquaredResiduals(float(low), float(high))
-    query, facts = NoisySum(statistic, GaussianNoise(noise_multiplier)), facts_of_answers(relation)
+    query, facts = NoisySum(statistic, GaussianNoise(noise_multiplier)), plain_facts(relation)
     event = query.event(facts)
     held = answered(estimator, rows, labels, people, relation=relation)
     session = Session(held, facts, event, {"score": Slot(event)}, source)

@@ -1,6 +1,6 @@
 """Every private question: what is computed, its sensitivity, its noise, and what asking costs."""
 
-from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic
+from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic, plain_facts
 from tacit.queries.column_moments import ColumnMoments
 from tacit.queries.count import ClassCounts, Count
 from tacit.queries.evaluation import (
@@ -12,7 +12,6 @@ from tacit.queries.evaluation import (
     SquaredResiduals,
     TwoClassCells,
     WrongAnswers,
-    facts_of_answers,
 )
 from tacit.queries.frequent_values import FrequentValues
 from tacit.queries.gradient import Gradient, Measured, PreconditionedGradient
@@ -125,7 +124,7 @@ __all__ = [
     "best_of",
     "composed",
     "exchanged",
-    "facts_of_answers",
+    "plain_facts",
     "selection_event",
     "split_budget",
 ]

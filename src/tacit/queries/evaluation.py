@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from tacit.noise.summation import sum_sensitivity
 from tacit.odd_values import alone, as_objects
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
-from tacit.records import Bounds
 from tacit.records.rows_and_labels import codes_of
 
 Labels = npt.NDArray[Any]
@@ -40,11 +39,6 @@ class Answered:
 
     def __repr__(self) -> str:
         return "Answered(...)"
-
-
-def facts_of_answers(relation: Relation) -> Facts:
-    """Return what is public of answers: each statistic clips what it reads of them itself."""
-    return Facts(Bounds(), 1, relation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +70,7 @@ class TwoClassCells:
     def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
         """Yield answers to neighbours, as far apart as there are."""
         scores = [0.0, 0.2, 0.5, 1.0, math.nan]
-        return _neighbours(itertools.product(scores, [*self.classes.tolist(), None, "x"]), facts)
+        return _neighbours(scores, self.classes.tolist(), facts)
 
     def applies(self, facts: Facts) -> bool:
         """Return that it can be asked of any answers."""
@@ -136,7 +130,7 @@ class SeveralClassCells:
         """Yield answers to neighbours, as far apart as there are."""
         k = self.n_classes
         scores = [*np.eye(k), np.full(k, 0.3), np.append(math.nan, np.ones(k - 1))]
-        return _neighbours(itertools.product(scores, [*self.classes.tolist(), None, "x"]), facts)
+        return _neighbours(scores, self.classes.tolist(), facts)
 
     def applies(self, facts: Facts) -> bool:
         """Return that it can be asked of any answers."""
@@ -227,8 +221,7 @@ class NumberSums:
         """Yield answers to neighbours, as far apart as there are."""
         ends = [self.low, self.high]
         answers = [*ends, 1e300, -math.inf, math.inf, math.nan]
-        labels = [*ends, (self.low + self.high) / 2, 1e9, None, "x", math.nan]
-        return _neighbours(itertools.product(answers, labels), facts)
+        return _neighbours(answers, [*ends, (self.low + self.high) / 2, 1e9, math.nan], facts)
 
     def applies(self, facts: Facts) -> bool:
         """Return that it can be asked of any answers."""
@@ -310,7 +303,7 @@ class WrongAnswers:
         """Yield answers to neighbours, as far apart as there are."""
         k = len(self.classes)
         scores: list[Any] = [0.0, 1.0, math.nan] if k == 2 else [*np.eye(k), np.full(k, math.nan)]
-        return _neighbours(itertools.product(scores, [*self.classes.tolist(), None, "x"]), facts)
+        return _neighbours(scores, self.classes.tolist(), facts)
 
     def applies(self, facts: Facts) -> bool:
         """Return that it can be asked of any answers."""
@@ -519,15 +512,13 @@ def _numbers(labels: Any) -> Array:
 
 
 def _neighbours(
-    records: Iterable[tuple[Any, Any]], facts: Facts
+    answers: list[Any], labels: list[Any], facts: Facts
 ) -> Iterator[tuple[Answered, Answered]]:
-    """Yield two records and one more of (answer, label), and these without it or with another."""
-    records = list(records)
-    always = records[:2]
-    for one in records:
-        others = [[other] for other in records] if facts.relation is Relation.REPLACE else [[]]
-        for other in others:
-            yield _answered([*always, *other]), _answered([*always, one])
+    """Yield two records and one more, of any answer and label, and these without it or another."""
+    records = list(itertools.product(answers, [*labels, None, "x"]))
+    others = [[one] for one in records] if facts.relation is Relation.REPLACE else [[]]
+    for one, other in itertools.product(records, others):
+        yield _answered([*records[:2], *other]), _answered([*records[:2], one])
 
 
 def _answered(records: list[tuple[Any, Any]]) -> Answered:

@@ -25,7 +25,7 @@ from tacit.queries import (
     Session,
     Slot,
     Split,
-    facts_of_answers,
+    plain_facts,
 )
 from tacit.records.parts import new_key
 from tacit.tuning import models
@@ -188,7 +188,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
             budget,
             f"{m} candidates on a part of the records each, one chosen on another part",
             {"n_candidates": m, "share_of_records": 1.0 / (m + 1)},
-            facts=facts_of_answers(budget.relation),
+            facts=plain_facts(budget.relation),
             paid=_parts(tries, budget).slots(),
         )
 
@@ -217,7 +217,7 @@ def _choice(n_candidates: int, budget: Budget) -> Selection[CandidateMistakes]:
 
 def _parts(tries: Tries, budget: Budget) -> InParts:
     """Return the plan of all parts: a fit to each but the last, and a choice on that."""
-    facts, fits = facts_of_answers(budget.relation), [one.questions for one in tries.each]
+    facts, fits = plain_facts(budget.relation), [one.questions for one in tries.each]
     if budget.is_infinite:  # the best is looked up, and nothing is asked
         choice = Slot(without_noise(budget).event, AtMost())
     else:

@@ -24,7 +24,7 @@ from tacit.queries import (
     Questions,
     Slot,
     best_of,
-    facts_of_answers,
+    plain_facts,
 )
 
 PlanFit = Callable[[Mapping[str, Any], Budget], Event]
@@ -47,7 +47,7 @@ class Try:
     @property
     def questions(self) -> Questions:
         """What may be asked of the records that it is fitted to."""
-        return Questions(facts_of_answers(self.fit.relation), {"fit": Slot(self.fit)})
+        return Questions(plain_facts(self.fit.relation), {"fit": Slot(self.fit)})
 
     def scored(self, score: Event) -> InParts:
         """Return the plan of a fit to one part of the records, and a score on the other.
@@ -92,7 +92,7 @@ def plan_tries(
     """
     if budget.is_infinite:
         return _without_noise(candidates, budget, scored)
-    facts = facts_of_answers(budget.relation)
+    facts = plain_facts(budget.relation)
     alone, size = _one_run(budget, law)
     size = size.scaled(_SHARE)
     run = _run_noise(size, budget).event(facts)
@@ -231,7 +231,7 @@ def plan_of(tries: Tries, budget: Budget, law: TriesLaw) -> Plan:
         "the best of a secret number of private fits is released, and nothing of the others",
         {"mean_tries": law.mean, "noise_factor": tries.noise_factor, "try_epsilon": min(epsilons)},
         notes=notes,
-        facts=facts_of_answers(budget.relation),
+        facts=plain_facts(budget.relation),
         paid={"best": Slot(tries.event, BestOfTries())},
     )
 

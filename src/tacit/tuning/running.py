@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.noise import ReplayMismatch, Source
 from tacit.pipeline import PrivatePipeline
-from tacit.queries import NoisySum, Questions, Session, Slot, facts_of_answers
+from tacit.queries import NoisySum, Questions, Session, Slot, plain_facts
 from tacit.table_facts import EncodedTable
 from tacit.tuning import models
 from tacit.tuning.models import Unread
@@ -118,7 +118,7 @@ class Runner:
                 model.set_params(evaluate=0.0)  # there is nothing that it could be tried on
             last, facts = self.unread.told(model, 1)
             event = one.fit if one.budget.is_infinite else last.plan(len(facts.names)).event
-            table, of_rows = EncodedTable(facts, lambda: nobody), facts_of_answers(event.relation)
+            table, of_rows = EncodedTable(facts, lambda: nobody), plain_facts(event.relation)
             fit = Questions(of_rows, {"fit": Slot(event)})
             session = Session(table, of_rows, fit.event, fit.slots())
             found = self._fitted(model, one, session, 1)
