@@ -17,11 +17,13 @@ from tacit.privacy import Relation
 from tacit.queries import Facts, GaussianNoise, NoisySum, Sensitivity, plain_facts
 from tacit.queries.evaluation import (
     Answered,
+    CandidateMistakes,
     Cells,
     NumberSums,
     SeveralClassCells,
     SquaredResiduals,
     TwoClassCells,
+    WrongAnswers,
 )
 from tacit.testing import check_query
 
@@ -98,6 +100,11 @@ def test_known_sensitivities() -> None:
     assert stated(SEVERAL, ADD_REMOVE) == pytest.approx(math.sqrt(1.75))
     assert stated(NUMBERS, ADD_REMOVE) == pytest.approx(math.sqrt(5), rel=1e-5)
     assert stated(NUMBERS, REPLACE) == pytest.approx(math.sqrt(6), rel=1e-5)
+    for relation in (ADD_REMOVE, REPLACE):
+        mistakes = WrongAnswers(np.array([0, 1])).sensitivity(plain_facts(relation))
+        assert (mistakes.value, mistakes.norm) == (1.0, Norm.L2)
+        candidates = CandidateMistakes(2).sensitivity(plain_facts(relation))
+        assert (candidates.value, candidates.norm) == (1.0, Norm.LINF)
 
 
 class TwoCellsEach(TwoClassCells):
