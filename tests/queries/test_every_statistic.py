@@ -132,6 +132,7 @@ def test_its_proof_is_there(statistic: Any) -> None:
 
 def test_statistics_are_found() -> None:
     assert {type(one).__name__ for one in statistics()} >= {
+        "CandidateMistakes",
         "ClassCounts",
         "ClippedNorms",
         "ClippedSum",
@@ -139,12 +140,18 @@ def test_statistics_are_found() -> None:
         "Count",
         "Gradient",
         "HessianTrace",
+        "MistakeBalance",
+        "NumberSums",
         "OrderedSum",
         "OuterProducts",
         "PointSum",
         "PreconditionedGradient",
         "RegularizedMinimizer",
         "SecondMoment",
+        "SeveralClassCells",
+        "SquaredResiduals",
+        "TwoClassCells",
+        "WrongAnswers",
     }
 
 

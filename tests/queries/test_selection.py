@@ -166,8 +166,12 @@ def test_a_draw_takes_its_bits_from_the_source() -> None:
 def test_losses_do_not_depend_on_other_records_of_a_block(loss: Any) -> None:
     """A matrix product rounds by place: nearly equal candidates moved by 2.8 sensitivities."""
     rng = np.random.default_rng(0)
-    labels = {} if isinstance(loss, HuberLoss) else {"n_classes": 2}
-    bounds = Bounds(row_norm=1.0, **(labels or {"label_range": (-1.0, 1.0)}))
+    numbers = isinstance(loss, HuberLoss)
+    bounds = Bounds(
+        row_norm=1.0,
+        label_range=(-1.0, 1.0) if numbers else None,
+        n_classes=None if numbers else 2,
+    )
     for _ in range(150):
         d, n = int(rng.integers(2, 9)), int(rng.integers(8, 65))
         row, weights = rng.standard_normal(d), rng.standard_normal(d) * 80 / math.sqrt(d)

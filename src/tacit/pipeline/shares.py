@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from tacit.engine import Planned
-from tacit.privacy import Budget, BudgetUnreachable, Composed, Event, Gaussian, Guarantee
+from tacit.privacy import Budget, BudgetUnreachable, Gaussian, Guarantee
 from tacit.queries.split_budget import split_epsilon, split_gaussian
 
 T = TypeVar("T", bound=Planned)
@@ -100,11 +100,6 @@ def shared_plans(
         f"the steps cannot be brought within {budget} together; give them other shares, or take a "
         "step out."
     )
-
-
-def together(events: Sequence[Event]) -> Event:
-    """Return the event of several releases, one after another."""
-    return Composed(tuple(events)) if len(events) > 1 else events[0]
 
 
 def _part(budget: Budget, share: float, scale: float = 1.0) -> Budget:

@@ -71,6 +71,19 @@ class Facts:
         return 2.0 if self.relation is Relation.REPLACE else 1.0
 
 
+def plain_facts(relation: Relation) -> Facts:
+    """Return the facts of what is no `RecordSource`: each question clips what it reads itself.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Relation
+    >>> from tacit.queries import plain_facts
+    >>> plain_facts(Relation.REPLACE).n_changed
+    2.0
+    """
+    return Facts(Bounds(), 1, relation)
+
+
 @dataclass(frozen=True)
 class Sensitivity:
     """How far one privacy unit can move a total.

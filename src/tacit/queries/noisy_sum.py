@@ -47,7 +47,7 @@ class LaplaceNoise:
 
     def std(self, sensitivity: float) -> float:
         """Return the standard deviation of the noise."""
-        return math.sqrt(2.0) / self.epsilon * sensitivity
+        return math.sqrt(2.0) * sensitivity / self.epsilon
 
     def added(self, bounded: Bounded, source: Source) -> Release[float | Array]:
         """Return the value with noise."""
