@@ -79,6 +79,7 @@ lint: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/boundaries.py
 
 format: venv
 	$(BIN)/ruff check --fix .
