@@ -18,7 +18,7 @@ PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: test test-slow test-all test-oldest golden wheel-test fuzz mutants demo docs lint format \
-	bench reproduce clean venv
+	bench speed-gate reproduce clean venv
 
 test: venv
 	$(PYTEST) -m 'not slow'
@@ -88,6 +88,11 @@ format: venv
 bench: venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+# Import, plans, fits and training beside the commit in benchmarks/speed_baseline.txt: none may be
+# slower by 15 %. Skipped in a clone without that commit.
+speed-gate: venv
+	$(BIN)/python benchmarks/speed_gate.py
 
 # Every figure of the source documents, to docs/sources; QUICK=1: small ones, to .bench, which must
 # come out as they should; FIGURES="moments rank": these alone.
