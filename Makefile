@@ -18,7 +18,8 @@ PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: test test-slow test-all test-oldest golden wheel-test fuzz mutants demo docs lint format \
-	bench speed-gate reproduce clean venv
+	bench speed-gate trusted-code reproduce clean \
+	venv
 
 test: venv
 	$(PYTEST) -m 'not slow'
@@ -73,6 +74,10 @@ docs: venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+# docs/trusted_code.md: all that somebody must read who checks a promise, and how long it is.
+trusted-code: venv
+	$(BIN)/python tools/trusted_code.py
 
 lint: venv
 	$(BIN)/ruff check .
