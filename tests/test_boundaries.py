@@ -34,13 +34,13 @@ def test_the_tree_has_none_elsewhere(package: Package) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from tacit.noise import Bounded\nBounded(1.0, 1.0, None, None)",
-        "from tacit.noise import Bounded as Value\nValue(1.0, 1.0, None, None)",
-        "from tacit.noise.bounded import Bounded",
-        "import tacit.noise as n\nn.Bounded(1.0, 1.0, None, None)",
+        "from tacit.noise.bounded import Bounded\nBounded(1.0, 1.0, None, None)",
+        "from tacit.noise.bounded import Bounded as Value\nValue(1.0, 1.0, None, None)",
+        "from tacit.queries.noisy_sum import Bounded",
+        "import tacit.noise.bounded as n\nn.Bounded(1.0, 1.0, None, None)",
         "from tacit import noise\ndef f():\n    return noise.bounded.Bounded(1.0, 1.0, None, None)",
         "import tacit.noise.bounded\ntacit.noise.bounded.Bounded(1.0, 1.0, None, None)",
-        "from ..noise import Bounded",
+        "from ..noise.bounded import Bounded",
     ],
 )
 def test_a_bounded_value_is_found(package: Package, source: str) -> None:
@@ -68,7 +68,8 @@ def test_a_sensitivity_is_found(package: Package, source: str) -> None:
         ("import tacit.noise.gaussian as g\ng.gaussian(1, 2)", "gaussian"),
         ("import tacit.noise\ntacit.noise.laplace(1, 2)", "laplace"),
         ("from tacit import noise\ndraw = noise.sphere", "sphere"),
-        ("def f():\n    from tacit.noise import select as choose", "select"),
+        ("def f():\n    from tacit.noise.selection import select as choose", "select"),
+        ("from tacit.noise import BallLattice as Lattice", "BallLattice"),
         ("from tacit.noise.minimizer import release_minimizer", "release_minimizer"),
         ("from tacit.noise import minimizer", "minimizer"),
         ("from tacit.noise.release import emit", "emit"),

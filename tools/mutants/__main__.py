@@ -74,11 +74,18 @@ REFUSING = {
     *("engine.py", "queries/base.py", "queries/rules.py", "queries/session.py"),
     *("queries/split_budget.py", "queries/views.py"),
 }
-# Tests that belong to a package and to nothing else: if only it is changed, only they are
-# collected and measured, which takes a minute. Whatever else is changed is tried with all tests.
+# Tests that notice changes of a module without the others: if only it is changed, only they are
+# collected and measured, in a minute or a few. Whatever else is changed is tried with all tests.
+_REFUSALS = ["tests/queries", "src/tacit/queries"]
+_STATISTICS = [*_REFUSALS, "tests/erm", "tests/preprocessing/private"]
 OWN_TESTS = {
-    "tacit.queries": ["tests/queries", "src/tacit/queries"],
-    "tacit.engine": ["tests/test_engine.py", "tests/queries", "src/tacit/engine.py"],
+    "tacit.engine": ["tests/test_engine.py", "src/tacit/engine.py", *_REFUSALS],
+    "tacit.queries.base": _REFUSALS,
+    "tacit.queries.rules": _REFUSALS,
+    "tacit.queries.session": _REFUSALS,
+    "tacit.queries.split_budget": _REFUSALS,
+    "tacit.queries.views": _REFUSALS,
+    "tacit.queries": _STATISTICS,
 }
 # A file outside of these that calls one of these names states a sensitivity.
 STATING = {"Bounded", "Sensitivity"}
@@ -466,9 +473,14 @@ def main() -> int:
         return report()
     start = time.monotonic()
     plugin = Mutating(options)
-    ignored = [f"--ignore={path}" for path in IGNORED if (ROOT / path).exists()]
+    wanted = tests_of(options.only)
+    ignored = [
+        f"--ignore={path}"
+        for path in IGNORED
+        if (ROOT / path).exists() and not any(name.startswith(f"{path}/") for name in wanted)
+    ]
     words = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", *ignored]
-    pytest.main([*words, *tests_of(options.only)], plugins=[plugin])
+    pytest.main([*words, *wanted], plugins=[plugin])
     reasons = accepted()
     counts = Counter(outcome.verdict for _, outcome in plugin.results)
     left = [m for m, o in plugin.results if o.verdict in ("survived", "untested")]
