@@ -7,7 +7,7 @@ call. What is left alone, because a change there says nothing about privacy:
 - the condition of an ``if`` whose body only raises, and the arguments of ``checks.*``: they refuse
   arguments, and what they refuse has tests of its own;
 - a plain number in brackets (``shape[0]``), ``axis=``, ``ndim``, ``maxsize=`` and ``stacklevel=``;
-- what only describes: ``__repr__`` and functions that return text.
+- what only describes: ``__repr__``, functions that return text, and ``tried``, examples for tests.
 
 Of a module whose refusals are the promise (a session) these are changed too: conditions of what
 only raises, ``isinstance``, each part of ``and`` and ``or`` left out, and whole statements that
@@ -129,7 +129,7 @@ def _of_body(
 def _describes(function: ast.FunctionDef) -> bool:
     says = function.returns is not None and ast.unparse(function.returns) == "str"
     overload = any("overload" in ast.unparse(d) for d in function.decorator_list)
-    return says or overload or function.name in ("__repr__", "__str__")
+    return says or overload or function.name in ("__repr__", "__str__", "tried", "tried_on")
 
 
 def _of_scope(
