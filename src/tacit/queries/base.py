@@ -107,10 +107,12 @@ class Sensitivity:
 class Held:
     """A total that was computed once and is asked of several times; nobody else can read it.
 
-    See `Session.hold`.
+    See `Session.hold`. A session refuses what another one holds: a total of all records, asked of
+    at the price of a sample, would cost too little.
     """
 
     _total: Any
+    _session: object = None
 
     def __repr__(self) -> str:
         return "Held(...)"

@@ -222,6 +222,8 @@ class Session:
         never another; what it costs is compared with the price as for any other.
         """
         price, source, records = query.event(self.facts), self._tally.source, self._records
+        if of is not None and of._session not in (None, self):
+            raise RuntimeError(f"{slot!r} would ask what another session or view holds. {_BUG}")
         if records is _USED_SAMPLE:
             raise RuntimeError(f"{slot!r} would ask a Poisson sample twice. {_BUG}")
         self._tally.take(slot, price)
@@ -238,7 +240,7 @@ class Session:
 
     def hold(self, statistic: CanBeHeld) -> Held:
         """Compute what several questions are about, once; it cannot be read, only asked of."""
-        return Held(statistic.held(self._records, self.facts))
+        return Held(statistic.held(self._records, self.facts), self)
 
     def on(self, view: View) -> Session:
         """Return the same run over another view of the records: the slots are shared."""
@@ -349,6 +351,9 @@ def _check_charged(slots: Mapping[str, Slot], planned: Event) -> None:
     if isinstance(planned, NonPrivate):
         return  # nothing is promised
     asked: Counter[Event] = Counter()
+    given_up = [n for s in slots.values() if isinstance(s.rule, ExchangedFor) for n in s.rule.slots]
+    if len(given_up) > len(set(given_up)):
+        raise RuntimeError(f"a slot of {dict(slots)} would be exchanged twice. {_BUG}")
     for slot in slots.values():
         asked += leaf_counts(slot.event, slot.rule.n)
         if isinstance(slot.rule, ExchangedFor) and slot != exchanged(slots, slot.rule.slots):
