@@ -342,7 +342,7 @@ class VotesCost:
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what bounds a teacher's part: the tables, and what counts votes."""
-        return SeveralClasses, TwoClasses, *self.votes.contributors()
+        return SeveralClasses.local, TwoClasses.local, *self.votes.contributors()
 
 
 @dataclass(frozen=True)
