@@ -206,9 +206,10 @@ def test_records_that_could_not_be_opened_are_paid_for_once(
     def breaks(self: TensorRecords) -> TensorRecords:
         raise Stop
 
-    with monkeypatch.context() as patched, pytest.raises(Stop):
+    with monkeypatch.context() as patched:
         patched.setattr(TensorRecords, "opened", breaks)
-        trainer(checkpoint=tmp_path / "run", accountant=ledger).fit(*table())
+        with pytest.raises(Stop):
+            trainer(checkpoint=tmp_path / "run", accountant=ledger).fit(*table())
     spent, steps = ledger.spent(), list[int]()
     told: dict[str, Any] = {"callbacks": [lambda moment: steps.append(moment.step)]}
     trainer(checkpoint=tmp_path / "run", accountant=ledger, **told).fit(*table())
