@@ -18,7 +18,8 @@ PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: test test-slow test-all test-oldest golden wheel-test fuzz mutants demo docs lint format \
-	bench reproduce clean venv
+	bench speed-gate trusted-code reproduce clean \
+	venv
 
 test: venv
 	$(PYTEST) -m 'not slow'
@@ -74,11 +75,16 @@ docs: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
+# docs/trusted_code.md: all that somebody must read who checks a promise, and how long it is.
+trusted-code: venv
+	$(BIN)/python tools/trusted_code.py
+
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/boundaries.py
 
 format: venv
 	$(BIN)/ruff check --fix .
@@ -87,6 +93,11 @@ format: venv
 bench: venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+# Import, plans, fits and training beside the commit in benchmarks/speed_baseline.txt: none may be
+# slower by 15 %. Skipped in a clone without that commit.
+speed-gate: venv
+	$(BIN)/python benchmarks/speed_gate.py
 
 # Every figure of the source documents, to docs/sources; QUICK=1: small ones, to .bench, which must
 # come out as they should; FIGURES="moments rank": these alone.

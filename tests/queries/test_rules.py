@@ -235,7 +235,7 @@ def test_an_exchange_is_for_what_its_slots_dominate() -> None:
     slot = slots_to_exchange()["steps"]
     assert isinstance(slot.event, Gaussian)
     mu2 = (1 / 3.7) ** 2 + 1 / 200.0**2 + 1 / 40.0**2
-    assert 1 / slot.event.noise_multiplier**2 == pytest.approx(mu2, rel=1e-11)
+    assert 1 / slot.event.noise_multiplier**2 == pytest.approx(mu2, rel=1e-11, abs=0.0)
     assert 1 / slot.event.noise_multiplier**2 < mu2
     assert composed(slots_to_exchange()).relation is ADD  # what is exchanged is charged once
 

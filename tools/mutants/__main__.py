@@ -51,6 +51,7 @@ TARGETS = (
     "erm/objective_perturbation.py",
     "erm/perturbed.py",
     "queries/*.py",
+    "engine.py",
     "records/exact_rows.py",
     "records/exact_moments.py",
     "erm/following.py",
@@ -68,6 +69,24 @@ TARGETS = (
     "privacy/*.py",
     "erm/plan.py",
 )
+# What they refuse is the promise: their refusals are changed too.
+REFUSING = {
+    *("engine.py", "queries/base.py", "queries/rules.py", "queries/session.py"),
+    *("queries/split_budget.py", "queries/views.py"),
+}
+# Tests that notice changes of a module without the others: if only it is changed, only they are
+# collected and measured, in a minute or a few. Whatever else is changed is tried with all tests.
+_REFUSALS = ["tests/queries", "src/tacit/queries"]
+_STATISTICS = [*_REFUSALS, "tests/erm", "tests/preprocessing/private"]
+OWN_TESTS = {
+    "tacit.engine": ["tests/test_engine.py", "src/tacit/engine.py", *_REFUSALS],
+    "tacit.queries.base": _REFUSALS,
+    "tacit.queries.rules": _REFUSALS,
+    "tacit.queries.session": _REFUSALS,
+    "tacit.queries.split_budget": _REFUSALS,
+    "tacit.queries.views": _REFUSALS,
+    "tacit.queries": _STATISTICS,
+}
 # A file outside of these that calls one of these names states a sensitivity.
 STATING = {"Bounded", "Sensitivity"}
 HOMES = {"noise", "privacy", "testing", "audit"}
@@ -103,6 +122,21 @@ def _stating(root: Path) -> Iterator[Path]:
             if getattr(function, "id", getattr(function, "attr", "")) in STATING:
                 yield path
                 break
+
+
+def changes_of(path: Path) -> list[Mutant]:
+    """Return every change of a file."""
+    refusals = path.relative_to(SOURCES / "tacit").as_posix() in REFUSING
+    return mutants(path, module_of(path), refusals)
+
+
+def tests_of(only: list[str]) -> list[str]:
+    """Return where the tests of such modules are: all tests, unless they have some of their own."""
+    found: dict[str, None] = {}
+    for name in only or [""]:
+        own = (t for m, t in OWN_TESTS.items() if name == m or name.startswith(f"{m}."))
+        found |= dict.fromkeys(next(own, ["tests", "src"]))
+    return ["tests", "src"] if "tests" in found else list(found)
 
 
 def module_of(path: Path) -> str:
@@ -264,9 +298,7 @@ class Mutating:
             known |= set(accepted())
         for path in targets():
             module = module_of(path)
-            for mutant in _some(
-                mutants(path, module), self.options.per_line if again is None else 0
-            ):
+            for mutant in _some(changes_of(path), self.options.per_line if again is None else 0):
                 name = f"{module}.{mutant.qualname}"
                 wanted = not self.options.only or any(
                     name == only or name.startswith(f"{only}.") for only in self.options.only
@@ -370,7 +402,7 @@ def report() -> int:
     unknown: list[str] = []
     for path in targets():
         counts: Counter[str] = Counter()
-        for mutant in mutants(path, module_of(path)):
+        for mutant in changes_of(path):
             row = last.get(mutant.key)
             listed.add(mutant.key)
             counts["all"] += 1
@@ -441,9 +473,14 @@ def main() -> int:
         return report()
     start = time.monotonic()
     plugin = Mutating(options)
-    ignored = [f"--ignore={path}" for path in IGNORED if (ROOT / path).exists()]
+    wanted = tests_of(options.only)
+    ignored = [
+        f"--ignore={path}"
+        for path in IGNORED
+        if (ROOT / path).exists() and not any(name.startswith(f"{path}/") for name in wanted)
+    ]
     words = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", *ignored]
-    pytest.main([*words, "tests", "src"], plugins=[plugin])
+    pytest.main([*words, *wanted], plugins=[plugin])
     reasons = accepted()
     counts = Counter(outcome.verdict for _, outcome in plugin.results)
     left = [m for m, o in plugin.results if o.verdict in ("survived", "untested")]

@@ -7,7 +7,11 @@ call. What is left alone, because a change there says nothing about privacy:
 - the condition of an ``if`` whose body only raises, and the arguments of ``checks.*``: they refuse
   arguments, and what they refuse has tests of its own;
 - a plain number in brackets (``shape[0]``), ``axis=``, ``ndim``, ``maxsize=`` and ``stacklevel=``;
-- what only describes: ``__repr__`` and functions that return text.
+- what only describes: ``__repr__``, functions that return text, and ``tried``, examples for tests.
+
+Of a module whose refusals are the promise (a session) these are changed too: conditions of what
+only raises, ``isinstance``, each part of ``and`` and ``or`` left out, and whole statements that
+call something or note something on an object.
 """
 
 from __future__ import annotations
@@ -83,10 +87,10 @@ class Mutant:
         return _put(self.parent, self.field, self.index, self.new)
 
 
-def mutants(path: Path, module: str) -> list[Mutant]:
-    """Return every change of a file, in the order of its lines."""
+def mutants(path: Path, module: str, refusals: bool = False) -> list[Mutant]:
+    """Return every change of a file, in the order of its lines; those of refusals if wanted."""
     tree = ast.parse(path.read_text())
-    found = list(_of_body(tree, tree, "", path, module, tree))
+    found = list(_of_body(tree, tree, "", path, module, tree, refusals))
     return list({mutant.key: mutant for mutant in reversed(found)}.values())[::-1]
 
 
@@ -99,35 +103,48 @@ def names_of(statement: ast.stmt) -> set[str]:
 
 
 def _of_body(
-    body_of: ast.AST, scope: ast.AST, name: str, path: Path, module: str, tree: ast.Module
+    body_of: ast.AST,
+    scope: ast.AST,
+    name: str,
+    path: Path,
+    module: str,
+    tree: ast.Module,
+    refusals: bool,
 ) -> Iterator[Mutant]:
     """Go through the statements of a module or a class."""
     for statement in getattr(body_of, "body", []):
         if isinstance(statement, ast.ClassDef):
             inner = f"{name}.{statement.name}".lstrip(".")
-            yield from _of_body(statement, statement, inner, path, module, tree)
+            yield from _of_body(statement, statement, inner, path, module, tree, refusals)
         elif isinstance(statement, ast.FunctionDef):
             inner = f"{name}.{statement.name}".lstrip(".")
             if not _describes(statement):
-                yield from _of_scope(statement, statement, inner, path, module, tree)
+                yield from _of_scope(statement, statement, inner, path, module, tree, refusals)
         elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             inner = f"{name}.{ast.unparse(target)}".lstrip(".")
-            yield from _of_scope(statement, scope, inner, path, module, tree)
+            yield from _of_scope(statement, scope, inner, path, module, tree, refusals)
 
 
 def _describes(function: ast.FunctionDef) -> bool:
     says = function.returns is not None and ast.unparse(function.returns) == "str"
     overload = any("overload" in ast.unparse(d) for d in function.decorator_list)
-    return says or overload or function.name in ("__repr__", "__str__")
+    return says or overload or function.name in ("__repr__", "__str__", "tried", "tried_on")
 
 
 def _of_scope(
-    root: ast.stmt, scope: ast.AST, name: str, path: Path, module: str, tree: ast.Module
+    root: ast.stmt,
+    scope: ast.AST,
+    name: str,
+    path: Path,
+    module: str,
+    tree: ast.Module,
+    refusals: bool,
 ) -> Iterator[Mutant]:
-    for trail, node in _nodes(root, []):
+    for trail, node in _nodes(root, [], refusals):
         parent, field, index = trail[-1]
-        for new in _changes(node, parent):
+        changes = [*_changes(node, parent), *(_refused_less(node, parent) if refusals else ())]
+        for new in changes:
             ast.copy_location(new, node)
             ast.fix_missing_locations(new)
             top = _largest_short(node, trail)
@@ -161,19 +178,19 @@ def _of_scope(
 Trail = list[tuple[ast.AST, str, int | None]]
 
 
-def _nodes(node: ast.AST, trail: Trail) -> Iterator[tuple[Trail, ast.AST]]:
+def _nodes(node: ast.AST, trail: Trail, refusals: bool) -> Iterator[tuple[Trail, ast.AST]]:
     """Yield every node below one that may be changed, with the way to it."""
     for field, value in ast.iter_fields(node):
         children = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
         for index, child in children:
-            if not isinstance(child, ast.AST) or _is_skipped(node, field, child):
+            if not isinstance(child, ast.AST) or _is_skipped(node, field, child, refusals):
                 continue
             way = [*trail, (node, field, index)]
             yield way, child
-            yield from _nodes(child, way)
+            yield from _nodes(child, way, refusals)
 
 
-def _is_skipped(parent: ast.AST, field: str, child: ast.AST) -> bool:
+def _is_skipped(parent: ast.AST, field: str, child: ast.AST, refusals: bool) -> bool:
     if field in SKIPPED_FIELDS or _is_power_of_two(parent):
         return True
     if isinstance(parent, ast.While) and field == "test" and isinstance(child, ast.Constant):
@@ -185,17 +202,42 @@ def _is_skipped(parent: ast.AST, field: str, child: ast.AST) -> bool:
     if field == "slice" and isinstance(child, ast.Constant | ast.UnaryOp):
         return True
     if isinstance(parent, ast.If) and field == "test":
-        return all(isinstance(statement, ast.Raise) for statement in parent.body)
-    if isinstance(child, ast.If) and all(isinstance(s, ast.Raise) for s in child.body):
-        return not child.orelse
+        return not refusals and _only_raises(parent)
+    if isinstance(child, ast.If) and _only_raises(child):
+        return not refusals and not child.orelse
     if isinstance(child, ast.keyword) and child.arg in SKIPPED_KEYWORDS:
         return True
     if isinstance(child, ast.Call):
         name = ast.unparse(child.func)
-        return name.startswith(("checks.", "warnings.", "isinstance", "cast", "lru_cache"))
+        if name == "isinstance":
+            return not refusals
+        return name.startswith(("checks.", "warnings.", "cast", "lru_cache"))
     if isinstance(parent, ast.Compare) and isinstance(child, ast.Constant):
         return ast.unparse(parent.left).endswith((".ndim", ".kind", "itemsize"))
     return False
+
+
+def _only_raises(node: ast.If) -> bool:
+    return all(isinstance(statement, ast.Raise) for statement in node.body)
+
+
+def _refused_less(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a module would do that refuses less, or forgets what it has seen."""
+    if isinstance(parent, ast.If) and node is parent.test and _only_raises(parent):
+        yield ast.Constant(False)
+    if isinstance(node, ast.BoolOp):
+        for i in range(len(node.values)):
+            left = [*node.values[:i], *node.values[i + 1 :]]
+            yield left[0] if len(left) == 1 else ast.BoolOp(node.op, left)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+        yield ast.Constant(True)
+        yield ast.Constant(False)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield ast.Pass()
+    noted = node.targets if isinstance(node, ast.Assign) else ()
+    noted = [node.target] if isinstance(node, ast.AugAssign) else noted
+    if any(isinstance(target, ast.Attribute | ast.Subscript) for target in noted):
+        yield ast.Pass()
 
 
 def _changes(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:

@@ -34,6 +34,7 @@ from mutants.mutations import Mutant, names_of
 Function = tuple[str, str]  # file and qualified name of an outermost function
 _MEMORY = 12 << 30  # of address space: a changed size must not fill the machine
 _LEAST_LIMIT, _SLOWER = 8.0, 6.0  # seconds of a change's tests, and times what they take
+_LONGEST_TEST = 90.0  # seconds of one test while what it calls is measured
 
 
 @dataclass
@@ -78,6 +79,7 @@ class Runner:
         self.session, self.sources = session, sources
         self.items = {item.nodeid: item for item in session.items}
         self.reports = _Reports()
+        self._told = Path(os.devnull)
         session.config.pluginmanager.register(self.reports)
         self._living: dict[tuple[str, str], list[types.FunctionType]] = {}
         self._caches: list[Any] = []
@@ -93,11 +95,16 @@ class Runner:
 
     def in_children(
         self,
-        tasks: Iterable[tuple[Any, Callable[[], Any], float]],
+        tasks: Iterable[tuple[Any, Callable[[], None], float]],
         workers: int,
-    ) -> Iterator[tuple[Any, Any, float]]:
-        """Yield (name, what its child returned or None when it took too long, seconds)."""
+    ) -> Iterator[tuple[Any, list[Any], bool, float]]:
+        """Yield (name, what its child told, whether it ended by itself, seconds).
+
+        A child that tells nothing for longer than its limit is killed with all it has started: in a
+        fork, whatever waits for threads of the parent (polars, pyarrow) waits for ever.
+        """
         running: dict[int, tuple[Any, Path, float, float]] = {}
+        heard: dict[int, tuple[int, float]] = {}  # how much a child has told, and since when
         waiting = iter(tasks)
         done = False
         while running or not done:
@@ -112,26 +119,28 @@ class Runner:
                 if pid == 0:
                     self._be_child(folder, work)
                 running[pid] = name, folder, time.monotonic(), limit
+                heard[pid] = 0, time.monotonic()
             for pid in list(running):
                 name, folder, start, limit = running[pid]
-                seconds = time.monotonic() - start
+                now, told = time.monotonic(), folder / "told"
+                size = told.stat().st_size if told.exists() else 0
+                if size > heard[pid][0]:
+                    heard[pid] = size, now
                 ended = os.waitpid(pid, os.WNOHANG)[0] == pid
-                if not ended and seconds > limit:
+                if not ended and now - heard[pid][1] <= limit:
+                    continue
+                del running[pid], heard[pid]
+                # Whatever a test left running ends with it: the child leads its group.
+                with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
+                if not ended:
                     os.waitpid(pid, 0)
-                    ended = True
-                if ended:
-                    del running[pid]
-                    # Whatever a test left running ends with it: the child leads its group.
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(pid, signal.SIGKILL)
-                    answer = folder / "answer"
-                    said = json.loads(answer.read_text()) if answer.exists() else None
-                    shutil.rmtree(folder, ignore_errors=True)
-                    yield name, said, seconds
+                lines = told.read_text().split("\n")[:-1] if told.exists() else []
+                shutil.rmtree(folder, ignore_errors=True)
+                yield name, [json.loads(line) for line in lines], ended, now - start
             time.sleep(0.005)
 
-    def _be_child(self, folder: Path, work: Callable[[], Any]) -> None:
+    def _be_child(self, folder: Path, work: Callable[[], None]) -> None:
         try:
             os.setpgid(0, 0)
             resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
@@ -142,14 +151,17 @@ class Runner:
             config._tmp_path_factory._given_basetemp = folder / "tests"
             # Keys follow from the names of tests in the process that conftest.py knows.
             sys.modules["conftest"]._KEYS._process = os.getpid()
-            answer = work()
-            part = folder / "part"
-            part.write_text(json.dumps(answer))
-            part.rename(folder / "answer")
+            self._told = folder / "told"
+            work()
         except BaseException as error:
-            (folder / "answer").write_text(json.dumps({"error": repr(error)[:300]}))
+            self._tell({"error": repr(error)[:300]})
         finally:
             os._exit(0)
+
+    def _tell(self, what: object) -> None:
+        """Hand something from a child to its parent."""
+        with self._told.open("a") as told:
+            told.write(json.dumps(what) + "\n")
 
     def _run(self, items: list[pytest.Item], until_failure: bool = True) -> None:
         for item, following in zip(items, [*items[1:], None], strict=True):
@@ -160,21 +172,29 @@ class Runner:
     # What each test calls.
 
     def measure(self, nodeids: list[str], workers: int) -> Iterator[tuple[str, Called]]:
-        """Run tests unchanged, a file in a child; yield what each calls."""
+        """Run tests unchanged, a file in a child; yield what each calls.
+
+        A test that hangs, or ends its process, has failed; those after it get another child.
+        """
         files: dict[str, list[str]] = {}
         for nodeid in nodeids:
             files.setdefault(nodeid.split("::")[0], []).append(nodeid)
-        tasks = ((file, self._measuring(ids), 900.0) for file, ids in files.items())
-        for file, said, seconds in self.in_children(tasks, workers):
-            if said is None or "error" in said:
-                print(f"not measured: {file} ({seconds:.0f} s) {said}", flush=True)
-                continue
-            for nodeid, (took, passed, functions) in said.items():
-                yield nodeid, Called(took, passed, {(f, q) for f, q in functions})
+        waiting = list(files.values())
+        while waiting:
+            tasks = [(ids, self._measuring(ids), _LONGEST_TEST) for ids in waiting]
+            waiting = []
+            for ids, told, _, _ in self.in_children(tasks, workers):
+                rows = [row for row in told if "test" in row]
+                for row in rows:
+                    functions = {(f, q) for f, q in row["functions"]}
+                    yield row["test"], Called(row["seconds"], row["passed"], functions)
+                if len(rows) < len(ids):
+                    yield ids[len(rows)], Called(_LONGEST_TEST, False)
+                    if left := ids[len(rows) + 1 :]:
+                        waiting.append(left)
 
-    def _measuring(self, nodeids: list[str]) -> Callable[[], Any]:
-        def work() -> Any:
-            found: dict[str, Any] = {}
+    def _measuring(self, nodeids: list[str]) -> Callable[[], None]:
+        def work() -> None:
             shared: dict[str, dict[int, types.CodeType]] = {}
             current: dict[int, types.CodeType] = {}
             fixtures = _FixtureCalls(shared)
@@ -204,8 +224,9 @@ class Runner:
                 functions = {outermost(code) for code in codes}
                 ours = [f for f in functions if f[0].startswith(str(self.sources))]
                 seconds = time.perf_counter() - start
-                found[item.nodeid] = seconds, not self.reports.failed, sorted(ours)
-            return found
+                passed = not self.reports.failed
+                row = {"test": item.nodeid, "seconds": seconds, "passed": passed}
+                self._tell({**row, "functions": sorted(ours)})
 
         return work
 
@@ -216,27 +237,28 @@ class Runner:
     ) -> Iterator[tuple[Mutant, Outcome]]:
         """Try changes, each with its tests and how long these take unchanged."""
 
-        def tasks() -> Iterator[tuple[Any, Callable[[], Any], float]]:
+        def tasks() -> Iterator[tuple[Any, Callable[[], None], float]]:
             for mutant, nodeids, seconds in chosen:
                 limit = max(_LEAST_LIMIT, _SLOWER * seconds)
                 yield (mutant, nodeids), self._trying(mutant, nodeids), limit
 
-        for (mutant, nodeids), said, seconds in self.in_children(tasks(), workers):
-            if said is None:
+        for (mutant, nodeids), told, ended, seconds in self.in_children(tasks(), workers):
+            if not ended:
                 outcome = Outcome("timeout", "", len(nodeids), seconds)
-            elif said.get("error"):
-                outcome = Outcome("killed", said["error"], len(nodeids), seconds)
-            elif said["failed"]:
-                outcome = Outcome("killed", said["failed"], len(nodeids), seconds)
+            elif not told or "error" in told[0]:
+                why = told[0]["error"] if told else "its process ended"
+                outcome = Outcome("killed", why, len(nodeids), seconds)
+            elif told[0]["failed"]:
+                outcome = Outcome("killed", told[0]["failed"], len(nodeids), seconds)
             else:
                 outcome = Outcome("survived", "", len(nodeids), seconds)
             yield mutant, outcome
 
-    def _trying(self, mutant: Mutant, nodeids: list[str]) -> Callable[[], Any]:
-        def work() -> Any:
+    def _trying(self, mutant: Mutant, nodeids: list[str]) -> Callable[[], None]:
+        def work() -> None:
             self._change(mutant)
             self._run([self.items[nodeid] for nodeid in nodeids])
-            return {"failed": self.reports.failed}
+            self._tell({"failed": self.reports.failed})
 
         return work
 
