@@ -222,7 +222,7 @@ def _handed_out(
             f"released {released.event} but charged {charged}: the release is withheld. This is a "
             "bug in the mechanism; please report it as SECURITY.md says."
         )
-    promise = Guarantee(charged, plan.budget.delta, tuple(assumptions), booking=booking)
+    promise = Guarantee(charged, plan.budget.target_delta, tuple(assumptions), booking=booking)
     return Released(released.value, promise)
 
 

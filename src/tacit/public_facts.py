@@ -25,6 +25,7 @@ from tacit.column_types import kind_of, type_of
 from tacit.noise import Source, seeded_source
 from tacit.odd_values import alone
 from tacit.privacy import Budget, Relation
+from tacit.privacy.accountant import planning_budget
 from tacit.privacy.weakness import WeakPromiseWarning, weakness
 from tacit.records import as_labels, as_numbers
 from tacit.records.bounds import checked_row_norm
@@ -142,8 +143,10 @@ def column_names(names: Sequence[str] | None) -> Fact[Sequence[str] | None]:
     return Fact(names, "the names of the columns", provenance)
 
 
-def budget_of(epsilon: float, delta: float, relation: Relation | str) -> Budget:
-    """Return the budget of an estimator's parameters."""
+def budget_of(
+    epsilon: float, delta: float, relation: Relation | str, accountant: object = None
+) -> Budget:
+    """Return the budget of an estimator's parameters, as whoever pays has it planned."""
     if isinstance(relation, str):
         try:
             relation = Relation(relation)
@@ -152,7 +155,7 @@ def budget_of(epsilon: float, delta: float, relation: Relation | str) -> Budget:
                 "relation must be 'add_remove', 'replace' or 'add_remove_person', got "
                 f"{relation!r}."
             ) from None
-    return Budget(epsilon, delta, relation)
+    return planning_budget(Budget(epsilon, delta, relation), accountant)
 
 
 def with_people(budget: Budget, has_people: bool) -> Budget:

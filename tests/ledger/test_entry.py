@@ -48,7 +48,7 @@ def test_totals_are_one_text(state: State) -> None:
     assert State.from_text(state.text) == state
 
 
-@pytest.mark.parametrize("name", [name for name in RULES if name != "odometer"])
+@pytest.mark.parametrize("name", [name for name in RULES if name not in ("odometer", "either")])
 def test_the_last_part_decides(name: str) -> None:
     budget = Budget(1.0, 1e-6)
     terms = Terms("0" * 32, budget, rule_for(name, budget))
@@ -57,6 +57,21 @@ def test_the_last_part_decides(name: str) -> None:
     assert LIMIT == WHOLE + 10**6  # the 10^12th part that accountants allow for rounding
     assert terms.fits((LIMIT, *others))
     assert not terms.fits((LIMIT + 1, *others))
+
+
+def test_one_filter_of_either_is_enough() -> None:
+    budget = Budget(1.0, 1e-6)
+    terms = Terms("0" * 32, budget, rule_for("either", budget))
+    over, none = LIMIT + 1, 10**36
+    for fits in (
+        (LIMIT, LIMIT, none, none, none),
+        (none, none, LIMIT, none, LIMIT),
+        (none, none, none, LIMIT, LIMIT),
+    ):
+        assert terms.fits(fits)
+        for place, part in enumerate(fits):
+            if part == LIMIT:
+                assert not terms.fits((*fits[:place], over, *fits[place + 1 :]))
 
 
 @pytest.mark.parametrize("wrong", ["g" * 64, "a" * 63, "a" * 31 + "A" + "a" * 32, "é" * 64, 7])

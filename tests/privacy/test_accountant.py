@@ -232,13 +232,13 @@ def test_repr_says_how_it_stands() -> None:
     accountant = Accountant(Budget(1.0, 1e-5))
     accountant.charge(PureEpsilon(0.25))
     assert repr(accountant) == (
-        "Accountant(epsilon 1, delta 1e-05, ADD_REMOVE, by SumOfEpsilons: "
+        "Accountant(epsilon 1, delta 1e-05, ADD_REMOVE, by SumOrGaussian: "
         "spent 0.25 on 1 release, 0.75 left)"
     )
 
 
 def test_used_up_deltas_are_said_in_so_many_words() -> None:
-    accountant = Accountant(Budget(1.0, 1e-6))
+    accountant = Accountant(Budget(1.0, 1e-6), SumOfEpsilons())
     accountant.charge(Gaussian(30.0), 1e-6)
     with pytest.raises(BudgetExceeded, match="deltas are used up") as refusal:
         accountant.charge(Gaussian(30.0), 1e-6)
@@ -271,7 +271,7 @@ def test_the_guarantee_says_what_it_assumes() -> None:
     said = promise.statement()
     assert "fixed before the first" in said
     assert f"epsilon = {accountant.spent():.4f}"[:-1] in said
-    assert "SumOfEpsilons" in said
+    assert "SumOrGaussian" in said
 
 
 @pytest.mark.parametrize("rule", ["renyi", 1.0, RenyiSum])

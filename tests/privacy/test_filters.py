@@ -295,11 +295,11 @@ def test_a_total_exceeds_its_budget_by_rounding_alone() -> None:
     assert SumOfEpsilons().epsilon((0.5, 1e-6 * (1 + 1.05e-12)), 1e-6) == math.inf
 
 
-def test_a_rule_is_linear_if_its_limits_decide_alone() -> None:
+def test_a_rule_has_limits_if_they_decide_alone() -> None:
     """Whether a ledger may compare totals with limits, or has to ask `fits`."""
     budget = Budget(1.0, 1e-6)
     for rule in rules(budget):
-        assert rule.is_linear == rule.fits(rule.most(budget), budget)
+        assert rule.has_limits == rule.fits(rule.most(budget), budget)
 
 
 def test_totals_of_another_rule_are_refused() -> None:

@@ -71,7 +71,7 @@ def ids(value: Any) -> str | None:
 
 def test_shares_of_delta_add_up_to_one() -> None:
     assert SUM_SHARE + GAUSSIAN_SHARE + LEAK_SHARE == 1.0
-    assert SQUARED == pytest.approx(0.048885830, rel=1e-8)
+    assert pytest.approx(0.048885830, rel=1e-8) == SQUARED
     assert pytest.approx(0.0699184, rel=1e-6) == RESERVED
 
 
@@ -89,11 +89,6 @@ def test_the_gaussian_of_a_price_is_above_both_profiles(event: Event, mu: float)
     bound = hull.leak + (1 - hull.leak) * gaussian_delta(hull.mu, epsilon)
     exact = np.array([hull.first @ -np.expm1(np.minimum(e - hull.losses, 0.0)) for e in epsilon])
     assert np.all(exact <= bound * (1 + 1e-9) + 1e-15)
-    profiles = event.profiles_by_order(np.linspace(0.0, 3.0, 100))
-    assert profiles is not None
-    # At 0 both orders have one total variation; elsewhere the hull may be below a loose profile.
-    least = min(profiles[0][0], profiles[1][0])
-    assert gaussian_delta(hull.mu, 0.0) >= least * (1 - 1e-6)
 
 
 @pytest.mark.parametrize(("event", "mu"), MU, ids=ids)

@@ -124,7 +124,7 @@ class Neural(BaseEstimator):
         """
         check_shape(n_features, n_records)
         self._shape(n_features)
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         public = n_records_of(self.n_records, n_records, budget.relation)
         return self._plan(budget, self._sampling(public.value or n_records))
 
@@ -141,7 +141,9 @@ class Neural(BaseEstimator):
         told = informed(self, X)
         labels = told._labels(y)
         table, names = note_columns(self, X, y, unit=unit, sparse=False)
-        budget = with_people(budget_of(told.epsilon, told.delta, told.relation), has_people(table))
+        budget = with_people(
+            budget_of(told.epsilon, told.delta, told.relation, told.accountant), has_people(table)
+        )
         check_budget(budget)
         public = n_records_of(told.n_records, shown_rows(table), budget.relation)
         warn_if_weak(budget, public.value)

@@ -20,6 +20,7 @@ from tacit.deep.trainer import TRAINED_ALREADY, Loss, check_kinds
 from tacit.engine import Plan, release_answers
 from tacit.noise import Source, secure_source
 from tacit.privacy import AnyAccountant, Budget, Guarantee
+from tacit.privacy.accountant import planning_budget
 from tacit.privacy.calibration import least_noise
 from tacit.queries import CorrelatedStep, OrderedRun, OrderedSum, Session
 from tacit.queries.correlated_sum import CorrelatedNoise, TreeNoise
@@ -92,7 +93,8 @@ class OrderedTrainer:
             raise TypeError(
                 "an AdaptiveClip moves between steps that share noise; pass a fixed one."
             )
-        self.model, self.loss, self.optimizer, self.budget = model, loss, optimizer, budget
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.budget = planning_budget(budget, accountant)
         self.n_records = checks.count("n_records", n_records)
         self.batch_size = checks.count("batch_size", batch_size)
         self.epochs = checks.count("epochs", epochs)

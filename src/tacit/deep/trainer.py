@@ -27,6 +27,7 @@ from tacit.deep.records import Opened, PublicData, Unread, records_of
 from tacit.engine import Plan, Released, release_answers
 from tacit.noise import Ahead, Source, draw_ahead
 from tacit.privacy import AnyAccountant, Budget
+from tacit.privacy.accountant import planning_budget
 from tacit.queries import GaussianNoise, NoisySum, PoissonSample, Session
 
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
@@ -147,7 +148,8 @@ class PrivateTrainer:
         source: Source | None = None,
     ) -> None:
         check_kinds(model, optimizer, budget, clip)
-        self.model, self.loss, self.optimizer, self.budget = model, loss, optimizer, budget
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.budget = planning_budget(budget, accountant)
         self.sampling = Sampling(n_records, batch_size)
         if n_steps is not None and epochs is not None:
             raise ValueError("pass n_steps or epochs, not both: one follows from the other.")

@@ -236,6 +236,10 @@ class Ledger:
         state = self._books.look()
         return state.left(self.terms, self._bound.partition, self._bound.analyst)
 
+    def planning_delta(self, delta: float) -> float:
+        """Return the delta with which a fit that asks for ``delta`` is planned and charged."""
+        return self.rule.planning_delta(delta)
+
     def add_analyst(self, name: str, epsilon: float) -> Booking:
         """Give an analyst a sub-budget: of what is charged, at most ``epsilon`` may be theirs.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tacit.ledger.bound import Bound
 from tacit.ledger.entry import Draft
+from tacit.ledger.parts import Parts
 from tacit.ledger.state import State
 from tacit.ledger.terms import Terms
 from tacit.privacy import BudgetExceeded
-from tacit.privacy.accountant import CannotCharge, Remedies, refusal, still_accepted
+from tacit.privacy.accountant import CannotCharge, Remedies, refusal
 from tacit.privacy.filters import Charge
 
 _REMEDIES = Remedies(
@@ -32,19 +33,16 @@ def afford(
     after = before.after(draft.content)
     for exposure in after.exposures(bound.partition):
         if not terms.fits(exposure):
-            left = before.left(terms, bound.partition, bound.analyst)
-            raise BudgetExceeded(_refusal(terms, charge, terms.spent(exposure), left))
+            least = min(before.exposures(bound.partition), key=terms.left)
+            raise BudgetExceeded(_refusal(terms, charge, exposure, terms.accepts(least)))
     if bound.analyst is None:
         return draft, after
-    share = after.analysts[bound.analyst]
+    share, had = after.analysts[bound.analyst], before.analysts[bound.analyst]
     if not terms.fits(share.spent, share.epsilon):
         raise BudgetExceeded(
-            f"it would bring what {bound.analyst!r} spent to epsilon "
-            f"{terms.spent(share.spent):.6g}, over their {share.epsilon:g} of the budget "
-            f"({terms.budget}). Nothing was released. "
-            + still_accepted(
-                before.left(terms, bound.partition, bound.analyst), terms.budget, terms.rule
-            )
+            f"for {bound.analyst!r}, whose share is epsilon {share.epsilon:g}, the release "
+            f"{terms.over(share.spent, share.epsilon)}. Nothing was released. "
+            f"{terms.accepts(had.spent, share.epsilon)}"
         )
     return draft, after
 
@@ -64,13 +62,15 @@ def check_names(bound: Bound, state: State) -> None:
         raise CannotCharge(f"the ledger has no analyst {analyst!r}; give them a share first.")
 
 
-def _refusal(terms: Terms, charge: Charge, total: float, left: float) -> str:
+def _refusal(terms: Terms, charge: Charge, exposure: Parts, left: str) -> str:
     # A budget of deltas that is used up makes the total infinite, an event without price too.
-    alone = terms.rule.spent((charge,), terms.budget.delta)
-    why = (
-        terms.rule.why_infinite((charge,), terms.budget.delta)
-        if alone == float("inf")
-        else f"the deltas are used up: not enough of delta {terms.budget.delta:g} is left for "
-        f"{charge.delta:g}; ask for a smaller delta, or for a pure release"
-    )
-    return refusal(charge, total, terms.budget, terms.rule, left, _REMEDIES, why)
+    why = ""
+    if terms.spent(exposure) == float("inf"):
+        alone = terms.rule.spent((charge,), terms.budget.delta)
+        why = (
+            terms.rule.why_infinite((charge,), terms.budget.delta)
+            if alone == float("inf")
+            else f"the deltas are used up: not enough of delta {terms.budget.delta:g} is left for "
+            f"{charge.delta:g}; ask for a smaller delta, or for a pure release"
+        )
+    return refusal(charge, terms.budget, terms.over(exposure), left, _REMEDIES, why)

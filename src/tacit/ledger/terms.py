@@ -19,8 +19,8 @@ from tacit.privacy import (
     RenyiSum,
     SumOfEpsilons,
     SumOrGaussian,
+    filters,
 )
-from tacit.privacy import filters
 from tacit.privacy.filters import Charge, Totals, default_rule
 from tacit.privacy.odometer import ORDERS
 
@@ -132,6 +132,14 @@ class Terms:
         if not self.fits(parts, epsilon):
             return 0.0
         return self.rule.left(totals_of(parts, self.most), self._within(epsilon))
+
+    def accepts(self, parts: Parts, epsilon: float | None = None) -> str:
+        """Return a sentence on the largest release that a total leaves room for."""
+        return self.rule.accepts(totals_of(parts, self.most), self._within(epsilon))
+
+    def over(self, parts: Parts, epsilon: float | None = None) -> str:
+        """Return by how much a total is over the budget, as the end of a sentence."""
+        return self.rule.over(totals_of(parts, self.most), self._within(epsilon))
 
     def _within(self, epsilon: float | None) -> Budget:
         return self.budget if epsilon is None else replace(self.budget, epsilon=epsilon)

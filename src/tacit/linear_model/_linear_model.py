@@ -146,7 +146,7 @@ class LinearModel(BaseEstimator):
         """
         check_shape(n_features, n_records)
         labels = self._expected_labels()
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         row_norm = row_norm_of(self.row_norm)
         public = n_records_of(self.n_records, n_records, budget.relation)
         weights = self._weights(self.max_weight is not None)
@@ -167,7 +167,7 @@ class LinearModel(BaseEstimator):
         protected (docs/people.md).
         """
         told = informed(self, X)
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         row_norm = row_norm_of(told.row_norm)
         labels = told._labels(budget, y)
         table, names = note_columns(self, X, y, unit=unit)

@@ -80,7 +80,7 @@ class GeometricMedian(BaseEstimator):
     def plan(self, n_features: int, n_records: int | None = None) -> ErmPlan | Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
         check_shape(n_features, n_records)
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.is_infinite:
             return without_noise(budget)
         public = n_records_of(self.n_records, n_records, budget.relation)
@@ -94,7 +94,7 @@ class GeometricMedian(BaseEstimator):
 
         ``unit`` says whose each row is, as in `tacit.linear_model.LogisticRegression`.
         """
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         told = informed(self, X)
         radius = ball_of(told.row_norm)
         table, names = note_columns(self, X, unit=unit, sparse=False)

@@ -106,7 +106,7 @@ class Mean(WithSummary, BaseEstimator):
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
         check_shape(n_features, n_records)
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         public = n_records_of(self.n_records, n_records, budget.relation)
         warn_if_weak(budget, public.value or n_records)
         facts = Facts(Bounds(row_norm=ball_of(self.row_norm)), n_features, budget.relation)
@@ -117,7 +117,7 @@ class Mean(WithSummary, BaseEstimator):
 
         ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
         """
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         told = informed(self, X)
         bounds = Bounds(row_norm=ball_of(told.row_norm))
         table, names = note_columns(self, X, unit=unit, sparse=False)

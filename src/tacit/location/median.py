@@ -102,7 +102,7 @@ class Median(WithSummary, BaseEstimator):
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
         check_shape(n_features, n_records)
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         warn_if_weak(budget, n_records)
         return column_plan(budget, n_features, self.inference)
 
@@ -111,7 +111,7 @@ class Median(WithSummary, BaseEstimator):
 
         ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
         """
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         level = QuantileLoss(self.quantile).level  # checked
         table, names = note_columns(self, X, unit=unit, sparse=False)
         budget = with_people(budget, has_people(table))

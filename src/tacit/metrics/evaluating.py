@@ -126,7 +126,7 @@ def evaluate(
     """
     table, estimator = _opened(model, X, y, unit)
     _refuse_unfitted(estimator)
-    budget = with_people(budget_of(epsilon, delta, relation), table.has_people)
+    budget = with_people(budget_of(epsilon, delta, relation, accountant), table.has_people)
     warn_if_weak(budget, n_records)
     plan = plan_for(
         estimator,

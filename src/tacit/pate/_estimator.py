@@ -47,7 +47,7 @@ class Asked:
 
 def asked_of(model: Any, X: Any, y: Any, X_public: Any, unit: Any) -> Asked:
     """Return what is asked of whom; the records are looked at for their shape alone."""
-    budget = budget_of(model.epsilon, model.delta, model.relation)
+    budget = budget_of(model.epsilon, model.delta, model.relation, model.accountant)
     if X_public is None:
         raise ValueError(
             "X_public is missing: teachers are asked about rows that are public, and the student "

@@ -157,7 +157,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         """
         if n_classes is None:
             n_classes = classes_of(self.classes, None).value.size
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         return self._plan(budget, n_classes)
 
     def _plan(self, budget: Any, n_classes: int) -> PATEPlan:

@@ -106,7 +106,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
 
     def plan(self) -> engine.Plan:
         """Return what would be asked and what it would cost; no record is needed."""
-        return self._plan(budget_of(self.epsilon, self.delta, self.relation))
+        return self._plan(budget_of(self.epsilon, self.delta, self.relation, self.accountant))
 
     def _plan(self, budget: Budget) -> engine.Plan:
         checks.count("n_teachers", self.n_teachers)

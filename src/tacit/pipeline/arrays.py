@@ -68,7 +68,7 @@ def unread_arrays(
         table.read()  # refuses, before anything is charged
     known = getattr(noted, "feature_names_in_", None)
     names = _numbered(table.n_columns) if known is None else tuple(map(str, known))
-    budget = budget_of(pipeline.epsilon, pipeline.delta, pipeline.relation)
+    budget = budget_of(pipeline.epsilon, pipeline.delta, pipeline.relation, pipeline.accountant)
     relation = with_people(budget, has_people(table)).relation
     facts = _facts(estimator, names, relation, table, y, said)
     named: list[Any] | None = [] if has_people(table) else None

@@ -340,7 +340,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return Planner(self.steps, self._encoder() is not None, self.shares, self.evaluate)
 
     def _budget(self) -> Budget:
-        return budget_of(self.epsilon, self.delta, self.relation)
+        return budget_of(self.epsilon, self.delta, self.relation, self.accountant)
 
     def _encoder(self) -> SchemaEncoder | None:
         """Return what encodes tables, if anything does, for the labels that the estimator needs."""

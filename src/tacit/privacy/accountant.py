@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
 
 from tacit import checks
@@ -11,11 +13,10 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.events import Composed, Event
 from tacit.privacy.filters import (
     ROUNDING,
+    Additive,
     Charge,
     Charges,
     Filter,
-    SumOfEpsilons,
-    SumOrGaussian,
     default_rule,
 )
 from tacit.privacy.guarantee import Guarantee
@@ -158,6 +159,11 @@ class Accountant:
         """
         return self.rule.remaining(self._booked(), self.budget)
 
+    def planning_delta(self, delta: float) -> float:
+        """Return the delta with which a fit that asks for ``delta`` is planned and charged."""
+        rule = self.rule
+        return rule.planning_delta(delta) if isinstance(rule, Additive) else delta
+
     def guarantee(self) -> Guarantee | None:
         """Return the guarantee of the events charged, had they been fixed in advance.
 
@@ -219,12 +225,19 @@ class Accountant:
         total = self.rule.spent(charges, self.budget.delta)
         if not total <= self.budget.epsilon * (1 + ROUNDING):
             why = self.rule.why_infinite(charges, self.budget.delta) if math.isinf(total) else ""
-            raise BudgetExceeded(
-                refusal(
-                    charges[-1], total, self.budget, self.rule, self.remaining(), _REMEDIES, why
-                )
-            )
+            over, left = _in_words(self.rule, charges, total, self.budget)
+            raise BudgetExceeded(refusal(charges[-1], self.budget, over, left, _REMEDIES, why))
         return charges, total
+
+
+def _in_words(rule: Filter, charges: Charges, total: float, budget: Budget) -> tuple[str, str]:
+    """Return by how much charges are over a budget, and what would be accepted in their place."""
+    if isinstance(rule, Additive):
+        before = charges[:-1]
+        nothing = (0.0,) * len(rule.most(budget))
+        left = rule.accepts(rule.totals(before) if before else nothing, budget)
+        return rule.over(rule.totals(charges), budget), left
+    return f"would bring the total to epsilon {total:.6g}, over the budget ({budget})", ""
 
 
 def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
@@ -250,6 +263,21 @@ def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
     return Charge(event, checks.delta(delta))
 
 
+def planning_budget(budget: Budget, accountant: object) -> Budget:
+    """Return the budget with which a fit is planned that an accountant pays for.
+
+    Some rules take whatever adds up to their budget only if fits are planned at less than the delta
+    they ask for. Statements quote the delta that was asked for.
+    """
+    asked: Callable[[float], float] | None = getattr(accountant, "planning_delta", None)
+    if asked is None or budget.is_pure or budget.is_infinite or budget.asked_delta is not None:
+        return budget
+    delta = asked(budget.delta)
+    return (
+        budget if delta == budget.delta else replace(budget, delta=delta, asked_delta=budget.delta)
+    )
+
+
 class Remedies(NamedTuple):
     """What to do about a refusal, which depends on who keeps the budget."""
 
@@ -266,17 +294,16 @@ _REMEDIES = Remedies(
 
 def refusal(
     charge: Charge,
-    total: float,
     budget: Budget,
-    rule: Filter,
-    left: float,
+    over: str,
+    left: str,
     remedies: Remedies,
     why: str = "",
 ) -> str:
-    """Return why a charge is refused that would bring the total to an epsilon, and what to do.
+    """Return why a charge is refused, and what to do.
 
-    ``left`` is what the rule says remains before it, and ``why`` says, where the total is infinite,
-    what the rule cannot price.
+    ``over`` says by how much it would be over the budget, ``left`` what would be accepted instead,
+    and ``why``, where no total is finite, what the rule cannot price.
     """
     void = Guarantee(charge.event).voided_by
     if void:
@@ -286,23 +313,6 @@ def refusal(
         )
     alone = Guarantee(charge.event).epsilon(charge.delta)
     asked = f"a release of epsilon {alone:.4g} at delta {charge.delta:g}"
-    if math.isinf(total):
+    if why:
         return f"{asked} is refused: {why}. Nothing was released. The budget is {budget}."
-    return (
-        f"{asked} would bring the total to epsilon {total:.6g} at delta {budget.delta:g} by "
-        f"{type(rule).__name__}, over the budget ({budget}). Nothing was released. "
-        f"{still_accepted(left, budget, rule)} {remedies.overspent}"
-    )
-
-
-def still_accepted(left: float, budget: Budget, rule: Filter) -> str:
-    """Return a sentence on the largest release that would be accepted, rounded down."""
-    largest = math.floor(left * 1e4 * (1 + ROUNDING)) / 1e4  # 1 - 0.9 is 0.1 to who reads it
-    if largest <= 0.0:
-        return "Hardly anything is left."
-    if isinstance(rule, SumOfEpsilons):
-        return f"Epsilon {largest:.10g} is left."
-    return (
-        f"A Gaussian release of epsilon {largest:.10g} at delta {budget.delta:g} would still be "
-        "accepted."
-    )
+    return f"{asked} {over}. Nothing was released. {left} {remedies.overspent}"

@@ -13,6 +13,7 @@ the two orders of neighbours, at some 250 epsilons (docs/proofs/ledger.md, secti
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ LEAST = 5e-324  # an event so small that floats lose its price is not free
 
 @dataclass(frozen=True)
 class Price:
-    """What an event costs a filter that adds up mu^2: ``squared_mu``, and with ``leak`` anything."""
+    """The cost of an event in mu^2, and the probability with which it may reveal anything."""
 
     squared_mu: float
     leak: float = 0.0
@@ -51,7 +52,7 @@ class Price:
 
 @dataclass(frozen=True, eq=False)
 class Hull:
-    """A pair of discrete laws that dominates an event, as the convex hull of points of its profiles.
+    """A pair of discrete laws that dominates an event: the convex hull of points of its profiles.
 
     Parameters
     ----------
@@ -223,9 +224,8 @@ class _Edges:
         edges = [(float(self.other[-1]), 0.0, True), *self.edges, (float(self.own[-1]), 0.0, False)]
         first = np.empty(len(losses))
         second = np.empty(len(losses))
-        for k, ((b, s, left), (b_next, s_next, left_next)) in enumerate(
-            zip(edges[:-1], edges[1:], strict=True)
-        ):
+        for k, (edge, after) in enumerate(itertools.pairwise(edges)):
+            (b, s, left), (b_next, s_next, left_next) = edge, after
             if left and left_next:  # (1 - s, 1 - b) both times
                 first[k], second[k] = s_next - s, b_next - b
             elif left:
@@ -371,7 +371,9 @@ def _reserve_price(event: Event, leak: float, reserve: float) -> Price:
     return best
 
 
-def first_price(event: Event, leak: float, squared_mu: float, epsilon: float, delta: float) -> float:
+def first_price(
+    event: Event, leak: float, squared_mu: float, epsilon: float, delta: float
+) -> float:
     """Return the price of an event that is charged before any output was seen.
 
     The privacy loss is then known to be 0, so that the inequality of a filter is needed at

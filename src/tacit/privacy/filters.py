@@ -36,6 +36,9 @@ RESERVE = 0.1
 LEAK_OF_A_PRICE = 1e-6
 
 
+_NOTHING_LEFT = "Hardly anything is left."
+
+
 @dataclass(frozen=True)
 class Charge:
     """One event, and the delta at which its epsilon is counted."""
@@ -56,9 +59,6 @@ class Filter(Protocol):
 
     def remaining(self, charges: Charges, budget: Budget) -> float:
         """Return the epsilon of the largest release that would still be accepted."""
-
-    def planning_delta(self, delta: float) -> float:
-        """Return the delta with which a fit that asks for ``delta`` is planned and charged."""
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
         """Return why the last charge has no finite total, and what to do about it."""
@@ -110,6 +110,23 @@ class Additive(ABC):
         most = self.most(budget)
         return self.holds([t <= m * (1 + ROUNDING) for t, m in zip(totals, most, strict=True)])
 
+    def accepts(self, totals: Totals, budget: Budget) -> str:
+        """Return a sentence on the largest release that would be accepted, rounded down."""
+        largest = _down(self.left(totals, budget))
+        if largest <= 0.0:
+            return _NOTHING_LEFT
+        return (
+            f"A Gaussian release of epsilon {largest:.10g} at delta {budget.delta:g} would still "
+            "be accepted."
+        )
+
+    def over(self, totals: Totals, budget: Budget) -> str:
+        """Return by how much totals would be over a budget, as the end of a sentence."""
+        return (
+            f"would bring the total to epsilon {self.epsilon(totals, budget.delta):.6g} at delta "
+            f"{budget.delta:g} by {type(self).__name__}, over the budget ({budget})"
+        )
+
     def totals(self, charges: Charges) -> Totals:
         """Return the sum of the costs of at least one charge."""
         first = self.first_cost(charges[0])
@@ -156,6 +173,11 @@ class SumOfEpsilons(Additive):
     def left(self, totals: Totals, budget: Budget) -> float:
         """Return the difference, for a release at what is left of delta."""
         return max(budget.epsilon - self.epsilon(totals, budget.delta), 0.0)
+
+    def accepts(self, totals: Totals, budget: Budget) -> str:
+        """Return the epsilon that is left."""
+        largest = _down(self.left(totals, budget))
+        return f"Epsilon {largest:.10g} is left." if largest > 0.0 else _NOTHING_LEFT
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
         """Say that the deltas are used up, or that the event has no epsilon at its delta."""
@@ -251,7 +273,9 @@ class SumOrGaussian(Additive):
 
     def __post_init__(self) -> None:
         if self.budget.is_pure or self.budget.is_infinite:
-            raise ValueError(f"SumOrGaussian needs a finite epsilon and a delta, got {self.budget}.")
+            raise ValueError(
+                f"SumOrGaussian needs a finite epsilon and a delta, got {self.budget}."
+            )
 
     @property
     def _leak(self) -> float:
@@ -343,13 +367,39 @@ class SumOrGaussian(Additive):
         return max(budget.epsilon - totals[0], 0.0)
 
     def left_by_noise(self, totals: Totals, budget: Budget) -> float:
-        """Return the epsilon, at a fit's planning delta, of the largest Gaussian that is accepted."""
+        """Return the epsilon of the largest Gaussian fit that is accepted."""
         _, _, now, later, leak = totals
         if leak > LEAK_SHARE * budget.delta:
             return 0.0
         squared = self._squared_mu(budget)
         left = max(squared - now, squared - self._reserve - later)
         return gaussian_epsilon(math.sqrt(left), SUM_SHARE * budget.delta) if left > 0.0 else 0.0
+
+    def accepts(self, totals: Totals, budget: Budget) -> str:
+        """Return what sums leave for any release, and what noise leaves for Gaussian ones."""
+        by_sum = _down(self.left_by_sum(totals, budget))
+        by_noise = _down(self.left_by_noise(totals, budget))
+        delta = max(SUM_SHARE * budget.delta - totals[1], 0.0) / SUM_SHARE
+        said = []
+        if by_sum > 0.0:
+            said.append(f"any fit of epsilon up to {by_sum:.10g} at delta up to {delta:.3g}")
+        if by_noise > by_sum:
+            said.append(f"Gaussian ones up to {by_noise:.10g} at delta {budget.delta:g}")
+        return f"Accepted would be {', and '.join(said)}." if said else _NOTHING_LEFT
+
+    def over(self, totals: Totals, budget: Budget) -> str:
+        """Return what both filters would say."""
+        epsilon, deltas, now, later, _ = totals
+        squared = min(now, later + self._reserve)
+        noise = (
+            gaussian_epsilon(math.sqrt(squared), GAUSSIAN_SHARE * budget.delta)
+            if math.isfinite(squared)
+            else math.inf
+        )
+        return (
+            f"would add up to epsilon {epsilon:.6g} and delta {deltas / SUM_SHARE:.3g}, and by its "
+            f"noise to epsilon {noise:.6g} at delta {budget.delta:g}: over the budget ({budget})"
+        )
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
         """Say that no filter has a price for the last charge."""
@@ -439,6 +489,11 @@ class RenyiSum(Additive):
     def _conversion(self, delta: float) -> float:
         a = self.order
         return math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+
+
+def _down(left: float) -> float:
+    """Return four digits of what is left, rounded down; 1 - 0.9 is 0.1 to whoever reads it."""
+    return math.floor(left * 1e4 * (1 + ROUNDING)) / 1e4 if math.isfinite(left) else left
 
 
 def default_rule(budget: Budget) -> Additive:

@@ -153,7 +153,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _checked(self) -> tuple[Budget, tuple[dict[str, Any], ...]]:
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
             raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
         models.check_model(self.estimator)

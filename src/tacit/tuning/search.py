@@ -201,7 +201,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _checked(self) -> tuple[Budget, TriesLaw, HeldOut | PublicScore]:
         """Return budget, law and score, or refuse what cannot be searched."""
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
             raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
         models.check_model(self.estimator)

@@ -77,7 +77,7 @@ class PrivateStep(TransformerMixin, BaseEstimator):
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
         check_shape(n_features, n_records)
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         warn_if_weak(budget, n_records)
         return self._plan(budget, n_features, n_records)
 
@@ -86,7 +86,7 @@ class PrivateStep(TransformerMixin, BaseEstimator):
 
         ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
         """
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         told = informed(self, X)
         table, names = note(self, X, unit)
         budget = with_people(budget, has_people(table))

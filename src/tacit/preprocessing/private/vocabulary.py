@@ -128,7 +128,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         warn_if_weak(budget, n_records)
         return _vocabulary_plan(budget, len(_checked(self.columns)))
 
@@ -145,7 +145,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
         """
         wanted = list(_checked(self.columns))
         informed(self, X)  # refuses people under REPLACE
-        budget = budget_of(self.epsilon, self.delta, self.relation)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         table, names = _noted(X, wanted, unit)
         of_people = unit is not None or (isinstance(X, EncodedTable) and X.has_people)
         budget = with_people(budget, of_people)
