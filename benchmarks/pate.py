@@ -30,6 +30,7 @@ from sklearn.ensemble import (  # noqa: E402
 from sklearn.svm import SVC  # noqa: E402
 
 from tacit.datasets import adult, load_adult  # noqa: E402
+from tacit.engine import release_answers  # noqa: E402
 from tacit.linear_model import LogisticRegression  # noqa: E402
 from tacit.noise import secure_source  # noqa: E402
 from tacit.pate import (  # noqa: E402
@@ -41,7 +42,7 @@ from tacit.pate import (  # noqa: E402
     WorstCase,
 )
 from tacit.pate.accounting import TwoClasses, smooth_sensitivity, votes_renyi  # noqa: E402
-from tacit.pate.classifier import told_of  # noqa: E402
+from tacit.pate.classifier import ask_teachers  # noqa: E402
 from tacit.pate.plan import PATEPlan, make_plan  # noqa: E402
 from tacit.pate.student import learned  # noqa: E402
 from tacit.pate.teachers import each_vote  # noqa: E402
@@ -92,6 +93,11 @@ def counts_of(votes: Any, places: Any, n_classes: int) -> Any:
     return np.stack([np.sum(chosen == c, axis=0) for c in range(n_classes)], axis=1).astype(float)
 
 
+def answered(votes: Any, plan: PATEPlan) -> Any:
+    """Return the answers that votes (teachers x queries) get, and the sanitised figure."""
+    return release_answers(plan, lambda: votes, lambda session: ask_teachers(session, plan)).value
+
+
 def plan_of(epsilon: float, votes: Any, n_queries: int, n_classes: int, how: Any) -> PATEPlan:
     budget = Budget(epsilon, DELTA)
     return make_plan(budget, len(votes), n_queries, n_classes, how, WorstCase())
@@ -128,7 +134,7 @@ def run_adult() -> None:
         for epsilon, n_queries in settings:
             places = np.random.default_rng(seed).permutation(5000)[:n_queries]
             plan = plan_of(epsilon, votes, n_queries, 2, None)
-            answers, _ = told_of(counts_of(votes, places, 2), plan, None).value
+            answers, _ = answered(votes[:, places], plan)
             fitted = learned(adult_student(seed), pool, places, answers.astype(bool))
             scores[epsilon, n_queries].append(float(np.mean(fitted.predict(test) == truth)))
             right[epsilon, n_queries].append(
@@ -170,7 +176,7 @@ def sanitised_adult(votes: Any, pool: Any, labels: Any, test: Any) -> list[float
     plan = make_plan(budget, len(votes), SANITISED_QUERIES, 2, Majority(), Sanitised())
     for seed in range(SEEDS):
         places = np.random.default_rng(seed).permutation(len(pool))[:SANITISED_QUERIES]
-        answers, cost = told_of(counts_of(votes, places, 2), plan, None).value
+        answers, cost = answered(votes[:, places], plan)
         assert cost is not None
         assert cost.epsilon is not None
         told.append(cost.epsilon)
@@ -250,7 +256,7 @@ def one_student(
     pool = np.setdiff1d(np.arange(10_000), held)
     places = KMeansQueries(seed).places(test[pool], n_queries)
     plan = plan_of(epsilon, votes, n_queries, 10, GNMax())
-    answers, _ = told_of(counts_of(votes, pool[places], 10), plan, None).value
+    answers, _ = answered(votes[:, pool[places]], plan)
     student = learned(SemiSupervised(), test[pool], places, answers)
     score = float(np.mean(student.predict(test[held]) == digits[held]))
     print(f"block {block} epsilon {epsilon} seed {seed}: {score:.4f}", flush=True)
@@ -281,11 +287,11 @@ def main() -> int:
 
     cases: dict[str, Callable[[], None]] = {
         "adult": run_adult,
-        "diabetes": lambda: run_diabetes(PIECES / "diabetes.json", all_votes, counts_of, keep),
+        "diabetes": lambda: run_diabetes(PIECES / "diabetes.json", all_votes, keep),
         "features": lambda: print(mnist_features()[-1]),
         "mnist": run_mnist,
         "mnist-others": run_mnist_others,
-        "rare": lambda: run_rare(all_votes, counts_of, keep),
+        "rare": lambda: run_rare(all_votes, keep),
         "speed": run_speed,
         "report": lambda: write_report(PIECES, harness.RESULTS / "pate.md"),
     }

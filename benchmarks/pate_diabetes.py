@@ -20,9 +20,10 @@ from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from tacit.datasets import diabetes130, load_diabetes130
+from tacit.engine import release_answers
 from tacit.linear_model import LogisticRegression
 from tacit.pate import DesignedQueries, Majority, RandomQueries, WorstCase
-from tacit.pate.classifier import told_of
+from tacit.pate.classifier import ask_teachers
 from tacit.pate.plan import make_plan
 from tacit.pate.queries import Queries
 from tacit.pate.student import learned
@@ -67,9 +68,7 @@ class Split:
     judged: tuple[Any, Any]
 
 
-def run_diabetes(
-    path: Path, all_votes: Callable[..., Any], counts_of: Callable[..., Any], keep: Any
-) -> None:
+def run_diabetes(path: Path, all_votes: Callable[..., Any], keep: Any) -> None:
     """Measure each split once; what was measured before is kept, so that a stopped run goes on."""
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"splits": []}
     data = load_diabetes130(schema=diabetes130.SCHEMA)
@@ -84,7 +83,7 @@ def run_diabetes(
             for place, setting in enumerate(SETTINGS):
                 if setting.n_teachers == n_teachers:
                     one["settings"][str(place)] = [
-                        _student(split, votes, counts_of, setting, DRAWS * seed + draw)
+                        _student(split, votes, setting, DRAWS * seed + draw)
                         for draw in range(DRAWS)
                     ]
         found["splits"].append(one)
@@ -112,14 +111,16 @@ def _teacher() -> PlainLogisticRegression:
     return PlainLogisticRegression(C=0.05, class_weight="balanced", max_iter=200)
 
 
-def _student(split: Split, votes: Any, counts_of: Any, how: Setting, seed: int) -> float:
+def _student(split: Split, votes: Any, how: Setting, seed: int) -> float:
     """Return the AUC of a student on the patients who are judged."""
     pool, _ = split.pool
     ways: dict[str, Queries] = {"designed": DesignedQueries(), "random": RandomQueries(seed)}
     places = ways[how.queries].places(pool, how.n_queries)
     budget, rule = Budget(how.epsilon, DELTA), Majority(cut=how.cut)
     plan = make_plan(budget, len(votes), how.n_queries, 2, rule, WorstCase())
-    answers, _ = told_of(counts_of(votes, places, 2), plan, None).value
+    answers, _ = release_answers(
+        plan, lambda: votes[:, places], lambda session: ask_teachers(session, plan)
+    ).value
     fitted = learned(PlainLogisticRegression(C=0.01), pool, places, answers.astype(bool))
     rows, truth = split.judged
     return float(roc_auc_score(truth, fitted.predict_proba(rows)[:, -1]))

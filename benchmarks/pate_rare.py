@@ -15,9 +15,10 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from tacit.datasets import adult, load_adult
 from tacit.datasets._folder import find_file
+from tacit.engine import release_answers
 from tacit.linear_model import LogisticRegression
 from tacit.pate import WorstCase
-from tacit.pate.classifier import told_of
+from tacit.pate.classifier import ask_teachers
 from tacit.pate.plan import make_plan
 from tacit.pate.student import learned
 from tacit.privacy import Budget
@@ -28,7 +29,7 @@ TEACHERS = (10, 50, 250, 1000)
 REPEATS = 3
 
 
-def run_rare(all_votes: Callable[..., Any], counts_of: Callable[..., Any], keep: Any) -> None:
+def run_rare(all_votes: Callable[..., Any], keep: Any) -> None:
     """Measure recall in the group, for all its records and for a tenth of them."""
     data = load_adult(schema=adult.PLAIN)
     column = "capital-loss"
@@ -59,8 +60,7 @@ def run_rare(all_votes: Callable[..., Any], counts_of: Callable[..., Any], keep:
             line = [_recall(votes[:, 5000:].mean(axis=0) > 0.5, found_of)]
             for aimed in (0, N_AIMED):
                 each = [
-                    _student(votes, counts_of, pool, test, found_of, aimed, seed)
-                    for seed in range(REPEATS)
+                    _student(votes, pool, test, found_of, aimed, seed) for seed in range(REPEATS)
                 ]
                 line.append(float(np.mean(each)))
             case["teachers"][str(n)] = line
@@ -69,9 +69,7 @@ def run_rare(all_votes: Callable[..., Any], counts_of: Callable[..., Any], keep:
         keep("rare", found)
 
 
-def _student(
-    votes: Any, counts_of: Any, pool: Any, test: Any, found_of: Any, aimed: int, seed: int
-) -> float:
+def _student(votes: Any, pool: Any, test: Any, found_of: Any, aimed: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     group = np.flatnonzero(pool[:, -1] > 0)
     chosen = rng.permutation(group)[:aimed]
@@ -79,7 +77,9 @@ def _student(
     places = np.concatenate([chosen, rng.permutation(rest)[: N_QUERIES - len(chosen)]])
     budget = Budget(EPSILON, DELTA)
     plan = make_plan(budget, len(votes), len(places), 2, None, WorstCase())
-    answers, _ = told_of(counts_of(votes, places, 2), plan, None).value
+    answers, _ = release_answers(
+        plan, lambda: votes[:, places], lambda session: ask_teachers(session, plan)
+    ).value
     trees = GradientBoostingClassifier(
         n_estimators=60, max_depth=2, subsample=0.7, random_state=seed
     )

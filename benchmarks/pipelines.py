@@ -27,7 +27,6 @@ from tacit.datasets._folder import find_file  # noqa: E402
 from tacit.datasets.schema import OneHot  # noqa: E402
 from tacit.linear_model import LogisticRegression  # noqa: E402
 from tacit.pipeline import PrivatePipeline  # noqa: E402
-from tacit.pipeline.held_out import Parts  # noqa: E402
 from tacit.preprocessing import (  # noqa: E402
     Category,
     ClassTarget,
@@ -37,6 +36,7 @@ from tacit.preprocessing import (  # noqa: E402
     Schema,
     SchemaEncoder,
 )
+from tacit.queries import Split  # noqa: E402
 
 EPSILON, DELTA, SHARE = 1.0, 1e-6, 0.1
 RUNS, QUICK_RUNS = 100, 3
@@ -80,15 +80,15 @@ def area(model: Any, rows: Any, labels: Any) -> float:
     return float(roc_auc_score(labels == "soon", model.decision_function(rows)))
 
 
-class Witness(Parts):
+class Witness(Split):
     """Remembers which records were held out, as nobody outside a study may."""
 
     seen: Any = None
 
-    def to_learn_from(self, table: Any) -> Any:
-        part = super().to_learn_from(table)
-        Witness.seen = self._tried
-        return part
+    def apply(self, records: Any, facts: Any, source: Any) -> Any:
+        parts, facts = super().apply(records, facts, source)
+        Witness.seen = parts.parts[1]
+        return parts, facts
 
 
 def main() -> int:
@@ -101,7 +101,7 @@ def main() -> int:
     there = {name: column[~train] for name, column in columns.items()}
     areas: dict[bool, list[float]] = {False: [], True: []}
     inside = 0
-    with mock.patch("tacit.pipeline.private.Parts", Witness):
+    with mock.patch("tacit.pipeline.private.Split", Witness):
         for run in range(runs):
             for learned in (False, True) if run < QUICK_RUNS * 3 else (True,):
                 steps = [

@@ -38,15 +38,6 @@ class LongRecords:
     LongRecords()
     """
 
-    @classmethod
-    def tried(cls) -> tuple[LongRecords, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
-        return (cls(),)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return that it can always be asked."""
-        return True
-
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return 1: one that is replaced counts once at most."""
         return Sensitivity(1.0, Norm.L2, "noisy_gradient.md#4-the-count")

@@ -296,10 +296,10 @@ def test_a_part_without_records_is_like_any_other(
     name: str, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of few records none may be held out, or all: an error would tell how few there are."""
-    from tacit.pipeline import held_out
+    from tacit.queries import views
 
     monkeypatch.setattr(
-        held_out, "parts_of", lambda *given, **more: np.full(len(given[3]), part, np.int64)
+        views, "parts_of", lambda *given, **more: np.full(len(given[3]), part, np.int64)
     )
     with pytest.warns(UserWarning, match="says nothing") as said:
         made = pipeline(STEPS[name], epsilon=1.0, evaluate=0.4).fit(ROWS[:2], LABELS[:2])

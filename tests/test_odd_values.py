@@ -14,13 +14,12 @@ import pytest
 
 from tacit.linear_model import LogisticRegression
 from tacit.metrics import evaluate
-from tacit.metrics.cells import NumberSums
-from tacit.noise import Norm
 from tacit.odd_values import alone, as_objects
 from tacit.preprocessing import ClassTarget, Number, Schema
 from tacit.preprocessing.private import PrivateVocabulary
 from tacit.privacy import Relation
 from tacit.public_facts import codes_of
+from tacit.queries import Answered, NumberSums, plain_facts
 from tacit.records import as_labels, as_weights
 from tacit.records.parts import parts_of
 from tacit.records.people import people_of
@@ -112,8 +111,9 @@ def test_a_label_that_raises_is_no_class_and_a_weight_none(which: int) -> None:
     _, known = codes_of(labels, np.array([0, 1]))
     assert known.tolist() == [True, False, True]
     assert as_weights([1.0, value, 2.0], 3)[[0, 2]].tolist() == [1.0, 2.0]
-    sums = NumberSums(0.0, 1.0).total(np.zeros(3), labels, Relation.ADD_REMOVE, Norm.L2)
-    assert abs(np.asarray(sums.value)[0] - 2.0) < 1e-3
+    held = Answered(np.zeros(3), labels)
+    sums = NumberSums(0.0, 1.0).total(held, plain_facts(Relation.ADD_REMOVE))
+    assert abs(sums[0] - 2.0) < 1e-3
     columns = as_objects([0, value, 1])
     part = parts_of((0.5, 0.5), b"k", Relation.ADD_REMOVE, np.eye(3), columns)
     without = parts_of((0.5, 0.5), b"k", Relation.ADD_REMOVE, np.eye(3)[::2], columns[::2])

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import tacit
-import tacit.pipeline.held_out as held_out_module
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.noise import Release, ReplayMismatch, SensitivityViolation
+from tacit.metrics import EvaluationPlan
+from tacit.noise import ReplayMismatch, SensitivityViolation
 from tacit.pipeline import PrivatePipeline
 from tacit.preprocessing import (
     ClassTarget,
@@ -28,6 +28,7 @@ from tacit.preprocessing import (
     Unit,
 )
 from tacit.privacy import Accountant, Budget, Composed, Gaussian, Parallel, Relation
+from tacit.queries import GaussianNoise, NoisySum, Split, views
 from tacit.report import facts_of, render
 from tacit.table_model import TableModel
 from tacit.testing import replay
@@ -106,14 +107,14 @@ def test_words_are_learned_before_the_split_and_cost_their_share() -> None:
 
 def test_each_record_is_on_one_side(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    learn = held_out_module.Parts.to_learn_from
+    split = Split.apply
 
-    def noted(self: Any, table: Any) -> Any:
-        part = learn(self, table)
-        seen["all"], seen["learn"], seen["try"] = table, part, self._tried
-        return part
+    def noted(self: Any, table: Any, *given: Any) -> Any:
+        found = split(self, table, *given)
+        seen["all"], (seen["learn"], seen["try"]) = table, found[0].parts
+        return found
 
-    monkeypatch.setattr(held_out_module.Parts, "to_learn_from", noted)
+    monkeypatch.setattr(Split, "apply", noted)
     people = Schema((Unit("who"), Number("b", 0, 1)), ClassTarget("ill", ("no", "yes")))
     table = TABLE.assign(who=np.arange(N) // 3)
     made = pipeline(people, evaluate=0.25).fit(table, ILL)
@@ -157,7 +158,7 @@ def test_an_evaluation_on_all_records_is_caught(monkeypatch: pytest.MonkeyPatch)
         # a split that looks at other records: above or below the mean
         return (rows[:, 0] > rows[:, 0].mean()).astype(np.int64)
 
-    monkeypatch.setattr(held_out_module, "parts_of", split_by_first)
+    monkeypatch.setattr(views, "parts_of", split_by_first)
     near = np.full(60, 0.5)
     near[:30] += 1e-3
     odd = pd.DataFrame({"b": np.append(near, 9.0)}), np.array(["yes", "no"] * 30 + ["yes"])
@@ -252,7 +253,13 @@ def test_a_file_has_no_positions_to_split_by(tmp_path: Path) -> None:
 
 def test_an_evaluation_that_was_not_planned_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = Schema((Number("b", 0, 1),), ClassTarget("ill", ("no", "yes")))
-    other = Release(np.zeros(64), Gaussian(0.5))
-    monkeypatch.setattr(held_out_module, "counted_on", lambda *_: other)
+
+    def quieter(plan: EvaluationPlan, session: Any) -> Any:
+        return session.ask(NoisySum(plan.cells, GaussianNoise(0.5)), "sums")
+
+    monkeypatch.setattr(EvaluationPlan, "sums", quieter)
+    with pytest.raises(RuntimeError, match="'sums' would release"):
+        pipeline(columns, evaluate=0.3).fit(TABLE[["b"]], ILL)
+    monkeypatch.setattr(EvaluationPlan, "sums", lambda self, session: np.zeros(64))
     with pytest.raises(RuntimeError, match="withheld"):
         pipeline(columns, evaluate=0.3).fit(TABLE[["b"]], ILL)

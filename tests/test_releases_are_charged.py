@@ -15,7 +15,7 @@ from sklearn.base import clone
 import tacit.erm.balanced as balanced_module
 from tacit.linear_model import LogisticRegression
 from tacit.models import MODELS
-from tacit.noise import Entry, Release, Source, recording
+from tacit.noise import Ahead, Entry, Release, Source, recording
 from tacit.privacy import Budget, Composed, Guarantee, Relation
 from tacit.queries import Facts, NoisySum, Private
 from tacit.queries.base import Array
@@ -85,7 +85,9 @@ def test_weights_people_and_errors(
 class Forgetful(NoisySum):
     """A question that is answered a hundred times at the price of once."""
 
-    def answer(self, records: Private, facts: Facts, source: Source) -> Release[float | Array]:
+    def answer(
+        self, records: Private, facts: Facts, source: Source, noise: Ahead | None = None
+    ) -> Release[float | Array]:
         return [super(Forgetful, self).answer(records, facts, source) for _ in range(100)][-1]
 
 

@@ -21,7 +21,7 @@ PINS = {"strong_composition": 9.338, "moments": 1.259, "epsilon": 0.947}  # at 1
 
 
 def cost(epoch: int) -> dict[str, Any]:
-    from tacit.deep.costs import cost_after
+    from tacit.deep.planning import cost_after
 
     steps = round(epoch / RATE)
     return asdict(cost_after(SampledGaussian(NOISE, RATE), steps, DELTA, epoch))

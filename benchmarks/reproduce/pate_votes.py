@@ -14,9 +14,10 @@ from reproduce.figure import Figure, Rows, Run, mean_of, require, where
 from reproduce.images import FILES, pooled
 from tacit.noise import seeded_source
 from tacit.pate import GNMax, LNMax, PATEClassifier
-from tacit.pate.analysis import _by_votes
-from tacit.pate.teachers import votes_of
+from tacit.pate.analysis import _by_votes, answers_to
+from tacit.pate.teachers import each_vote
 from tacit.privacy import Guarantee, Relation
+from tacit.queries.votes import count_votes
 from tacit.records.parts import new_key, places_of_parts
 
 TEACHERS = {10: GREY, 50: GREEN, 100: ORANGE, 250: BLUE}
@@ -34,8 +35,9 @@ def votes(n_teachers: int) -> tuple[Any, Any]:
     key = new_key(seeded_source(0))
     parts = places_of_parts(n_teachers, key, ADD, rows, labels)
     teacher = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1)
-    said = votes_of(teacher, parts, rows, labels, np.arange(10), test_rows[:POOL], key)
-    return said, test_labels[:POOL]
+    said = each_vote(teacher, parts, rows, labels, np.arange(10), test_rows[:POOL], key)
+    truth = test_labels[:POOL]
+    return count_votes(said, len(truth), n_teachers, 10), truth
 
 
 def sureness(n_teachers: int) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def aggregated(n_teachers: int, gamma: float) -> dict[str, Any]:
     said, truth = votes(n_teachers)
     found = []
     for seed in range(3):
-        answers = LNMax(gamma).answers(said, ADD, seeded_source(seed)).value
+        answers = answers_to(LNMax(gamma), said, ADD, seeded_source(seed)).value
         found.append(float(np.mean(np.asarray(answers) == truth)))
     return {"values": found}
 

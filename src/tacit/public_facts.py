@@ -28,6 +28,8 @@ from tacit.privacy import Budget, Relation
 from tacit.privacy.weakness import WeakPromiseWarning, weakness
 from tacit.records import as_labels, as_numbers
 from tacit.records.bounds import checked_row_norm
+from tacit.records.rows_and_labels import codes_of as codes_of
+from tacit.records.rows_and_labels import kind_of_array
 from tacit.table_facts import EncodedTable, TableFacts
 
 T = TypeVar("T")
@@ -277,7 +279,7 @@ def refuse_other_kinds(labels: Any, classes: npt.NDArray[Any]) -> None:
     Traceback (most recent call last):
     ValueError: y is of type int64, which is numbers, and classes are text: ...
     """
-    theirs, ours = kind_of(labels), _kind(classes)
+    theirs, ours = kind_of(labels), kind_of_array(classes)
     kind = "numbers" if theirs == "booleans" else theirs
     if kind in (None, ours):
         return
@@ -287,35 +289,6 @@ def refuse_other_kinds(labels: Any, classes: npt.NDArray[Any]) -> None:
     raise ValueError(
         f"y is of {said}, and classes are {ours}: no record would count; declare classes=[...] of "
         "the labels' own type, or convert y. Nothing was read or charged."
-    )
-
-
-def codes_of(
-    labels: npt.NDArray[Any], classes: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return each label's position in ``classes`` and whether it is among them at all.
-
-    That is decided by the label alone: whether it is one of the classes.
-    """
-    if labels.dtype.kind == "O":
-        # Compared as they are: converting could truncate a label, or print it in an error.
-        place = {value: code for code, value in enumerate(classes.tolist())}
-        places = [alone(lambda label: place.get(label, -1), value, -1) for value in labels.tolist()]
-        found = np.array(places, dtype=np.int64)
-        return np.maximum(found, 0), found >= 0
-    if _kind(labels) != _kind(classes):
-        raise ValueError(
-            f"labels are {_kind(labels)} and classes are {_kind(classes)}: no record would count; "
-            "declare classes of the labels' own type."
-        )
-    codes = np.clip(np.searchsorted(classes, labels), 0, classes.size - 1)
-    return codes, np.asarray(classes[codes] == labels)
-
-
-def _kind(values: npt.NDArray[Any]) -> str:
-    # Not the type itself: the width of a text type tells how long the longest label is.
-    return {"U": "text", "S": "bytes", "M": "dates", "m": "spans of time"}.get(
-        values.dtype.kind, "numbers"
     )
 
 

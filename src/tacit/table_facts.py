@@ -72,6 +72,11 @@ class TableFacts:
         """Return the facts of what a transformer makes of the table; its people stay."""
         return replace(facts_through(step, self), of_people=self.of_people)
 
+    def of_part(self, share: float) -> TableFacts:
+        """Return the facts of a part of the records: about how many it has, if theirs is public."""
+        n = self.n_records
+        return replace(self, n_records=None if n is None else max(round(n * share), 1))
+
 
 @runtime_checkable
 class HandsOn(Protocol):
@@ -238,14 +243,26 @@ class EncodedTable:
                 "memory first, hold no records out, or use relation 'add_remove'."
             )
 
+    def part(self, chosen: npt.NDArray[np.bool_], share: float) -> EncodedTable:
+        """Return some records of a table that was read, about ``share`` of all, and whose they are.
+
+        No part of it is taken again: it does not know where they stood.
+        """
+        rows, labels = self.read()
+        kept = rows[chosen], None if labels is None else labels[chosen]
+        named = None
+        if self.named is not None:
+            named = [who for who, keep in zip(self.named, chosen.tolist(), strict=True) if keep]
+        return EncodedTable(self.facts.of_part(share), lambda: kept, named=named)
+
     def held(self) -> EncodedTable:
         """Return the table as it is read now, so that it is read once."""
         rows, labels = self.read()
         return replace(self, read=lambda: (rows, labels))
 
-    def through(self, step: HandsOn) -> EncodedTable:
-        """Return the table that a transformer makes of this one."""
-        facts = self.facts.through(step)
+    def through(self, step: HandsOn, facts: TableFacts | None = None) -> EncodedTable:
+        """Return the table that a transformer makes of this one; ``facts`` are its, if known."""
+        facts = self.facts.through(step) if facts is None else facts
 
         def read() -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
             rows, labels = self.read()

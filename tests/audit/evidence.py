@@ -1,4 +1,4 @@
-"""For each kind of event the test that would fail if it promised too much.
+"""List, for each kind of event, a test that fails if the event promises too much.
 
     python -m tests.audit.evidence
 
@@ -114,15 +114,15 @@ EVIDENCE: Mapping[str, tuple[str, str, str]] = {
 
 
 def table() -> str:
-    """Return the page: one line a kind. That none is missing is a test of its own."""
-    lines = ["| event | what would notice | how |", "| --- | --- | --- |"]
+    """Return the page: one line a kind. Another test checks that no kind is missing."""
+    lines = ["| event | test | method |", "| --- | --- | --- |"]
     for kind, (file, test, how) in sorted(EVIDENCE.items()):
         lines.append(f"| `{kind}` | `{file}`: `{test}` | {how} |")
     head = (
-        "# What would notice an event that promises too much\n\n"
-        "One test for each kind of event, run by `make test`; there are others. Written by\n"
-        "`python -m tests.audit.evidence` from the registry of events: a kind without a line fails "
-        "the tests.\n\n"
+        "# Test coverage of events\n\n"
+        "The table names, for each kind of event, one test that fails if the event promises too\n"
+        "much. `make test` runs these tests; there are others. `python -m tests.audit.evidence`\n"
+        "writes this page from the registry of events. A kind without a line fails the tests.\n\n"
     )
     return head + "\n".join(lines) + "\n"
 

@@ -18,21 +18,22 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import tacit.metrics.planning as counting_module
-import tacit.pipeline.held_out as held_out_module
 import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.views as views_module
 from tacit.audit import Audit
 from tacit.audit.inversion import Inversion
 from tacit.linear_model import LinearSVC
 from tacit.metrics.reading import answers_of
-from tacit.noise import Norm, gaussian
+from tacit.noise import gaussian
 from tacit.noise.minimizer import GaussianPerturbation
 from tacit.pipeline import PrivatePipeline
 from tacit.pipeline.plan import PipelinePlan
 from tacit.pipeline.planning import Planner
 from tacit.preprocessing.private import PrivateStandardScaler
 from tacit.privacy import Budget, Event
+from tacit.queries import Answered
 from tacit.records import MemoryRecords
+from tacit.table_facts import EncodedTable
 from tests.audit.worlds import Array, audited, by_means, with_less
 
 Table = tuple[Array, npt.NDArray[np.int64]]
@@ -104,7 +105,7 @@ def noise_of_counts(made: PrivatePipeline, rows: Array, labels: Any) -> float:
     """Return it of the cell in which the canary would be counted."""
     plan = made.plan_.evaluation
     exact, one = (
-        np.asarray(plan.cells.total(said, of, CLAIM.relation, Norm.L2).value)
+        np.asarray(plan.cells.total(Answered(said, of), plan.facts))
         for said, of in (
             (answers_of(made.estimator_, made.steps_["scale"].transform(x)), y)
             for x, y in ((rows, labels), CANARY)
@@ -149,7 +150,7 @@ def audit_of(
         # the same for any number of records; of few, little is evaluated at a small epsilon
         return pipeline(epsilon, 10**6).plan(1).event
 
-    monkeypatch.setattr(held_out_module, "parts_of", put)
+    monkeypatch.setattr(views_module, "parts_of", put)
     return audited(recovered, worlds(), CLAIM, runs, score, promised)
 
 
@@ -176,12 +177,12 @@ def test_a_record_of_one_part_is_not_seen_in_the_other(
 @pytest.mark.slow
 def test_a_record_in_both_parts_is_seen_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the test before this one would find if parts were not disjoint."""
-    some = held_out_module._some
+    some = EncodedTable.part
 
     def with_canary(table: Any, chosen: Any, share: float) -> Any:
         return some(table, chosen | (table.read()[0][:, 0] == CANARY[0][0, 0]), share)
 
-    monkeypatch.setattr(held_out_module, "_some", with_canary)
+    monkeypatch.setattr(EncodedTable, "part", with_canary)
     found = audit_of(LEARN, counted, 600, monkeypatch)
     assert by_means(found).epsilon > 0.0, str(found)
 
@@ -204,6 +205,6 @@ def test_half_the_noise_of_both_steps_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.slow
 def test_half_the_noise_of_an_evaluation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting_module, "gaussian", with_less(gaussian, 0.5))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 0.5))
     found = audit_of(TRY, counted, 800, monkeypatch)
     assert by_means(found).epsilon > CLAIM.epsilon, str(found)

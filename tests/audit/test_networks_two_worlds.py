@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import nn
 
-import tacit.deep.trainer as trainer_module
+import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.audit import Audit
 from tacit.deep import FlatClip, Moment, PrivateTrainer
 from tacit.engine import Plan
@@ -157,21 +157,21 @@ def test_several_steps_on_batches_tell_what_is_promised_and_no_more() -> None:
 
 @pytest.mark.slow
 def test_half_the_noise_of_whole_batches_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_module, "gaussian", with_less(gaussian, 0.5))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 0.5))
     found = WHOLE.audit(800)
     assert by_means(found).epsilon > CLAIM.epsilon, str(found)
 
 
 @pytest.mark.slow
 def test_a_third_of_the_noise_of_batches_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_module, "gaussian", with_less(gaussian, 1 / 3))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 1 / 3))
     found = HALF.audit(1000)
     assert by_promise(found).epsilon > CLAIM.epsilon, str(found)
 
 
 @pytest.mark.slow
 def test_one_step_without_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_module, "gaussian", without_one(gaussian, STEPS, 2))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", without_one(gaussian, STEPS, 2))
     found = HALF.audit(500, HALF.nearness)
     assert by_promise(found).epsilon > CLAIM.epsilon, str(found)
 

@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import nn
 
-import tacit.deep.ordered_trainer as trainer_module
+import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.audit import Audit
 from tacit.deep import BandedNoise, FlatClip, Moment, OrderedTrainer, TreeNoise
 from tacit.noise import gaussian
@@ -136,13 +136,13 @@ def test_two_passes_tell_what_is_promised_and_no_more(attack: Attack) -> None:
 @pytest.mark.slow
 @EACH
 def test_half_the_noise_is_found(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_module, "gaussian", with_less(gaussian, 0.5))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 0.5))
     found = attack.audit(800)
     assert by_means(found).epsilon > CLAIM.epsilon, str(found)
 
 
 def test_a_tenth_of_the_noise_is_found_by_few_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_module, "gaussian", with_less(gaussian, 0.1))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 0.1))
     for attack in (TREE, BANDED):
         found = attack.audit(100)
         assert by_means(found).epsilon > CLAIM.epsilon, str(found)

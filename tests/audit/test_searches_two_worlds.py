@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import tacit.tuning.disjoint as disjoint_module
-import tacit.tuning.running as running_module
+import tacit.queries.evaluation as evaluation_module
+import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.views as views_module
 import tacit.tuning.search as search_module
 from tacit.audit import Audit
 from tacit.linear_model import HuberRegressor, LinearSVC
@@ -60,14 +61,14 @@ def planned_once(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tries]:
     return remembered
 
 
-def put_canary(monkeypatch: pytest.MonkeyPatch, module: Any, part: int) -> None:
+def put_canary(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     """Let the canary be in a part, and all others where their hashes say."""
 
     def put(shares: Any, key: Any, relation: Any, rows: Any, *rest: Any, **more: Any) -> Any:
         found = parts_of(shares, key, relation, rows, *rest, **more)
         return np.where(rows[:, 0] != 0, part, found) if rows.shape[1] else found
 
-    monkeypatch.setattr(module, "parts_of", put)
+    monkeypatch.setattr(views_module, "parts_of", put)
 
 
 def released(search: Any) -> Array:
@@ -167,7 +168,7 @@ def held_out(epsilon: float = CLAIM.epsilon) -> PrivateSearch:
 
 
 def audit_held_out(runs: int, monkeypatch: pytest.MonkeyPatch) -> Audit:
-    put_canary(monkeypatch, search_module, search_module.HELD_OUT)
+    put_canary(monkeypatch, search_module.HELD_OUT)
     return audited(
         lambda table: released(held_out().fit(*table)),
         worlds(1.0, 0.0),
@@ -190,7 +191,7 @@ def test_records_that_are_held_out_tell_no_more_than_is_promised(
 
 @pytest.mark.slow
 def test_scores_without_noise_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_module, "gaussian", with_less(gaussian, 0.0))
+    monkeypatch.setattr(noisy_sum_module, "gaussian", with_less(gaussian, 0.0))
     found = audit_held_out(450, monkeypatch)
     assert by_errors(found).epsilon > CLAIM.epsilon, str(found)
 
@@ -222,12 +223,12 @@ def of_first(seen: Array) -> float:
 
 
 def audit_a_fit(runs: int, monkeypatch: pytest.MonkeyPatch) -> Audit:
-    put_canary(monkeypatch, disjoint_module, 0)
+    put_canary(monkeypatch, 0)
     return audit_disjoint(2, runs, of_first, LEVEL)
 
 
 def audit_the_choice(runs: int, monkeypatch: pytest.MonkeyPatch) -> Audit:
-    put_canary(monkeypatch, disjoint_module, 8)
+    put_canary(monkeypatch, 8)
     return audit_disjoint(8, runs, right, LEVEL_FAR_FROM_THE_CLAIM)
 
 
@@ -264,6 +265,6 @@ def test_a_choice_without_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         return Release(int(np.argmax(exact + 1e-9 * rng.random(exact.size))), event)
 
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(disjoint_module, "select", best)
+    monkeypatch.setattr(evaluation_module, "select", best)
     found = audit_the_choice(450, monkeypatch)
     assert by_errors(found).epsilon > CLAIM.epsilon, str(found)

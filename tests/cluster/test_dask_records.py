@@ -166,10 +166,12 @@ def test_the_bound_on_float_error_grows_with_parts() -> None:
     many = in_parts(*data(), BOUNDS, *range(1, 400))
     few = in_parts(*data(), BOUNDS)
     unit = 600 * 2.0**-53
-    assert few.sum_error() == pytest.approx((600 + 1 + 8 + 1) * unit)
+    assert few.sum_error() == pytest.approx((600 + 1 + 8 + 1) * unit, rel=1e-6, abs=0.0)
     # the last part has 201 records
-    assert many.sum_error() == pytest.approx((201 + 1 + 8 + 400) * unit)
-    assert many.sum_error(fine=True) == pytest.approx((201 + 9 + math.log2(400) + 1) * unit, 0.02)
+    assert many.sum_error() == pytest.approx((201 + 1 + 8 + 400) * unit, rel=1e-6, abs=0.0)
+    assert many.sum_error(fine=True) == pytest.approx(
+        (201 + 9 + math.log2(400) + 1) * unit, 0.02, abs=0.0
+    )
     with pytest.raises(ValueError, match="at least one"):
         DaskRecords([], 3, BOUNDS, AtOnce())
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-import tacit.deep.trainer as trainer_module
+import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.deep import FlatClip, PrivateTrainer
 from tacit.noise import gaussian
 from tacit.privacy import Budget
@@ -55,11 +55,11 @@ def test_an_attack_finds_what_is_claimed_and_no_more(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_noise_cut_by_three_is_found(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cut(bounded: object, multiplier: float, source: object, ahead: object) -> object:
-        noisy = gaussian(bounded, multiplier, source, ahead=ahead)
+    def cut(bounded: object, multiplier: float, ahead: object) -> object:
+        noisy = gaussian(bounded, multiplier, ahead=ahead)
         value = bounded.value + (noisy.value - bounded.value) / 3  # type: ignore[attr-defined]
         return type(noisy)(value, noisy.event)
 
-    monkeypatch.setattr(trainer_module, "gaussian", cut)
+    monkeypatch.setattr(noisy_sum_module, "gaussian", cut)
     measured, claimed = audited(epsilon)
     assert measured - 6.5 * ERROR * (1 + claimed) > claimed

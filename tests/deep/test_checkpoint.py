@@ -16,6 +16,7 @@ import torch
 
 from tacit.deep import AdaptiveClip, CheckpointError
 from tacit.deep.clipping import BookKeeper
+from tacit.deep.records import TensorRecords
 from tacit.ledger import Ledger, LedgerDamaged
 from tacit.noise import seeded_source
 from tacit.privacy import Accountant, Budget, Gaussian
@@ -194,6 +195,26 @@ def test_an_entry_for_another_release_does_not_pay(tmp_path: Path) -> None:
     steps.write_bytes(forged + b"\n" + rest)
     with pytest.raises(CheckpointError, match="another release"):
         trainer(checkpoint=tmp_path / "run", accountant=ledger).fit(*table())
+
+
+def test_records_that_could_not_be_opened_are_paid_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are opened after the charge was written down, and before a step is."""
+    ledger = Ledger.create(tmp_path / "ledger.db", Budget(10.0, 1e-4))
+
+    def breaks(self: TensorRecords) -> TensorRecords:
+        raise Stop
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TensorRecords, "opened", breaks)
+        with pytest.raises(Stop):
+            trainer(checkpoint=tmp_path / "run", accountant=ledger).fit(*table())
+    spent, steps = ledger.spent(), list[int]()
+    told: dict[str, Any] = {"callbacks": [lambda moment: steps.append(moment.step)]}
+    trainer(checkpoint=tmp_path / "run", accountant=ledger, **told).fit(*table())
+    assert ledger.spent() == spent > 0
+    assert steps == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_step_is_on_the_disk_before_a_record_is_read(

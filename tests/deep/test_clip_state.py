@@ -10,14 +10,27 @@ import torch
 from torch import Tensor, nn
 
 from tacit.deep import AdaptiveClip, FlatClip
-from tacit.deep.clip_state import LENGTH_SLACK, AdaptiveState, FixedState
+from tacit.deep.clip_state import AdaptiveState, FixedState
 from tacit.deep.clipping import BookKeeper, Sums
 from tacit.deep.clipping.clip import lengths_of
-from tacit.privacy import Relation
+from tacit.deep.planning import facts_of
+from tacit.privacy import Budget
+from tacit.queries.clipped_sum import LENGTH_SLACK
 from tests.deep.architectures import ARCHITECTURES, CROSS_ENTROPY
 from tests.deep.clipping.test_book_keeping import keeper_of
 
 CLIP = 0.75
+FACTS = facts_of(Budget(1.0, 1e-5))
+
+
+class Summed:
+    """A batch whose sum is given."""
+
+    def __init__(self, sums: Sums) -> None:
+        self.sums = sums
+
+    def clipped(self, clip: Any) -> Sums:
+        return self.sums
 
 
 def state(batch_size: float = 100.0, norm: float = CLIP) -> AdaptiveState:
@@ -26,8 +39,8 @@ def state(batch_size: float = 100.0, norm: float = CLIP) -> AdaptiveState:
 
 def released(sums: Sums, of: AdaptiveState) -> tuple[Any, float]:
     """Return the vector and how far one record may move it."""
-    bounded = of.bounded(sums, Relation.ADD_REMOVE)
-    return np.asarray(bounded.value), float(bounded.sensitivity)
+    statistic = of.statistic
+    return statistic.total(Summed(sums), FACTS), statistic.sensitivity(FACTS).value
 
 
 def of_lengths(lengths: Tensor, moved: float = 0.0) -> Sums:
@@ -108,8 +121,8 @@ def test_what_is_clearly_short_or_long_counts_whole() -> None:
 def test_sensitivities_are_those_of_the_proof() -> None:
     # docs/proofs/networks.md, sections 2 and 4
     sums = of_lengths(torch.tensor([0.5, 2.0]))
-    fixed = FixedState(FlatClip(CLIP)).bounded(sums, Relation.ADD_REMOVE)
-    assert fixed.sensitivity == pytest.approx(CLIP * (1 + 2.0**-10), rel=1e-14)
+    fixed = FixedState(FlatClip(CLIP)).statistic.sensitivity(FACTS)
+    assert fixed.value == pytest.approx(CLIP * (1 + 2.0**-10), rel=1e-14)
     _, adaptive = released(sums, AdaptiveState(AdaptiveClip(CLIP, count_noise=0.1), 2.0, 100.0))
     # noise 10 on the count, and on the sum (2^-2 - 20^-2)^(-1/2) clips
     weight = CLIP * (2.0**-2 - 20.0**-2) ** -0.5 / 10.0

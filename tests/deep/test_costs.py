@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from tacit.deep import FlatClip
-from tacit.deep.costs import cost_after, moments_epsilon
-from tacit.deep.planning import Sampling, epsilon_by_epoch, plan_training
+from tacit.deep.planning import (
+    Sampling,
+    cost_after,
+    epsilon_by_epoch,
+    moments_epsilon,
+    plan_training,
+)
 from tacit.privacy import Budget, Guarantee, Repeated, SampledGaussian
 
 STEP = SampledGaussian(4.0, 0.01)

@@ -10,9 +10,16 @@ import pytest
 import torch
 from torch import nn
 
-import tacit.deep.ordered_trainer as module
-from tacit.deep import AdaptiveClip, BandedNoise, FlatClip, OrderedTrainer, PCALayer, TreeNoise
-from tacit.deep.correlated import CorrelatedNoise
+import tacit.queries.noisy_sum as module
+from tacit.deep import (
+    AdaptiveClip,
+    BandedNoise,
+    CorrelatedNoise,
+    FlatClip,
+    OrderedTrainer,
+    PCALayer,
+    TreeNoise,
+)
 from tacit.noise import Entry, gaussian, recording, replaying
 from tacit.privacy import (
     Accountant,

@@ -9,13 +9,14 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-import tacit.deep.trainer as trainer_module
+import tacit.deep.records as records_module
+import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.deep import AdaptiveClip, AutomaticClip, FlatClip, PerLayerClip
-from tacit.deep.clip_state import AdaptiveState
 from tacit.deep.clipping import BookKeeper, gradients
 from tacit.deep.clipping.randomness import blank_keys
 from tacit.deep.records import TensorRecords
 from tacit.noise import SensitivityViolation, gaussian
+from tacit.queries import ClippedSumAndCount
 from tacit.testing import replay
 from tests.deep.helpers import network, table, trainer
 
@@ -53,7 +54,7 @@ def _the_same_choice_for_records_of_both(monkeypatch: pytest.MonkeyPatch) -> Non
     def choice(rate: float, n_records: int, words: Any) -> Any:
         return patterns[next(steps) % 6, :n_records]  # six steps a training
 
-    monkeypatch.setattr(trainer_module, "poisson_choice", choice)
+    monkeypatch.setattr(records_module, "poisson_choice", choice)
 
 
 def fit(data: Data, **told: Any) -> None:
@@ -109,35 +110,40 @@ def test_a_sum_that_is_not_clipped_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_count_of_twice_the_weight_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounded = AdaptiveState.bounded
+    total = ClippedSumAndCount.total
 
-    def heavier(self: Any, sums: Any, relation: Any) -> Any:
-        made = bounded(self, sums, relation)
-        np.asarray(made.value)[-1] *= 200.0
+    def heavier(self: Any, records: Any, facts: Any) -> Any:
+        made = total(self, records, facts)
+        made[-1] *= 200.0
         return made
 
-    monkeypatch.setattr(AdaptiveState, "bounded", heavier)
+    monkeypatch.setattr(ClippedSumAndCount, "total", heavier)
     caught("far", clip=CLIPS["adaptive"])
 
 
 def test_less_noise_than_planned_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     release = gaussian
 
-    def less(bounded: Any, multiplier: float, source: Any, ahead: Any) -> Any:
-        return release(bounded, 0.9 * multiplier, source, ahead=ahead)
+    def less(bounded: Any, multiplier: float, ahead: Any) -> Any:
+        return release(bounded, 0.9 * multiplier, ahead=ahead)
 
-    monkeypatch.setattr(trainer_module, "gaussian", less)
+    monkeypatch.setattr(noisy_sum_module, "gaussian", less)
     with pytest.raises(RuntimeError, match="withheld"):
         fit(table())
 
 
-def test_another_rate_than_planned_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_rate_than_planned_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made = trainer()
     monkeypatch.setattr(type(made.sampling), "rate", property(lambda self: 0.6))
     plan = trainer().plan()
     monkeypatch.setattr(made, "plan", lambda: plan)
     monkeypatch.setattr(type(made.sampling), "rate", property(lambda self: 0.5))
-    with pytest.raises(RuntimeError, match="withheld"):
+
+    def read(self: Any, *args: Any) -> Any:
+        pytest.fail("a record was read")
+
+    monkeypatch.setattr(TensorRecords, "take", read)
+    with pytest.raises(RuntimeError, match=r"would release .*sampling_rate=0\.5"):
         made.fit(*table())
 
 
@@ -155,7 +161,7 @@ class TestSampling:
     def _drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from tacit.records.sampling import poisson_choice
 
-        monkeypatch.setattr(trainer_module, "poisson_choice", poisson_choice)
+        monkeypatch.setattr(records_module, "poisson_choice", poisson_choice)
 
     def looks(self, monkeypatch: pytest.MonkeyPatch, n_steps: int) -> list[Any]:
         """Return which records were read at every look."""
@@ -193,7 +199,7 @@ class TestSampling:
             chosen[rng.permutation(n)[: int(rate * n)]] = True
             return chosen
 
-        monkeypatch.setattr(trainer_module, "poisson_choice", dealt)
+        monkeypatch.setattr(records_module, "poisson_choice", dealt)
         with pytest.raises(AssertionError):
             self.test_records_are_drawn_by_themselves(monkeypatch)
 

@@ -202,7 +202,7 @@ def test_a_moment_beside_steps_for_all_of_the_tilt_is_withheld(
 
     def as_if_free(*args: Any) -> Any:
         *rest, _ = args
-        return honest(*rest, (1 - 2.0**-40) / allowed.noise_multiplier)
+        return honest(*rest, GaussianNoise(allowed.noise_multiplier))
 
     monkeypatch.setattr(descending, "descend_there", as_if_free)
     records = MemoryRecords(short_rows(3_000), np.ones(3_000), plan.problem.objective.bounds)
@@ -246,8 +246,8 @@ def test_steps_that_cost_more_are_withheld(
     honest: Any = descend_there
 
     def dearer(*args: Any) -> Any:
-        *rest, mu = args
-        return honest(*rest, 1.01 * mu)
+        *rest, whole = args
+        return honest(*rest, GaussianNoise(whole.multiplier / 1.01))
 
     monkeypatch.setattr(descending, "descend_there", dearer)
     plan = plan_of(LogisticLoss(), Budget(4.0, 1e-6))

@@ -28,6 +28,7 @@ from tacit.privacy import Budget, Gaussian, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.queries import GaussianNoise, Session, Slot, composed
 from tacit.queries import noisy_sum as moment_module
+from tacit.queries.split_budget import split_gaussian
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
 from tacit.records.coordinates import Coordinates
 from tacit.records.people import people_of
@@ -163,10 +164,8 @@ def test_a_moment_that_is_not_paid_for_is_withheld(monkeypatch):
     """The steps are given what was the moment's, so that together they cost too much."""
     monkeypatch.setattr(
         descent_module.NoisyGradient,
-        "_step_multiplier",
-        lambda self, problem, budget, n_steps, turned=None: (
-            math.sqrt(n_steps) * gaussian_multiplier(budget)
-        ),
+        "_noise",
+        lambda self, problem, budget, moment=None: split_gaussian(budget, {"steps": None}),
     )
     loss, labels = LOSSES["logistic"]
     with pytest.raises(RuntimeError, match="'everything' would release"):

@@ -86,7 +86,7 @@ def test_points_beyond_the_set_are_not_in_it(feasible):
 
 @pytest.mark.parametrize("d", [1, 2, 6])
 @pytest.mark.parametrize("feasible", BOUNDED, ids=str)
-def test_radius_and_diameter_are_suprema(feasible, d):
+def test_a_radius_is_a_supremum(feasible, d):
     rng = np.random.default_rng(5)
     points = inside(feasible, 500, d, rng)
     if isinstance(feasible, Box):
@@ -94,15 +94,12 @@ def test_radius_and_diameter_are_suprema(feasible, d):
     if isinstance(feasible, L1Ball | L2Ball):
         points = np.vstack([points, -points])
     radius = np.linalg.norm(points, axis=1).max()
-    gaps = np.linalg.norm(points[:, None] - points[None], axis=2)
     assert radius <= feasible.radius(d) * (1 + 1e-12)
     assert radius >= 0.999 * feasible.radius(d)
-    assert gaps.max() <= feasible.diameter(d) * (1 + 1e-12) + 1e-12
-    assert gaps.max() >= 0.999 * feasible.diameter(d)
 
 
 def test_the_whole_space_has_no_size():
-    assert WholeSpace().radius(3) == WholeSpace().diameter(3) == math.inf
+    assert WholeSpace().radius(3) == math.inf
 
 
 @pytest.mark.parametrize("feasible", SETS, ids=str)

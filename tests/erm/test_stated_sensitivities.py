@@ -34,8 +34,6 @@ from tacit.erm.engine import run_plan
 from tacit.erm.losses import LogisticLoss, SmoothHingeLoss, SoftmaxLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.preconditioner import Turned
-from tacit.erm.second_moment import second_moment_reach
-from tacit.erm.shrinking import TRACE_MULTIPLE
 from tacit.noise import Bounded, Norm, recording, seeded_source, select
 from tacit.noise import gaussian as gaussian_noise
 from tacit.noise.release import SEEDED
@@ -43,6 +41,8 @@ from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.queries import Facts, LabelMoment, PreconditionedGradient
+from tacit.queries import SecondMoment as SecondMomentOfRows
+from tacit.queries.split_budget import gaussian_rest
 from tacit.records import Bounds, MemoryRecords, RecordSource
 from tacit.records.coordinates import Coordinates
 from tacit.records.exact_rows import TERM_BITS
@@ -90,7 +90,8 @@ def test_moments(
     least, packed, cross = (bounded.sensitivity for bounded in found)
     assert least == pytest.approx(REACH**2 * (1 + 1e-4), rel=1e-9)
     assert two * REACH**2 < packed < two * REACH**2 * (1 + 1e-4)
-    assert packed == pytest.approx(second_moment_reach(BOUNDS, relation), rel=1e-14)
+    stated_alone = SecondMomentOfRows().sensitivity(Facts(BOUNDS, 3, relation)).value
+    assert packed == pytest.approx(stated_alone, rel=1e-14, abs=0.0)
     # R is rounded, and so is the product
     assert moved * 3.0 * REACH * (1 + 2.0**-51) <= cross < moved * 3.0 * REACH * (1 + 1e-6)
     assert least >= np.linalg.eigvalsh(np.outer([1.5, 0.7], [1.5, 0.7])).max()
@@ -115,7 +116,8 @@ def test_second_moments_are_charged_for_their_rounding() -> None:
     assert 0 < MOMENT_SLACK < 1e-5
     for relation, two in ((ADD, 1.0), (REPLACE, math.sqrt(2.0))):
         reach = two * REACH**2 * (1 + MOMENT_SLACK)
-        assert second_moment_reach(BOUNDS, relation) == pytest.approx(reach, rel=1e-14)
+        found = SecondMomentOfRows().sensitivity(Facts(BOUNDS, 3, relation)).value
+        assert found == pytest.approx(reach, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
@@ -133,9 +135,9 @@ def test_minimisers(relation: Relation, moved: float, monkeypatch: pytest.Monkey
     plan = OutputPerturbation().plan(problem, Budget(1.0, 1e-6, relation))
     run_plan(plan, records(), None)
     exact = moved * REACH / 5.0
-    assert found[0].sensitivity == pytest.approx(exact * (1 + 1e-4), rel=1e-12)
+    assert found[0].sensitivity == pytest.approx(exact * (1 + 1e-4), rel=1e-12, abs=0.0)
     # Either minimiser is off by tau / lam at most.
-    assert exact + 2 * certified[0] / 5.0 == pytest.approx(found[0].sensitivity, rel=1e-12)
+    assert exact + 2 * certified[0] / 5.0 == pytest.approx(found[0].sensitivity, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("ridge", [0.3, 3.0, 7.0, 11.0, 49.0])
@@ -164,7 +166,7 @@ def test_steps_in_other_coordinates(relation: Relation, moved: float) -> None:
     objective, there = Objective(LogisticLoss(), BOUNDS), Coordinates(np.eye(4))
     gradient = PreconditionedGradient(objective, there, 1.0, 0.7, np.zeros(4))
     reach = gradient.sensitivity(Facts(BOUNDS, 3, relation)).value
-    assert reach == pytest.approx(moved * 0.7 * (1 + 1e-3), rel=1e-14)
+    assert reach == pytest.approx(moved * 0.7 * (1 + 1e-3), rel=1e-14, abs=0.0)
 
 
 class TwoRows(SecondMoment):
@@ -269,13 +271,18 @@ def test_steps_and_questions_cost_one_gaussian(
     mechanism = NoisyGradient(preconditioner=preconditioner)
     if turned and preconditioner is None:
         return
-    step = mechanism._step_multiplier(problem, budget, 50, object() if turned else None)
-    # In real numbers and in shares of the whole: 2^-40 of what steps have is left for rounding.
-    steps = 50 * (Fraction(gaussian_multiplier(budget)) / Fraction(step)) ** 2
-    asked = 0.01 * counted + (0.1 if turned else 1 / TRACE_MULTIPLE**2 * shrinks)
-    left = float(1 - asked - steps) / (1 - asked)
-    room = 2.0**-40 if asked or preconditioner else 0.0
-    assert left == pytest.approx(room, rel=0.01, abs=2e-15)
+    whole = Fraction(gaussian_multiplier(budget))
+    noise = mechanism._noise(problem, budget, preconditioner if turned else None)
+    asked = {"count": 0.01 * counted, "trace": 0.01 * (shrinks and not turned)}
+    asked["second moment"] = 0.1 * turned
+    # In real numbers and in shares of the whole.
+    spent = {name: (whole / Fraction(one.multiplier)) ** 2 for name, one in noise.items()}
+    steps = 50 * (whole / Fraction(gaussian_rest(noise["steps"], times=50).multiplier)) ** 2
+    assert steps <= spent["steps"]
+    assert sum(spent.values()) <= 1
+    assert float(sum(spent.values()) - spent["steps"] + steps) > 1 - 1e-14
+    others = {name: float(share) for name, share in spent.items() if name != "steps"}
+    assert others == pytest.approx({k: v for k, v in asked.items() if v}, rel=1e-14, abs=0.0)
 
 
 # Weights are shares of the greatest, 4, and are rounded down to whole steps of 2^-20 in a total.

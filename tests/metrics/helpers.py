@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.metrics import Evaluation, EvaluationPlan, evaluation_of, evaluation_plan
-from tacit.metrics.cells import NumberSums
-from tacit.noise import Norm
 from tacit.privacy import Budget, Guarantee, Relation
+from tacit.queries import Answered, NumberSums, plain_facts
 
 Array = npt.NDArray[np.float64]
 INFINITE = Budget(float("inf"))
@@ -29,8 +28,8 @@ def scored(n_records: int, n_ones: int, seed: int = 0) -> tuple[Array, npt.NDArr
 
 def sums_of(plan: EvaluationPlan, answers: Any, labels: Any) -> Array:
     """Return the sums without noise."""
-    total = plan.cells.total(answers, np.asarray(labels), Relation.ADD_REMOVE, Norm.L2)
-    return np.asarray(total.value)
+    held = Answered(np.asarray(answers), np.asarray(labels))
+    return plan.cells.total(held, plain_facts(Relation.ADD_REMOVE))
 
 
 def exact(plan: EvaluationPlan, sums: Array) -> Evaluation:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.metrics.edges import bin_edges, bin_of, checked_edges, good_bins
+from tacit.metrics.edges import bin_edges, checked_edges, good_bins
+from tacit.queries.evaluation import bin_of
 
 
 @pytest.mark.parametrize("n_bins", [2, 3, 8, 17, 64])

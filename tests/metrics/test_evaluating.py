@@ -20,12 +20,13 @@ from sklearn.metrics import accuracy_score, r2_score
 import tacit
 from tacit.linear_model import LinearSVC, LogisticRegression, Ridge
 from tacit.location import Mean
-from tacit.metrics import Evaluation, TooFewRecords, evaluate, plan_for
-from tacit.metrics.cells import TwoClassCells
+from tacit.metrics import Evaluation, TooFewRecords, counted_on, evaluate, plan_for
 from tacit.metrics.reading import answers_of
 from tacit.noise import Norm, ReplayMismatch
 from tacit.preprocessing import Category, ClassTarget, Number, Schema, SchemaEncoder
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Relation
+from tacit.queries import Sensitivity
+from tacit.queries.evaluation import Answered, TwoClassCells
 from tacit.table_model import TableModel
 from tacit.testing import replay
 
@@ -109,7 +110,8 @@ def test_replay_on_neighbours(name: str, relation: str, request: pytest.FixtureR
 def test_replay_catches_a_sensitivity_of_one_under_replace(
     classifier: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TwoClassCells, "sensitivity", lambda self, relation: 1.0)
+    one = Sensitivity(1.0, Norm.L2, "evaluation.md#1-sensitivity")
+    monkeypatch.setattr(TwoClassCells, "sensitivity", lambda self, facts: one)
     here, there = neighbours("replace")[2]
     with pytest.raises(ReplayMismatch):
         replay(judged(classifier, "replace"), here, there)
@@ -119,8 +121,8 @@ def test_noise_is_what_it_says_and_neither_less_nor_more(classifier: Any) -> Non
     rows, labels = records(500)
     plan = plan_for(classifier, Budget(1.0, 1e-6), bins=4096)
     answers = answers_of(classifier, rows)
-    exact = plan.cells.total(answers, labels, Relation.ADD_REMOVE, Norm.L2).value
-    noise = plan.counted(answers, labels).value - exact
+    exact = plan.cells.total(Answered(answers, labels), plan.facts)
+    noise = counted_on(plan, classifier, rows, labels).value - exact
     low, high = chi2.ppf([1e-9, 1 - 1e-9], noise.size)
     square = float(np.sum((noise / plan.noise_std) ** 2))
     assert low < square < high

@@ -222,7 +222,9 @@ def test_a_direction_that_floats_cannot_tell_is_drawn_again():
 
 def test_errors_grow_with_noise_and_dimension():
     for kind in (GaussianPerturbation, SpherePerturbation):
-        assert kind(2.0, 1.0, (5,)).error == pytest.approx(2 * kind(1.0, 1.0, (5,)).error)
+        assert kind(2.0, 1.0, (5,)).error == pytest.approx(
+            2 * kind(1.0, 1.0, (5,)).error, rel=1e-6, abs=0.0
+        )
         assert kind(1.0, 1.0, (4, 5)).error == kind(1.0, 1.0, (20,)).error
         assert kind(1.0, 1.0, (20,)).error > kind(1.0, 1.0, (5,)).error
         assert kind(1.0, 1.0, (20,)).error < 1e-6

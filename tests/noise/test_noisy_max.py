@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ from tests.pate.exact import gaussian_winner, laplace_winner
 
 ADD = Relation.ADD_REMOVE
 N = 100_000
+ROOT_TWO = math.sqrt(2.0)
+# A vote that changes sides moves two counts by one.
+WINNERS = (
+    partial(gaussian_winners, sensitivity=ROOT_TWO),
+    partial(laplace_winners, sensitivity=2.0),
+)
 
 
 def far(share: float, expected: float) -> float:
@@ -36,7 +43,9 @@ def far(share: float, expected: float) -> float:
 
 def test_gaussian_winners_follow_their_law() -> None:
     votes = (5, 4, 2)
-    won = gaussian_winners(np.tile(np.array(votes, float), (N, 1)), 2.0, ADD).value
+    won = gaussian_winners(
+        np.tile(np.array(votes, float), (N, 1)), 2.0, ADD, sensitivity=ROOT_TWO
+    ).value
     share = np.bincount(won, minlength=3) / N
     for i in range(3):
         assert far(share[i], gaussian_winner(votes, 2.0)[i]) < 6.2
@@ -46,7 +55,7 @@ def test_gaussian_winners_follow_their_law() -> None:
 
 def test_laplace_winners_follow_their_law() -> None:
     votes = (5, 4, 2)
-    won = laplace_winners(np.tile(np.array(votes, float), (N, 1)), 0.5, ADD).value
+    won = laplace_winners(np.tile(np.array(votes, float), (N, 1)), 0.5, ADD, sensitivity=2.0).value
     share = np.bincount(won, minlength=3) / N
     assert far(share[0], laplace_winner(votes, 0.5)[0]) < 6.2
     for factor in (0.9, 1.1):
@@ -54,8 +63,8 @@ def test_laplace_winners_follow_their_law() -> None:
 
 
 def test_majorities_and_thresholds_follow_their_laws() -> None:
-    won = gaussian_majorities(np.full(N, 3.0), 2.0, ADD).value
-    above = gaussian_above(np.full(N, 11.0), 9.0, 2.0, ADD).value
+    won = gaussian_majorities(np.full(N, 3.0), 2.0, ADD, sensitivity=2.0).value
+    above = gaussian_above(np.full(N, 11.0), 9.0, 2.0, ADD, sensitivity=1.0).value
     for share, std in ((np.mean(won), math.sqrt(2) * 2.0 / 3.0), (np.mean(above), 1.0)):
         assert far(float(share), float(ndtr(1 / std))) < 6.5  # the lattice moves it by 1e-4
         for factor in (0.9, 1.1):
@@ -63,23 +72,40 @@ def test_majorities_and_thresholds_follow_their_laws() -> None:
 
 
 def test_events() -> None:
-    votes = np.ones((7, 3))
-    assert gaussian_winners(votes, 2.0, ADD).event == Repeated(Gaussian(2.0 / math.sqrt(2)), 7)
-    charged = gaussian_winners(votes, 2.0, ADD, n_charged=9).event
-    assert charged == Repeated(Gaussian(2.0 / math.sqrt(2)), 9)
-    assert laplace_winners(votes, 0.25, ADD).event == Repeated(PureEpsilon(0.5), 7)
-    assert gaussian_majorities(np.ones(4), 3.0, ADD).event == Repeated(NoisyMajority(3.0), 4)
-    assert gaussian_above(np.ones(4), 0.0, 3.0, ADD).event == Repeated(Gaussian(3.0), 4)
-    assert isinstance(gaussian_winners(votes, 2.0, ADD, seeded_source(1)).event, NonPrivate)
+    votes, each = np.ones((7, 3)), Gaussian(2.0 / ROOT_TWO)
+    winners, pure = WINNERS
+    assert winners(votes, 2.0, ADD).event == Repeated(each, 7)
+    assert winners(votes, 2.0, ADD, n_charged=9).event == Repeated(each, 9)
+    assert pure(votes, 0.25, ADD).event == Repeated(PureEpsilon(0.5), 7)
+    won = gaussian_majorities(np.ones(4), 3.0, ADD, sensitivity=2.0)
+    assert won.event == Repeated(NoisyMajority(3.0), 4)
+    above = gaussian_above(np.ones(4), 0.0, 3.0, ADD, sensitivity=1.0)
+    assert above.event == Repeated(Gaussian(3.0), 4)
+    assert isinstance(winners(votes, 2.0, ADD, seeded_source(1)).event, NonPrivate)
     with pytest.raises(ValueError, match="n_charged"):
-        gaussian_winners(votes, 2.0, ADD, n_charged=6)
+        winners(votes, 2.0, ADD, n_charged=6)
+
+
+def test_who_moves_twice_as_much_costs_twice_as_much() -> None:
+    votes = np.ones((4, 3))
+    assert gaussian_winners(votes, 4.0, ADD, sensitivity=2.0).event == Repeated(Gaussian(2.0), 4)
+    assert laplace_winners(votes, 0.5, ADD, sensitivity=4.0).event == Repeated(PureEpsilon(2.0), 4)
+    won = gaussian_majorities(np.ones(4), 3.0, ADD, sensitivity=4.0)
+    assert won.event == Repeated(NoisyMajority(1.5), 4)
+    above = gaussian_above(np.ones(4), 0.0, 3.0, ADD, sensitivity=2.0)
+    assert above.event == Repeated(Gaussian(1.5), 4)
+    with recording() as tape:
+        gaussian_majorities(np.ones(9), 2.0, ADD, sensitivity=4.0)
+        gaussian_above(np.ones(9), 0.0, 2.0, ADD, sensitivity=2.0)
+    found = [entry.bounded.sensitivity for entry in tape.entries]  # type: ignore[union-attr]
+    np.testing.assert_allclose(found, [12.0, 6.0])
 
 
 def test_a_teacher_moves_each_query_by_its_sensitivity_and_no_more() -> None:
     before = np.array([[5.0, 3.0, 0.0], [2.0, 2.0, 4.0]])
     one = before + np.array([[-1.0, 1.0, 0.0], [0.0, 1.0, -1.0]])
     two = before + np.array([[-2.0, 2.0, 0.0], [0.0, 1.0, -1.0]])
-    for release in (gaussian_winners, laplace_winners):
+    for release in WINNERS:
         with recording() as tape:
             first = release(before, 2.0, ADD).value
         with replaying(tape):
@@ -90,9 +116,9 @@ def test_a_teacher_moves_each_query_by_its_sensitivity_and_no_more() -> None:
 
 def test_the_sensitivity_is_that_of_all_queries() -> None:
     with recording() as tape:
-        gaussian_winners(np.ones((8, 3)), 2.0, ADD)
-        laplace_winners(np.ones((8, 3)), 2.0, ADD)
-        gaussian_majorities(np.ones(9), 2.0, ADD)
+        gaussian_winners(np.ones((8, 3)), 2.0, ADD, sensitivity=ROOT_TWO)
+        laplace_winners(np.ones((8, 3)), 2.0, ADD, sensitivity=2.0)
+        gaussian_majorities(np.ones(9), 2.0, ADD, sensitivity=2.0)
     bounds = [entry.bounded for entry in tape.entries]  # type: ignore[union-attr]
     assert [b.norm for b in bounds] == [Norm.L2, Norm.L1, Norm.L2]
     np.testing.assert_allclose([b.sensitivity for b in bounds], [4.0, 16.0, 6.0])
@@ -100,7 +126,7 @@ def test_the_sensitivity_is_that_of_all_queries() -> None:
 
 @pytest.mark.parametrize("std", [0.0, -1.0, math.nan, math.inf])
 def test_no_noise_is_refused(std: float) -> None:
-    for release in (gaussian_winners, laplace_winners):
+    for release in WINNERS:
         with pytest.raises(ValueError, match=r"noise_std|gamma"):
             release(np.ones((1, 2)), std, ADD)
 
@@ -116,12 +142,12 @@ def test_noise_covers_what_its_event_says(monkeypatch: pytest.MonkeyPatch) -> No
     # sqrt(2) as a double is too large, by less than a product of it may be too small (k = 57)
     for k in range(1, 80):
         std = 0.1 * k
-        winners: Any = gaussian_winners(np.zeros((1, 2)), std, ADD).event
+        winners: Any = gaussian_winners(np.zeros((1, 2)), std, ADD, sensitivity=ROOT_TWO).event
         # sqrt(2) multipliers: squares, since the root is no fraction
         assert widths.pop() ** 2 >= 2 * Fraction(winners.event.noise_multiplier) ** 2
-        gaussian_majorities(np.zeros(1), std, ADD)
+        gaussian_majorities(np.zeros(1), std, ADD, sensitivity=2.0)
         assert widths.pop() ** 2 >= 2 * Fraction(std) ** 2
-        laplace_winners(np.zeros((1, 2)), std, ADD)
+        laplace_winners(np.zeros((1, 2)), std, ADD, sensitivity=2.0)
         assert widths.pop() >= 1 / Fraction(std)
-        gaussian_above(np.zeros(1), 0.0, std, ADD)
+        gaussian_above(np.zeros(1), 0.0, std, ADD, sensitivity=1.0)
         assert widths.pop() >= Fraction(std)

@@ -6,21 +6,25 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from tacit.noise import secure_source
 from tacit.noise.smooth import smooth_gaussian
 from tacit.pate import GNMax, LNMax, Majority, Sanitised
-from tacit.pate.accounting import SeveralClasses, TwoClasses, tell_cost, votes_renyi
+from tacit.pate.accounting import SanitisedCost, SeveralClasses, TwoClasses, votes_renyi
 from tacit.privacy import (
     Budget,
     Composed,
+    Event,
     Gaussian,
     Guarantee,
     Relation,
     Repeated,
     SmoothGaussian,
 )
+from tacit.queries import Facts, Held, Session, Slot, Votes
+from tacit.queries.votes_cost import Table
+from tacit.records import Bounds
 
 DELTA = 1e-5
 
@@ -92,13 +96,25 @@ def test_conditions(noise_std: float, order: float, holds: bool) -> None:
     assert SeveralClasses(noise_std, 10, order).conditions_hold() is holds
 
 
+def told_of(
+    how: Sanitised, table: Table, counts: list[list[int]], relation: Relation
+) -> tuple[SanitisedCost, Event]:
+    """Return the figure of votes, and what telling it cost."""
+    votes, facts = Votes(len(counts), 250, len(counts[0])), Facts(Bounds(), 1, relation)
+    query = how.query(votes, table)
+    session = Session(None, facts, query.event(facts), {"cost": Slot(query.event(facts))})
+    noisy = session.ask(query, "cost", of=Held(np.array(counts)))
+    return how.figure(noisy, query, facts, DELTA), session.close()
+
+
 def test_a_failed_condition_falls_back() -> None:
-    how = Sanitised(25.0, 0.005, 20.0)
-    votes = np.tile([[240, 10, 0]], (10, 1))
-    told = tell_cost(SeveralClasses(20.0, 3, 25.0), votes, how, DELTA, Relation.REPLACE)
-    assert told.value.epsilon is None
-    assert "worst case" in str(told.value)
-    assert told.event == how.event(Relation.REPLACE)
+    how, table = Sanitised(25.0, 0.005, 20.0), SeveralClasses(20.0, 3, 25.0)
+    told, event = told_of(how, table, [[240, 10, 0]] * 10, Relation.REPLACE)
+    assert told.epsilon is None
+    assert "worst case" in str(told)
+    assert event == SmoothGaussian(20.0, 0.005, -float(ndtri(0.05)), Relation.REPLACE)
+    with pytest.raises(ValueError, match="not fixed"):
+        told_of(Sanitised(), table, [[240, 10, 0]] * 10, Relation.REPLACE)
 
 
 def test_two_gaussians_of_different_width() -> None:
@@ -147,12 +163,12 @@ def test_a_margin_fails_as_often_as_it_says() -> None:
 
 def test_a_sanitised_figure_is_charged_beside_the_votes() -> None:
     how = Sanitised().fixed_for(Budget(1.0, DELTA))
-    votes = Repeated(Gaussian(40.0), 100)
-    both = Guarantee(Composed((votes, how.event(Relation.ADD_REMOVE))))
-    assert both.epsilon(DELTA) > Guarantee(votes).epsilon(DELTA)
     table = TwoClasses(60.0, 250, how.order or 0.0)
-    told = tell_cost(table, [[250, 0]] * 50, how, DELTA, Relation.ADD_REMOVE).value
+    told, event = told_of(how, table, [[250, 0]] * 50, Relation.ADD_REMOVE)
     assert "too low with probability 0.05" in str(told)
+    votes = Repeated(Gaussian(40.0), 100)
+    both = Guarantee(Composed((votes, event)))
+    assert both.epsilon(DELTA) > Guarantee(votes).epsilon(DELTA)
 
 
 @pytest.mark.parametrize("wrong", [{"failure": 0.6}, {"order": 0.5}, {"smoothness": -1.0}])

@@ -7,8 +7,13 @@ import pytest
 from scipy.special import ndtr
 
 from tacit.pate import GNMax, LNMax, Majority
-from tacit.pate.accounting import SeveralClasses, TwoClasses, query_renyi, smooth_sensitivity
-from tacit.pate.accounting.data_dependent import log_chance_of_upset
+from tacit.pate.accounting import (
+    SeveralClasses,
+    TwoClasses,
+    log_chance_of_upset,
+    query_renyi,
+    smooth_sensitivity,
+)
 from tacit.privacy import Event, Gaussian, Guarantee, NoisyMajority, Relation, Repeated
 
 from .exact import (

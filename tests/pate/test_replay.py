@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,20 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from tacit.noise import ReplayMismatch, SensitivityViolation, noisy_max
-from tacit.pate import Confident, GNMax, LNMax, Majority, PATEClassifier, PATERegressor
-from tacit.privacy import Gaussian, Relation, Repeated
+from tacit.pate import (
+    Confident,
+    GNMax,
+    LNMax,
+    Majority,
+    PATEClassifier,
+    PATEPlan,
+    PATERegressor,
+    teachers,
+)
+from tacit.pate.aggregators import AGGREGATORS as REGISTERED
+from tacit.pate.analysis import answers_to
+from tacit.privacy import Relation
+from tacit.queries import Votes
 from tacit.records import parts as parts_module
 from tacit.testing import replay
 
@@ -176,8 +189,6 @@ def gnmax_fit(data: Any) -> Any:
 
 def test_a_shared_state_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: one record's teacher leaves something to all others."""
-    from tacit.pate import teachers
-
     honest, met = teachers.fitted, []
 
     def leaky(teacher: Any, rows: Any, labels: Any) -> Any:
@@ -200,27 +211,46 @@ def test_a_shared_state_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         tried()
 
 
-def test_a_cost_that_is_not_the_plan_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutants: a threshold that is not charged, and less noise than planned."""
+def test_what_is_not_as_planned_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutants: thresholds of one query more, votes of fewer teachers, less noise."""
     data = table()[:2]
     confident = PATEClassifier(
         OrderedTree(), N_TEACHERS, n_queries=10, classes=range(3), aggregator=Confident(5, 0.3)
     )
+    honest_thresholds = Confident._thresholds
+
+    def one_more(self: Confident, votes: Votes) -> Any:
+        return honest_thresholds(self, replace(votes, n_queries=votes.n_queries + 1))
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            Confident,
-            "event",
-            lambda self, n, relation: Repeated(Gaussian(self.noise_std / 2**0.5, relation), 5),
-        )
-        with pytest.raises(RuntimeError, match="withheld"):
+        event, slots = confident.plan().event, confident.plan().slots()
+        patch.setattr(Confident, "_thresholds", one_more)
+        patch.setattr(PATEPlan, "slots", lambda self: slots)
+        patch.setattr(PATEPlan, "event", event)
+        with pytest.raises(RuntimeError, match="was paid for"):
             confident.fit(*data, POOL)
     honest = noisy_max.gaussian_winners
-    monkeypatch.setattr(
-        "tacit.pate.aggregators.gnmax.gaussian_winners",
-        lambda votes, std, *more: honest(votes, 0.9 * std, *more),
-    )
-    with pytest.raises(RuntimeError, match="withheld"):
-        PATEClassifier(OrderedTree(), N_TEACHERS, n_queries=10, classes=range(3)).fit(*data, POOL)
+    gnmax = PATEClassifier(OrderedTree(), N_TEACHERS, n_queries=10, classes=range(3))
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "tacit.queries.votes.gaussian_winners",
+            lambda votes, std, *more, **named: honest(votes, 0.9 * std, *more, **named),
+        )
+        with pytest.raises(RuntimeError, match="withheld"):
+            gnmax.fit(*data, POOL)
+    with monkeypatch.context() as patch:
+        honest_votes = teachers.each_vote
+
+        def twice(*given: Any, **named: Any) -> Any:
+            return (vote for vote in honest_votes(*given, **named) for _ in range(2))
+
+        patch.setattr("tacit.pate.classifier.each_vote", twice)
+        with pytest.raises(ValueError, match="40 teachers answered, and 20 were planned"):
+            gnmax.fit(*data, POOL)
+
+
+def test_every_aggregator_is_replayed() -> None:
+    assert {type(aggregator) for aggregator, _ in AGGREGATORS} == set(REGISTERED)
 
 
 def test_a_stop_that_depends_on_the_votes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,14 +267,14 @@ def test_a_stop_that_depends_on_the_votes_is_noticed(monkeypatch: pytest.MonkeyP
     enough = (costs(votes)[2] + costs(moved)[2]) / 2
     assert costs(votes)[2] < enough < costs(moved)[2]
 
-    def until_spent(votes: Any, std: float, relation: Any, source: Any = None) -> Any:
+    def until_spent(votes: Any, *more: Any, **named: Any) -> Any:
         n = int(np.searchsorted(costs(votes), enough))
-        return honest(votes[: max(n, 1)], std, relation, source, n_charged=len(votes))
+        return honest(votes[: max(n, 1)], *more, **named)
 
-    monkeypatch.setattr("tacit.pate.aggregators.gnmax.gaussian_winners", until_spent)
+    monkeypatch.setattr("tacit.queries.votes.gaussian_winners", until_spent)
 
     def answers(votes: Any) -> Any:
-        return GNMax(noise_std=3.0).answers(votes, ADD, None)
+        return answers_to(GNMax(noise_std=3.0), votes, ADD)
 
     with pytest.raises(ReplayMismatch, match="shape"):
         replay(answers, votes, moved)

@@ -35,7 +35,7 @@ def test_a_leak_adds_its_probability(other: Event) -> None:
         expected = 1e-3 + (1 - 1e-3) * alone.delta(epsilon)
         assert expected <= both.delta(epsilon) <= expected * (1 + 1e-12)
     left = alone.epsilon((2e-3 - 1e-3) / (1 - 1e-3))
-    assert both.epsilon(2e-3) == pytest.approx(left, rel=1e-12)
+    assert both.epsilon(2e-3) == pytest.approx(left, rel=1e-12, abs=0.0)
     assert both.epsilon(0.999e-3) == math.inf
     assert "leak" in both.route(2e-3)
 
@@ -43,7 +43,7 @@ def test_a_leak_adds_its_probability(other: Event) -> None:
 def test_leaks_add_up() -> None:
     leaks = Guarantee(Composed((RareLeak(0.1), Repeated(RareLeak(0.2), 2))))
     for epsilon in EPSILONS:
-        assert leaks.delta(epsilon) == pytest.approx(1 - 0.9 * 0.8**2, rel=1e-12)
+        assert leaks.delta(epsilon) == pytest.approx(1 - 0.9 * 0.8**2, rel=1e-12, abs=0.0)
     assert leaks.epsilon(0.5) == 0.0
     assert leaks.epsilon(0.4) == math.inf
     assert leaks.epsilon(0.0) == math.inf
@@ -54,7 +54,9 @@ def test_the_loss_distribution_is_the_profile() -> None:
     distribution = event.loss_distribution(1e-3)
     for epsilon in (-2.0, -0.5, 0.0, 1.0):
         expected = event.profile(np.array([epsilon]))[0]
-        assert distribution.get_delta_for_epsilon(epsilon) == pytest.approx(expected, rel=1e-9)
+        assert distribution.get_delta_for_epsilon(epsilon) == pytest.approx(
+            expected, rel=1e-9, abs=0.0
+        )
 
 
 def test_beside_events_that_are_convolved() -> None:

@@ -62,11 +62,22 @@ def classes(*methods: str) -> list[Any]:
 
 def statistics() -> list[Any]:
     """Return the statistics that modules of `tacit.queries` define, and what they try."""
-    return [
-        one
-        for cls in classes("sensitivity", "total")
-        for one in (cls.tried_on(OBJECTIVES) if hasattr(cls, "tried_on") else cls.tried())
-    ]
+    return [one for cls in classes("sensitivity", "total") for one in tried(cls)]
+
+
+def tried(cls: Any) -> tuple[Any, ...]:
+    """Return examples of a class, or the one that there is without parameters."""
+    if hasattr(cls, "tried_on"):
+        return tuple(cls.tried_on(OBJECTIVES))
+    return tuple(cls.tried()) if hasattr(cls, "tried") else (cls(),)
+
+
+def applies(statistic: Any, facts: Facts) -> bool:
+    """Return whether a statistic can be asked of such records."""
+    if hasattr(statistic, "applies"):
+        return bool(statistic.applies(facts))
+    objective = getattr(statistic, "objective", None)
+    return objective is None or bool(objective.bounds == facts.bounds)
 
 
 def name_of(statistic: Any) -> str:
@@ -77,8 +88,9 @@ def name_of(statistic: Any) -> str:
 
 def some_facts(statistic: Any) -> Facts:
     """Return facts of records of which a statistic can be asked."""
-    some = (Facts(bounds, 3, Relation.ADD_REMOVE) for bounds in BOUNDS.values())
-    return next(facts for facts in some if statistic.applies(facts))
+    relations = Relation.ADD_REMOVE, Relation.REPLACE
+    some = (Facts(bounds, 3, relation) for relation in relations for bounds in BOUNDS.values())
+    return next(facts for facts in some if applies(statistic, facts))
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
@@ -88,7 +100,7 @@ def test_no_total_moves_further_than_declared(
     statistic: Any, relation: Relation, bounds: str
 ) -> None:
     facts = Facts(BOUNDS[bounds], 3, relation)
-    if statistic.applies(facts):
+    if applies(statistic, facts):
         check_query(NoisySum(statistic, GaussianNoise(1.0)), facts)
 
 
@@ -120,16 +132,26 @@ def test_its_proof_is_there(statistic: Any) -> None:
 
 def test_statistics_are_found() -> None:
     assert {type(one).__name__ for one in statistics()} >= {
+        "CandidateMistakes",
         "ClassCounts",
         "ClippedNorms",
+        "ClippedSum",
+        "ClippedSumAndCount",
         "Count",
         "Gradient",
         "HessianTrace",
+        "MistakeBalance",
+        "NumberSums",
+        "OrderedSum",
         "OuterProducts",
         "PointSum",
         "PreconditionedGradient",
         "RegularizedMinimizer",
         "SecondMoment",
+        "SeveralClassCells",
+        "SquaredResiduals",
+        "TwoClassCells",
+        "WrongAnswers",
     }
 
 

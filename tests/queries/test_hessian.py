@@ -90,7 +90,7 @@ def test_what_is_released_beside_squared_gradients(relation: Relation) -> None:
     np.testing.assert_allclose(entry.bounded.value, [4.0, 0.0, 0.0, 2.0])
     # two such vectors are at most at a right angle
     longest = math.hypot(4.0, 2.0) * (math.sqrt(2.0) if relation is Relation.REPLACE else 1.0)
-    assert entry.bounded.sensitivity == pytest.approx(longest * (1 + 1e-4), rel=1e-14)
+    assert entry.bounded.sensitivity == pytest.approx(longest * (1 + 1e-4), rel=1e-14, abs=0.0)
 
 
 def test_a_record_counts_as_stated() -> None:

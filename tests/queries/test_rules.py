@@ -25,7 +25,7 @@ from tacit.privacy import (
     Relation,
     SoftmaxObjective,
 )
-from tacit.privacy.events.objective import _below_curvature, _LossBound
+from tacit.privacy.events.objective import LossBound, _below_curvature
 from tacit.privacy.gaussian_profile import gaussian_delta
 from tacit.queries import (
     Count,
@@ -187,7 +187,7 @@ def least_logistic_profile(event: LogisticObjective) -> Any:
     if k <= 0.0:
         return gaussian_delta(mu, EPSILON)
     u = min(2 / mu**2 - 1 / stretch, 0.25)
-    fixed = _LossBound(math.log1p(u * stretch) - u * mu**2 / 2, ((1.0, mu),)).delta(EPSILON)
+    fixed = LossBound(math.log1p(u * stretch) - u * mu**2 / 2, ((1.0, mu),)).delta(EPSILON)
     low = _below_curvature(mu, k, np.minimum(EPSILON, k))
     return np.minimum(fixed, np.where(k <= EPSILON, gaussian_delta(mu, EPSILON), low))
 
@@ -235,7 +235,7 @@ def test_an_exchange_is_for_what_its_slots_dominate() -> None:
     slot = slots_to_exchange()["steps"]
     assert isinstance(slot.event, Gaussian)
     mu2 = (1 / 3.7) ** 2 + 1 / 200.0**2 + 1 / 40.0**2
-    assert 1 / slot.event.noise_multiplier**2 == pytest.approx(mu2, rel=1e-11)
+    assert 1 / slot.event.noise_multiplier**2 == pytest.approx(mu2, rel=1e-11, abs=0.0)
     assert 1 / slot.event.noise_multiplier**2 < mu2
     assert composed(slots_to_exchange()).relation is ADD  # what is exchanged is charged once
 

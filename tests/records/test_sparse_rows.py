@@ -158,4 +158,6 @@ def test_samples_are_in_order_too() -> None:
 
 def test_norms() -> None:
     rows = canonical(csr_array(np.array([[3.0, 4.0], [0.0, 0.0], [3e200, 4e200], [5e-324, 0.0]])))
-    assert sparse_norms(rows).tolist() == pytest.approx([5.0, 0.0, 5e200, 5e-324])
+    assert sparse_norms(rows).tolist() == pytest.approx(
+        [5.0, 0.0, 5e200, 5e-324], rel=1e-6, abs=0.0
+    )

@@ -17,7 +17,7 @@ def test_everything_lies_between_the_ends(low: float, width: float) -> None:
 
 def test_log_axes() -> None:
     axis = log_axis("delta", 1e-12, 1e-2, every=2)
-    assert axis.ticks == pytest.approx([1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2])
+    assert axis.ticks == pytest.approx([1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2], rel=1e-6, abs=0.0)
     assert axis.share(1e-7) == pytest.approx(0.5)
     assert axis.label(1e-4) == "10⁻⁴"
     room = log_axis_at("epsilon", (0.1, 10.0))

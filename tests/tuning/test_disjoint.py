@@ -9,6 +9,7 @@ import pytest
 
 from tacit.linear_model import LogisticRegression
 from tacit.noise import select
+from tacit.queries import evaluation
 from tacit.tuning import DisjointSearch, disjoint
 from tacit.tuning.running import Runner
 
@@ -23,11 +24,11 @@ def test_parts_are_disjoint_and_the_last_one_chooses(monkeypatch: pytest.MonkeyP
     run = Runner.run
 
     def running(self: Any, draw: Any, part: Any, *rest: Any) -> Any:
-        trained.append(part)
+        trained.append(part._records.read())
         return run(self, draw, part, *rest)
 
     def choosing(runs: Any, last: Any, *rest: Any) -> Any:
-        chosen.append((runs, last))
+        chosen.append((runs, last._records.read()))
         return choose(runs, last, *rest)
 
     def selecting(bounded: Any, epsilon: float, **named: Any) -> Any:
@@ -37,7 +38,7 @@ def test_parts_are_disjoint_and_the_last_one_chooses(monkeypatch: pytest.MonkeyP
     choose = disjoint._chosen
     monkeypatch.setattr(Runner, "run", running)
     monkeypatch.setattr(disjoint, "_chosen", choosing)
-    monkeypatch.setattr(disjoint, "select", selecting)
+    monkeypatch.setattr(evaluation, "select", selecting)
     model = LogisticRegression(classes=[0, 1], row_norm=1.5)
     space = {"regularization": [1e-3, 30.0, 300.0]}
     fitted = DisjointSearch(model, space, epsilon=50.0).fit(rows, labels)
@@ -46,13 +47,13 @@ def test_parts_are_disjoint_and_the_last_one_chooses(monkeypatch: pytest.MonkeyP
     parts = [*trained, last]
     assert len(trained) == 3
     place = {tuple(row): i for i, row in enumerate(rows.tolist())}
-    seen = [place[tuple(row)] for part in parts for row in part.rows.tolist()]
+    seen = [place[tuple(row)] for own, _ in parts for row in own.tolist()]
     assert sorted(seen) == list(range(300))
-    assert [label for part in parts for label in part.labels] == labels[seen].tolist()
-    assert all(30 < len(part.rows) < 130 for part in parts)
+    assert [label for _, own in parts for label in own] == labels[seen].tolist()
+    assert all(30 < len(own) < 130 for own, _ in parts)
 
     ((bounded, monotone),) = utilities
-    wrong = [(run.model.predict(last.rows) != last.labels).sum() for run in runs]
+    wrong = [(run.model.predict(last[0]) != last[1]).sum() for run in runs]
     assert bounded.value.tolist() == [-float(n) for n in wrong]
     assert bounded.sensitivity == 1.0
     assert monotone is True

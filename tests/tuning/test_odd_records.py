@@ -16,16 +16,16 @@ from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pipeline import PrivatePipeline
 from tacit.preprocessing.private import PrivateQuantileBounds
 from tacit.privacy import Accountant, Budget
+from tacit.queries import views
 from tacit.testing import replay
 from tacit.tuning import (
     DisjointSearch,
     FixedTries,
     PrivateSearch,
     PublicScore,
-    disjoint,
     running,
-    search,
 )
+from tacit.tuning.scores import MistakesOfEach
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1.0, 1.0, (600, 2))
@@ -49,8 +49,7 @@ def all_in(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def chosen(shares: Any, key: Any, relation: Any, rows: Any, *_: Any, **__: Any) -> Any:
         return np.full(rows.shape[0], part, dtype=np.int64)
 
-    monkeypatch.setattr(search, "parts_of", chosen)
-    monkeypatch.setattr(disjoint, "parts_of", chosen)
+    monkeypatch.setattr(views, "parts_of", chosen)
 
 
 @pytest.mark.parametrize("part", [0, 1])
@@ -105,8 +104,7 @@ def test_replay_where_a_part_has_one_record_or_none(
     def chosen(shares: Any, key: Any, relation: Any, rows: Any, *_: Any, **__: Any) -> Any:
         return np.where(rows[:, 0] == 0.75, 1 - part, part).astype(np.int64)
 
-    monkeypatch.setattr(search, "parts_of", chosen)
-    monkeypatch.setattr(disjoint, "parts_of", chosen)
+    monkeypatch.setattr(views, "parts_of", chosen)
     rows = np.vstack([ROWS[:20], [0.75, 0.5]])
     more, less = (rows, np.append(LABELS[:20], 1)), (ROWS[:20], LABELS[:20])
     made = make(random_state=3)
@@ -208,15 +206,15 @@ def test_a_warning_of_one_record_does_not_make_a_try_wrong_about_all(
     rows = np.linspace(-1.0, 1.0, 40)[:, None]
     labels = rows[:, 0] > 0
     fitted = LogisticRegression(epsilon=np.inf, row_norm=1.0, classes=[False, True])
-    run, last = running.Run({}, fitted.fit(rows, labels), 0.0), running.Part(rows, labels)
-    quiet, predict = disjoint._mistakes(run, last), LogisticRegression.predict
+    view = MistakesOfEach([fitted.fit(rows, labels)])
+    quiet, predict = view._mistakes(fitted, rows, labels).sum(), LogisticRegression.predict
 
     def loud(model: Any, rows: Any) -> Any:
         warnings.warn("one record overflows", RuntimeWarning, stacklevel=1)
         return predict(model, rows)
 
     monkeypatch.setattr(LogisticRegression, "predict", loud)
-    assert disjoint._mistakes(run, last) == quiet < 40
+    assert view._mistakes(fitted, rows, labels).sum() == quiet < 40
 
 
 class Loud(LogisticRegression):

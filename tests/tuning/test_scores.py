@@ -9,11 +9,20 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from tacit.linear_model import LinearRegression
+from tacit.noise import seeded_source
 from tacit.privacy import ExponentialMechanism, Relation
-from tacit.tuning import DisjointSearch, disjoint
-from tacit.tuning.running import Part, Run
-from tacit.tuning.scores import balance, mistakes
+from tacit.queries import CandidateMistakes, MistakeBalance, plain_facts
+from tacit.table_facts import EncodedTable, TableFacts
+from tacit.tuning import DisjointSearch
+from tacit.tuning.running import Run
+from tacit.tuning.scores import MistakesOfEach, balance_of, mistakes, mistakes_in
 from tests.tuning.test_search import logistic, records
+
+
+def balance(model: Any, rows: Any, labels: Any, relation: Relation) -> float:
+    """Return what a score is without noise."""
+    total = balance_of(model).total(mistakes_in(model, rows, labels), plain_facts(relation))
+    return float(np.ravel(total)[0])
 
 
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
@@ -31,8 +40,8 @@ def test_a_record_moves_a_score_by_its_sensitivity_and_no_more(
     first, other = (balance(model, X, np.append(one, y[1:]), relation) for one in (wrong, right))
     if relation.adds_or_removes:
         other = balance(model, X[1:], y[1:], relation)
-    moved = abs(np.ravel(first.value)[0] - np.ravel(other.value)[0])
-    assert 0.99 * first.sensitivity <= moved <= first.sensitivity
+    stated = balance_of(model).sensitivity(plain_facts(relation)).value
+    assert 0.99 * stated <= abs(first - other) <= stated
 
 
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
@@ -42,11 +51,18 @@ def test_where_there_is_no_record_nothing_is_counted(relation: Relation) -> None
     numbers = LinearRegression(label_range=(0.0, 1.0), row_norm=1.5, epsilon=20.0).fit(X, y)
     for model in (logistic(epsilon=20.0).fit(X, y), numbers):
         assert len(mistakes(model, X[:0], y[:0])) == 0
-        none = balance(model, X[:0], y[:0], relation)
-        assert np.ravel(none.value)[0] == 0.0
+        assert balance(model, X[:0], y[:0], relation) == 0.0
+        stated = balance_of(model).sensitivity(plain_facts(relation)).value
         for label in (0, 1):
-            one = balance(model, X[:1], np.array([label]), relation)
-            assert abs(np.ravel(one.value)[0]) <= none.sensitivity
+            assert abs(balance(model, X[:1], np.array([label]), relation)) <= stated
+
+
+def mistakes_of_each(model: Any, rows: Any, labels: Any) -> float:
+    """Return how many mistakes a candidate of a choice is found to make."""
+    facts, source = plain_facts(Relation.ADD_REMOVE), seeded_source(0)
+    table = EncodedTable(TableFacts(("x0",), 1.0), lambda: (rows, labels))
+    wrong, _ = MistakesOfEach([model]).apply(table, facts, source)
+    return -float(CandidateMistakes(1).total(wrong, facts)[0])
 
 
 class Saying(RegressorMixin, BaseEstimator):
@@ -64,19 +80,17 @@ def test_a_number_is_one_mistake_at_most() -> None:
     truth = np.array([4.0, 4.0, 4.0, 0.0, 0.0, 8.0, 0.0])
     wrong = mistakes(Saying(), said, truth)
     np.testing.assert_allclose(wrong, [0.0, 0.25, 1.0, 1.0, 1.0, 1.0, 1.0])
-    total = balance(Saying(), said, truth, Relation.ADD_REMOVE)
-    assert np.ravel(total.value)[0] == pytest.approx(5.25 - 3.5, abs=1e-6)
+    assert balance_of(Saying()) == MistakeBalance(whole=False)
+    assert balance(Saying(), said, truth, Relation.ADD_REMOVE) == pytest.approx(1.75, abs=1e-6)
     # the exponential mechanism counts whole multiples of 2^-20, which add up exactly
     said = np.random.default_rng(0).uniform(0.0, 8.0, (99, 1))
-    run = Run({}, Saying(), 0.0)
-    total_wrong = disjoint._mistakes(run, Part(said, np.zeros(99)))
+    total_wrong = mistakes_of_each(Saying(), said, np.zeros(99))
     assert total_wrong * 2**20 == int(total_wrong * 2**20)
     assert 99 - 99 * 2.0**-20 > total_wrong >= mistakes(Saying(), said, np.zeros(99)).sum() - 1e-4
 
 
 def test_a_failed_run_is_wrong_about_every_record() -> None:
-    last = Part(np.zeros((7, 1)), np.zeros(7))
-    assert disjoint._mistakes(Run({}, None, np.inf), last) == 7.0
+    assert mistakes_of_each(None, np.zeros((7, 1)), np.zeros(7)) == 7.0
 
 
 def test_of_equal_scores_what_was_drawn_beforehand_decides() -> None:

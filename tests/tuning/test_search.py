@@ -31,6 +31,7 @@ from tacit.preprocessing import (
 )
 from tacit.preprocessing.private import PrivateQuantileBounds, PrivateStandardScaler
 from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian
+from tacit.queries import noisy_sum
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.table_model import TableModel
 from tacit.tuning import (
@@ -42,7 +43,6 @@ from tacit.tuning import (
     PrivateSearch,
     PublicScore,
     TruncatedNegativeBinomial,
-    running,
 )
 
 SPACE = {"regularization": [3.0, 3000.0]}
@@ -212,8 +212,8 @@ def test_no_tries_release_what_no_record_has_a_part_in() -> None:
 
 def test_noise_that_is_not_the_planned_one_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     real = noise.gaussian
-    monkeypatch.setattr(running, "gaussian", lambda b, z, s: real(b, 0.9 * z, s))
-    with pytest.raises(RuntimeError, match="planned"):
+    monkeypatch.setattr(noisy_sum, "gaussian", lambda b, z, s: real(b, 0.9 * z, s))
+    with pytest.raises(RuntimeError, match="'score' released"):
         search().fit(_Unreadable().table)
 
 

@@ -19,15 +19,15 @@ from tacit.deep.clipping import (
     PerLayerClip,
     without_batch_norm,
 )
-from tacit.deep.correlated import BandedNoise, CorrelatedNoise, TreeNoise
-from tacit.deep.costs import EpochCost
 from tacit.deep.descent import constant, decayed_late
 from tacit.deep.neural_classifier import NeuralClassifier
 from tacit.deep.neural_regressor import NeuralRegressor
 from tacit.deep.ordered_trainer import OrderedTrainer
 from tacit.deep.pca_layer import PCALayer
+from tacit.deep.planning import EpochCost
 from tacit.deep.records import PublicData
 from tacit.deep.trainer import PrivateTrainer
+from tacit.queries.correlated_sum import BandedNoise, CorrelatedNoise, TreeNoise
 
 __all__ = [
     "AdaptiveClip",

@@ -21,10 +21,9 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from tacit import checks
 from tacit.deep.callbacks import Callback, Progress
 from tacit.deep.clipping import Clip, FlatClip, Like
-from tacit.deep.costs import EpochCost
 from tacit.deep.descent import decayed_late
 from tacit.deep.networks import network_of
-from tacit.deep.planning import Sampling, check_budget, epsilon_by_epoch, plan_training
+from tacit.deep.planning import EpochCost, Sampling, check_budget, epsilon_by_epoch, plan_training
 from tacit.deep.records import TensorRecords
 from tacit.deep.trainer import PrivateTrainer
 from tacit.engine import Plan

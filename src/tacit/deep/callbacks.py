@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -39,7 +39,7 @@ class Moment:
         """Return what the steps so far have cost at the plan's delta; all are charged already."""
         event = self.plan.event
         if isinstance(event, Repeated) and isinstance(event.event, SampledGaussian):
-            event = Repeated(event.event, self.step)  # noise that is shared costs the whole at once
+            event = replace(event, count=self.step)  # noise that is shared costs the whole at once
         return Guarantee(event).epsilon(self.plan.budget.delta)
 
 

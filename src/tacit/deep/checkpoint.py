@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from tacit.engine import Plan
-from tacit.privacy import Booking, event_from_dict
+from tacit.privacy import AnyAccountant, Booking, Event, event_from_dict
 from tacit.saving.files import write_whole
 
 _STEP, _END = b".", b"!"
@@ -154,3 +154,34 @@ class Checkpoint:
             raise CheckpointError(
                 f"{self.path} is in use by another process; two of them would make each step twice."
             ) from None
+
+
+def has_booked(accountant: AnyAccountant | None, booking: Booking | None, event: Event) -> bool:
+    """Return whether the charge of an event is in this very ledger already.
+
+    An accountant in memory has forgotten what an earlier process charged, and is charged again. A
+    ledger that was put back to an older state has forgotten it, too, and is refused. So is one
+    whose charge counts for another analyst or on another part of the data: what is released next
+    would be of records that nobody paid for.
+    """
+    from tacit.ledger import Ledger
+
+    if booking is None or not isinstance(accountant, Ledger):
+        return False
+    if accountant.head.ledger != booking.ledger:
+        return False
+    accountant.verify(seen=booking)
+    entry = accountant.entry(booking.entry)
+    for what, ours in (("partition", accountant.partition), ("analyst", accountant.analyst)):
+        if entry.get(what) != ours:
+            raise CheckpointError(
+                f"the training was charged with {what}={entry.get(what)!r}, and would go on with "
+                f"{what}={ours!r}, where nothing was charged for it; use the ledger bound as it "
+                "was, or name another checkpoint, which is charged anew."
+            )
+    if entry.get("event") != event.to_dict():
+        raise CheckpointError(
+            f"{booking} paid for another release than this training; name another checkpoint, "
+            "which is charged anew."
+        )
+    return True

@@ -1,44 +1,20 @@
-"""What is released of a step: the clipped sum, and, where the clip adapts, how many were short."""
+"""The clip in force: one that stays, or one that follows the lengths of gradients."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from tacit import checks
-from tacit.deep.clipping import Clip, FlatClip, Sums
-from tacit.deep.clipping.clip import LEAST_NORM, lengths_of
-from tacit.noise import Bounded, Norm
-from tacit.privacy import Relation
+from tacit.deep.clipping import Clip, FlatClip
+from tacit.deep.clipping.clip import LEAST_NORM
+from tacit.queries import ClippedSum, ClippedSumAndCount
 
 Array = npt.NDArray[np.float64]
-
-# What float32 sums may be off by, as a share of the clip (docs/proofs/networks.md, section 2).
-FLOAT_SLACK = 2.0**-10
-# What the length of a record's gradient may be off by, as a share of it, when other records are in
-# its batch; at most 2^-15.6 was measured (docs/proofs/networks.md, section 4).
-LENGTH_SLACK = 2.0**-12
-# How wide the ramp is, as a share of the clip, on which a gradient counts as short in part.
-_RAMP = 0.5
-
-
-class ClipState(Protocol):
-    """The clip in force, and what is released with it."""
-
-    @property
-    def clip(self) -> Clip:
-        """The rule for the next batch."""
-
-    def bounded(self, sums: Sums, relation: Relation) -> Bounded:
-        """Return the vector that is released of a batch."""
-
-    def gradient(self, released: Array) -> Array:
-        """Return the noisy sum in what was released, and learn from the rest of it."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +23,10 @@ class FixedState:
 
     clip: Clip
 
-    def bounded(self, sums: Sums, relation: Relation) -> Bounded:
-        """Return the sum, which one record moves by the norm."""
-        return Bounded(sums.value.numpy(), self.clip.norm * (1 + FLOAT_SLACK), Norm.L2, relation)
+    @property
+    def statistic(self) -> ClippedSum:
+        """What the next step asks for."""
+        return ClippedSum(self.clip)
 
     def gradient(self, released: Array) -> Array:
         """Return the noisy sum."""
@@ -135,28 +112,16 @@ class AdaptiveState:
         self._share = clip.noise_of_sum(noise_multiplier, batch_size) / (
             clip.count_noise * batch_size
         )
-        # A batch has 2 b + 64 records at most, but for chances below e^-79. Where a gradient counts
-        # in part it is no longer than C (1 + w / 2), and its count moves by 1 / (w C) a length.
-        most = 2 * batch_size + 64
-        self._others = most * LENGTH_SLACK * (1 + _RAMP / 2) / _RAMP
 
     @property
     def clip(self) -> FlatClip:
         """The clip in force."""
         return FlatClip(self.norm)
 
-    def bounded(self, sums: Sums, relation: Relation) -> Bounded:
-        """Return the sum and the weighted count of short gradients, less half of all.
-
-        ||(sum, a count)||^2 moves by at most C^2 + (a (1/2 + others))^2
-        """
-        lengths = lengths_of(sums.norms).double()
-        weight = self.norm * self._share
-        short = (self.norm - lengths).div_(_RAMP * self.norm).clamp_(-0.5, 0.5)
-        count = weight * float(short.sum())
-        moved = weight * (0.5 + self._others)
-        sensitivity = math.hypot(self.norm * (1 + FLOAT_SLACK), moved)
-        return Bounded(np.append(sums.value.numpy(), count), sensitivity, Norm.L2, relation)
+    @property
+    def statistic(self) -> ClippedSumAndCount:
+        """What the next step asks for."""
+        return ClippedSumAndCount(self.clip, self._share, self._batch_size)
 
     def gradient(self, released: Array) -> Array:
         """Return the noisy sum, and move the clip by the noisy count."""

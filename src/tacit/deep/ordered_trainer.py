@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import nn
 
 from tacit import checks
 from tacit.deep.callbacks import Callback, Moment
-from tacit.deep.clip_state import FLOAT_SLACK, AdaptiveClip
-from tacit.deep.clipping import BookKeeper, Clip, FlatClip, book_keeper
+from tacit.deep.clip_state import AdaptiveClip
+from tacit.deep.clipping import Clip, FlatClip, book_keeper
 from tacit.deep.clipping.model_state import in_mode
-from tacit.deep.correlated import CorrelatedNoise, TreeNoise
 from tacit.deep.descent import Descent, Schedule, constant
-from tacit.deep.records import Records, records_of
-from tacit.deep.trainer import TRAINED_ALREADY, Loss, check_kinds, keys_for
-from tacit.engine import Plan, release
-from tacit.noise import Bounded, Norm, Release, Source, decide, gaussian, secure_source
-from tacit.noise.release import priced
-from tacit.privacy import AnyAccountant, Budget, Event, Gaussian, Guarantee, NonPrivate, Relation
+from tacit.deep.planning import facts_of
+from tacit.deep.records import Batches, records_of
+from tacit.deep.trainer import TRAINED_ALREADY, Loss, check_kinds
+from tacit.engine import Plan, release_answers
+from tacit.noise import Source, secure_source
+from tacit.privacy import AnyAccountant, Budget, Guarantee
 from tacit.privacy.calibration import least_noise
+from tacit.queries import CorrelatedStep, OrderedRun, OrderedSum, Session
+from tacit.queries.correlated_sum import CorrelatedNoise, TreeNoise
 
 
 class OrderedTrainer:
@@ -105,33 +105,34 @@ class OrderedTrainer:
     @property
     def steps_per_epoch(self) -> int:
         """How many batches a pass has."""
-        return -(-self.n_records // self.batch_size)
+        return self._sum.steps_per_epoch
+
+    @property
+    def _sum(self) -> OrderedSum:
+        return OrderedSum(self.clip, self.noise, self.n_records, self.batch_size, self.epochs)
 
     def plan(self) -> Plan:
         """Return what a fit would run and what it would cost, without data."""
-        if self.budget.relation is not Relation.REPLACE:
-            raise ValueError(
-                "batches in the records' order are known by their places, so that relation must be "
-                "REPLACE: without a record all others would move up. Pass "
-                "Budget(epsilon, delta, Relation.REPLACE)."
-            )
+        summed, facts = self._sum, facts_of(self.budget)
+        summed.sensitivity(facts)  # which refuses other relations
         if self.budget.is_pure or self.budget.is_infinite:
             raise ValueError("the noise is Gaussian: pass a finite epsilon and a delta above 0.")
-        z = least_noise(self._event, self.budget)
-        steps = self.steps_per_epoch
+        z = least_noise(lambda z: CorrelatedStep(summed, z).event(facts), self.budget)
+        steps = summed.steps_per_epoch
         settings = {
             "n_steps": steps * self.epochs,
             "steps_per_epoch": steps,
             "batch_size": self.batch_size,
             "clip": self.clip.norm,
             "noise_multiplier": z,
-            "spread": self.noise.spread(steps, self.epochs),
+            "spread": summed.spread,
         }
         reason = f"{type(self.noise).__name__} on batches in the records' own order"
-        return Plan("correlated_noise", self._event(z), self.budget, reason, settings)
-
-    def _event(self, z: float) -> Event:
-        return self.noise.event(z, self.steps_per_epoch, self.epochs, self.budget.relation)
+        slot = CorrelatedStep(summed, z).slot(facts)
+        paid = {"steps": slot}
+        return Plan(
+            "correlated_noise", slot.event, self.budget, reason, settings, facts=facts, paid=paid
+        )
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on records ``X`` with targets ``y``, or on a map-style dataset of both."""
@@ -142,63 +143,33 @@ class OrderedTrainer:
         plan = self.plan()
         n_steps = int(plan.settings["n_steps"])
         descent = Descent(keeper.parameters, self.optimizer, n_steps, self.schedule, 0.0)
+        source = secure_source() if self.source is None else self.source
 
-        def work() -> Release[None]:
+        def work(session: Session) -> None:
             self._has_begun = True
             with in_mode(self.model, training=True):
-                event = self._trained(plan, keeper, descent, records)
+                self._train(plan, session, descent)
             keeper.state.check_frozen()
-            return Release(None, event)
 
-        done = release(
+        done = release_answers(
             plan,
+            lambda: OrderedRun(self._sum, Batches(records, keeper, source)),
             work,
             accountant=self.accountant,
-            source=self.source,
+            source=source,
             assumptions=records.assumptions,
         )
         self.privacy_: Guarantee = done.privacy
         self.plan_ = plan
         return self
 
-    def _trained(self, plan: Plan, keeper: BookKeeper, descent: Descent, records: Records) -> Event:
-        source = secure_source() if self.source is None else self.source
-        z, spread = plan.settings["noise_multiplier"], plan.settings["spread"]
-        n_steps, each = int(plan.settings["n_steps"]), self.steps_per_epoch
-        # Replacing a record takes one gradient out of a sum and puts another in.
-        sensitivity = 2 * self.clip.norm * (1 + FLOAT_SLACK) * spread
-        decide("number of steps", n_steps)
-        state, events = self.noise.start(), set()
+    def _train(self, plan: Plan, session: Session, descent: Descent) -> None:
+        n_steps = int(plan.settings["n_steps"])
+        step = CorrelatedStep(self._sum, plan.settings["noise_multiplier"])
+        session.decide("number of steps", n_steps)
         for number in range(n_steps):
-            if number % each == 0 and isinstance(self.noise, TreeNoise):
-                state = self.noise.start()  # a tree for every pass
-            places = self._batch(number % each, len(records))
-            keys = keys_for(keeper, records, len(places), source)
-            with keeper.unchanged():
-                x, y, own = records.take(places, keys)
-                total = keeper.sums(x, y, self.clip, keys=own).value.numpy()
-            value = Bounded(state.to_release(total), sensitivity, Norm.L2, self.budget.relation)
-            released = gaussian(value, z, source)
-            events.add(released.event)
-            descent.step(state.estimate(np.asarray(released.value)) / self.batch_size, number)
+            descent.step(session.ask(step, "steps") / self.batch_size, number)
             moment = Moment(number + 1, plan, self.model)
             if any([callback(moment) is True for callback in self.callbacks]):  # noqa: C419
                 break
         descent.finish()
-        return self._receipt(events, plan, source)
-
-    def _batch(self, place: int, n_given: int) -> Any:
-        """Return the places of a batch; records beyond the announced number do not count."""
-        start = place * self.batch_size
-        return np.arange(start, min(start + self.batch_size, n_given, self.n_records))
-
-    def _receipt(self, events: set[Event], plan: Plan, source: Source) -> Event:
-        """Return what was planned, if every release had the planned noise."""
-        bare = {e.would_be if isinstance(e, NonPrivate) else e for e in events}
-        planned = Gaussian(plan.settings["noise_multiplier"], self.budget.relation)
-        if bare != {planned}:
-            raise RuntimeError(
-                f"released {bare} but planned {planned}: the release is withheld. This is a bug in "
-                "the mechanism; please report it as SECURITY.md says."
-            )
-        return priced(plan.event, source)

@@ -1,4 +1,7 @@
-"""The plan of a training: noise for the steps that are planned, or steps for the noise."""
+"""The plan of a training: noise for the steps that are planned, or steps for the noise.
+
+What training costs is said epoch by epoch, by several ways of counting.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tacit import checks
 from tacit.deep.clipping import Clip
-from tacit.deep.costs import EpochCost, cost_after
-from tacit.engine import Plan
-from tacit.privacy import (
-    Budget,
-    Guarantee,
-    NonPrivate,
-    Repeated,
-    SampledGaussian,
-)
+from tacit.engine import Plan, without_noise
+from tacit.privacy import Budget, Event, Guarantee, Repeated, SampledGaussian
 from tacit.privacy.calibration import least_noise
-from tacit.privacy.routes import RenyiRoute
+from tacit.privacy.routes import RenyiRoute, renyi_of
+from tacit.queries import AtMost, Facts, GaussianNoise, Slot
+from tacit.records import Bounds
 
 _MOST_STEPS = 10_000_000
+_MOST_MOMENT = 256
+_SPLITS = 400  # of delta between the steps and their composition
 
 
 @dataclass(frozen=True)
@@ -91,20 +93,40 @@ def plan_training(
         checks.count("n_steps", n_steps)
     check_budget(budget)
     if budget.is_infinite:
-        return _without_noise(sampling, budget, clip, n_steps)
-    if noise_multiplier is None:
+        if n_steps is None:
+            raise ValueError("epsilon is infinite: no number of steps spends it; pass n_steps.")
+        z, exact = 0.0, without_noise(budget)
+        event, reason = exact.event, exact.reason
+    elif noise_multiplier is None:
         assert n_steps is not None
         planned: int = n_steps
-        z = least_noise(lambda z: Repeated(_step(z, sampling, budget), planned), budget)
+        z = least_noise(lambda z: _event(_step(z, sampling, budget), planned), budget)
         reason = f"noise calibrated to {n_steps} steps"
     else:
         z = checks.positive(
             "noise_multiplier", noise_multiplier, remedy="leave it out to train a number of steps."
         )
-        n_steps = _paid_for(_step(z, sampling, budget), budget, n_steps)
+        n_steps = _paid_for(z, sampling, budget, n_steps)
         reason = "as many steps as the budget pays for, or as were asked for"
-    event = Repeated(_step(z, sampling, budget), n_steps)
-    return _plan(event, sampling, budget, clip, reason, n_steps, z)
+    if not budget.is_infinite:
+        event = _event(_step(z, sampling, budget), n_steps)
+    settings = {
+        "n_steps": n_steps,
+        "sampling_rate": sampling.rate,
+        "batch_size": sampling.batch_size,
+        "steps_per_epoch": sampling.steps_per_epoch,
+        "clip": clip.norm,
+        "noise_multiplier": z,
+    }
+    return Plan("noisy_network", event, budget, reason, settings)
+
+
+def with_slots(plan: Plan) -> Plan:
+    """Return a plan with what its training may ask: as many steps as were charged, or fewer."""
+    event, facts = plan.event, facts_of(plan.budget)
+    if not isinstance(event, Repeated):
+        return replace(plan, facts=facts)
+    return replace(plan, facts=facts, paid={"steps": Slot(event.event, AtMost(event.count))})
 
 
 def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[EpochCost]:
@@ -148,15 +170,26 @@ def check_budget(budget: Budget) -> None:
         )
 
 
-def _step(z: float, sampling: Sampling, budget: Budget) -> SampledGaussian:
-    return SampledGaussian(z, sampling.rate, budget.relation)
+def facts_of(budget: Budget) -> Facts:
+    """Return what is public of a network's records: what one adds is bounded by the clip alone."""
+    return Facts(Bounds(), 0, budget.relation)
 
 
-def _paid_for(step: SampledGaussian, budget: Budget, wanted: int | None) -> int:
+def _step(z: float, sampling: Sampling, budget: Budget) -> Event:
+    return GaussianNoise(z).event(replace(facts_of(budget), sampling_rate=sampling.rate))
+
+
+def _event(step: Event, n_steps: int) -> Repeated:
+    """Return what several steps cost."""
+    return Repeated(step, n_steps)
+
+
+def _paid_for(z: float, sampling: Sampling, budget: Budget, wanted: int | None) -> int:
     """Return how many steps are wanted, or the greatest number of them within a budget."""
+    step = _step(z, sampling, budget)
 
     def fits(n: int) -> bool:
-        return Guarantee(Repeated(step, n)).epsilon(budget.delta) <= budget.epsilon
+        return Guarantee(_event(step, n)).epsilon(budget.delta) <= budget.epsilon
 
     renyi = RenyiRoute(((step, 1),))
 
@@ -167,7 +200,7 @@ def _paid_for(step: SampledGaussian, budget: Budget, wanted: int | None) -> int:
         return wanted
     if not fits(1):
         raise ValueError(
-            f"one step with noise_multiplier={step.noise_multiplier:g} costs more than the budget "
+            f"one step with noise_multiplier={z:g} costs more than the budget "
             f"({budget}); raise noise_multiplier or the budget."
         )
     # The Renyi bound is quick and close: what it allows is where to look with the exact one.
@@ -188,28 +221,63 @@ def _greatest(fits: Callable[[int], bool], low: int, most: int) -> int:
     return low
 
 
-def _plan(
-    event: Repeated | NonPrivate,
-    sampling: Sampling,
-    budget: Budget,
-    clip: Clip,
-    reason: str,
-    n_steps: int,
-    z: float,
-) -> Plan:
-    settings = {
-        "n_steps": n_steps,
-        "sampling_rate": sampling.rate,
-        "batch_size": sampling.batch_size,
-        "steps_per_epoch": sampling.steps_per_epoch,
-        "clip": clip.norm,
-        "noise_multiplier": z,
-    }
-    return Plan("noisy_network", event, budget, reason, settings)
+@dataclass(frozen=True)
+class EpochCost:
+    """The epsilon of training up to the end of an epoch.
+
+    ``epsilon`` is what is promised, from the distribution of the privacy loss. The others are for
+    comparison: the moments accountant as it was published, and strong composition to first order,
+    which was used before.
+    """
+
+    epoch: int
+    n_steps: int
+    epsilon: float
+    moments: float
+    strong_composition: float
 
 
-def _without_noise(sampling: Sampling, budget: Budget, clip: Clip, n_steps: int | None) -> Plan:
-    if n_steps is None:
-        raise ValueError("epsilon is infinite: no number of steps spends it; pass n_steps.")
-    event = NonPrivate("the budget is infinite", relation=budget.relation)
-    return _plan(event, sampling, budget, clip, "no noise: the budget is infinite", n_steps, 0.0)
+def cost_after(step: SampledGaussian, n_steps: int, delta: float, epoch: int = 1) -> EpochCost:
+    """Return what ``n_steps`` steps cost at a delta.
+
+    Examples
+    --------
+    >>> from tacit.deep.planning import cost_after
+    >>> from tacit.privacy import SampledGaussian
+    >>> cost = cost_after(SampledGaussian(4.0, 0.01), 10_000, 1e-5)
+    >>> [round(e, 3) for e in (cost.epsilon, cost.moments, cost.strong_composition)]
+    [0.947, 1.259, 9.338]
+    """
+    return EpochCost(
+        epoch,
+        n_steps,
+        Guarantee(_event(step, n_steps)).epsilon(delta),
+        moments_epsilon(step, n_steps, delta),
+        strong_composition_epsilon(step, n_steps, delta),
+    )
+
+
+def moments_epsilon(step: SampledGaussian, n_steps: int, delta: float) -> float:
+    """Return epsilon by the moments accountant of Abadi et al. (2016).
+
+        epsilon = min over whole l of (T alpha(l) + log(1 / delta)) / l,   alpha(l) = l r(l + 1)
+
+    with r the Renyi divergence of a step; today's conversion from r is tighter.
+    """
+    moments = np.arange(1.0, _MOST_MOMENT + 1)
+    alpha = moments * renyi_of(step, moments + 1)
+    return float(np.min((n_steps * alpha + math.log(1 / delta)) / moments))
+
+
+def strong_composition_epsilon(step: SampledGaussian, n_steps: int, delta: float) -> float:
+    """Return epsilon by strong composition of amplified steps, to first order; no guarantee.
+
+        e0 = sqrt(2 log(1.25 / d0)) / z,  e = q e0,  epsilon = e sqrt(2 T log(1 / d')) + T e^2
+
+    with T q d0 + d' = delta shared out as well as can be.
+    """
+    rate, z = step.sampling_rate, step.noise_multiplier
+    share = np.linspace(0.5, _SPLITS - 0.5, _SPLITS) / _SPLITS
+    of_step, rest = share * delta / (n_steps * rate), (1 - share) * delta
+    e = rate * np.sqrt(2 * np.log(1.25 / of_step)) / z
+    return float(np.min(e * np.sqrt(2 * n_steps * np.log(1 / rest)) + n_steps * e**2))

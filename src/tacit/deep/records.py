@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -12,8 +12,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tacit.deep.clipping import Like
-from tacit.deep.clipping.randomness import Keys, drawing_by, global_randomness
+from tacit.deep.clipping import BookKeeper, Clip, Like, Sums, added
+from tacit.deep.clipping.randomness import (
+    Keys,
+    blank_keys,
+    drawing_by,
+    global_randomness,
+    record_keys,
+)
+from tacit.noise import Source
+from tacit.queries import Facts
+from tacit.records.sampling import Sample, Words, poisson_choice
 
 Indices = npt.NDArray[np.int64]
 
@@ -179,6 +188,62 @@ class Unread(Protocol):
 
     def opened(self) -> Records:
         """Return the records, when they are paid for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Records and the network that they train, or a batch of them: what a session holds.
+
+    ``source`` is that of the records' keys; ``micro_batch`` is how many records are worked on at
+    once, and ``places`` those of a batch.
+    """
+
+    records: Records
+    keeper: BookKeeper
+    source: Source
+    micro_batch: int | None = None
+    places: Indices = field(default_factory=lambda: np.arange(0))
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def batch(self, places: Indices) -> Batches:
+        """Return the records at some places."""
+        return replace(self, places=places)
+
+    def poisson_sample(self, rate: float, words: Words) -> Sample:
+        """Return a batch that has each record with the same probability, and that probability."""
+        return Sample(self.batch(np.flatnonzero(poisson_choice(rate, len(self), words))), rate)
+
+    def clipped(self, clip: Clip) -> Sums:
+        """Return the sum of a batch's clipped gradients, read a micro-batch at a time."""
+        some, parts = self.micro_batch or self.keeper.micro_batch, list[Sums]()
+        keys = keys_for(self.keeper, self.records, len(self.places), self.source)
+        with self.keeper.unchanged():
+            for start in range(0, len(self.places), some):
+                part = slice(start, start + some)
+                x, y, own = self.records.take(self.places[part], keys[part])
+                parts = [added([*parts, self.keeper.sums(x, y, clip, some, own)])]
+        return parts[0] if parts else self.keeper.empty()
+
+
+def keys_for(keeper: BookKeeper, records: Records, n: int, source: Source) -> Keys:
+    """Return fresh keys for the records of a batch; blank ones where nothing random follows."""
+    if keeper.has_dropout or records.may_draw:
+        return record_keys(n, source)
+    return blank_keys(n)
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A view: records that are opened, for the network that they train."""
+
+    keeper: BookKeeper
+    micro_batch: int | None
+
+    def apply(self, records: Unread, facts: Facts, source: Source) -> tuple[Batches, Facts]:
+        """Return the records in batches."""
+        return Batches(records.opened(), self.keeper, source, self.micro_batch), facts
 
 
 def records_of(X: Any, y: Any = None) -> Records:

@@ -12,30 +12,23 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
 from tacit import checks
 from tacit.deep.callbacks import Callback, Moment, evaluate
-from tacit.deep.checkpoint import Checkpoint, CheckpointError
-from tacit.deep.clip_state import AdaptiveState, ClipState, state_of
-from tacit.deep.clipping import BookKeeper, Clip, FlatClip, Sums, added, book_keeper
+from tacit.deep.checkpoint import Checkpoint, CheckpointError, has_booked
+from tacit.deep.clip_state import AdaptiveState, state_of
+from tacit.deep.clipping import BookKeeper, Clip, FlatClip, book_keeper
 from tacit.deep.clipping.model_state import in_mode
-from tacit.deep.clipping.randomness import Keys, blank_keys, record_keys
-from tacit.deep.costs import EpochCost
 from tacit.deep.descent import Descent, Schedule, constant
-from tacit.deep.paying import Paying, has_booked
-from tacit.deep.planning import Sampling, epsilon_by_epoch, plan_training
-from tacit.deep.records import PublicData, Records, Unread, records_of
-from tacit.engine import Plan, Released, release
-from tacit.erm.receipts import on_a_sample, receipt
-from tacit.noise import Ahead, Release, Source, decide, draw_ahead, gaussian, secure_source
-from tacit.privacy import AnyAccountant, Budget, Event, NonPrivate, Relation, SampledGaussian
-from tacit.privacy.events import Repeated
-from tacit.records.sampling import poisson_choice
+from tacit.deep.planning import EpochCost, Sampling, epsilon_by_epoch, plan_training, with_slots
+from tacit.deep.records import Opened, PublicData, Unread, records_of
+from tacit.engine import Plan, Released, release_answers
+from tacit.noise import Ahead, Source, draw_ahead
+from tacit.privacy import AnyAccountant, Budget
+from tacit.queries import GaussianNoise, NoisySum, PoissonSample, Session
 
-Array = npt.NDArray[np.float64]
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
@@ -274,7 +267,7 @@ TRAINED_ALREADY = (
 
 
 class _Run:
-    """One training on its way from the charge to the receipt."""
+    """One training on its way from the charge to the release."""
 
     def __init__(
         self,
@@ -284,33 +277,25 @@ class _Run:
         descent: Descent,
         records: Unread | None,
     ) -> None:
-        self._trainer, self.plan, self._met = trainer, plan, keeper
+        self._trainer, self.plan, self._keeper = trainer, plan, keeper
         self._descent, self._unread = descent, records
         self._sampling, self._z = trainer.sampling, plan.settings["noise_multiplier"]
         self._expected = self._sampling.rate * self._sampling.n_records
-        self._state: ClipState = state_of(trainer.clip, self._z or 1.0, self._expected)
-        self._source = secure_source() if trainer.source is None else trainer.source
+        self._state = state_of(trainer.clip, self._z or 1.0, self._expected)
         self._n_steps = int(plan.settings["n_steps"])
-
-    @property
-    def _keeper(self) -> BookKeeper:
-        assert self._met is not None
-        return self._met
 
     def released(self, assumptions: Sequence[str]) -> Released[None]:
         """Charge, train and compare; a training that was paid for by another process goes on."""
-        checkpoint = self._trainer.checkpoint
+        checkpoint, accountant = self._trainer.checkpoint, self._trainer.accountant
         if checkpoint is None:
-            return self._charged(self._payer(), assumptions, lambda: None)
+            return self._charged(accountant, assumptions, lambda session: None)
         with closing(checkpoint):
             if not checkpoint.exists:
-                payer = self._payer()
 
-                def start() -> None:
-                    booking = payer.booking if payer else None
-                    checkpoint.start(self.plan, booking, assumptions)
+                def start(session: Session) -> None:
+                    checkpoint.start(self.plan, session.booking, assumptions)
 
-                return self._charged(payer, assumptions, start)
+                return self._charged(accountant, assumptions, start)
             kept = checkpoint.resume(self.plan)
             if checkpoint.n_begun >= self._n_steps or checkpoint.is_finished:
                 take = "Its weights were lost" if kept is None else "Take them with restore()"
@@ -340,10 +325,6 @@ class _Run:
                 )
             return self._resumed(checkpoint, kept, checkpoint.assumptions, train=False)
 
-    def _payer(self) -> Paying | None:
-        accountant = self._trainer.accountant
-        return None if accountant is None else Paying(accountant)
-
     def _resumed(
         self,
         checkpoint: Checkpoint,
@@ -353,30 +334,37 @@ class _Run:
         train: bool,
     ) -> Released[None]:
         self._descent.check_fits(None if kept is None else kept["descent"])
-        booked = has_booked(self._trainer.accountant, checkpoint.booking, self.plan.event)
-        payer = None if booked else self._payer()
-        done = self._charged(payer, assumptions, lambda: self._restore(kept), train=train)
+        accountant = self._trainer.accountant
+        booked = has_booked(accountant, checkpoint.booking, self.plan.event)
+        payer = None if booked else accountant
+        done = self._charged(payer, assumptions, lambda session: self._restore(kept), train=train)
         if not booked:
             return done
         return replace(done, privacy=replace(done.privacy, booking=checkpoint.booking))
 
     def _charged(
         self,
-        payer: Paying | None,
+        accountant: AnyAccountant | None,
         assumptions: Sequence[str],
-        prepare: Callable[[], None],
+        prepare: Callable[[Session], None],
         *,
         train: bool = True,
     ) -> Released[None]:
-        def work() -> Release[None]:
+        def work(session: Session) -> None:
             self._trainer._begin()
-            prepare()
-            made = self._trained() if train else []
+            prepare(session)
+            if train:
+                self._train(session)
             self._descent.finish()
-            return Release(None, self._receipt(made))
 
-        source = self._trainer.source
-        return release(self.plan, work, accountant=payer, source=source, assumptions=assumptions)
+        return release_answers(
+            with_slots(self.plan),
+            lambda: self._unread,  # `Opened` opens them, once the checkpoint is written
+            work,
+            accountant=accountant,
+            source=self._trainer.source,
+            assumptions=assumptions,
+        )
 
     def _restore(self, kept: dict[str, Any] | None) -> None:
         if kept is None:
@@ -385,101 +373,54 @@ class _Run:
         if isinstance(self._state, AdaptiveState):
             self._state.norm = float(kept["norm"])
 
-    def _trained(self) -> list[Event]:
-        """Make the steps that are left, and return what each of them cost."""
-        checkpoint, model = self._trainer.checkpoint, self._trainer.model
+    def _train(self, session: Session) -> None:
+        """Make the steps that are left."""
+        trainer, checkpoint, keeper = self._trainer, self._trainer.checkpoint, self._keeper
+        assert keeper is not None
         first = checkpoint.n_begun if checkpoint else 0
-        events: list[Event] = []
-        assert self._unread is not None
-        self._records: Records = self._unread.opened()
-        decide("number of steps", self._n_steps)
-        with in_mode(model, training=True), ThreadPoolExecutor(1, "tacit-noise") as pool:
-            ahead = self._drawn(pool)
+        session = session.on(Opened(keeper, trainer.micro_batch))
+        session.decide("number of steps", self._n_steps)
+        n_numbers = keeper.n_parameters + isinstance(self._state, AdaptiveState)
+        repeatable = trainer.source is not None and not trainer.source.is_secure
+        with in_mode(trainer.model, training=True), ThreadPoolExecutor(1, "tacit-noise") as pool:
+
+            def drawn(number: int) -> Future[Ahead] | None:
+                """Return noise that is drawn while the batch before it runs."""
+                if repeatable or not self._z or number >= self._n_steps:
+                    return None
+                return pool.submit(draw_ahead, n_numbers)
+
+            ahead = drawn(first)
             for number in range(first, self._n_steps):
                 if checkpoint is not None:
                     checkpoint.begin_step()
-                noise, ahead = ahead, self._drawn(pool) if number + 1 < self._n_steps else None
-                events.append(self._step(number, noise))
-                self._keep(number + 1)
-                if self._is_stopped(number + 1):
+                done = number + 1
+                noise, ahead = ahead, drawn(done)
+                self._step(number, session.on(PoissonSample(self._sampling.rate)), noise)
+                is_kept = done % trainer.checkpoint_every == 0 or done == self._n_steps
+                if checkpoint is not None and is_kept:
+                    checkpoint.keep(self._kept())
+                moment = Moment(done, self.plan, trainer.model)
+                if any([callback(moment) is True for callback in trainer.callbacks]):  # noqa: C419
                     break
-        self._keeper.state.check_frozen()
+        keeper.state.check_frozen()
         if checkpoint is not None:
             checkpoint.keep(self._kept())
             checkpoint.finish()
-        return events
 
-    def _drawn(self, pool: ThreadPoolExecutor) -> Future[Ahead] | None:
-        """Return noise that is drawn while a batch runs; none where it must be repeatable."""
-        if not self._source.is_secure or not self._z:
-            return None
-        extra = isinstance(self._state, AdaptiveState)
-        return pool.submit(draw_ahead, self._keeper.n_parameters + extra)
-
-    def _step(self, number: int, noise: Future[Ahead] | None) -> Event:
-        rate, state = self._sampling.rate, self._state
-        chosen = np.flatnonzero(poisson_choice(rate, len(self._records), self._source.words))
-        bounded = state.bounded(self._summed(chosen), self._trainer.budget.relation)
-        if not self._z:
-            gradient, event = state.gradient(np.asarray(bounded.value)), self.plan.event
+    def _step(self, number: int, sample: Session, noise: Future[Ahead] | None) -> None:
+        """Ask for the sum of clipped gradients of a fresh sample, and go along it."""
+        statistic = self._state.statistic
+        if self._z:
+            query = NoisySum(statistic, GaussianNoise(self._z))
+            released = sample.ask(query, "steps", noise=None if noise is None else noise.result())
         else:
-            ahead = None if noise is None else noise.result()
-            source = None if ahead else self._source
-            released = gaussian(bounded, self._z, source, ahead=ahead)
-            gradient = state.gradient(np.asarray(released.value))
-            event = on_a_sample(released.event, _at(rate))
+            released = sample.without_noise(lambda batch: statistic.total(batch, sample.facts))
+        gradient = self._state.gradient(np.asarray(released))
         self._descent.step(gradient / self._expected, number)
-        return event
-
-    def _summed(self, chosen: npt.NDArray[np.int64]) -> Sums:
-        """Return the sum over some records, read a micro-batch at a time."""
-        some, clip = self._trainer.micro_batch or self._keeper.micro_batch, self._state.clip
-        parts = []
-        keys = keys_for(self._keeper, self._records, len(chosen), self._source)
-        with self._keeper.unchanged():
-            for start in range(0, len(chosen), some):
-                part = slice(start, start + some)
-                x, y, own = self._records.take(chosen[part], keys[part])
-                parts.append(self._keeper.sums(x, y, clip, some, own))
-                parts = [added(parts)]
-        return parts[0] if parts else self._keeper.empty()
-
-    def _keep(self, done: int) -> None:
-        checkpoint = self._trainer.checkpoint
-        if checkpoint is None or (done % self._trainer.checkpoint_every and done < self._n_steps):
-            return
-        checkpoint.keep(self._kept())
 
     def _kept(self) -> dict[str, Any]:
         return {"descent": self._descent.state(), "norm": self._state.clip.norm}
-
-    def _is_stopped(self, done: int) -> bool:
-        moment = Moment(done, self.plan, self._trainer.model)
-        answers = [callback(moment) for callback in self._trainer.callbacks]
-        return any(answer is True for answer in answers)
-
-    def _receipt(self, made: list[Event]) -> Event:
-        """Return what was paid for, if what was made is a part of it.
-
-        Steps of an earlier process and steps that a callback left out are paid for as well.
-        """
-        planned = self.plan.event
-        if isinstance(planned, NonPrivate):
-            return planned
-        assert isinstance(planned, Repeated)
-        others = [planned.event] * (self._n_steps - len(made))
-        return receipt([*made, *others], planned)
-
-
-def keys_for(keeper: BookKeeper, records: Records, n: int, source: Source) -> Keys:
-    """Return fresh keys for the records of a batch; blank ones where nothing random follows."""
-    if keeper.has_dropout or records.may_draw:
-        return record_keys(n, source)
-    return blank_keys(n)
-
-
-def _at(rate: float) -> Callable[[float, Relation], SampledGaussian]:
-    return lambda noise_multiplier, relation: SampledGaussian(noise_multiplier, rate, relation)
 
 
 def check_kinds(model: Any, optimizer: Any, budget: Any, clip: Any) -> None:

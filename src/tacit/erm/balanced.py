@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.counting import COUNT_MULTIPLE
+from tacit.erm.counting import NUMBER_SHARE
 from tacit.erm.laws import Solved
-from tacit.erm.objective import moved
 from tacit.erm.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem
 from tacit.erm.planner import choose_plan
 from tacit.noise import Norm
 from tacit.privacy import Budget, Composed, Guarantee, Relation
-from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
+from tacit.privacy.gaussian_profile import gaussian_epsilon
 from tacit.queries import (
     ClassCounts,
     Facts,
-    GaussianNoise,
     LaplaceNoise,
     NoisySum,
     Reweighted,
     Session,
     Slot,
 )
+from tacit.queries.split_budget import split_epsilon, split_gaussian
 from tacit.records import ClassWeights, RecordSource, ReweightedRecords
 
 Array = npt.NDArray[np.float64]
@@ -36,6 +34,7 @@ GREATEST_WEIGHT = 10.0
 # Of a budget that is not Gaussian throughout, what is left after the counts is sought in steps.
 _STEP, _MOST_STEPS = 0.999, 100
 _SETTING = "epsilon_after_counting"
+_SHARES = {"classes": NUMBER_SHARE, "weights": None}
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class Balanced(Mechanism):
         """Count the classes, weight the records, and go on."""
         query, inner = _class_counts(plan.budget), self._inner(plan)
         counts = np.asarray(session.ask(query, "classes"))
-        shares = balanced_shares(counts, _noise_std(plan.budget))
+        shares = balanced_shares(counts, query.noise_std(session.facts))
         child = session.on(Reweighted(ClassWeights(shares))).child("weights", inner)
         solved = inner.solve(child)
         child.close()
@@ -128,7 +127,7 @@ class Balanced(Mechanism):
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return what the other mechanism says, and what counting costs."""
         inner = self._inner(plan)
-        std = number(_noise_std(plan.budget))
+        std = number(_class_counts(plan.budget).noise_std(plan.facts))
         return (
             f"{inner.mechanism.noise_in_words(inner, number)} The number of records of each class "
             f"is counted first, with noise of standard deviation {std}."
@@ -168,27 +167,14 @@ def balanced_shares(counts: Array, noise_std: float) -> tuple[float, ...]:
 def _class_counts(budget: Budget) -> NoisySum:
     """Return the counts with a hundredth of mu squared, or of a pure epsilon."""
     if budget.is_pure:
-        return NoisySum(ClassCounts(Norm.L1), LaplaceNoise(budget.epsilon / COUNT_MULTIPLE**2))
-    return NoisySum(ClassCounts(), GaussianNoise(_count_multiplier(budget)))
-
-
-def _count_multiplier(budget: Budget) -> float:
-    return COUNT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
-
-
-def _noise_std(budget: Budget) -> float:
-    if budget.is_pure:
-        return math.sqrt(2) * moved(budget.relation) * COUNT_MULTIPLE**2 / budget.epsilon
-    return math.sqrt(moved(budget.relation)) * _count_multiplier(budget)
+        epsilon = split_epsilon(budget.epsilon, _SHARES)["classes"]
+        return NoisySum(ClassCounts(Norm.L1), LaplaceNoise(epsilon))
+    return NoisySum(ClassCounts(), split_gaussian(budget, _SHARES)["classes"])
 
 
 def _rest(budget: Budget) -> Budget:
-    """Return what the counts leave, exactly where all is Gaussian or pure, and a guess elsewhere.
-
-    As mu^2 = (mu / 10)^2 + (1 - 1/100) mu^2.
-    """
-    share = (1 - COUNT_MULTIPLE**-2) * (1 - 2.0**-30)
+    """Return what the counts leave where all is Gaussian or pure, and a guess elsewhere."""
     if budget.is_pure:
-        return replace(budget, epsilon=budget.epsilon * share)
-    mu = gaussian_mu(budget.epsilon, budget.delta) * math.sqrt(share)
-    return replace(budget, epsilon=gaussian_epsilon(mu, budget.delta))
+        return replace(budget, epsilon=split_epsilon(budget.epsilon, _SHARES)["weights"])
+    rest = split_gaussian(budget, _SHARES)["weights"]
+    return replace(budget, epsilon=gaussian_epsilon(1 / rest.multiplier, budget.delta))

@@ -8,9 +8,9 @@ import numpy as np
 
 from tacit.queries import Count, Noise, NoisySum, Session
 
-# A count is released with a tenth of the mu: a hundredth of the cost.
-COUNT_MULTIPLE = 10.0
-# Of a pure epsilon, which adds up as it is, a number gets this share.
+# The part of mu^2 for a number, a count or a trace: a tenth of the mu.
+NUMBER_SHARE = 0.01
+# The part for a number of a pure epsilon, which adds up as it is.
 PURE_SHARE = 1 / 50
 
 

@@ -11,7 +11,6 @@ event is charged as it is (docs/proofs/objective_perturbation.md, section 15).
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +23,8 @@ from tacit.erm.tilts import Tilt
 from tacit.erm.turning import may_turn
 from tacit.privacy import Gaussian
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.queries import Session, Slot
+from tacit.queries import GaussianNoise, Session, Slot
+from tacit.queries.split_budget import gaussian_rest
 
 Array = npt.NDArray[np.float64]
 
@@ -49,15 +49,15 @@ def may_ask(plan: Plan, slot: Slot, tilt: Tilt, n_records: float) -> bool:
     )
 
 
-def _mu2(slot: Slot) -> float:
-    """Return the mu^2 that minimiser and trace are exchanged for."""
+def _whole(slot: Slot) -> GaussianNoise:
+    """Return the noise of the one release that minimiser and trace are exchanged for."""
     assert isinstance(slot.event, Gaussian), "as `exchanged` makes it"
-    return 1 / slot.event.noise_multiplier**2
+    return GaussianNoise(slot.event.noise_multiplier)
 
 
 def _left(plan: Plan, slot: Slot) -> float:
     """Return the mu^2 that a moment leaves of it, below 0 if it costs more."""
-    return _mu2(slot) - 1 / _MOMENT.noise_multiplier(plan.budget) ** 2
+    return _whole(slot).multiplier ** -2 - _MOMENT.noise_multiplier(plan.budget) ** -2
 
 
 def descended(
@@ -67,10 +67,9 @@ def descended(
 
     Where no second moment has been asked for it is now, and all of it together costs no more.
     """
-    problem, left = plan.problem, _mu2(slot)
+    problem, left = plan.problem, _whole(slot)
     if turned is None:
         turned = _MOMENT.ask(session, "steps", problem, plan.budget, n_records)
-        left = _left(plan, slot)
+        left = gaussian_rest(left, [GaussianNoise(_MOMENT.noise_multiplier(plan.budget))])
     open_ridge = replace(problem, objective=replace(problem.objective, regularization=None))
-    mu = (1 - 2.0**-40) * math.sqrt(left)
-    return descend_there(open_ridge, plan.budget, session, "steps", turned, n_records, mu)
+    return descend_there(open_ridge, plan.budget, session, "steps", turned, n_records, left)

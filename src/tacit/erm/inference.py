@@ -36,6 +36,7 @@ from tacit.queries import (
     SquaredSlopes,
 )
 from tacit.queries.second_moment import unpack
+from tacit.queries.split_budget import split_gaussian
 from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
@@ -61,8 +62,8 @@ class PlanWithErrors(Plan):
 
     weights: Plan = field(kw_only=True)
     asked: Gaussian = field(kw_only=True)
-    hessian: Gaussian | None = field(kw_only=True)
-    squares: Gaussian | None = field(kw_only=True)
+    hessian: Gaussian | None = field(kw_only=True, default=None)
+    squares: Gaussian | None = field(kw_only=True, default=None)
 
     def slots(self) -> Mapping[str, Slot]:
         """Return the weights' own plan, what is asked first, H and M."""
@@ -242,44 +243,34 @@ def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
             "'objective_perturbation', 'noisy_gradient' or, for least squares, "
             "'sufficient_statistics', or set inference=0."
         )
-    first, second, third = _parts(weights, budget, share)
-    needed = [part for part in (first, second, third) if part is not None]
+    parts = _parts(weights, budget, share)
     return PlanWithErrors(
         mechanism=mechanism,
         problem=weights.problem,
         budget=budget,
-        event=Composed((weights.event, *needed)),
+        event=Composed((weights.event, *parts.values())),
         excess_risk=weights.excess_risk,
         reason=weights.reason,
         settings={
             **weights.settings,
-            "inference_noise_multiplier": min(part.noise_multiplier for part in needed),
+            "inference_noise_multiplier": min(part.noise_multiplier for part in parts.values()),
         },
         rejected=weights.rejected,
         weights=weights,
-        asked=first,
-        hessian=second,
-        squares=third,
+        **parts,
     )
 
 
-def _parts(
-    weights: Plan, budget: Budget, share: float
-) -> tuple[Gaussian, Gaussian | None, Gaussian | None]:
+def _parts(weights: Plan, budget: Budget, share: float) -> dict[str, Gaussian]:
     """Divide the share of mu^2 among what is asked first, H and M, as far as they are needed."""
-    of_hessian = 0.0 if weights.mechanism.uses_moments else _HESSIAN
-    of_squares = 0.0 if weights.problem.objective.loss.is_likelihood else _SQUARES
-    in_all = _ASKED + of_hessian + of_squares
-    whole = share * gaussian_mu(budget.epsilon, budget.delta) ** 2 / in_all
-
-    def part(size: float) -> Gaussian:
-        return Gaussian(1 / math.sqrt(whole * size), budget.relation)
-
-    return (
-        part(_ASKED),
-        part(of_hessian) if of_hessian else None,
-        part(of_squares) if of_squares else None,
-    )
+    sizes = {
+        "asked": _ASKED,
+        "hessian": 0.0 if weights.mechanism.uses_moments else _HESSIAN,
+        "squares": 0.0 if weights.problem.objective.loss.is_likelihood else _SQUARES,
+    }
+    whole = share / sum(sizes.values())
+    parts = split_gaussian(budget, {name: whole * size for name, size in sizes.items()})
+    return {name: Gaussian(noise.multiplier, budget.relation) for name, noise in parts.items()}
 
 
 def check_share(share: float, most: float = 1.0) -> None:

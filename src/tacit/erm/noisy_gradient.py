@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.counting import COUNT_MULTIPLE, ask_count
+from tacit.erm.counting import NUMBER_SHARE, ask_count
 from tacit.erm.course import (
     Course,
     NoisePace,
@@ -31,7 +31,7 @@ from tacit.erm.plan import (
     unknown,
 )
 from tacit.erm.preconditioner import SecondMoment, Turned
-from tacit.erm.shrinking import TRACE_MULTIPLE, can_shrink, shrunk
+from tacit.erm.shrinking import can_shrink, shrunk
 from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.queries import (
@@ -46,6 +46,7 @@ from tacit.queries import (
     Slot,
     composed,
 )
+from tacit.queries.split_budget import gaussian_rest, split_gaussian
 from tacit.records.person_sums import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
@@ -158,10 +159,11 @@ class NoisyGradient(Descent):
             # If later questions depend on earlier answers, one Gaussian is charged for all.
             whole = GaussianNoise(gaussian_multiplier(budget))
             return {"everything": Slot(whole.event(facts), GaussianSum())}
-        step = GaussianNoise(self._step_multiplier(problem, budget, n_steps))
+        noise = self._noise(problem, budget)
+        step = gaussian_rest(noise["steps"], times=n_steps)
         slots = {"steps": Slot(step.event(facts), Exactly(n_steps))}
-        if _shrinks(problem, budget):
-            slots["trace"] = Slot(_trace_noise(budget).event(facts))
+        if "trace" in noise:
+            slots["trace"] = Slot(noise["trace"].event(facts))
         return slots
 
     def _adapts(self, problem: Problem) -> bool:
@@ -216,54 +218,50 @@ class NoisyGradient(Descent):
         if not self._adapts(problem):
             steps, trace = "steps", "trace"
         n = _most_counted(problem, budget)
-        if problem.objective.bounds.total_weight is None:
-            noise = GaussianNoise(COUNT_MULTIPLE * gaussian_multiplier(budget))
-            n = ask_count(session, noise, steps).n_records
+        noise = self._noise(problem, budget)
+        if "count" in noise:
+            n = ask_count(session, noise["count"], steps).n_records
         turned = None
         if self.preconditioner is not None and self.preconditioner.pays(problem, budget, n):
             turned = self.preconditioner.ask(session, steps, problem, budget, n)
+            noise = self._noise(problem, budget, self.preconditioner)
         course = self._course(problem, budget, n, turned)
-        noise = GaussianNoise(self._step_multiplier(problem, budget, course.n_steps, turned))
+        each = gaussian_rest(noise["steps"], times=course.n_steps)
         session.decide("number of steps", course.n_steps)
-        std = NoisySum(_gradient(course, np.zeros(problem.shape)), noise).noise_std(session.facts)
+        std = NoisySum(_gradient(course, np.zeros(problem.shape)), each).noise_std(session.facts)
         step, momentum = 1 / (course.smoothness + course.ridge), growing_momentum
         if self.pace is not None:
             step, momentum = self.pace.step(std, course.n_steps), self.pace.constant
-        w = _descend(course, session, steps, noise, problem, step, momentum)
+        w = _descend(course, session, steps, each, problem, step, momentum)
         if turned is not None:
             return Solved(turned.coordinates.of(w))
         law, risk = course.law(std, step), None
-        if _shrinks(problem, budget):
-            w, risk = shrunk(w, law, session, _trace_noise(budget), trace, n)
+        if "trace" in noise:
+            w, risk = shrunk(w, law, session, noise["trace"], trace, n)
         return Solved(w, law, risk=risk)
 
-    def _step_multiplier(
-        self, problem: Problem, budget: Budget, n_steps: int, turned: Turned | None = None
-    ) -> float:
-        """Return the multiplier of a step, within the budget with whatever else is asked.
+    def _noise(
+        self, problem: Problem, budget: Budget, moment: SecondMoment | None = None
+    ) -> dict[str, GaussianNoise]:
+        """Return the noise of whatever is asked, and of all steps as if they were one release.
 
-        1 / z^2 = 1 / count^2 + 1 / trace^2 + T / step^2,   z that of one Gaussian release
-
-        With a second moment, 1 / moment^2 = share / z^2, in the place of the trace.
+        Where a second moment was asked for, its share takes the place of the trace's.
         """
-        asked = 0.0
+        shares: dict[str, float | None] = {"steps": None}
         if problem.objective.bounds.total_weight is None:
-            asked += 1 / COUNT_MULTIPLE**2
-        if turned is not None and self.preconditioner is not None:
-            asked += self.preconditioner.share
+            shares["count"] = NUMBER_SHARE
+        if moment is not None:
+            shares["second moment"] = moment.share
         elif _shrinks(problem, budget):
-            asked += 1 / TRACE_MULTIPLE**2
-        mu2 = 1 / gaussian_multiplier(budget) ** 2
-        if asked or self.preconditioner is not None:
-            # rounded up, so that the parts never cost more than the whole
-            mu2 *= (1 - asked) * (1 - 2.0**-40)
-        return math.sqrt(n_steps / mu2)
+            shares["trace"] = NUMBER_SHARE
+        return split_gaussian(budget, shares)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Return how much noise a step gets."""
         settings = DescentSettings.of(plan)
-        multiplier = self._step_multiplier(plan.problem, plan.budget, settings.n_steps)
-        std = number(multiplier * moved(plan.budget.relation) * settings.clip)
+        steps = self._noise(plan.problem, plan.budget)["steps"]
+        each = gaussian_rest(steps, times=settings.n_steps)
+        std = number(each.multiplier * moved(plan.budget.relation) * settings.clip)
         return f"Gaussian noise of standard deviation {std} at each of {settings.n_steps:,} steps."
 
 
@@ -274,14 +272,14 @@ def descend_there(
     slot: str,
     turned: Turned,
     n_records: float,
-    mu: float,
+    whole: GaussianNoise,
 ) -> Array:
     """Return weights from steps in the coordinates of a second moment.
 
-    ``mu`` is for all of them together: T steps of multiplier sqrt(T) / mu.
+    All of them together cost no more than one release with the noise ``whole``.
     """
     course = NoisyGradient()._course(problem, budget, n_records, turned)
-    noise = GaussianNoise(math.sqrt(course.n_steps) / mu)
+    noise = gaussian_rest(whole, times=course.n_steps)
     session.decide("number of steps", course.n_steps)
     step = 1 / (course.smoothness + course.ridge)
     return turned.coordinates.of(_descend(course, session, slot, noise, problem, step))
@@ -331,7 +329,3 @@ def _most_counted(problem: Problem, budget: Budget) -> float:
 def _shrinks(problem: Problem, budget: Budget) -> bool:
     """Return whether weights are shrunk; what a person's records bend is not bounded."""
     return can_shrink(problem) and not budget.relation.by_person
-
-
-def _trace_noise(budget: Budget) -> GaussianNoise:
-    return GaussianNoise(TRACE_MULTIPLE * gaussian_multiplier(budget))

@@ -31,16 +31,19 @@ from tacit.erm.tilts import (
     MOMENT,
     SphereTilt,
     Tilt,
+    asked_events,
     event_of,
+    minimizer_event,
     slots_of,
     steep,
     tilt_in,
     tilts_for,
 )
 from tacit.erm.turning import best_turned, can_certify, may_turn, turned_following
-from tacit.privacy import Budget, BudgetUnreachable, Composed, Event, Relation
+from tacit.privacy import Budget, BudgetUnreachable, Event, Relation
 from tacit.privacy.gaussian_profile import gaussian_mu
 from tacit.queries import PerturbedMinimizer, Reweighted, Session, Slot
+from tacit.queries.split_budget import least_rest
 from tacit.records import LeverageWeights
 from tacit.records.summing import fine_rows, float_error
 
@@ -323,9 +326,10 @@ def _least_tilt(
     facts = problem.facts(budget.relation)
 
     def family(noise: float) -> Event:
-        return event_of(kind(lam, noise, **asked), objective, budget, facts)
+        return minimizer_event(kind(lam, noise, **asked), objective, budget, facts)
 
-    return kind(lam, kind.least(family, budget, objective.lipschitz), **asked)
+    parts = asked_events(kind(lam, 1.0, **asked), facts)
+    return kind(lam, _least_noise(family, budget, kind, parts, objective.lipschitz), **asked)
 
 
 def _risk(problem: Problem, tilt: Tilt) -> float:
@@ -338,9 +342,21 @@ def _quick_noise(problem: Problem, budget: Budget, lam: float, kind: type[Tilt])
     objective, facts = problem.objective, problem.facts(budget.relation)
 
     def family(noise: float) -> Event:
-        return Composed((kind(lam, noise).main_event(objective, facts),))
+        return kind(lam, noise).main_event(objective, facts)
 
-    return kind.least(family, budget, objective.lipschitz)
+    return _least_noise(family, budget, kind, (), objective.lipschitz)
+
+
+def _least_noise(
+    family: Callable[[float], Event],
+    budget: Budget,
+    kind: type[Tilt],
+    parts: tuple[Event, ...],
+    guess: float,
+) -> float:
+    """Return the least noise within the budget, beside its parts; sphere noise needs no delta."""
+    within = replace(budget, delta=0.0) if kind is SphereTilt else budget
+    return least_rest(family, within, parts, guess=guess)
 
 
 def _choose_regularization(problem: Problem, budget: Budget, kind: type[Tilt]) -> float:

@@ -23,15 +23,7 @@ from tacit.erm.plan import (
 from tacit.erm.sets import WholeSpace
 from tacit.privacy import Budget
 from tacit.privacy.calibration import gaussian_multiplier
-from tacit.queries import (
-    GaussianNoise,
-    Noise,
-    NoisySum,
-    RegularizedMinimizer,
-    Session,
-    Slot,
-    SphereNoise,
-)
+from tacit.queries import Noise, NoisySum, RegularizedMinimizer, Session, Slot, split_budget
 
 Array = npt.NDArray[np.float64]
 
@@ -126,9 +118,7 @@ class OutputPerturbation(Mechanism):
 
 def _noise(budget: Budget) -> Noise:
     """Return sphere noise for a pure budget, Gaussian noise for others."""
-    if budget.is_pure:
-        return SphereNoise(budget.epsilon)
-    return GaussianNoise(gaussian_multiplier(budget))
+    return split_budget(budget, {"weights": None})["weights"]
 
 
 def _minimizer(problem: Problem) -> RegularizedMinimizer:

@@ -24,10 +24,10 @@ from tacit import queries
 from tacit.erm.plan import CannotSolve, Problem
 from tacit.erm.sets import WholeSpace
 from tacit.privacy import Budget
-from tacit.privacy.calibration import gaussian_multiplier
 from tacit.queries import GaussianNoise, NoisySum, OneRecordEach, Session
 from tacit.queries.gradient import FLOAT_SLACK, rounds_too_much
 from tacit.queries.second_moment import unpack
+from tacit.queries.split_budget import split_gaussian
 from tacit.records.coordinates import Coordinates
 from tacit.records.person_sums import MOST_COUNTED
 from tacit.records.summing import fine_rows, float_error
@@ -132,7 +132,7 @@ class SecondMoment:
 
     def noise_multiplier(self, budget: Budget) -> float:
         """Return that of the second moment: mu_moment^2 = share mu^2."""
-        return gaussian_multiplier(budget) / math.sqrt(self.share)
+        return split_gaussian(budget, {"moment": self.share})["moment"].multiplier
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem in whose coordinates steps cannot be turned."""

@@ -30,9 +30,6 @@ class FeasibleSet(Protocol):
     def radius(self, dimension: int) -> float:
         """Return the greatest norm of a point of the set."""
 
-    def diameter(self, dimension: int) -> float:
-        """Return the greatest distance between two points."""
-
 
 @dataclass(frozen=True)
 class WholeSpace:
@@ -41,7 +38,7 @@ class WholeSpace:
     Examples
     --------
     >>> from tacit.erm import WholeSpace
-    >>> WholeSpace().diameter(3)
+    >>> WholeSpace().radius(3)
     inf
     """
 
@@ -54,10 +51,6 @@ class WholeSpace:
         return True
 
     def radius(self, dimension: int) -> float:
-        """Return infinity."""
-        return math.inf
-
-    def diameter(self, dimension: int) -> float:
         """Return infinity."""
         return math.inf
 
@@ -74,10 +67,6 @@ class _Ball:
     def radius(self, dimension: int) -> float:
         """Return the bound."""
         return self.bound
-
-    def diameter(self, dimension: int) -> float:
-        """Return twice the bound."""
-        return 2 * self.bound
 
 
 @dataclass(frozen=True)
@@ -161,10 +150,6 @@ class Box:
         """Return the norm of the farthest corner."""
         return max(abs(self.low), abs(self.high)) * math.sqrt(dimension)
 
-    def diameter(self, dimension: int) -> float:
-        """Return the length of the diagonal."""
-        return (self.high - self.low) * math.sqrt(dimension)
-
 
 @dataclass(frozen=True)
 class Simplex:
@@ -195,10 +180,6 @@ class Simplex:
     def radius(self, dimension: int) -> float:
         """Return the total, the norm of a vertex."""
         return self.total
-
-    def diameter(self, dimension: int) -> float:
-        """Return the distance between two vertices."""
-        return math.sqrt(2.0) * self.total if dimension > 1 else 0.0
 
 
 def _onto_simplex(weights: Array, total: float) -> Array:

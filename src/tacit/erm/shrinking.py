@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.counting import COUNT_MULTIPLE
 from tacit.erm.expecting import expected_risk
 from tacit.erm.laws import Law
 from tacit.erm.plan import Problem
@@ -35,8 +34,6 @@ from tacit.queries import HessianTrace, Noise, NoisySum, Session
 
 Array = npt.NDArray[np.float64]
 
-# The trace is released like a count, with a tenth of the mu.
-TRACE_MULTIPLE = COUNT_MULTIPLE
 # Stein's paradox begins with three weights.
 _LEAST_SLOPES = 3
 # Which class is the likelier does not depend on how long weights are, so that half of them stays:

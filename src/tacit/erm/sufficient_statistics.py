@@ -21,8 +21,7 @@ from tacit.erm.plan import (
     unknown,
 )
 from tacit.erm.sets import WholeSpace
-from tacit.privacy import Budget, Event, Relation
-from tacit.privacy.calibration import least_noise
+from tacit.privacy import Budget, Relation
 from tacit.queries import (
     Exactly,
     GaussianNoise,
@@ -35,6 +34,7 @@ from tacit.queries import (
     composed,
 )
 from tacit.queries.second_moment import unpack
+from tacit.queries.split_budget import gaussian_rest, split_gaussian
 
 Array = npt.NDArray[np.float64]
 
@@ -97,12 +97,9 @@ class SufficientStatistics(Mechanism):
         if not math.isfinite(objective.bounds.label_bound):
             raise CannotSolve("declare label_range: labels are clipped to it.")
 
-        facts = problem.facts(budget.relation)
-
-        def three(multiplier: float) -> Event:
-            return composed({"moments": Slot(GaussianNoise(multiplier).event(facts), Exactly(3))})
-
-        multiplier = least_noise(three, budget)
+        whole = split_gaussian(budget, {"moments": None})["moments"]
+        noise = gaussian_rest(whole, times=3)
+        multiplier, event = noise.multiplier, noise.event(problem.facts(budget.relation))
         size = objective.row_norm * multiplier * moved(budget.relation)
         # noise on the gradient at w: on X'y, and on X'X times w
         squared = (
@@ -115,7 +112,7 @@ class SufficientStatistics(Mechanism):
             mechanism=self,
             problem=problem,
             budget=budget,
-            event=three(multiplier),
+            event=composed({"moments": Slot(event, Exactly(3))}),
             excess_risk=problem.risk_of_noise(squared, ridge),
             reason="one pass, a closed form; best when n is large and d is small",
             settings=MomentSettings(multiplier).shown(),

@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tacit.erm.counting import COUNT_MULTIPLE, PURE_SHARE
+from tacit.erm.counting import NUMBER_SHARE, PURE_SHARE
 from tacit.erm.losses import AnyLoss
 from tacit.erm.objective import Objective
 from tacit.erm.plan import Plan, Problem, Settings
 from tacit.erm.preconditioner import SecondMoment
 from tacit.privacy import Budget, Composed, Event, Relation
-from tacit.privacy.calibration import least_noise
 from tacit.privacy.gaussian_profile import gaussian_mu
 from tacit.queries import (
     AtMost,
@@ -26,11 +25,11 @@ from tacit.queries import (
     exchanged,
 )
 from tacit.queries.minimizer import least_ridge, perturbed_event
+from tacit.queries.split_budget import split_epsilon, split_gaussian
 from tacit.records import Bounds
 
-# The output release's share: its mu is 1/50 of the whole (2e-4 of the cost), or 1/100 of epsilon.
-_OUTPUT_MULTIPLE = 50.0
-_OUTPUT_SHARE = 0.01
+# The output release's share, of mu^2 and of a pure epsilon.
+_GAUSSIAN_OUTPUT, _PURE_OUTPUT = 1 / 2500, 0.01
 _COMPOSED_ORDER = 4.0
 # Along a direction that no record has noise moves scores by two units at most where slopes run
 # further, and by four under sphere noise, whose epsilon is so large that a ridge of half, which
@@ -54,8 +53,8 @@ class GaussianTilt(Settings):
 
     def law(self, budget: Budget) -> GaussianObjectiveNoise:
         """Return the laws of b and of the output's noise, which has a fiftieth of the mu."""
-        multiplier = _OUTPUT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
-        return GaussianObjectiveNoise(self.noise_std, multiplier)
+        output = split_gaussian(budget, {"output": _GAUSSIAN_OUTPUT})["output"]
+        return GaussianObjectiveNoise(self.noise_std, output.multiplier)
 
     def main_event(self, objective: Objective, facts: Facts) -> Event:
         """Return the event of b alone, rows as long as they are."""
@@ -112,17 +111,13 @@ class GaussianTilt(Settings):
         cls, budget: Budget, *, count: bool, trace: bool, moment: bool = False
     ) -> dict[str, float]:
         """Return the settings of what is asked for: each a hundredth of mu^2, a moment more."""
-        multiplier = COUNT_MULTIPLE / gaussian_mu(budget.epsilon, budget.delta)
-        return {
-            "count_noise_multiplier": multiplier if count else 0.0,
-            "trace_noise_multiplier": multiplier if trace else 0.0,
-            "moment_noise_multiplier": MOMENT.noise_multiplier(budget) if moment else 0.0,
+        shares = {
+            "count": count * NUMBER_SHARE,
+            "trace": trace * NUMBER_SHARE,
+            "moment": moment * MOMENT.share,
         }
-
-    @classmethod
-    def least(cls, family: Callable[[float], Event], budget: Budget, guess: float) -> float:
-        """Return the least noise within the budget."""
-        return least_noise(family, budget, guess=guess)
+        parts = split_gaussian(budget, shares)
+        return {f"{name}_noise_multiplier": noise.multiplier for name, noise in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -138,7 +133,8 @@ class SphereTilt(Settings):
 
     def law(self, budget: Budget) -> SphereObjectiveNoise:
         """Return the laws of b and of the output's noise, which has a hundredth of epsilon."""
-        return SphereObjectiveNoise(self.noise_radius, _OUTPUT_SHARE * budget.epsilon)
+        output = split_epsilon(budget.epsilon, {"output": _PURE_OUTPUT})["output"]
+        return SphereObjectiveNoise(self.noise_radius, output)
 
     def main_event(self, objective: Objective, facts: Facts) -> Event:
         """Return the event of b alone, rows as long as they are."""
@@ -196,16 +192,9 @@ class SphereTilt(Settings):
     ) -> dict[str, float]:
         """Return the settings of what is asked for: each a fiftieth of epsilon, no moment."""
         del moment  # is for Gaussian noise
-        epsilon = PURE_SHARE * budget.epsilon
-        return {
-            "count_epsilon": epsilon if count else 0.0,
-            "trace_epsilon": epsilon if trace else 0.0,
-        }
-
-    @classmethod
-    def least(cls, family: Callable[[float], Event], budget: Budget, guess: float) -> float:
-        """Return the least noise within epsilon; a delta is left alone."""
-        return least_noise(family, replace(budget, delta=0.0), guess=guess)
+        shares = {"count": count * PURE_SHARE, "trace": trace * PURE_SHARE}
+        parts = split_epsilon(budget.epsilon, shares)
+        return {f"{name}_epsilon": epsilon for name, epsilon in parts.items()}
 
 
 Tilt = GaussianTilt | SphereTilt
@@ -242,11 +231,16 @@ def slots_of(tilt: Tilt, problem: Problem, budget: Budget) -> dict[str, Slot]:
     return slots
 
 
+def asked_events(tilt: Tilt, facts: Facts) -> tuple[Event, ...]:
+    """Return the events of what is asked beside the minimiser."""
+    asked = (tilt.count_noise, tilt.trace_noise, tilt.moment_noise)
+    return tuple(noise.event(facts) for noise in asked if noise)
+
+
 def event_of(tilt: Tilt, objective: Objective, budget: Budget, facts: Facts) -> Event:
     """Return the event of all releases of a tilt."""
     minimizer = minimizer_event(tilt, objective, budget, facts)
-    asked = (tilt.count_noise, tilt.trace_noise, tilt.moment_noise)
-    return Composed((*minimizer.events, *(noise.event(facts) for noise in asked if noise)))
+    return Composed((*minimizer.events, *asked_events(tilt, facts)))
 
 
 def tilt_in(plan: Plan) -> Tilt:

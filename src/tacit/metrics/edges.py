@@ -50,15 +50,6 @@ def checked_edges(edges: Any) -> Array:
     return given
 
 
-def bin_of(scores: Array, edges: Array) -> npt.NDArray[np.int64]:
-    """Return the bin of each score; one that is an edge is in the bin below it.
-
-    scikit-learn says the second class where its probability is above one half: one half itself is
-    the first class, and so is the bin that ends there.
-    """
-    return np.searchsorted(edges[1:-1], scores, side="left").astype(np.int64)
-
-
 def good_bins(noise_std: float, n_records: int | None) -> int:
     """Return how many bins err least: few where noise is large, many where scores would blur.
 

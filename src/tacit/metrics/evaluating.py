@@ -10,12 +10,11 @@ import numpy.typing as npt
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
-from tacit.engine import release
-from tacit.metrics.cells import NumberSums, SeveralClassCells, TwoClassCells
+from tacit.engine import release_answers
 from tacit.metrics.evaluation import Evaluation, TooFewRecords
 from tacit.metrics.numbers import number_evaluation
 from tacit.metrics.planning import EvaluationPlan, evaluation_plan
-from tacit.metrics.reading import answers_of, labels_of, taken
+from tacit.metrics.reading import answered
 from tacit.metrics.several_classes import several_class_evaluation
 from tacit.metrics.two_classes import two_class_evaluation
 from tacit.noise import Release, Source
@@ -27,6 +26,8 @@ from tacit.public_facts import (
     warn_if_weak,
     with_people,
 )
+from tacit.queries import Session
+from tacit.queries.evaluation import NumberSums, SeveralClassCells, TwoClassCells
 from tacit.records.people import People, n_identifiers, people_of
 from tacit.records.unread import has_people, read_people
 from tacit.table_facts import EncodedTable
@@ -137,17 +138,12 @@ def evaluate(
     )
     if isinstance(plan.cells, TwoClassCells | SeveralClassCells):
         refuse_other_kinds(table.labels, np.asarray(plan.cells.classes))
-    source = source_of(random_state)
-
-    def work() -> Release[Array]:
-        rows, labels, people = table.read()
-        return counted_on(plan, estimator, rows, labels, people, source)
-
-    released = release(
+    released = release_answers(
         plan,
-        work,
+        lambda: answered(estimator, *table.read(), relation=budget.relation),
+        plan.sums,
         accountant=accountant,
-        source=source,
+        source=source_of(random_state),
         assumptions=(*table.assumptions, MODEL_IS_PUBLIC),
     )
     try:
@@ -193,7 +189,7 @@ def plan_for(
             n_records=n_records,
             probabilities=hasattr(estimator, "predict_proba"),
         )
-        _check_order(plan, estimator)
+        check_order(plan, estimator)
         return plan
     if not is_regressor(estimator):
         raise TypeError(
@@ -215,6 +211,8 @@ def counted_on(
 ) -> Release[Array]:
     """Return the noisy sums of a plan over records; call it when the plan has been charged.
 
+    For a plan that is part of another; `evaluate` charges by itself.
+
     Parameters
     ----------
     plan
@@ -228,19 +226,13 @@ def counted_on(
     source
         The randomness; a secure one by default.
     """
-    _check_order(plan, estimator)
-    found = labels_of(labels)
-    if rows.shape[0] != len(found):
-        raise ValueError("X and y are of different lengths; pass one label for each row.")
-    if plan.budget.relation.by_person:
-        if people is None:
-            raise ValueError("the plan protects people, but nothing says whose each record is.")
-        kept = people.one_each()
-        rows, found = taken(rows, kept), found[kept]
-    return plan.counted(answers_of(estimator, rows), found, source)
+    check_order(plan, estimator)
+    held = answered(estimator, rows, labels, people, relation=plan.budget.relation)
+    session = Session(held, plan.facts, plan.event, plan.slots(), source)
+    return session.release(plan.sums(session))
 
 
-def _check_order(plan: EvaluationPlan, estimator: Any) -> None:
+def check_order(plan: EvaluationPlan, estimator: Any) -> None:
     """Refuse a model whose answers are not in the order in which they would be counted."""
     if not isinstance(plan.cells, TwoClassCells | SeveralClassCells):
         return

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tacit.metrics.cells import ABSOLUTE, COUNT, LABEL, LABEL_SQUARE, SQUARE, NumberSums
 from tacit.metrics.evaluation import Evaluation
 from tacit.metrics.intervals import Estimate, Form, counted, ratio
 from tacit.metrics.planning import EvaluationPlan, refuse_noise
 from tacit.privacy import Guarantee
+from tacit.queries.evaluation import ABSOLUTE, COUNT, LABEL, LABEL_SQUARE, SQUARE, NumberSums
 
 Array = npt.NDArray[np.float64]
 

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.engine import Plan
-from tacit.metrics.cells import Cells, NumberSums, SeveralClassCells, TwoClassCells
+from tacit.engine import Plan, without_noise
 from tacit.metrics.edges import accuracy_std, auc_std, bin_edges, checked_edges, good_bins
 from tacit.metrics.evaluation import TooFewRecords
-from tacit.noise import Norm, Release, Source, gaussian, laplace
-from tacit.privacy import Budget, Event, Gaussian, NonPrivate, PureEpsilon
+from tacit.noise import Norm
+from tacit.privacy import Budget, Event, Gaussian, PureEpsilon
 from tacit.privacy.calibration import gaussian_multiplier
+from tacit.queries import Facts, GaussianNoise, LaplaceNoise, NoisySum, Session, plain_facts
+from tacit.queries.evaluation import Cells, NumberSums, SeveralClassCells, TwoClassCells
 
 Array = npt.NDArray[np.float64]
+EvaluationNoise = GaussianNoise | LaplaceNoise
 
 # Below this many standard deviations of the noise on a whole row of bins, an area means nothing.
 LEAST_SIGNAL = 10.0
@@ -40,25 +42,21 @@ class EvaluationPlan(Plan):
       least_of_each_class = 1452.19
     """
 
+    facts: Facts = field(kw_only=True)
     cells: Cells = field(kw_only=True)
-    noise_std: float = field(kw_only=True)
+    # Whether scores are probabilities, so that they can be calibrated or not.
+    probabilities: bool = field(kw_only=True)
 
-    def counted(self, answers: Array, labels: Any, source: Source | None = None) -> Release[Array]:
-        """Return the noisy sums over records; call it when the plan has been charged.
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of the noise on a sum."""
+        return _noise_std(self.queries.get("sums"), self.budget)
 
-        ``answers`` are the model's, one a record, as `tacit.metrics.reading.answers_of` gives them.
-        """
-        relation = self.budget.relation
-        norm = Norm.L1 if self.budget.is_pure else Norm.L2
-        total = self.cells.total(answers, labels, relation, norm)
-        event: Event = self.event
-        if isinstance(event, Gaussian):
-            noisy = gaussian(total, event.noise_multiplier, source)
-        elif isinstance(event, PureEpsilon):
-            noisy = laplace(total, event.epsilon, source)
-        else:
-            return Release(np.asarray(total.value), event)
-        return Release(np.asarray(noisy.value), noisy.event)
+    def sums(self, session: Session) -> Array:
+        """Ask a session that holds a model's answers for the sums, with noise if there is any."""
+        if "sums" in self.queries:
+            return np.asarray(session.ask(self.queries["sums"], "sums"))
+        return session.without_noise(lambda answered: self.cells.total(answered, session.facts))
 
 
 def evaluation_plan(
@@ -93,13 +91,14 @@ def evaluation_plan(
     TooFewRecords
         If ``n_records`` are so few that everything would be noise; nothing was spent.
     """
-    event = _event(budget)
+    noise = _noise(budget)
     if classes is None:
-        cells = _number_sums(label_range)
+        cells = _number_sums(label_range, noise)
     else:
-        std = _noise_std(event, _class_cells(classes, bin_edges(2), probabilities))
-        cells = _class_cells(classes, _edges(bins, std, n_records), probabilities)
-    plan = _planned(budget, event, cells, n_records)
+        few = _class_cells(classes, bin_edges(2), noise)
+        std = _noise_std(NoisySum(few, noise) if noise else None, budget)
+        cells = _class_cells(classes, _edges(bins, std, n_records), noise)
+    plan = _planned(budget, noise, cells, n_records, probabilities)
     if n_records is not None:
         refuse_noise(plan, float(n_records), 2.0 if classes is not None else 1.0)
     return plan
@@ -125,29 +124,39 @@ def plan_of_sums(
     >>> again.noise_std == plan.noise_std, again.cells.n_bins == plan.cells.n_bins == 32
     (True, True)
     """
+    noise = _noise_of(event)
     if classes is None:
-        cells, wanted = _number_sums(label_range), 5
+        cells, wanted = _number_sums(label_range, noise), 5
     else:
         k = len(classes)
         matrix, each = (0, 2) if k == 2 else (k * k, 2 * k)
         n_bins = (n_sums - matrix) // each
-        cells = _class_cells(classes, bin_edges(n_bins), probabilities)
+        cells = _class_cells(classes, bin_edges(n_bins), noise)
         wanted = matrix + each * n_bins
     if n_sums != wanted:
         raise ValueError(f"{n_sums} sums are not what an evaluation releases.")
-    return _planned(budget, event, cells, None)
+    return _planned(budget, noise, cells, None, probabilities)
 
 
-def _planned(budget: Budget, event: Event, cells: Cells, n_records: int | None) -> EvaluationPlan:
-    of_classes, std = not isinstance(cells, NumberSums), _noise_std(event, cells)
+def _planned(
+    budget: Budget,
+    noise: EvaluationNoise | None,
+    cells: Cells,
+    n_records: int | None,
+    probabilities: bool,
+) -> EvaluationPlan:
+    of_classes, facts = not isinstance(cells, NumberSums), plain_facts(budget.relation)
+    query = NoisySum(cells, noise) if noise else None
     return EvaluationPlan(
         "noisy_histogram" if of_classes else "noisy_sums",
-        event,
+        without_noise(budget).event if query is None else query.event(facts),
         budget,
         _reason(budget, of_classes),
-        _expected(cells, std, n_records),
+        _expected(cells, _noise_std(query, budget), n_records),
+        facts=facts,
+        queries={} if query is None else {"sums": query},
         cells=cells,
-        noise_std=std,
+        probabilities=probabilities,
     )
 
 
@@ -189,15 +198,15 @@ def _edges(bins: Any, std: float, n_records: int | None) -> Array:
     return bin_edges(bins) if np.ndim(bins) == 0 else checked_edges(bins)
 
 
-def _class_cells(classes: Any, edges: Array, probabilities: bool) -> Cells:
+def _class_cells(classes: Any, edges: Array, noise: EvaluationNoise | None) -> Cells:
     named = np.unique(np.asarray(classes))  # sorted, as those of models are
     if np.ndim(classes) != 1 or len(named) < 2 or len(named) < len(classes):
         raise ValueError("an evaluation needs at least two classes, each once; pass classes=[...].")
     kind = TwoClassCells if len(named) == 2 else SeveralClassCells
-    return kind(named, edges, probabilities)
+    return kind(named, edges, _norm(noise))
 
 
-def _number_sums(label_range: tuple[float, float] | None) -> Cells:
+def _number_sums(label_range: tuple[float, float] | None, noise: EvaluationNoise | None) -> Cells:
     if label_range is None:
         raise ValueError(
             "label_range is not declared, and the least and greatest label are themselves "
@@ -206,25 +215,31 @@ def _number_sums(label_range: tuple[float, float] | None) -> Cells:
     low, high = (float(end) for end in label_range)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"label_range must be two rising numbers, got {label_range!r}.")
-    return NumberSums(low, high)
+    return NumberSums(low, high, _norm(noise))
 
 
-def _event(budget: Budget) -> Event:
+def _noise(budget: Budget) -> EvaluationNoise | None:
     if budget.is_infinite:
-        return NonPrivate("the budget is infinite", relation=budget.relation)
+        return None
     if budget.is_pure:
-        return PureEpsilon(budget.epsilon, budget.relation)
-    return Gaussian(gaussian_multiplier(budget), budget.relation)
+        return LaplaceNoise(budget.epsilon)
+    return GaussianNoise(gaussian_multiplier(budget))
 
 
-def _noise_std(event: Event, cells: Cells) -> float:
-    """Return the standard deviation of the noise on one sum."""
+def _noise_of(event: Event) -> EvaluationNoise | None:
+    """Return the noise of an event that an evaluation has released."""
     if isinstance(event, PureEpsilon):
-        # Laplace noise of scale b has standard deviation sqrt(2) b.
-        return math.sqrt(2.0) * cells.l1_sensitivity(event.relation) / event.epsilon
-    if isinstance(event, Gaussian):
-        return event.noise_multiplier * cells.sensitivity(event.relation)
-    return 0.0
+        return LaplaceNoise(event.epsilon)
+    return GaussianNoise(event.noise_multiplier) if isinstance(event, Gaussian) else None
+
+
+def _norm(noise: EvaluationNoise | None) -> Norm:
+    return Norm.L1 if isinstance(noise, LaplaceNoise) else Norm.L2
+
+
+def _noise_std(query: NoisySum | None, budget: Budget) -> float:
+    """Return the standard deviation of the noise on one sum."""
+    return 0.0 if query is None else query.noise_std(plain_facts(budget.relation))
 
 
 def _reason(budget: Budget, classes: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,11 @@ import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from tacit.metrics.edges import squashed
+from tacit.noise import Source
 from tacit.odd_values import as_objects
+from tacit.privacy import Relation
+from tacit.queries import Answered, Facts, Private
+from tacit.records.people import People, people_of
 from tacit.records.rows_and_labels import refuse_masked
 
 Array = npt.NDArray[np.float64]
@@ -46,6 +51,60 @@ def answers_of(estimator: Any, rows: Any) -> Array:
     if is_classifier(estimator):
         answers = np.clip(answers, 0.0, 1.0)  # NaN stays
     return answers[:, 0] if width == 1 else answers
+
+
+def answered(
+    estimator: Any, rows: Any, labels: Any, people: People | None = None, *, relation: Relation
+) -> Answered:
+    """Return a model's answers to records, with their labels: what an evaluation is asked of.
+
+    Parameters
+    ----------
+    estimator
+        As in `answers_of`.
+    rows, labels
+        The records.
+    people
+        Whose each is, under ADD_REMOVE_PERSON: one record of each counts.
+    relation
+        Which data sets are neighbours.
+    """
+    found = labels_of(labels)
+    if rows.shape[0] != len(found):
+        raise ValueError("X and y are of different lengths; pass one label for each row.")
+    if relation.by_person:
+        if people is None:
+            raise ValueError(
+                "relation is ADD_REMOVE_PERSON, but nothing says whose each record is."
+            )
+        kept = people.one_each()
+        rows, found = taken(rows, kept), found[kept]
+    return Answered(answers_of(estimator, rows), found)
+
+
+@dataclass(frozen=True, eq=False)
+class AnswersOf:
+    """A view: a fitted model's answers in the place of the records of an `EncodedTable`.
+
+    Parameters
+    ----------
+    estimator
+        As in `answers_of`.
+    before
+        The fitted steps through which rows go to it.
+    """
+
+    estimator: Any
+    before: tuple[Any, ...] = ()
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return the answers, one a record or one a person."""
+        rows, labels = records.read()
+        for step in self.before:
+            if rows.shape[0]:  # of no rows none is made
+                rows = step.transform(rows)
+        people = people_of(records.identifiers()) if records.has_people else None
+        return answered(self.estimator, rows, labels, people, relation=facts.relation), facts
 
 
 def labels_of(labels: Any) -> npt.NDArray[Any]:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from tacit.metrics.cells import NumberSums
-from tacit.metrics.reading import answers_of, labels_of, taken
-from tacit.noise import Bounded, Norm, Release, Source, gaussian
-from tacit.noise.bounded import round_up
+from tacit.metrics.reading import answered
+from tacit.noise import Release, Source
 from tacit.privacy import Relation
-from tacit.public_facts import codes_of
+from tacit.queries import GaussianNoise, NoisySum, Session, Slot, Statistic, plain_facts
+from tacit.queries.evaluation import SquaredResiduals, WrongAnswers
 from tacit.records.people import People
 
 
@@ -63,24 +62,16 @@ def private_score(
     >>> bool(-50 < private_score(model, X, y, 4.0).value < 50)
     True
     """
-    found = labels_of(labels)
-    if relation.by_person:
-        if people is None:
-            raise ValueError("relation is ADD_REMOVE_PERSON, but nothing says whose records are.")
-        kept = people.one_each()
-        rows, found = taken(rows, kept), found[kept]
-    answers = answers_of(estimator, rows)
+    statistic: Statistic
     if is_classifier(estimator):
-        codes, known = codes_of(found, np.asarray(estimator.classes_))
-        said = np.argmax(answers, axis=1) if answers.ndim == 2 else answers > 0.5
-        known = known & ~(np.isnan(answers).any(axis=1) if answers.ndim == 2 else np.isnan(answers))
-        bounded = Bounded(-float(np.sum(known & (said != codes))), 1.0, Norm.L2, relation)
+        statistic = WrongAnswers(np.asarray(estimator.classes_))
+    elif label_range is None:
+        raise ValueError("label_range is not declared; pass label_range=(low, high).")
     else:
-        if label_range is None:
-            raise ValueError("label_range is not declared; pass label_range=(low, high).")
         low, high = label_range
-        total = NumberSums(float(low), float(high)).squares(answers, found)
-        # A sum of numbers in [0, 1]: one record, put in or replaced, moves it by at most 1.
-        bounded = Bounded(-float(total.value), round_up(total.sensitivity), Norm.L2, relation)
-    noisy = gaussian(bounded, noise_multiplier, source)
-    return Release(float(noisy.value), noisy.event)
+        statistic = SquaredResiduals(float(low), float(high))
+    query, facts = NoisySum(statistic, GaussianNoise(noise_multiplier)), plain_facts(relation)
+    event = query.event(facts)
+    held = answered(estimator, rows, labels, people, relation=relation)
+    session = Session(held, facts, event, {"score": Slot(event)}, source)
+    return session.release(float(np.asarray(session.ask(query, "score"))))

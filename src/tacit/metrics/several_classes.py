@@ -7,13 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tacit.metrics.cells import SeveralClassCells
 from tacit.metrics.evaluation import ConfusionMatrix, Draws, Evaluation
 from tacit.metrics.intervals import Form, counted, ratio
 from tacit.metrics.losses import mean_log, mean_square
 from tacit.metrics.planning import EvaluationPlan, refuse_noise, too_few
 from tacit.metrics.two_classes import Histogram
 from tacit.privacy import Guarantee
+from tacit.queries.evaluation import SeveralClassCells
 
 Array = npt.NDArray[np.float64]
 
@@ -40,9 +40,9 @@ def several_class_evaluation(
             metrics[f"auc {name}"], draws[f"roc {name}"] = found.auc(), found.roc
         else:
             refused[f"auc {name}"] = why
-        if cells.probabilities:
+        if plan.probabilities:
             draws[f"calibration {name}"] = found.calibration
-    if cells.probabilities:
+    if plan.probabilities:
         x, noisy = np.concatenate([matrix, counts]), np.concatenate([noise, spread])
         whole = Form(np.concatenate([np.ones(k * k), np.zeros(len(counts))]))
         for name, cell in (("brier", _brier(cells)), ("log_loss", _log_loss(cells))):

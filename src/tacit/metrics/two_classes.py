@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.metrics.cells import TwoClassCells
 from tacit.metrics.evaluation import ConfusionMatrix, Curve, Draws, Evaluation
 from tacit.metrics.intervals import Estimate, Form, counted, ratio
 from tacit.metrics.losses import brier_cells, log_loss_cells
 from tacit.metrics.planning import EvaluationPlan, refuse_noise, too_few
 from tacit.privacy import Guarantee
+from tacit.queries.evaluation import TwoClassCells
 
 Array = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def two_class_evaluation(
         draws = {"roc": found.roc, "precision_recall": found.precision_recall}
     else:
         refused["auc"] = why
-    if cells.probabilities:
+    if plan.probabilities:
         metrics |= {"brier": found.brier(), "log_loss": found.log_loss()}
         metrics["calibration_bias"] = found.calibration_bias()
         draws["calibration"] = found.calibration

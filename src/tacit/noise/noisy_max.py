@@ -29,6 +29,7 @@ def gaussian_winners(
     relation: Relation,
     source: Source | None = None,
     *,
+    sensitivity: float,
     n_charged: int | None = None,
 ) -> Release[Winners]:
     """Return for each row of counts the index of the greatest, N(0, noise_std^2) added to each.
@@ -43,57 +44,73 @@ def gaussian_winners(
         Under which neighbours differ in one voter, who may vote otherwise on every query.
     source : Source, optional
         Where the bits come from. By default a new `secure_source` for this release.
+    sensitivity : float
+        How far one voter moves the counts of one query, in L2: sqrt(2) if a vote changes sides.
     n_charged : int, optional
         How many queries are charged, if that was decided before it was known how many there are.
 
     Notes
     -----
     **Guarantee**. The winners are a function of the counts on a public lattice with exact Gaussian
-    noise (`tacit.noise.gaussian`), so they cost at most ``Gaussian(noise_std / sqrt(2))`` for each
-    query: a voter who changes a vote moves two counts by one.
+    noise (`tacit.noise.gaussian`), so they cost at most ``Gaussian(noise_std / sensitivity)`` each.
+
+    **Assumes** that ``sensitivity`` is true; `tacit.queries.Votes` states it for teachers.
 
     Examples
     --------
+    >>> import math
     >>> import numpy as np
     >>> from tacit.noise import gaussian_winners
     >>> from tacit.privacy import Relation
     >>> votes = np.array([[240.0, 6.0, 4.0], [0.0, 0.0, 250.0]])
-    >>> gaussian_winners(votes, 2.0, Relation.ADD_REMOVE).value
+    >>> gaussian_winners(votes, 2.0, Relation.ADD_REMOVE, sensitivity=math.sqrt(2.0)).value
     array([0, 2])
     """
     std = _checked_std("noise_std", noise_std)
-    event = Gaussian(std / _ROOT_TWO, relation)
-    # A voter moves two counts of each of n rows: sqrt(2 n) in all.
+    event = Gaussian(std / sensitivity, relation)
     n = checks.count("n_charged", len(votes) if n_charged is None else n_charged, least=len(votes))
-    return _winners("gaussian_winners", votes, std, GaussianLaw(), event, Norm.L2, source, n)
+    whole = Bounded(votes, round_up(sensitivity * math.sqrt(n)), Norm.L2, relation)
+    return _winners("gaussian_winners", whole, std, GaussianLaw(), Repeated(event, n), source)
 
 
 def laplace_winners(
-    votes: Array, gamma: float, relation: Relation, source: Source | None = None
+    votes: Array,
+    gamma: float,
+    relation: Relation,
+    source: Source | None = None,
+    *,
+    sensitivity: float,
 ) -> Release[Winners]:
     """Return for each row of counts the index of the greatest, Laplace(1 / gamma) added to each.
 
     Notes
     -----
-    **Guarantee**. Each query costs ``PureEpsilon(2 gamma)``: a voter who changes a vote moves two
-    counts by one. Parameters as for `gaussian_winners`.
+    **Guarantee**. Each query costs ``PureEpsilon(sensitivity gamma)``. Parameters as for
+    `gaussian_winners`; ``sensitivity`` is in L1, 2 if a vote changes sides.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tacit.noise import laplace_winners
     >>> from tacit.privacy import Relation
-    >>> laplace_winners(np.array([[240.0, 6.0, 4.0]]), 1.0, Relation.ADD_REMOVE).value
+    >>> votes = np.array([[240.0, 6.0, 4.0]])
+    >>> laplace_winners(votes, 1.0, Relation.ADD_REMOVE, sensitivity=2.0).value
     array([0])
     """
     rate = checks.positive("gamma", gamma, remedy="epsilon of one query is 2 gamma.")
-    event, width = PureEpsilon(2.0 * rate, relation), round_up(1.0 / rate)
+    event, width = PureEpsilon(sensitivity * rate, relation), round_up(1.0 / rate)
     n = len(votes)
-    return _winners("laplace_winners", votes, width, LaplaceLaw(), event, Norm.L1, source, n)
+    whole = Bounded(votes, round_up(sensitivity * n), Norm.L1, relation)
+    return _winners("laplace_winners", whole, width, LaplaceLaw(), Repeated(event, n), source)
 
 
 def gaussian_majorities(
-    lead: Array, noise_std: float, relation: Relation, source: Source | None = None
+    lead: Array,
+    noise_std: float,
+    relation: Relation,
+    source: Source | None = None,
+    *,
+    sensitivity: float,
 ) -> Release[npt.NDArray[np.bool_]]:
     """Return for each query whether the second of two classes wins.
 
@@ -107,24 +124,26 @@ def gaussian_majorities(
         The standard deviation of the noise on either count.
     relation, source
         As for `gaussian_winners`.
+    sensitivity : float
+        How far one voter moves the lead of one query: 2 if a vote changes sides.
 
     Notes
     -----
     **Guarantee**. Each winner is Bernoulli(Phi(t)) with t = (lead + h / 2) / (sqrt(2) noise_std)
-    exactly, the noise rounded up, so that `NoisyMajority` is its cost.
+    exactly, the noise rounded up, so that `NoisyMajority`, stated for a move of 2, is its cost.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tacit.noise import gaussian_majorities
     >>> from tacit.privacy import Relation
-    >>> gaussian_majorities(np.array([-90.0, 120.0]), 1.0, Relation.ADD_REMOVE).value
+    >>> lead = np.array([-90.0, 120.0])
+    >>> gaussian_majorities(lead, 1.0, Relation.ADD_REMOVE, sensitivity=2.0).value
     array([False,  True])
     """
     std = _checked_std("noise_std", noise_std)
-    # A voter moves the lead of each of n queries by two.
-    bounded = Bounded(lead, round_up(2.0 * math.sqrt(len(lead))), Norm.L2, relation)
-    event = Repeated(NoisyMajority(std, relation), len(lead))
+    bounded = Bounded(lead, round_up(sensitivity * math.sqrt(len(lead))), Norm.L2, relation)
+    event = Repeated(NoisyMajority(std * (2.0 / sensitivity), relation), len(lead))
     width = round_up(_ROOT_TWO * std)
 
     def draw(words: Source) -> npt.NDArray[np.bool_]:
@@ -135,34 +154,43 @@ def gaussian_majorities(
 
 
 def gaussian_above(
-    heights: Array, least: float, noise_std: float, relation: Relation, source: Source | None = None
+    heights: Array,
+    least: float,
+    noise_std: float,
+    relation: Relation,
+    source: Source | None = None,
+    *,
+    sensitivity: float,
 ) -> Release[npt.NDArray[np.bool_]]:
     """Return which heights are at least ``least``, N(0, noise_std^2) added to each.
 
     Parameters
     ----------
     heights : array of shape (n_queries,)
-        The greatest count of each query, which a voter moves by one.
+        The greatest count of each query.
     least : float
         A public threshold.
     noise_std, relation, source
         As for `gaussian_winners`.
+    sensitivity : float
+        How far one voter moves the greatest count of one query: 1.
 
     Notes
     -----
-    **Guarantee**. Each answer, yes or no, costs ``Gaussian(noise_std)``.
+    **Guarantee**. Each answer, yes or no, costs ``Gaussian(noise_std / sensitivity)``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tacit.noise import gaussian_above
     >>> from tacit.privacy import Relation
-    >>> gaussian_above(np.array([30.0, 240.0]), 150.0, 5.0, Relation.ADD_REMOVE).value
+    >>> heights = np.array([30.0, 240.0])
+    >>> gaussian_above(heights, 150.0, 5.0, Relation.ADD_REMOVE, sensitivity=1.0).value
     array([False,  True])
     """
     std = _checked_std("noise_std", noise_std)
-    bounded = Bounded(heights, round_up(math.sqrt(len(heights))), Norm.L2, relation)
-    event = Repeated(Gaussian(std, relation), len(heights))
+    bounded = Bounded(heights, round_up(sensitivity * math.sqrt(len(heights))), Norm.L2, relation)
+    event = Repeated(Gaussian(std / sensitivity, relation), len(heights))
 
     def draw(words: Source) -> npt.NDArray[np.bool_]:
         noisy = add_rounded(bounded.value, std, lattice_spacing(std), GaussianLaw(), words)
@@ -172,17 +200,8 @@ def gaussian_above(
 
 
 def _winners(
-    kind: str,
-    votes: Array,
-    width: float,
-    law: Law,
-    each: Event,
-    norm: Norm,
-    source: Source | None,
-    n_queries: int,
+    kind: str, bounded: Bounded, width: float, law: Law, event: Event, source: Source | None
 ) -> Release[Winners]:
-    moved = math.sqrt(2.0 * n_queries) if norm is Norm.L2 else 2.0 * n_queries
-    bounded = Bounded(votes, round_up(moved), norm, each.relation)
     # Up, since the event's multiplier may have been rounded up.
     width = round_up(width)
 
@@ -191,7 +210,7 @@ def _winners(
         winners: Winners = np.argmax(noisy, axis=1)
         return winners
 
-    return emit(kind, bounded, Repeated(each, n_queries), source, draw)
+    return emit(kind, bounded, event, source, draw)
 
 
 def _checked_std(name: str, value: float) -> float:

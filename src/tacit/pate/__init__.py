@@ -4,10 +4,15 @@ from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
 from tacit.pate.analysis import Analysis, analysis
 from tacit.pate.classifier import PATEClassifier
-from tacit.pate.designed import DesignedQueries
 from tacit.pate.plan import PATEPlan
 from tacit.pate.published import PublishedStudent, published
-from tacit.pate.queries import AllQueries, ChosenQueries, KMeansQueries, RandomQueries
+from tacit.pate.queries import (
+    AllQueries,
+    ChosenQueries,
+    DesignedQueries,
+    KMeansQueries,
+    RandomQueries,
+)
 from tacit.pate.regressor import PATERegressor
 from tacit.pate.student import SemiSupervised
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import secure_source
+from tacit.noise import Release, Source, secure_source
 from tacit.pate.accounting import votes_renyi
-from tacit.pate.aggregators import GNMax, LNMax, Majority
-from tacit.pate.aggregators.base import Aggregator
+from tacit.pate.aggregators import Aggregator, Answers, GNMax, LNMax, Majority
 from tacit.pate.classifier import PATEClassifier, default_teacher
-from tacit.pate.teachers import votes_of
+from tacit.pate.teachers import each_vote, facts_of
 from tacit.privacy import Guarantee, Relation
 from tacit.privacy.routes import ORDERS
 from tacit.public_facts import classes_of, codes_of
+from tacit.queries import Held, Session, Votes
+from tacit.queries.votes import count_votes
 from tacit.records import as_labels, as_rows
 from tacit.records.parts import new_key, places_of_parts
 
@@ -107,7 +108,8 @@ def analysis(
     key = new_key(secure_source())
     parts = places_of_parts(model.n_teachers, key, Relation.ADD_REMOVE, rows, as_labels(y))
     parts = [part[known[part]] for part in parts]
-    votes = votes_of(teacher, parts, rows, codes, classes, queries, key, n_jobs=model.n_jobs)
+    each = each_vote(teacher, parts, rows, codes, classes, queries, key, n_jobs=model.n_jobs)
+    votes = count_votes(each, queries.shape[0], len(parts), len(classes))
     truth = votes.argmax(axis=1)
     if y_public is not None:
         truth, _ = codes_of(as_labels(y_public), classes)
@@ -139,8 +141,29 @@ def _analysed(
 
 
 def _right(aggregator: Aggregator, votes: Array, truth: npt.NDArray[np.int64]) -> float:
-    said = [aggregator.answers(votes, Relation.ADD_REMOVE, None).value for _ in range(9)]
+    said = [answers_to(aggregator, votes, Relation.ADD_REMOVE).value for _ in range(9)]
     return float(np.mean([one == truth for one in said]))
+
+
+def answers_to(
+    aggregator: Aggregator, counts: Array, relation: Relation, source: Source | None = None
+) -> Release[Answers]:
+    """Return what an aggregator makes of votes (queries x classes) that need no protection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.pate import GNMax
+    >>> from tacit.pate.analysis import answers_to
+    >>> from tacit.privacy import Relation
+    >>> answers_to(GNMax(2.0), np.array([[90.0, 10.0], [5.0, 95.0]]), Relation.REPLACE).value
+    array([0, 1])
+    """
+    n_queries, n_classes = counts.shape
+    votes, facts = Votes(n_queries, int(counts[0].sum()), n_classes), facts_of(relation)
+    event, slots = aggregator.event(n_queries, relation), aggregator.slots(votes, facts)
+    session = Session(None, facts, event, slots, source)
+    return session.release(aggregator.answers(session, votes, Held(counts)))
 
 
 def _worst(aggregator: Aggregator, n_queries: int, delta: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -10,9 +11,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tacit import engine
-from tacit.noise import Release, Source
-from tacit.noise.release import priced
+from tacit.engine import release_answers
+from tacit.noise import Source
 from tacit.pate._estimator import (
     PUBLIC_POOL,
     Asked,
@@ -24,14 +24,14 @@ from tacit.pate._estimator import (
     rows_to_ask,
     split,
 )
-from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase, tell_cost
-from tacit.pate.aggregators import UNANSWERED, Answers, Confident, GNMax, LNMax, Majority
-from tacit.pate.aggregators.base import noiseless
+from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
+from tacit.pate.aggregators import UNANSWERED, Aggregator, Answers
 from tacit.pate.plan import PATEPlan, make_plan
 from tacit.pate.student import SemiSupervised, learned
-from tacit.pate.teachers import votes_of
-from tacit.privacy import AnyAccountant, Composed, Relation
+from tacit.pate.teachers import Votes, each_vote
+from tacit.privacy import AnyAccountant, Relation
 from tacit.public_facts import assumptions_of, budget_of, classes_of, codes_of, informed, source_of
+from tacit.queries import Session
 
 _ACCOUNTING: dict[str, WorstCase | Sanitised] = {
     "worst_case": WorstCase(),
@@ -100,7 +100,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
     is charged before the first teacher learns.
 
     **Assumes** that the public rows are public, and that teachers draw random numbers as
-    `tacit.pate.teachers.votes_of` says.
+    `tacit.pate.teachers.each_vote` says.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         delta: float = 1e-6,
         *,
         classes: Any = None,
-        aggregator: GNMax | LNMax | Confident | Majority | None = None,
+        aggregator: Aggregator | None = None,
         accounting: str | WorstCase | Sanitised = "worst_case",
         queries: Any = "kmeans",
         relation: Relation | str = Relation.ADD_REMOVE,
@@ -181,9 +181,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         asked = asked_of(self, X, y, X_public, unit)
         plan = self._plan(asked.budget, classes.value.size)
         source = source_of(self.random_state)
-        released = engine.release(
+        released = release_answers(
             plan,
-            lambda: self._ask(teacher, asked, plan, classes.value, source),
+            lambda: self._votes(teacher, asked, classes.value, source),
+            lambda session: ask_teachers(session, plan),
             accountant=self.accountant,
             source=source,
             assumptions=(*assumptions_of(classes, asked.facts), PUBLIC_POOL),
@@ -197,31 +198,16 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
             sys.stderr.write(f"{plan}\n{self.privacy_.statement()}\n")
         return self
 
-    def _ask(
-        self,
-        teacher: Any,
-        asked: Asked,
-        plan: PATEPlan,
-        classes: npt.NDArray[Any],
-        source: Source | None,
-    ) -> Release[_Told]:
-        """Open the records, let teachers vote, and return what may leave."""
+    def _votes(
+        self, teacher: Any, asked: Asked, classes: npt.NDArray[Any], source: Source | None
+    ) -> Iterator[Votes]:
+        """Open the records, and let one teacher after another vote."""
         rows, labels = asked.table.read()
         codes, known = codes_of(labels, classes)
         key = key_of(source)
-        parts = split(asked, plan.n_teachers, rows, labels, key, known)
-        votes = votes_of(
-            teacher,
-            parts,
-            rows,
-            codes,
-            classes,
-            asked.queries,
-            key,
-            n_jobs=self.n_jobs,
-            progress=progress_of(self),
-        )
-        return told_of(votes, plan, source)
+        parts = split(asked, self.n_teachers, rows, labels, key, known)
+        given = teacher, parts, rows, codes, classes, asked.queries, key
+        return each_vote(*given, n_jobs=self.n_jobs, progress=progress_of(self))
 
     def _teach(self, asked: Asked) -> None:
         answered = self.answers_ != UNANSWERED
@@ -249,25 +235,19 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         return each
 
 
-def told_of(
-    votes: npt.NDArray[np.float64], plan: PATEPlan, source: Source | None
-) -> Release[_Told]:
+def ask_teachers(session: Session, plan: PATEPlan) -> _Told:
     """Return the answers to all queries, and the sanitised figure if the plan has one."""
+    votes, facts = plan.votes, session.facts
     if plan.budget.is_infinite:
-        return Release((noiseless(votes), None), plan.event)
-    relation = plan.budget.relation
-    answers = plan.aggregator.answers(votes, relation, source)
-    table = plan.table()
-    if table is None or not isinstance(plan.accounting, Sanitised):
-        return Release((answers.value, None), _whole(plan, answers.event, source))
-    told = tell_cost(table, votes, plan.accounting, plan.budget.delta, relation, source)
-    both = Composed((answers.event, told.event))
-    return Release((answers.value, told.value), _whole(plan, both, source))
-
-
-def _whole(plan: PATEPlan, released: Any, source: Source | None) -> Any:
-    """Return the event of all pieces together; of seeded ones, that none is private."""
-    return released if source is None or source.is_secure else priced(plan.event, source)
+        # what most teachers say; the first of several
+        counts = session.without_noise(lambda teachers: votes.held(teachers, facts))
+        return np.argmax(counts, axis=1).astype(np.int64), None
+    held = session.hold(votes)
+    answers, cost = plan.aggregator.answers(session, votes, held), plan.cost_query()
+    if cost is None or not isinstance(plan.accounting, Sanitised):
+        return answers, None
+    noisy = session.ask(cost, "cost", of=held)
+    return answers, plan.accounting.figure(noisy, cost, facts, plan.budget.delta)
 
 
 def default_teacher() -> Any:

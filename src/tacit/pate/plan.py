@@ -8,14 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tacit import checks
-from tacit.engine import plan_lines
-from tacit.pate.accounting import Sanitised, SeveralClasses, TwoClasses, WorstCase
-from tacit.pate.accounting.smooth import Table
-from tacit.pate.aggregators import Aggregator, Confident, GNMax, LNMax, Majority
-from tacit.privacy import Budget, Composed, Event, Guarantee, NonPrivate
+from tacit.engine import plan_lines, without_noise
+from tacit.pate.accounting import Sanitised, WorstCase
+from tacit.pate.aggregators import AGGREGATORS, Aggregator
+from tacit.pate.aggregators.base import MOST_CLASSES
+from tacit.pate.teachers import facts_of
+from tacit.privacy import Budget, Event, Guarantee
 from tacit.privacy.roots import decreasing_root
+from tacit.queries import Facts, Slot, SmoothValue, Votes, composed
 
-MOST_CLASSES = 65_535
 # Shares of agreeing teachers at which a plan says what it would answer.
 CONSENSUS = (0.6, 0.75, 0.9)
 
@@ -38,7 +39,7 @@ class PATEPlan:
     True
     """
 
-    aggregator: GNMax | LNMax | Confident | Majority
+    aggregator: Aggregator
     n_teachers: int
     n_queries: int
     n_classes: int
@@ -48,25 +49,51 @@ class PATEPlan:
     @property
     def name(self) -> str:
         """How votes are added up, in a word."""
-        return self.aggregator.name if not self.budget.is_infinite else "exact"
+        return without_noise(self.budget).name if self.budget.is_infinite else self.aggregator.name
 
     @property
     def reason(self) -> str:
         """What is done with votes."""
         if self.budget.is_infinite:
-            return "no noise: the budget is infinite"
+            return without_noise(self.budget).reason
         return self.aggregator.reason
 
     @property
-    def event(self) -> Event:
-        """The cost: of the answers, and of the sanitised figure if one is told."""
-        relation = self.budget.relation
+    def facts(self) -> Facts:
+        """What is public of the teachers."""
+        return facts_of(self.budget.relation)
+
+    @property
+    def votes(self) -> Votes:
+        """What all questions are about."""
+        return Votes(self.n_queries, self.n_teachers, self.n_classes)
+
+    def cost_query(self) -> SmoothValue | None:
+        """Return how the votes' own cost is asked for, if it is told."""
+        how = self.accounting
+        if self.budget.is_infinite or not isinstance(how, Sanitised):
+            return None
+        table = self.aggregator.cost_table(self.votes, how.fixed[0])
+        if table is None:
+            raise ValueError(
+                "accounting='sanitised' is proved for GNMax and Majority; pass one of them, or "
+                "accounting='worst_case'."
+            )
+        return how.query(self.votes, table)
+
+    def slots(self) -> dict[str, Slot]:
+        """Return what is paid for: the answers, and the sanitised figure if one is told."""
         if self.budget.is_infinite:
-            return NonPrivate("the budget is infinite", relation=relation)
-        answers = self.aggregator.event(self.n_queries, relation)
-        if isinstance(self.accounting, Sanitised):
-            return Composed((answers, self.accounting.event(relation)))
-        return answers
+            return {}
+        slots, cost = self.aggregator.slots(self.votes, self.facts), self.cost_query()
+        return slots if cost is None else {**slots, "cost": Slot(cost.event(self.facts))}
+
+    @property
+    def event(self) -> Event:
+        """The cost of all that is asked."""
+        if self.budget.is_infinite:
+            return without_noise(self.budget).event
+        return composed(self.slots())
 
     @property
     def settings(self) -> Mapping[str, float]:
@@ -92,19 +119,6 @@ class PATEPlan:
             return float(consensus > 0.5)
         return self.aggregator.right(consensus, self.n_teachers)
 
-    def table(self) -> Table | None:
-        """Return how the votes' own cost is computed at the order that will be told, if any."""
-        if not isinstance(self.accounting, Sanitised) or self.accounting.order is None:
-            return None
-        if isinstance(self.aggregator, Majority) and self.aggregator.noise_std is not None:
-            lead = self.aggregator.lead_needed(self.n_teachers) - self.n_teachers
-            order = self.accounting.order
-            return TwoClasses(self.aggregator.noise_std, self.n_teachers, order, lead)
-        if isinstance(self.aggregator, GNMax) and self.aggregator.noise_std is not None:
-            order = self.accounting.order
-            return SeveralClasses(self.aggregator.noise_std, self.n_classes, order)
-        return None
-
     def __str__(self) -> str:
         shares = ", ".join(
             f"{self.right(share):.1%} where {share:.0%} of teachers agree" for share in CONSENSUS
@@ -117,9 +131,8 @@ def _what_if(plan: PATEPlan) -> list[str]:
     lines = []
     for factor in (0.5, 2.0):
         n_queries = max(round(plan.n_queries * factor), 1)
-        other = replace(plan, n_queries=n_queries, aggregator=_undecided(plan.aggregator))
-        noise = other.aggregator.planned(plan.budget, n_queries)
-        right = noise.right(CONSENSUS[1], plan.n_teachers)
+        other = plan.aggregator.undecided().planned(plan.budget, n_queries)
+        right = other.right(CONSENSUS[1], plan.n_teachers)
         lines.append(f"{n_queries} queries: {right:.1%} right where 75% of teachers agree")
     for factor in (0.5, 2.0):
         n_teachers = max(round(plan.n_teachers * factor), 1)
@@ -131,49 +144,40 @@ def _what_if(plan: PATEPlan) -> list[str]:
     return lines
 
 
-def _undecided(aggregator: Aggregator) -> GNMax | LNMax | Confident | Majority:
-    if isinstance(aggregator, Confident):
-        return replace(aggregator, noise_std=None, threshold_noise_std=None)
-    if isinstance(aggregator, LNMax):
-        return LNMax()
-    return Majority(cut=aggregator.cut) if isinstance(aggregator, Majority) else GNMax()
-
-
 def make_plan(
     budget: Budget,
     n_teachers: int,
     n_queries: int,
     n_classes: int,
-    aggregator: GNMax | LNMax | Confident | Majority | None,
+    aggregator: Aggregator | None,
     accounting: WorstCase | Sanitised,
 ) -> PATEPlan:
     """Return the plan of public numbers, or say what is wrong with them.
 
-    Without an aggregator, two classes are decided by whichever of `Majority` and `GNMax` needs less
-    noise, and more by `GNMax`.
+    Without an aggregator, it is the one that needs the least noise of those that are considered by
+    default: of `Majority` and `GNMax` for two classes, `GNMax` for more.
     """
     checks.count("n_teachers", n_teachers, least=1, most=2**31)
     checks.count("n_queries", n_queries)
     checks.count("n_classes", n_classes, least=2, most=MOST_CLASSES)
-    if not isinstance(aggregator, (GNMax, LNMax, Confident, Majority, type(None))):
+    if not isinstance(aggregator, Aggregator | None):
+        known = ", ".join(f"{each.__name__}()" for each in AGGREGATORS)
         raise TypeError(
-            f"aggregator must add up votes, got {aggregator!r}; pass GNMax(), LNMax(), "
-            "Confident(...) or Majority() of tacit.pate, or None for the one with the least noise."
+            f"aggregator must add up votes, got {aggregator!r}; pass one of {known} of tacit.pate, "
+            "or None for the one with the least noise."
         )
-    if isinstance(aggregator, Majority) and n_classes != 2:
+    if aggregator is not None and n_classes > aggregator.most_classes:
         raise ValueError(
-            f"Majority decides between 2 classes, got {n_classes}; pass aggregator=GNMax()."
+            f"{type(aggregator).__name__} decides between {aggregator.most_classes} classes, got "
+            f"{n_classes}; pass aggregator=GNMax()."
         )
-    tried = (aggregator,) if aggregator is not None else _candidates(n_classes)
+    default = (each for each in AGGREGATORS if each.by_default and n_classes <= each.most_classes)
+    tried = [aggregator] if aggregator is not None else [each() for each in default]
     plans = [PATEPlan(each, n_teachers, n_queries, n_classes, budget, accounting) for each in tried]
     if budget.is_infinite:
         return replace(plans[0], accounting=WorstCase())
     made = [_with_noise(plan) for plan in plans]
     return min(made, key=lambda plan: plan.settings.get("noise_std", 0.0))
-
-
-def _candidates(n_classes: int) -> tuple[GNMax | Majority, ...]:
-    return (Majority(), GNMax()) if n_classes == 2 else (GNMax(),)
 
 
 def _with_noise(plan: PATEPlan) -> PATEPlan:
@@ -204,10 +208,5 @@ def _checked(plan: PATEPlan) -> PATEPlan:
             f"the noise of {plan.aggregator} costs epsilon {spent:.4g} for {plan.n_queries} "
             f"queries, above the budget of {plan.budget.epsilon:g}; leave the noise out, ask "
             "fewer queries, or raise epsilon."
-        )
-    if isinstance(plan.accounting, Sanitised) and plan.table() is None:
-        raise ValueError(
-            "accounting='sanitised' is proved for GNMax and Majority; pass one of them, or "
-            "accounting='worst_case'."
         )
     return plan

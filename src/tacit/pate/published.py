@@ -1,25 +1,218 @@
-"""The student alone, with its guarantee: what is published, and what a file holds."""
+"""The student alone, with its guarantee: what is published, and what a file holds.
+
+A student is written down as arrays, in a file that runs no code. Each form is a frozen dataclass of
+arrays with ``scores``: one column for each class, of which the greatest wins, or one column of
+numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from tacit.pate.classifier import PATEClassifier
-from tacit.pate.forms import Form, form_of
 from tacit.pate.regressor import PATERegressor
+from tacit.pate.student import SemiSupervised, kernel_scores, shares_of
 from tacit.privacy import Guarantee
 from tacit.records import as_rows
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
 # What is told of how a student came about; all of it public.
 _ABOUT = ("epsilon", "delta", "relation", "n_teachers", "n_queries")
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantForm:
+    """The same scores for every row."""
+
+    values: Array
+
+    def scores(self, rows: Array) -> Array:
+        """Return them, once a row."""
+        return np.tile(self.values, (len(rows), 1))
+
+    def shares(self, scores: Array) -> Array:
+        """Return them as they are."""
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class LinearForm:
+    """Rows times coefficients plus intercepts; ``logit`` if scores are logits."""
+
+    coef: Array
+    intercept: Array
+    logit: bool
+
+    def scores(self, rows: Array) -> Array:
+        """Return one score a class; of one line, 0 for the first class."""
+        each: Array = rows @ self.coef.T + self.intercept
+        return each
+
+    def shares(self, scores: Array) -> Array:
+        """Return the softmax of logits."""
+        if not self.logit:
+            raise AttributeError("this student has no probabilities.")
+        result: Array = softmax(scores, axis=1)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class KernelForm:
+    """Gaussian bumps around centres, of `SemiSupervised`."""
+
+    centres: Array
+    weights: Array
+    precision: float
+
+    def scores(self, rows: Array) -> Array:
+        """Return the weighted sums of bumps."""
+        return kernel_scores(rows, self.centres, self.weights, self.precision)
+
+    def shares(self, scores: Array) -> Array:
+        """Return the scores, clipped to be shares."""
+        return shares_of(scores)
+
+
+@dataclass(frozen=True, eq=False)
+class TreesForm:
+    """Trees, averaged or added up; node i goes to left[i] where row[feature[i]] <= threshold[i].
+
+    A leaf is its own left and right. ``roots`` are the nodes at which trees begin. If
+    ``boosted``, trees are added up, and sums for classes are logits.
+    """
+
+    roots: Indices
+    left: Indices
+    right: Indices
+    feature: Indices
+    threshold: Array
+    value: Array
+    boosted: bool
+
+    def scores(self, rows: Array) -> Array:
+        """Return what leaves hold, averaged or added up; rows in single, as in scikit-learn."""
+        x = np.asarray(rows, dtype=np.float32)
+        place = np.arange(len(x))
+        total = np.zeros((len(x), self.value.shape[1]))
+        for root in self.roots.tolist():
+            node = np.full(len(x), root)
+            while True:
+                goes_left = x[place, self.feature[node]] <= self.threshold[node]
+                following = np.where(goes_left, self.left[node], self.right[node])
+                if np.array_equal(following, node):
+                    break
+                node = following
+            total += self.value[node]
+        return total if self.boosted else total / len(self.roots)
+
+    def shares(self, scores: Array) -> Array:
+        """Return the scores, or the softmax of logits."""
+        result: Array = softmax(scores, axis=1) if self.boosted else scores
+        return result
+
+
+Form = ConstantForm | LinearForm | KernelForm | TreesForm
+
+
+def form_of(student: Any) -> Form | None:
+    """Return a fitted student as arrays, or None if it is of a kind that has no form."""
+    check_is_fitted(student)
+    name, home = type(student).__name__, type(student).__module__.partition(".")[0]
+    if type(student) is SemiSupervised:
+        return KernelForm(student.centres_, student.weights_, float(student.precision_))
+    if home != "sklearn":
+        return None
+    if name == "DummyClassifier":
+        return ConstantForm(np.ones(1))
+    if name in ("RandomForestClassifier", "ExtraTreesClassifier", "RandomForestRegressor"):
+        return _forest(student.estimators_)
+    if name in ("DecisionTreeClassifier", "DecisionTreeRegressor"):
+        return _forest([student])
+    if name in ("GradientBoostingClassifier", "GradientBoostingRegressor"):
+        return _boosted(student)
+    if name in ("LinearRegression", "Ridge", "RidgeClassifier", "LinearSVC"):
+        return _linear(student, logit=False)
+    if name in ("LogisticRegression", "LinearDiscriminantAnalysis"):
+        several_lines = getattr(student, "solver", "") == "liblinear" and len(student.classes_) > 2
+        return _linear(student, logit=not several_lines)
+    return None
+
+
+def _linear(student: Any, *, logit: bool) -> LinearForm:
+    coef = np.atleast_2d(np.asarray(student.coef_, dtype=np.float64))
+    intercept = np.broadcast_to(np.atleast_1d(student.intercept_), (len(coef),)).astype(np.float64)
+    if len(coef) == 1 and hasattr(student, "classes_"):  # scores 0 and that of the line
+        coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
+    return LinearForm(coef, np.ascontiguousarray(intercept), logit)
+
+
+def _forest(models: Any) -> TreesForm:
+    """Return trees whose leaves hold shares, or numbers."""
+    values = [model.tree_.value[:, 0, :] for model in models]
+    if hasattr(models[0], "classes_"):
+        values = [value / value.sum(axis=1, keepdims=True) for value in values]
+    return _trees([model.tree_ for model in models], values, boosted=False)
+
+
+def _boosted(student: Any) -> TreesForm | None:
+    """Return boosted trees: score = constant + rate * tree + rate * tree + ..., in this order."""
+    steps = student.estimators_  # one tree a step, or one a step and class
+    if student.init is not None or student.loss not in ("log_loss", "squared_error"):
+        return None
+    width = steps.shape[1]
+    values = []
+    for i, model in enumerate(steps.ravel()):
+        value = np.zeros((model.tree_.node_count, width))
+        value[:, i % width] = student.learning_rate * model.tree_.value[:, 0, 0]
+        values.append(value)
+    if not hasattr(student, "classes_"):
+        values[0] += student.init_.constant_.ravel()
+    elif width > 1:
+        values[0] += np.log(student.init_.class_prior_)
+    else:
+        first, second = student.init_.class_prior_
+        values[0] += np.log(second / first)
+        values = [np.column_stack([0.0 * value, value]) for value in values]
+        values[0][:, 0] = -np.finfo(np.float64).tiny  # so that the second class wins at 0
+    return _trees([model.tree_ for model in steps.ravel()], values, boosted=True)
+
+
+def _trees(trees: Any, values: list[Array], *, boosted: bool) -> TreesForm:
+    """Return the trees one after another."""
+    roots, parts, at = [], [], 0
+    for tree, value in zip(trees, values, strict=True):
+        own = np.arange(tree.node_count)
+        leaf = tree.children_left < 0
+        roots.append(at)
+        parts.append(
+            (
+                np.where(leaf, own, tree.children_left) + at,
+                np.where(leaf, own, tree.children_right) + at,
+                np.where(leaf, 0, tree.feature),
+                np.where(leaf, 0.0, tree.threshold),
+                value,
+            )
+        )
+        at += tree.node_count
+    left, right, feature, threshold, value = (
+        np.concatenate(each) for each in zip(*parts, strict=True)
+    )
+    starts, left, right, feature = (
+        array.astype(np.int64) for array in (np.array(roots), left, right, feature)
+    )
+    floats = threshold.astype(np.float64), value.astype(np.float64)
+    return TreesForm(starts, left, right, feature, *floats, boosted)
 
 
 class PublishedStudent(BaseEstimator):

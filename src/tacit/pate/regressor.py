@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks, engine
-from tacit.noise import Bounded, Norm, Release, Source, gaussian
+from tacit.noise import Source
 from tacit.pate._estimator import (
     PUBLIC_POOL,
     Asked,
@@ -23,17 +26,16 @@ from tacit.pate._estimator import (
     rows_to_ask,
     split,
 )
-from tacit.pate.teachers import answers_of, fitted, seed_of, undisturbed
-from tacit.privacy import AnyAccountant, Budget, Gaussian, Relation
+from tacit.pate.teachers import each_answer, facts_of, fitted, undisturbed
+from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier
 from tacit.public_facts import assumptions_of, budget_of, informed, label_range_of, source_of
+from tacit.queries import GaussianNoise, NoisySum, PredictionSum, Session
+from tacit.queries.votes import STEPS
 from tacit.records import as_numbers
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
-
-# A prediction is one of this many equal steps of the range, so that sums are whole numbers.
-STEPS = 2**20
 
 
 class PATERegressor(RegressorMixin, BaseEstimator):
@@ -112,16 +114,20 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         low, high = label_range_of(self.label_range).value
         if not -math.inf < low < high < math.inf:
             raise ValueError(f"label_range must be (low, high), got {self.label_range!r}.")
+        facts = facts_of(budget.relation)
         if budget.is_infinite:
-            return engine.without_noise(budget)
+            return replace(engine.without_noise(budget), facts=facts)
         multiplier = gaussian_multiplier(budget)
-        noise = (high - low) * math.sqrt(self.n_queries) * multiplier / self.n_teachers
+        query = NoisySum(PredictionSum(self.n_queries, self.n_teachers), GaussianNoise(multiplier))
+        noise = (high - low) * query.noise_std(facts) / (STEPS * self.n_teachers)
         return engine.Plan(
             "mean_of_teachers",
-            Gaussian(multiplier, budget.relation),
+            query.event(facts),
             budget,
             "the mean of teachers' predictions, clipped, with Gaussian noise",
             {"noise_multiplier": multiplier, "noise_std_of_a_mean": noise},
+            facts=facts,
+            queries={"predictions": query},
         )
 
     def fit(self, X: Any, y: Any, X_public: Any = None, unit: Any = None) -> Self:
@@ -133,9 +139,10 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         asked = asked_of(self, X, y, X_public, unit)
         plan = told._plan(asked.budget)
         source = source_of(self.random_state)
-        released = engine.release(
+        released = engine.release_answers(
             plan,
-            lambda: told._ask(teacher, asked, plan, source),
+            lambda: told._predictions(teacher, asked, source),
+            lambda session: told._means(session, plan),
             accountant=self.accountant,
             source=source,
             assumptions=(*assumptions_of(asked.facts), PUBLIC_POOL),
@@ -147,9 +154,8 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         self.student_ = student.fit(asked.queries, self.answers_)
         return self
 
-    def _ask(
-        self, teacher: Any, asked: Asked, plan: engine.Plan, source: Source | None
-    ) -> Release[Array]:
+    def _predictions(self, teacher: Any, asked: Asked, source: Source | None) -> Iterator[Steps]:
+        """Open the records, and let one teacher after another predict."""
         rows, labels = asked.table.read()
         numbers = as_numbers(labels)
         low, high = label_range_of(self.label_range).value
@@ -157,28 +163,19 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         key = key_of(source)
         counts = np.ones(len(numbers), dtype=np.bool_)
         parts = split(asked, self.n_teachers, rows, numbers, key, counts)
-        jobs = (
-            (_said, (teacher, rows[part], numbers[part], asked.queries, (low, high), seed))
-            for part, seed in zip(parts, (seed_of(key, i) for i in range(len(parts))), strict=True)
-        )
-        total, progress = np.zeros(len(asked.places), dtype=np.int64), progress_of(self)
-        for done, steps in enumerate(answers_of(jobs, self.n_jobs), start=1):
-            total += steps
-            if progress is not None:
-                progress(done, len(parts))
-        return self._noisy(total.astype(np.float64), plan, source)
+        say = partial(_said, teacher, asked.queries, (low, high))
+        return each_answer(say, parts, rows, numbers, key, self.n_jobs, progress_of(self))
 
-    def _noisy(self, total: Array, plan: engine.Plan, source: Source | None) -> Release[Array]:
-        """Return the means: total steps, noise of sensitivity STEPS sqrt(n_queries) on them."""
+    def _means(self, session: Session, plan: engine.Plan) -> Array:
+        """Ask for the sums of predictions in steps, and return the means."""
+        if plan.budget.is_infinite:
+            exact = PredictionSum(self.n_queries, self.n_teachers)
+            total = session.without_noise(lambda teachers: exact.total(teachers, session.facts))
+        else:
+            total = np.asarray(session.ask(plan.queries["predictions"], "predictions"))
         low, high = label_range_of(self.label_range).value
-        event, noisy = plan.event, total
-        if not plan.budget.is_infinite:
-            moved = math.nextafter(STEPS * math.sqrt(len(total)), math.inf)
-            bounded = Bounded(total, moved, Norm.L2, plan.budget.relation)
-            release = gaussian(bounded, plan.settings["noise_multiplier"], source)
-            event, noisy = release.event, np.asarray(release.value)
-        means = low + (high - low) * noisy / (STEPS * self.n_teachers)
-        return Release(np.clip(means, low, high), event)
+        means = low + (high - low) * total / (STEPS * self.n_teachers)
+        return np.clip(means, low, high)
 
     def predict(self, X: Any) -> Array:
         """Return the student's number for every row."""
@@ -188,7 +185,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
 
 
 def _said(
-    teacher: Any, rows: Any, numbers: Array, queries: Any, ends: tuple[float, float], seed: int
+    teacher: Any, queries: Any, ends: tuple[float, float], rows: Any, numbers: Array, seed: int
 ) -> Steps:
     """Return a teacher's predictions in whole steps of the range; its middle if it fails."""
     middle = np.full(queries.shape[0], STEPS // 2, dtype=np.int64)
@@ -204,9 +201,8 @@ def _said(
 
     if not len(numbers):
         return middle
-    steps: Steps = undisturbed(learned, seed, middle)
-    within: Steps = np.clip(steps, 0, STEPS)
-    return within
+    said_of_each: Steps = undisturbed(learned, seed, middle)
+    return said_of_each
 
 
 def _forest() -> Any:

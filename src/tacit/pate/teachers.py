@@ -6,11 +6,16 @@ import struct
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tacit.privacy import Relation
+from tacit.queries import Facts
+from tacit.records import Bounds
 
 Places = npt.NDArray[np.int64]
 Votes = npt.NDArray[np.uint16]
@@ -22,7 +27,7 @@ _ALONE = threading.RLock()
 CONSTANT = 0
 
 
-def votes_of(
+def each_vote(
     teacher: Any,
     parts: Sequence[Places],
     rows: Any,
@@ -30,11 +35,10 @@ def votes_of(
     classes: npt.NDArray[Any],
     queries: Any,
     key: bytes,
-    *,
     n_jobs: int | None = None,
     progress: Said | None = None,
-) -> npt.NDArray[np.float64]:
-    """Return for each query how many teachers vote for each class.
+) -> Iterator[Votes]:
+    """Yield the votes of one teacher after another, a class number for each query; none is kept.
 
     Parameters
     ----------
@@ -64,29 +68,21 @@ def votes_of(
     **Assumes** that a teacher draws random numbers from its ``random_state`` or from NumPy's global
     generator alone, or from the system; and that it does not end the process it runs in.
     """
-    votes = np.zeros((queries.shape[0], len(classes)))
-    index = np.arange(len(votes))
-    for one in each_vote(teacher, parts, rows, codes, classes, queries, key, n_jobs, progress):
-        votes[index, one] += 1.0
-    return votes
+    say = partial(vote, teacher, classes, queries)
+    return each_answer(say, parts, rows, codes, key, n_jobs, progress)
 
 
-def each_vote(
-    teacher: Any,
+def each_answer(
+    say: Callable[[Any, Any, int], Any],
     parts: Sequence[Places],
     rows: Any,
-    codes: Places,
-    classes: npt.NDArray[Any],
-    queries: Any,
+    labels: Any,
     key: bytes,
     n_jobs: int | None = None,
     progress: Said | None = None,
-) -> Iterator[Votes]:
-    """Yield the votes of one teacher after another; none is kept."""
-    jobs = (
-        (vote, (teacher, rows[part], codes[part], classes, queries, seed_of(key, i)))
-        for i, part in enumerate(parts)
-    )
+) -> Iterator[Any]:
+    """Yield what one teacher after another says, of its rows, their labels and its seed alone."""
+    jobs = ((say, (rows[part], labels[part], seed_of(key, i))) for i, part in enumerate(parts))
     for done, one in enumerate(answers_of(jobs, n_jobs), start=1):
         if progress is not None:
             progress(done, len(parts))
@@ -115,7 +111,7 @@ def seed_of(key: bytes, index: int) -> int:
 
 
 def vote(
-    teacher: Any, rows: Any, codes: Places, classes: npt.NDArray[Any], queries: Any, seed: int
+    teacher: Any, classes: npt.NDArray[Any], queries: Any, rows: Any, codes: Places, seed: int
 ) -> Votes:
     """Return the votes of one teacher for all queries, whatever happens."""
     present = np.unique(codes)
@@ -168,3 +164,8 @@ def _as_codes(predicted: Any, classes: npt.NDArray[Any], n_queries: int) -> Vote
     places = np.clip(np.searchsorted(classes, said), 0, len(classes) - 1)
     known = classes[places] == said
     return np.where(known, places, CONSTANT).astype(np.uint16)
+
+
+def facts_of(relation: Relation) -> Facts:
+    """Return what is public of teachers: under which relation a record is one teacher's."""
+    return Facts(Bounds(), 1, relation)

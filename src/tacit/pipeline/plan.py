@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from tacit.engine import Planned, plan_lines
 from tacit.metrics.planning import EvaluationPlan
-from tacit.pipeline.shares import together
-from tacit.privacy import Budget, Event, Parallel
+from tacit.privacy import Budget, Event
+from tacit.queries import ChildPlan, Facts, InParts, Questions, Slot, composed, plain_facts
+
+HELD_OUT = "held__out"  # beside the names of steps; no step may have such a name
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,26 @@ class PipelinePlan:
     @property
     def event(self) -> Event:
         """What all steps cost together."""
-        events = {name: plan.event for name, plan in self.steps.items()}
-        held_out = None if self.evaluation is None else self.evaluation.event
-        return whole_event(events, self.before_the_split, held_out)
+        return composed(self.slots())
+
+    @property
+    def facts(self) -> Facts:
+        """What is public of the table: each step knows more of what it meets."""
+        return plain_facts(self.budget.relation)
+
+    def slots(self) -> Mapping[str, Slot]:
+        """Return what was paid for each step, and for the parts if some records are held out."""
+        return _slots(self._events(), self.before_the_split, self.parts)
+
+    @property
+    def parts(self) -> InParts | None:
+        """What is asked of the records to learn from, and of those held out, if any are."""
+        if self.evaluation is None:
+            return None
+        return _parts(self._events(), self.before_the_split, self.evaluation)
+
+    def _events(self) -> dict[str, Event]:
+        return {name: plan.event for name, plan in self.steps.items()}
 
     @property
     def settings(self) -> Mapping[str, float]:
@@ -61,6 +80,19 @@ def whole_event(
     A record is either held out or learned from, except by the steps ``before`` the split.
     """
     if held_out is None:
-        return together(list(events.values()))
-    learned = together([event for name, event in events.items() if name not in before])
-    return together([*(events[name] for name in before), Parallel((learned, held_out))])
+        return composed(_slots(events, before, None))
+    evaluation = Questions(plain_facts(held_out.relation), {"sums": Slot(held_out)})
+    return composed(_slots(events, before, _parts(events, before, evaluation)))
+
+
+def _parts(events: Mapping[str, Event], before: Sequence[str], evaluation: ChildPlan) -> InParts:
+    learned = {name: Slot(event) for name, event in events.items() if name not in before}
+    return InParts((Questions(evaluation.facts, learned), evaluation))
+
+
+def _slots(
+    events: Mapping[str, Event], before: Sequence[str], parts: InParts | None
+) -> dict[str, Slot]:
+    if parts is None:
+        return {name: Slot(event) for name, event in events.items()}
+    return {**{name: Slot(events[name]) for name in before}, HELD_OUT: Slot(parts.event)}

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone
 
-from tacit.engine import without_noise
+from tacit.engine import Planned, without_noise
 from tacit.features import FeatureMap
 from tacit.metrics.planning import EvaluationPlan, evaluation_plan
-from tacit.pipeline.held_out import n_of
-from tacit.pipeline.plan import PipelinePlan
+from tacit.pipeline.plan import HELD_OUT, PipelinePlan
 from tacit.pipeline.shares import checked_shares, shared_plans
-from tacit.pipeline.sharing import plan_of
 from tacit.pipeline.steps import admitted, spends
 from tacit.preprocessing import SchemaEncoder
 from tacit.preprocessing.private import PrivateQuantileBounds, PrivateVocabulary
 from tacit.privacy import Budget
+from tacit.privacy.weakness import WeakPromiseWarning
+from tacit.public_facts import informed
 from tacit.table_facts import TableFacts
 
-_HELD_OUT = "held__out"  # beside the shares of steps; no step may have such a name
 Steps = list[tuple[str, Any]]
 
 
@@ -77,33 +77,30 @@ class Planner:
 
         def plan_all(budgets: Mapping[str, Budget]) -> PipelinePlan:
             plans = {
-                name: plan_of(steps[name], met[name], budgets[name], n_records) for name in names
+                name: _plan_of(steps[name], met[name], budgets[name], n_records) for name in names
             }
-            evaluation = self._evaluation(facts, budgets[_HELD_OUT]) if self.evaluate else None
+            evaluation = self._evaluation(facts, budgets[HELD_OUT]) if self.evaluate else None
             return PipelinePlan(budget, shares, plans, evaluation, before)
 
         if budget.is_infinite:
             exact = {name: without_noise(budget) for name in names}
             evaluation = self._evaluation(facts, budget) if self.evaluate else None
             return PipelinePlan(budget, shares, exact, evaluation, before)
-        return shared_plans(budget, {**shares, _HELD_OUT: left}, plan_all)
+        return shared_plans(budget, {**shares, HELD_OUT: left}, plan_all)
 
     def _evaluation(self, facts: TableFacts, budget: Budget) -> EvaluationPlan:
-        known = facts.n_records
         return evaluation_plan(
             budget,
             classes=facts.classes,
             label_range=facts.label_range,
-            n_records=None if known is None else n_of(known, self.evaluate),
+            n_records=facts.of_part(self.evaluate).n_records,
             probabilities=hasattr(self.steps[-1][1], "predict_proba"),
         )
 
     def facts_met(self, facts: TableFacts) -> dict[str, TableFacts]:
         """Return what is public of the rows that each step meets."""
         met, encoded = {}, not self.encodes
-        if facts.n_records is not None:
-            # Of those that are learned from: a number, and public.
-            facts = replace(facts, n_records=n_of(facts.n_records, 1.0 - self.evaluate))
+        facts = facts.of_part(1.0 - self.evaluate)  # of those that are learned from
         for name, step in all_steps(self.steps):
             met[name] = facts
             if isinstance(step, SchemaEncoder):
@@ -123,3 +120,18 @@ class Planner:
                 "guarantee is what the pipeline's rests on."
             )
         return [name for name, step in all_steps(self.steps) if spends(step)]
+
+
+def with_budget(step: Any, budget: Budget) -> Any:
+    """Return a copy of a step with a share of the budget."""
+    share = {"epsilon": budget.epsilon, "delta": budget.delta, "relation": budget.relation}
+    return clone(step).set_params(**share, accountant=None)
+
+
+def _plan_of(step: Any, facts: TableFacts, budget: Budget, n_records: int | None) -> Planned:
+    """Return the plan of a step that meets a table of these facts."""
+    told = informed(with_budget(step, budget), facts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakPromiseWarning)  # said once, of the whole
+        plan: Planned = told.plan(len(facts.names), n_records)
+    return plan

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.base import clone
@@ -16,32 +18,32 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.engine import release
+from tacit.engine import release_answers
 from tacit.features import FeatureMap
 from tacit.metrics import TooFewRecords
-from tacit.metrics.evaluating import evaluation_of
+from tacit.metrics.evaluating import check_order, evaluation_of
 from tacit.metrics.evaluation import NoEvaluationWarning
-from tacit.noise import Release
+from tacit.metrics.reading import AnswersOf
 from tacit.pipeline.arrays import (
     PipelineOfArrays,
     facts_of_arrays,
     rows_to_ask_about,
     unread_arrays,
 )
-from tacit.pipeline.held_out import Parts
-from tacit.pipeline.plan import PipelinePlan
-from tacit.pipeline.planning import Planner, all_steps
+from tacit.pipeline.plan import HELD_OUT, PipelinePlan
+from tacit.pipeline.planning import Planner, all_steps, with_budget
 from tacit.pipeline.public import labels_as_needed, with_words
-from tacit.pipeline.raw import Raw, RawFile, RawNumbers, RawTable
-from tacit.pipeline.sharing import charged_for, fitted_step
+from tacit.pipeline.raw import Encoded, Raw, RawFile, RawNumbers, RawTable, Through
 from tacit.pipeline.steps import admitted, check_steps
 from tacit.preprocessing import SchemaEncoder
 from tacit.preprocessing.private import PrivateVocabulary
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.public_facts import budget_of, source_of, warn, warn_if_weak, with_people
+from tacit.queries import Session, Split
 from tacit.table_facts import EncodedTable, TableFacts
 
-Learned = tuple[str, Any, tuple[str, ...]]
+# The fitted steps by name, the names of the features that the last met, and the noisy counts.
+Learned = tuple[dict[str, Any], tuple[str, ...], npt.NDArray[np.float64] | None]
 
 
 def _last_has(method: str) -> Callable[[Any], bool]:
@@ -244,27 +246,21 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             table.refuse_positions()
         warn_if_weak(budget, facts.n_records)
         plan = self._planned(facts)
-        source = source_of(self.random_state)
-        fitted: dict[str, Any] = {}
-        names: list[tuple[str, ...]] = []
-        parts = Parts(self.evaluate, budget.relation, source)
-
-        def work() -> Release[Any]:
-            for name, step, met in self._learned(raw, plan, parts):
-                fitted[name] = step
-                names.append(met)
-            sums = None if plan.evaluation is None else parts.counted(plan.evaluation, fitted)
-            return Release(sums, charged_for(plan.event, source))
-
-        released = release(plan, work, accountant=self.accountant, source=source)
+        released = release_answers(
+            plan,
+            lambda: raw,
+            lambda session: self._learned(session, plan, raw),
+            accountant=self.accountant,
+            source=source_of(self.random_state),
+        )
+        fitted, self.feature_names_met, sums = released.value
         self.steps_, self.estimator_ = fitted, fitted[self.steps[-1][0]]
         self.plan_: PipelinePlan | None = plan
-        self.feature_names_met = names[-1]
         self.privacy_ = replace(released.privacy, assumptions=_said(fitted.values()))
         self.evaluation_ = None
-        if plan.evaluation is not None:
+        if plan.evaluation is not None and sums is not None:
             try:
-                self.evaluation_ = evaluation_of(plan.evaluation, released.value, self.privacy_)
+                self.evaluation_ = evaluation_of(plan.evaluation, sums, self.privacy_)
             except TooFewRecords as why:
                 said = (
                     f"the evaluation says nothing: {why} A larger share held out has more records"
@@ -274,16 +270,27 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             sys.stderr.write(f"{plan}\n{self.privacy_.statement()}\n")
         return self
 
-    def _learned(self, raw: Raw, plan: PipelinePlan, parts: Parts) -> Iterator[Learned]:
-        """Yield each step when it is fitted, and the names of the features that it met."""
+    def _learned(self, session: Session, plan: PipelinePlan, raw: Raw) -> Learned:
+        """Fit each step to what those before it make of the table, and count those held out.
+
+        Of ``raw`` no more is asked here than what is public of it.
+        """
         seeds = None if self.random_state is None else check_random_state(self.random_state)
         steps, encoder = all_steps(self.steps), self._encoder()
-        table = parts.to_learn_from(raw.encoded(None).held()) if encoder is None else None
+        fitted: dict[str, Any] = {}
+        # A session of the rows to learn from, once they are encoded, and one of those held out.
+        parts: tuple[Session, ...] = ()
+        if encoder is None:
+            parts, facts = self._encoded(session, plan, raw, None)
         for name, step in steps:
             seed = None if seeds is None else int(seeds.randint(2**31))
-            if isinstance(step, PrivateVocabulary) and table is None:
-                words, unit = raw.columns([str(name) for name in step.columns]), raw.unit()
-                ready = fitted_step(name, step, plan.steps[name], seed, words, unit)
+            if name in plan.steps:
+                who, budget = f"step {name!r}", plan.steps[name].budget
+                step = with_budget(step, budget).set_params(random_state=seed)
+            if isinstance(step, PrivateVocabulary) and not parts:
+                read = methodcaller("columns", [str(column) for column in step.columns])
+                unit = methodcaller("unit")
+                ready = session.fit(name, step, budget, who, table=read, unit=unit)
                 assert encoder is not None
                 # What it learned is in the encoder's schema, and what that cost is the encoder's.
                 encoder = with_words(encoder, ready.values_)
@@ -292,18 +299,36 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             if isinstance(step, SchemaEncoder):
                 assert encoder is not None
                 ready = encoder.fit()
-                table = parts.to_learn_from(raw.encoded(encoder).held())
+                parts, facts = self._encoded(session, plan, raw, encoder)
             elif name in plan.steps:
-                ready = fitted_step(name, step, plan.steps[name], seed, table)
+                ready = parts[0].fit(name, step, budget, who)
             else:
                 ready = admitted(name, step)
             if isinstance(ready, FeatureMap):
-                assert table is not None
-                ready = clone(ready).fit(table.facts)  # which no prediction will bring
-            assert table is not None
-            yield name, ready, table.facts.names
+                ready = clone(ready).fit(facts)  # which no prediction will bring
+            fitted[name] = ready
             if name != steps[-1][0] and not isinstance(step, SchemaEncoder):
-                table = table.through(ready).held()
+                facts = facts.through(ready)
+                parts = parts[0].on(Through(ready, facts)), *parts[1:]
+        if plan.evaluation is None:
+            return fitted, facts.names, None
+        *before, estimator = fitted.values()
+        check_order(plan.evaluation, estimator)
+        through = tuple(step for step in before if not isinstance(step, SchemaEncoder))
+        sums = plan.evaluation.sums(parts[1].on(AnswersOf(estimator, through)))
+        for part in parts:
+            part.close()
+        return fitted, facts.names, sums
+
+    def _encoded(
+        self, session: Session, plan: PipelinePlan, raw: Raw, encoder: SchemaEncoder | None
+    ) -> tuple[tuple[Session, ...], TableFacts]:
+        """Return sessions of the rows to learn from, and of those held out if any are."""
+        rows, facts = session.on(Encoded(encoder)), raw.encoded(encoder).facts
+        if plan.parts is None:
+            return (rows,), facts
+        shares = 1.0 - self.evaluate, self.evaluate
+        return rows.on(Split(shares)).parts(HELD_OUT, plan.parts), facts.of_part(shares[0])
 
     def _planned(self, facts: TableFacts, n_records: int | None = None) -> PipelinePlan:
         """Return the plan of a table of which ``facts`` are public."""

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tacit.noise import Source
 from tacit.preprocessing import SchemaEncoder
 from tacit.preprocessing.files.memory_tables import chunks, columns_of_batch
 from tacit.preprocessing.files.reading import open_table
-from tacit.table_facts import EncodedTable
+from tacit.queries import Facts, Private
+from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 
 Words = dict[str, list[Any]]
 
@@ -26,6 +28,29 @@ class Raw(Protocol):
 
     def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
         """Return the rows, read later, that an encoder makes of the table."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A view: the rows that an encoder makes of a table, read now. Rows of numbers stay as is."""
+
+    encoder: SchemaEncoder | None
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return the rows."""
+        return records.encoded(self.encoder).held(), facts
+
+
+@dataclass(frozen=True)
+class Through:
+    """A view: the rows that a fitted step makes of those of an `EncodedTable`, read now."""
+
+    step: HandsOn
+    facts: TableFacts  # of what it makes
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return the rows."""
+        return records.through(self.step, self.facts).held(), facts
 
 
 @dataclass(frozen=True)

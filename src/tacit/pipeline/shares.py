@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from tacit.engine import Planned
-from tacit.privacy import Budget, BudgetUnreachable, Composed, Event, Gaussian, Guarantee
-from tacit.privacy.gaussian_profile import gaussian_mu
+from tacit.privacy import Budget, BudgetUnreachable, Gaussian, Guarantee
+from tacit.queries.split_budget import split_epsilon, split_gaussian
 
 T = TypeVar("T", bound=Planned)
 
@@ -51,11 +51,10 @@ def checked_shares(shares: Mapping[str, float] | None, names: Sequence[str]) -> 
     for name, share in given.items():
         if not 0.0 < share <= 1.0:
             raise ValueError(f"shares[{name!r}] must be in (0, 1], got {share!r}.")
-    if sum(given.values()) > 1.0 + 1e-9:
-        raise ValueError(
-            f"shares add up to {sum(given.values()):g}, more than the whole budget; lower some."
-        )
-    return given
+    total = sum(given.values())
+    if total > 1.0 + 1e-9:
+        raise ValueError(f"shares add up to {total:g}, more than the whole budget; lower some.")
+    return {name: share / max(total, 1.0) for name, share in given.items()}
 
 
 def shared_plans(
@@ -75,12 +74,11 @@ def shared_plans(
     is spent jumps there: then the plan just below is taken.
     """
     if budget.is_pure:
-        return plan_all({name: _pure(budget, share) for name, share in shares.items()})
-    mu, scale, low, high = gaussian_mu(budget.epsilon, budget.delta), 1.0, 0.0, math.inf
+        return plan_all({name: _part(budget, share) for name, share in shares.items()})
+    scale, low, high = 1.0, 0.0, math.inf
     within: T | None = None
     for _ in range(_MOST_LOOKS):
-        budgets = {name: _part(budget, mu * scale, share) for name, share in shares.items()}
-        plan = plan_all(budgets)
+        plan = plan_all({name: _part(budget, share, scale) for name, share in shares.items()})
         spent = Guarantee(plan.event).epsilon(budget.delta)
         if not 0.0 < spent < math.inf:
             break
@@ -104,16 +102,12 @@ def shared_plans(
     )
 
 
-def together(events: Sequence[Event]) -> Event:
-    """Return the event of several releases, one after another."""
-    return Composed(tuple(events)) if len(events) > 1 else events[0]
-
-
-def _pure(budget: Budget, share: float) -> Budget:
-    return Budget(budget.epsilon * share, 0.0, budget.relation)
-
-
-def _part(budget: Budget, mu: float, share: float) -> Budget:
-    delta = budget.delta * share
-    part = Guarantee(Gaussian(1.0 / (mu * math.sqrt(share)), budget.relation))
+def _part(budget: Budget, share: float, scale: float = 1.0) -> Budget:
+    """Return a share of a budget: of epsilon, or of delta and, ``scale`` times, of mu."""
+    if budget.is_pure:
+        # Doubles such as 0.1 and 0.9 may add up to a little more than 1.
+        epsilon = split_epsilon(budget.epsilon, {"part": share * (1 - 2.0**-50)})["part"]
+        return Budget(epsilon, 0.0, budget.relation)
+    noise, delta = split_gaussian(budget, {"part": share})["part"], budget.delta * share
+    part = Guarantee(Gaussian(noise.multiplier / scale, budget.relation))
     return Budget(min(part.epsilon(delta), budget.epsilon), delta, budget.relation)

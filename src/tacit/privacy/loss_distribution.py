@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.privacy.events.base import Array, Event
 
 if TYPE_CHECKING:
-    from dp_accounting.pld.pld_pmf import DensePLDPmf
+    from dp_accounting.pld.pld_pmf import DensePLDPmf, PLDPmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 Leaves = Sequence[tuple[Event, int]]
@@ -19,14 +20,18 @@ Leaves = Sequence[tuple[Event, int]]
 _TAIL = 1e-19  # loss mass beyond the grid, moved to infinity (never dropped)
 _LEAST_PROBED = 1e-12
 _MOST_POINTS = 2**20  # of one event's grid: a few seconds
+_LEAST = 1e-290  # a smaller delta is taken for it: dp-accounting divides by masses
+_PROFILE_DIGITS = 1.0 + 1e-8  # profiles keep nine digits
 
 
 def from_profile(event: Event, interval: float) -> PrivacyLossDistribution:
-    """Return the pessimistic distribution through the points of an event's profile.
+    """Return the pessimistic distributions through the points of an event's profiles.
 
     Connecting the dots of delta(epsilon) by lines in exp(epsilon) gives a pair that dominates
-    the event's (docs/proofs/events.md, section 9), since the profile is convex there. The
-    profile bounds both directions, so one distribution serves for both.
+    the event's (docs/proofs/events.md, section 9), since the profile is convex there. Where the
+    two orders of neighbours have one profile, one distribution serves for both. Otherwise each
+    order has its own: above epsilon = 0 its own profile, below 0 the reflection of the other
+    order's, and of all these points the lower convex hull (section 14).
     """
 
     def profile(epsilon: Array) -> Array:
@@ -36,7 +41,64 @@ def from_profile(event: Event, interval: float) -> PrivacyLossDistribution:
         return deltas
 
     pure = event.pure_epsilon()
-    return _through_dots(profile, pure if math.isfinite(pure) else _high(profile), interval)
+    high = pure if math.isfinite(pure) else _high(profile)
+    grid = np.arange(math.ceil(high / interval) + 1)
+    each = _two_orders(event, np.asarray(grid * interval, dtype=np.float64))
+    if each is None:
+        return _through_dots(profile, high, interval)
+    from dp_accounting.pld import privacy_loss_distribution
+
+    # Inflated before they are reflected: 1 - exp(epsilon) is exact, and must stay so.
+    with_record, without = (np.clip(deltas * _PROFILE_DIGITS, _LEAST, 1.0) for deltas in each)
+    return privacy_loss_distribution.PrivacyLossDistribution(
+        _hull(with_record, without, interval), _hull(without, with_record, interval)
+    )
+
+
+def _two_orders(event: Event, epsilon: Array) -> tuple[Array, Array] | None:
+    """Return an event's profiles in the two orders of neighbours, None if one serves for both."""
+    each = event.profiles_by_order(epsilon)
+    return None if each is None or each[0] is each[1] else each
+
+
+def _hull(own: Array, other: Array, interval: float) -> PLDPmf:
+    """Return the distribution of one order from both orders' deltas at 0, interval, 2 interval ...
+
+    The true profile is convex in alpha = exp(epsilon) and below every point
+
+        (alpha, own delta(alpha))   and   (1/alpha, 1 - 1/alpha + other delta(alpha) / alpha)
+
+    so it is below their lower convex hull, whose corners carry the mass.
+    """
+    from dp_accounting.pld import pld_pmf
+
+    n = len(own) - 1
+    epsilon: Array = np.arange(-n, n + 1, dtype=np.float64) * interval
+    deltas = np.empty(2 * n + 1)
+    deltas[n:] = own
+    deltas[n] = min(own[0], other[0])  # both bound the same total variation
+    deltas[:n] = (-np.expm1(epsilon[:n])) + np.exp(epsilon[:n]) * other[:0:-1]
+    corners = _lower_hull(epsilon, deltas)
+    # Rounding may break monotony by an ulp: mend it upwards.
+    at_corners = np.clip(np.maximum.accumulate(deltas[corners][::-1])[::-1], 0.0, 1.0)
+    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, corners - n, at_corners)
+
+
+def _lower_hull(epsilon: Array, deltas: Array) -> npt.NDArray[np.int64]:
+    """Return the places of the corners of the lower convex hull of (exp(epsilon), delta)."""
+    kept: list[int] = []
+    for place in range(len(epsilon)):
+        while len(kept) > 1 and not _turns_up(epsilon, deltas, kept[-2], kept[-1], place):
+            kept.pop()
+        kept.append(place)
+    return np.array(kept)
+
+
+def _turns_up(epsilon: Array, deltas: Array, a: int, b: int, c: int) -> bool:
+    """Return whether the slope from b to c is above that from a to b, in exp(epsilon)."""
+    # Divided by exp(epsilon_b), so that nothing overflows.
+    before, after = -math.expm1(epsilon[a] - epsilon[b]), math.expm1(epsilon[c] - epsilon[b])
+    return bool((deltas[b] - deltas[a]) * after < (deltas[c] - deltas[b]) * before)
 
 
 def from_greatest_profile(parts: Sequence[Leaves], interval: float) -> PrivacyLossDistribution:
@@ -129,11 +191,23 @@ def good_interval(leaves: Leaves) -> float:
     """
     order = np.array([2.0])
     # What is infinite (a leak) is so on any grid.
-    spread = [(float(event.renyi(order)[0]), n) for event, n in leaves]
+    spread = [(_variance(event, order), n) for event, n in leaves]
     finite = [(size, n) for size, n in spread if math.isfinite(size)]
     variance = sum(n * size for size, n in finite)
     n_compositions = max(sum(n for _, n in finite), 1)
     return min(max(0.03 * math.sqrt(variance / n_compositions), 1e-7), 0.5)
+
+
+def _variance(event: Event, order: Array) -> float:
+    """Return about the variance of an event's loss.
+
+    A Renyi bound of objective perturbation counts the Jacobian in full and is far above it. There
+    the total variation tells: that of a Gaussian mechanism is about mu / 2.5.
+    """
+    each = _two_orders(event, np.zeros(1))
+    if each is None:
+        return float(event.renyi(order)[0])
+    return (2.5 * float(min(each[0][0], each[1][0]))) ** 2
 
 
 def points_of(distribution: PrivacyLossDistribution) -> tuple[Array, Array, Array]:

@@ -296,7 +296,8 @@ def routes_for(leaves: Leaves) -> tuple[Route, ...]:
     # Neither always wins: bounded range has a tighter Renyi curve than loss distribution.
     routes: list[Route] = [RenyiRoute(leaves)]
     if len(others) == 1 and others[0][1] == 1 and _has_profile(others[0][0]):
-        # Never looser than the loss distribution, and no convolution.
+        # No convolution, and never looser than the loss distribution of one profile. Where orders
+        # differ, that of both can be tighter beside a large Gaussian; plans have small ones.
         routes.insert(0, ProfileAndGaussiansRoute(others[0][0], _gaussian_mu(leaves)))
     elif all(_has_distribution(event) for event, _ in leaves):
         interval = good_interval(leaves)

@@ -71,6 +71,19 @@ class Facts:
         return 2.0 if self.relation is Relation.REPLACE else 1.0
 
 
+def plain_facts(relation: Relation) -> Facts:
+    """Return the facts of what is no `RecordSource`: each question clips what it reads itself.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Relation
+    >>> from tacit.queries import plain_facts
+    >>> plain_facts(Relation.REPLACE).n_changed
+    2.0
+    """
+    return Facts(Bounds(), 1, relation)
+
+
 @dataclass(frozen=True)
 class Sensitivity:
     """How far one privacy unit can move a total.
@@ -113,13 +126,12 @@ Private = Any
 class Statistic(Protocol):
     """A total over records: words and numbers, no records and no functions that hold some.
 
-    A class says which of it conformance tests try: ``tried()``, or ``tried_on(objectives)`` if it
-    needs a loss. One of something else than a `RecordSource` (votes, scores, batches) has a method
-    ``neighbours(facts)`` as well, which yields pairs of what its total is computed of.
+    A class with parameters says which of it conformance tests try: ``tried()``, or
+    ``tried_on(objectives)`` if it needs a loss. One that cannot be asked of any records, or that
+    need not change between neighbours, has a method ``applies(facts)``; one with an ``objective``
+    is tried on records of its bounds. One of something else than a `RecordSource` (votes, scores,
+    batches) has ``neighbours(facts)``, which yields pairs of what its total is computed of.
     """
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether it can be asked of such records, and can change between neighbours."""
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return how far one privacy unit moves the total, from public facts alone."""

@@ -38,27 +38,12 @@ FLOAT_SLACK = 1e-4
 _PRECONDITIONED_SLACK = 1e-3
 
 
-class HasGradients(Protocol):
-    """A loss: what its gradients are, each record by itself."""
-
-    def sum_in_steps(self, block: LatticeBlock, weights: Array, rows: RowLattice) -> Array:
-        """Return the sum of a block's gradients, in whole steps."""
-
-    def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
-        """Return one gradient a record, or a person."""
-
-    def gradient_clipped_in(
-        self, coordinates: Coordinates, block: Block, weights: Array, bounds: Bounds, clip: float
-    ) -> Array:
-        """Return the sum of a block's gradients, each clipped to a norm in other coordinates."""
-
-
 class Differentiable(Protocol):
-    """An objective whose records have gradients."""
+    """An objective whose records have gradients, with the constants that proofs need."""
 
     @property
     def loss(self) -> Any:
-        """The loss, with what `HasGradients` has."""
+        """The loss: it sums clipped gradients, and declares the event of a perturbation."""
 
     @property
     def bounds(self) -> Bounds:
@@ -66,7 +51,7 @@ class Differentiable(Protocol):
 
     @property
     def row_norm(self) -> float:
-        """The greatest norm of a row with its intercept coordinate."""
+        """R: the greatest norm of a row with its intercept coordinate."""
 
     @property
     def n_outputs(self) -> int:
@@ -75,6 +60,25 @@ class Differentiable(Protocol):
     @property
     def is_linear_model(self) -> bool:
         """Whether the loss is a function of <w, x>, so that gradients follow rows."""
+
+    @property
+    def lipschitz(self) -> float:
+        """L: the greatest norm of one record's gradient."""
+
+    @property
+    def smoothness(self) -> float:
+        """beta: the greatest norm of one record's Hessian."""
+
+    @property
+    def hessian_trace(self) -> float:
+        """The greatest trace of one record's Hessian."""
+
+    @property
+    def regularization(self) -> float | None:
+        """Lam of (lam / 2) ||w||^2, in SUM form."""
+
+    def gradient(self, block: Block, weights: Array, clip: float = math.inf) -> Array:
+        """Return the sum over a block of the records' gradients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +133,6 @@ class Gradient:
             cls(one, 0.5 * min(one.lipschitz, one.row_norm), 100.0, 0.3 * np.ones(one.shape(3)))
             for one in objectives
         )
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether the objective is for such records."""
-        return self.objective.bounds == facts.bounds
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return C, or 2 C; a little more where a sum is rounded."""
@@ -231,10 +231,6 @@ class PreconditionedGradient:
                 clip = 0.1 * min(one.lipschitz, one.row_norm)
                 found.append(cls(one, there, 0.2, clip, 0.3 * np.ones(shape)))
         return tuple(found)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether the objective is for such records."""
-        return self.objective.bounds == facts.bounds
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return C, or 2 C, and what rounding adds."""

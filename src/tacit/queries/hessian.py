@@ -250,10 +250,6 @@ class HessianTrace:
         some = (one for one in objectives if one.is_linear_model)
         return tuple(cls(one, 0.3 * np.ones(one.shape(3))) for one in some)
 
-    def applies(self, facts: Facts) -> bool:
-        """Return whether the objective is for such records."""
-        return bool(self.objective.bounds == facts.bounds)
-
     @property
     def greatest(self) -> float:
         """T r^2."""
@@ -262,7 +258,7 @@ class HessianTrace:
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return T r^2 under either relation: no record adds less than 0."""
-        proof = "objective_perturbation.md#13-what-follows-from-the-count"
+        proof = "objective_perturbation.md#13-parameters-adapted-to-the-noisy-count"
         return Sensitivity(self.greatest, Norm.L2, proof)
 
     def total(self, records: Private, facts: Facts) -> float:

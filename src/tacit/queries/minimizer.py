@@ -8,10 +8,9 @@ leaves open is covered by noise on the output.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from tacit.noise import Bounded, Norm, Release, Source
 from tacit.noise.minimizer import GaussianPerturbation, SpherePerturbation, release_minimizer
 from tacit.privacy import Composed, Event, Gaussian, PureEpsilon, PureObjective
 from tacit.queries.base import Array, Facts, Private, Sensitivity
-from tacit.records import Block, Bounds, RecordSource
+from tacit.queries.gradient import Differentiable
+from tacit.records import RecordSource
 from tacit.records.coordinates import Coordinates
 from tacit.row_clipping import clip_factors
 
@@ -37,41 +37,6 @@ _OUTPUT_NOISE = 1e-4
 
 # Minimises over records plus <b, w>, to a certified gradient norm of at most a tolerance.
 CertifiedSolver = Callable[[RecordSource, Array, float], Array]
-
-
-class Minimized(Protocol):
-    """An objective with the constants that a proof needs."""
-
-    @property
-    def loss(self) -> Any:
-        """The loss: it declares the event of a Gaussian perturbation."""
-
-    @property
-    def bounds(self) -> Bounds:
-        """What is declared about every record."""
-
-    @property
-    def row_norm(self) -> float:
-        """R: the greatest norm of a row with its intercept coordinate."""
-
-    @property
-    def lipschitz(self) -> float:
-        """L: the greatest norm of one record's gradient."""
-
-    @property
-    def smoothness(self) -> float:
-        """beta: the greatest norm of one record's Hessian."""
-
-    @property
-    def hessian_trace(self) -> float:
-        """The greatest trace of one record's Hessian."""
-
-    @property
-    def regularization(self) -> float | None:
-        """Lam of (lam / 2) ||w||^2, in SUM form."""
-
-    def gradient(self, block: Block, weights: Array, clip: float = math.inf) -> Array:
-        """Return the sum over a block of the records' gradients."""
 
 
 class Sizes(NamedTuple):
@@ -102,7 +67,7 @@ class RegularizedMinimizer:
         Of the weights.
     """
 
-    objective: Minimized
+    objective: Differentiable
     shape: tuple[int, ...]
     solve: CertifiedSolver
 
@@ -114,10 +79,6 @@ class RegularizedMinimizer:
             for one in objectives
             if hasattr(one, "certified_solver")
         )
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether the objective is for such records."""
-        return self.objective.bounds == facts.bounds
 
     @property
     def _ridge(self) -> float:
@@ -154,7 +115,7 @@ class GaussianObjectiveNoise:
     std: float
     output_multiplier: float
 
-    def main(self, objective: Minimized, ridge: float, size: float, facts: Facts) -> Event:
+    def main(self, objective: Differentiable, ridge: float, size: float, facts: Facts) -> Event:
         """Return the event that the loss declares for b, rows counting ``size`` times as long."""
         scaled = Sizes(
             objective.row_norm * size, objective.lipschitz * size, objective.smoothness * size**2
@@ -183,7 +144,7 @@ class SphereObjectiveNoise:
     radius: float
     output_epsilon: float
 
-    def main(self, objective: Minimized, ridge: float, size: float, facts: Facts) -> Event:
+    def main(self, objective: Differentiable, ridge: float, size: float, facts: Facts) -> Event:
         """Return the pure event."""
         return PureObjective(
             objective.lipschitz * size,
@@ -256,7 +217,7 @@ class PerturbedMinimizer:
     released.
     """
 
-    objective: Minimized
+    objective: Differentiable
     shape: tuple[int, ...]
     noise: ObjectiveNoise
     ridge: float
@@ -264,7 +225,7 @@ class PerturbedMinimizer:
     further_ridge: float = 0.0
     row_scale: float = 1.0
     coordinates: Coordinates | None = None
-    gradients: Minimized | None = field(default=None, kw_only=True)
+    gradients: Differentiable | None = field(default=None, kw_only=True)
 
     def event(self, facts: Facts) -> Event:
         """Return the event of b, and that of the noise on the output."""
@@ -313,7 +274,7 @@ class PerturbedMinimizer:
 
 
 def perturbed_event(
-    objective: Minimized, noise: ObjectiveNoise, ridge: float, row_scale: float, facts: Facts
+    objective: Differentiable, noise: ObjectiveNoise, ridge: float, row_scale: float, facts: Facts
 ) -> Composed:
     """Return what a perturbed minimiser costs: the event of b, and that of the output's noise.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from tacit.noise import Bounded, Release, Source, gaussian, laplace, sphere
-from tacit.noise.release import priced
-from tacit.privacy import Event, Gaussian, PureEpsilon, SampledGaussian
+from tacit.noise import Ahead, Bounded, Release, Source, gaussian, laplace, sphere
+from tacit.privacy import Event, Gaussian, NonPrivate, PureEpsilon, SampledGaussian
 from tacit.queries.base import Array, Facts, Private, Statistic
 
 
@@ -47,7 +47,7 @@ class LaplaceNoise:
 
     def std(self, sensitivity: float) -> float:
         """Return the standard deviation of the noise."""
-        return math.sqrt(2.0) / self.epsilon * sensitivity
+        return math.sqrt(2.0) * sensitivity / self.epsilon
 
     def added(self, bounded: Bounded, source: Source) -> Release[float | Array]:
         """Return the value with noise."""
@@ -114,12 +114,29 @@ class NoisySum:
         """Return the standard deviation of the noise on a number."""
         return self.noise.std(self.statistic.sensitivity(facts).value)
 
-    def answer(self, records: Private, facts: Facts, source: Source) -> Release[float | Array]:
-        """Return the total with noise."""
+    def answer(
+        self, records: Private, facts: Facts, source: Source, noise: Ahead | None = None
+    ) -> Release[float | Array]:
+        """Return the total with noise, which may have been drawn ahead."""
         stated = self.statistic.sensitivity(facts)
         total = self.statistic.total(records, facts)
         bounded = Bounded(total, stated.value, stated.norm, facts.relation)
-        released = self.noise.added(bounded, source)
+        if noise is None:
+            released = self.noise.added(bounded, source)
+        else:
+            assert isinstance(self.noise, GaussianNoise), "no other noise is drawn ahead"
+            released = gaussian(bounded, self.noise.multiplier, ahead=noise)
         if facts.sampling_rate is None:
             return released
-        return Release(released.value, priced(self.event(facts), source))
+        event = price_of_drawn(released.event, lambda z: GaussianNoise(z).event(facts))
+        return Release(released.value, event)
+
+
+def price_of_drawn(drawn: Event, price: Callable[[float], Event]) -> Event:
+    """Return the price of Gaussian noise, by the multiplier of what was drawn; void stays void."""
+    bare = drawn.would_be if isinstance(drawn, NonPrivate) else drawn
+    assert isinstance(bare, Gaussian), "no other noise has a price by its multiplier"
+    found = price(bare.noise_multiplier)
+    if isinstance(drawn, NonPrivate):
+        return NonPrivate(drawn.reason, would_be=found, relation=found.relation)
+    return found

@@ -50,10 +50,6 @@ class PointSum:
         """Return the ones that `tacit.testing.check_query` tries."""
         return cls(), cls(squared=True)
 
-    def applies(self, facts: Facts) -> bool:
-        """Return that it can always be asked."""
-        return True
-
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return R, or R^2, and what rounding adds; twice that where a record is replaced."""
         norm = facts.bounds.total_norm

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.privacy import Composed, Event, Gaussian
+from tacit.privacy import BestOf, Composed, Event, Gaussian, OneOf
 from tacit.privacy.events import Repeated
+from tacit.privacy.tries import TriesLaw
 
 # Sums of mu^2 this near to what was charged are compared as fractions.
 _NEAR = 1e-12
@@ -164,7 +165,40 @@ class Sequence:
         return f"in up to {self.most} steps"
 
 
-Rule = Exactly | AtMost | GaussianSum | CoveredBy | ExchangedFor | Sequence
+@dataclass(frozen=True)
+class BestOfTries:
+    """Runs of which the best alone is released, each at the price of one of several events.
+
+    The slot's event is `BestOf` of a `OneOf`. ``n_tries``, the number K of runs, is drawn from the
+    law of that event without regard to the records. It is secret: a plan that is kept leaves it
+    out, and the session that makes the runs is told.
+
+    Proof: docs/proofs/selection.md, sections 1 to 3, whatever the runs release and whatever order
+    says which is the best; which candidate a run tries is drawn before, without the records. That
+    the others stay secret is up to who asks.
+    """
+
+    n_tries: int | None = None
+    n: int = 1  # of the event that is charged
+
+    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+        """Return whether one more run may be made at a price."""
+        if self.n_tries is None or asked.total() >= self.n_tries:
+            return False
+        if planned.reasons_void():  # nothing is promised
+            return bool(price.reasons_void())
+        cases = planned.base if isinstance(planned, BestOf) else None
+        return isinstance(cases, OneOf) and price in cases.events
+
+    def is_met(self, asked: Counter[Event]) -> bool:
+        """Return whether all runs were made."""
+        return asked.total() == self.n_tries
+
+    def __str__(self) -> str:
+        return "for the best of a secret number of tries"
+
+
+Rule = Exactly | AtMost | GaussianSum | CoveredBy | ExchangedFor | Sequence | BestOfTries
 
 
 @dataclass(frozen=True)
@@ -183,6 +217,20 @@ def composed(slots: Mapping[str, Slot]) -> Event:
         if slot.rule.n
     ]
     return events[0] if len(events) == 1 else Composed(tuple(events))
+
+
+def best_of(events: Iterable[Event], law: TriesLaw) -> Slot:
+    """Return the slot of the best of K runs, each at the price of one of several events.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Gaussian
+    >>> from tacit.privacy.tries import FixedTries
+    >>> from tacit.queries.rules import best_of
+    >>> best_of([Gaussian(2.0), Gaussian(3.0)], FixedTries(4)).event.law
+    FixedTries(count=4)
+    """
+    return Slot(BestOf(OneOf(tuple(events)), law), BestOfTries())
 
 
 def leaf_counts(event: Event, times: int = 1) -> Counter[Event]:

@@ -70,15 +70,6 @@ class SecondMoment:
     array([ 9.   , 16.   , 16.971])
     """
 
-    @classmethod
-    def tried(cls) -> tuple[SecondMoment, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
-        return (cls(),)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return that it can always be asked."""
-        return True
-
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return R^2, or sqrt(2) R^2 where a record is replaced, and what rounding adds."""
         two = math.sqrt(2.0) if facts.relation is Relation.REPLACE else 1.0
@@ -101,15 +92,6 @@ class SecondMoment:
 @dataclass(frozen=True)
 class LeastEigenvalue:
     """The least eigenvalue of `SecondMoment`, or 0 if rounding makes it negative."""
-
-    @classmethod
-    def tried(cls) -> tuple[LeastEigenvalue, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
-        return (cls(),)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return that it can always be asked."""
-        return True
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return R^2, under either relation (Weyl), and what rounding adds."""

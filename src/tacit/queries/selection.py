@@ -239,10 +239,6 @@ class RiskInBall:
         """Return the ones that `tacit.testing.check_query` tries."""
         return (cls(_Score(), 1.5, 0.3),)
 
-    def applies(self, facts: Facts) -> bool:
-        """Return that it can be asked of any records."""
-        return True
-
     def moved(self, facts: Facts) -> float:
         """Return how far a record moves a utility in real numbers: L R, or 2 L R."""
         return facts.n_changed * _lipschitz(self.loss, facts) * self.radius

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from tacit.noise import Release, Source, secure_source
+from tacit.noise import Ahead, Release, Source, secure_source
 from tacit.noise.release import priced
 from tacit.noise.tape import decide
-from tacit.privacy import Booking, Event, NonPrivate
+from tacit.privacy import Booking, Budget, Event, NonPrivate, Parallel
 from tacit.queries.base import CanBeHeld, Facts, Held, Private, Query
-from tacit.queries.rules import ExchangedFor, Slot, exchanged, leaf_counts
-from tacit.queries.views import View, check_unit
+from tacit.queries.prepaid import Prepaid
+from tacit.queries.rules import ExchangedFor, Slot, composed, exchanged, leaf_counts
+from tacit.queries.views import DisjointParts, View, check_unit
 
 T = TypeVar("T")
 _BUG = "This is a bug in the mechanism; please report it as SECURITY.md says."
@@ -40,6 +41,44 @@ class ChildPlan(Protocol):
         """Return what may be asked, by name."""
 
 
+@dataclass(frozen=True)
+class Questions:
+    """A plan that says no more than what may be asked: its event is that of its slots together."""
+
+    facts: Facts
+    paid: Mapping[str, Slot]
+
+    @property
+    def event(self) -> Event:
+        """What they cost."""
+        return composed(self.paid)
+
+    def slots(self) -> Mapping[str, Slot]:
+        """Return what may be asked, by name."""
+        return self.paid
+
+
+@dataclass(frozen=True)
+class InParts:
+    """A plan of disjoint parts of the records, each with a plan of its own: see `Session.parts`."""
+
+    parts: tuple[ChildPlan, ...]
+
+    @property
+    def event(self) -> Event:
+        """What they cost together: what the worst of them does."""
+        return Parallel(tuple(part.event for part in self.parts))
+
+    @property
+    def facts(self) -> Facts:
+        """What is public of the records."""
+        return self.parts[0].facts
+
+    def slots(self) -> Mapping[str, Slot]:
+        """Return the one slot of all parts."""
+        return {"parts": Slot(self.event)}
+
+
 class _Tally:
     """What was asked of each slot, in one run or in any of its views."""
 
@@ -55,20 +94,24 @@ class _Tally:
         self.asked: dict[str, Counter[Event]] = {name: Counter() for name in slots}
         self.given_up: set[str] = set()
         self.children: list[tuple[str, Session]] = []
-        self.is_closed = False
+        self.is_closed = self.is_settled = False
         _check_charged(self.slots, planned)
 
-    def take(self, slot: str, price: Event) -> None:
-        """Note one more question, or refuse it."""
-        if self.is_closed:
-            raise RuntimeError(f"the session is closed; {slot!r} was asked too late. {_BUG}")
+    def paid(self, slot: str) -> Slot:
+        """Return what was paid for under a name."""
         paid = self.slots.get(slot)
         if paid is None:
             raise RuntimeError(
                 f"nothing was planned under the name {slot!r}; the plan has "
                 f"{', '.join(map(repr, self.slots)) or 'no slots'}. {_BUG}"
             )
-        asked = self.asked[slot]
+        return paid
+
+    def take(self, slot: str, price: Event) -> None:
+        """Note one more question, or refuse it."""
+        if self.is_closed:
+            raise RuntimeError(f"the session is closed; {slot!r} was asked too late. {_BUG}")
+        paid, asked = self.paid(slot), self.asked[slot]
         if slot in self.given_up or not paid.rule.allows(paid.event, price, asked):
             raise RuntimeError(
                 f"{slot!r} would release {price}, and what was paid for it is {paid.event}, "
@@ -93,8 +136,9 @@ class _Tally:
                     f"release is withheld. {_BUG}"
                 )
         for name, child in self.children:
-            if not child.is_closed:
+            if not child._tally.is_settled:
                 raise RuntimeError(f"{name!r} was begun and not closed. {_BUG}")
+        self.is_settled = True
         return priced(self.planned, self.source)
 
 
@@ -104,7 +148,7 @@ class Session:
     Parameters
     ----------
     records
-        Private: nothing but `ask`, `hold` and `without_noise` reads them.
+        Private: nothing but `ask`, `hold`, `fit`, views and `without_noise` reads them.
     facts
         What is public of them.
     planned
@@ -168,10 +212,14 @@ class Session:
         """Whether nothing may be asked any more."""
         return self._tally.is_closed
 
-    def ask(self, query: Query[T], slot: str, *, of: Held | None = None) -> T:
+    def ask(
+        self, query: Query[T], slot: str, *, of: Held | None = None, noise: Ahead | None = None
+    ) -> T:
         """Return the noisy answer to a question, at the price of a slot.
 
         ``of`` names a total that is held; by default the question is asked of the records.
+        ``noise`` for a `NoisySum` was drawn by `tacit.noise.draw_ahead`, which hides one value and
+        never another; what it costs is compared with the price as for any other.
         """
         price, source, records = query.event(self.facts), self._tally.source, self._records
         if of is not None and of._session not in (None, self):
@@ -181,7 +229,8 @@ class Session:
         self._tally.take(slot, price)
         if self.facts.sampling_rate is not None:
             self._records = _USED_SAMPLE  # its event is that of one release from it
-        released = query.answer(records if of is None else of, self.facts, source)
+        drawn: dict[str, Any] = {} if noise is None else {"noise": noise}
+        released = query.answer(records if of is None else of, self.facts, source, **drawn)
         if released.event != priced(price, source):
             raise RuntimeError(
                 f"{slot!r} released {released.event} and was to cost {price}: it is withheld. "
@@ -204,10 +253,74 @@ class Session:
         Records that a view has weighted stay weighted, whether or not the plan knows.
         """
         self._tally.take(slot, plan.event)
+        return self._child(slot, plan, self._records)
+
+    def parts(self, slot: str, plan: InParts) -> tuple[Session, ...]:
+        """Return a session for each disjoint part of records that the view `Split` has split.
+
+        The slot's event is that of parallel composition, `Parallel` of the parts' events. Each
+        session is closed by who runs it.
+
+        Proof: docs/proofs/events.md, section 12. A record is in one part, whatever others there
+        are, so that neighbours differ in one part. What a session asks of its part costs the
+        part's event; it may depend on answers from other parts, the events do not.
+        """
+        parted = self._records
+        if not isinstance(parted, DisjointParts) or len(parted.parts) != len(plan.parts):
+            raise RuntimeError(
+                f"{slot!r} is for {len(plan.parts)} disjoint parts, and the records are not split "
+                f"into so many. {_BUG}"
+            )
+        self._tally.take(slot, plan.event)
+        each = zip(plan.parts, parted.parts, strict=True)
+        return tuple(self._child(slot, own, records) for own, records in each)
+
+    def fit(
+        self,
+        slot: str,
+        estimator: Any,
+        budget: Budget,
+        who: str,
+        *,
+        table: Callable[[Any], Any] | None = None,
+        unit: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """Fit an estimator that charges an accountant: it is given one that draws from a slot.
+
+        Parameters
+        ----------
+        slot
+            What was paid for the fit.
+        estimator
+            Of any author: it is held to what was paid (`tacit.queries.prepaid.Prepaid`).
+        budget
+            The share of the budget that the fit was planned for.
+        who
+            What is fitted, for errors, which add its class.
+        table
+            Makes what is fitted to of the records; by default it is them.
+        unit
+            Makes whose each record is of them, if that is told.
+        """
+        paid, records = self._tally.paid(slot).event, self._records
+        accountant = Prepaid(
+            priced(paid, self._tally.source),
+            budget,
+            who,
+            lambda: self._tally.take(slot, paid),
+        )
+        made = records if table is None else table(records)
+        return accountant.fit(estimator, made, None if unit is None else unit(records))
+
+    def has_asked(self, slot: str) -> bool:
+        """Return whether anything was asked for what was paid under a name."""
+        return self._tally.asked[slot].total() > 0
+
+    def _child(self, slot: str, plan: ChildPlan, records: Private) -> Session:
         tally = _Tally(plan.event, plan.slots(), self._tally.source)
         weight = plan.facts.bounds.max_weight or self.facts.bounds.max_weight
         facts = replace(plan.facts, bounds=replace(plan.facts.bounds, max_weight=weight))
-        child = Session.__new__(Session)._begin(self._records, facts, tally)
+        child = Session.__new__(Session)._begin(records, facts, tally)
         self._tally.children.append((slot, child))
         return child
 

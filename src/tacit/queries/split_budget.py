@@ -1,25 +1,31 @@
-"""One budget for several questions: which noise each of them gets."""
+"""One budget for several questions: which noise each of them gets.
+
+Shares are of epsilon where a budget is pure, else of mu^2. They are multiplied as fractions, and
+every result is rounded against itself: parts cost no more than the whole in exact arithmetic.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
-from tacit.privacy import Budget
-from tacit.privacy.calibration import gaussian_multiplier
+from tacit.privacy import Budget, Composed, Event
+from tacit.privacy.calibration import gaussian_multiplier, least_noise
 from tacit.queries.noisy_sum import GaussianNoise, Noise, SphereNoise
 
-# More than the roundings of a share, a root and a quotient.
-_UP = 1 + 2.0**-50
+# Shares such as ten times 0.1 may add up to a little more than 1: they are lowered alike.
+_ROUNDED = 1e-9
+
+Shares = Mapping[str, float | None]
 
 
-def split_budget(budget: Budget, shares: Mapping[str, float | None]) -> dict[str, Noise]:
+def split_budget(budget: Budget, shares: Shares) -> dict[str, Noise]:
     """Return the noise of each part of a budget.
 
     Gaussian noise of multipliers z_i costs what one of multiplier z does, if 1 / z^2 is the sum of
-    the 1 / z_i^2 (docs/proofs/events.md, section 3): a share s of it is z_i = z / sqrt(s). Pure
-    epsilons add up: a share s is s epsilon.
+    the 1 / z_i^2: a share s of it is z_i = z / sqrt(s). Pure epsilons add up: a share s is
+    s epsilon.
 
     Parameters
     ----------
@@ -36,8 +42,9 @@ def split_budget(budget: Budget, shares: Mapping[str, float | None]) -> dict[str
 
     Notes
     -----
-    **Guarantee**. The events of all parts together cost no more than the budget: multipliers are
-    rounded up, and the rest is what the others left of epsilon, rounded down.
+    **Guarantee** (docs/proofs/events.md, section 3). The events of all parts together cost no more
+    than the budget, in exact arithmetic: epsilons are rounded down and multipliers up, from
+    fractions.
 
     Examples
     --------
@@ -46,37 +53,96 @@ def split_budget(budget: Budget, shares: Mapping[str, float | None]) -> dict[str
     >>> split_budget(Budget(1.0), {"count": 0.25, "sum": None})
     {'count': SphereNoise(epsilon=0.25), 'sum': SphereNoise(epsilon=0.75)}
     """
-    given = {name: share for name, share in shares.items() if share is not None}
+    if budget.is_pure:
+        epsilons = split_epsilon(budget.epsilon, shares)
+        return {name: SphereNoise(epsilon) for name, epsilon in epsilons.items()}
+    return dict(split_gaussian(budget, shares))
+
+
+def split_gaussian(budget: Budget, shares: Shares) -> dict[str, GaussianNoise]:
+    """Return what `split_budget` does for a budget with a delta.
+
+    Each multiplier is the least double z_i with s_i z_i^2 >= z^2, so that the 1 / z_i^2 add up to
+    1 / z^2 at most.
+    """
+    parts, z = _fractions(shares), Fraction(_finite(gaussian_multiplier(budget)))
+    return {name: GaussianNoise(_root_above(z**2 / share)) for name, share in parts.items()}
+
+
+def split_epsilon(epsilon: float, shares: Shares) -> dict[str, float]:
+    """Return parts of a pure epsilon, for noise of any kind: each s_i epsilon, rounded down."""
+    whole = Fraction(_finite(epsilon))
+    parts = {name: share * whole for name, share in _fractions(shares).items()}
+    return {name: _below(part) for name, part in parts.items()}
+
+
+def gaussian_rest(
+    whole: GaussianNoise, asked: Iterable[GaussianNoise] = (), *, times: int = 1
+) -> GaussianNoise:
+    """Return the noise of each of several releases that fit into one, beside what is asked.
+
+        times / rest^2 <= 1 / whole^2 - sum of 1 / asked^2,   exactly, and nearly equal
+
+    Examples
+    --------
+    >>> from tacit.queries import GaussianNoise
+    >>> from tacit.queries.split_budget import gaussian_rest
+    >>> gaussian_rest(GaussianNoise(3.0), times=4)
+    GaussianNoise(multiplier=6.0)
+    """
+    left = 1 / Fraction(whole.multiplier) ** 2
+    left -= sum(1 / Fraction(noise.multiplier) ** 2 for noise in asked)
+    if left <= 0:
+        raise ValueError(f"nothing is left of {whole}; ask for less, or with more noise.")
+    return GaussianNoise(_root_above(times / left))
+
+
+def least_rest(
+    family: Callable[[float], Event], budget: Budget, parts: Iterable[Event], *, guess: float
+) -> float:
+    """Return the least noise of a release of any kind that fits into a budget, beside its parts.
+
+    ``family`` maps noise to the event of the release. The two are composed as they are, which may
+    leave more than a share would: `tacit.privacy.calibrate` has the guarantee.
+    """
+    given = tuple(parts)
+    return least_noise(lambda noise: Composed((family(noise), *given)), budget, guess=guess)
+
+
+def _fractions(shares: Shares) -> dict[str, Fraction]:
+    """Return shares above 0 that add up to 1 at most, exactly; what is left is that of None."""
+    given = {name: Fraction(share) for name, share in shares.items() if share is not None}
     missing = [name for name, share in shares.items() if share is None]
-    left = 1.0 - math.fsum(given.values())
-    if len(missing) > 1 or any(share < 0.0 for share in given.values()):
+    total = sum(given.values(), Fraction(0))
+    if len(missing) > 1 or any(share < 0 for share in given.values()):
         raise ValueError(f"shares must be 0 or more, and one may be None, got {dict(shares)}.")
-    if left < 0.0 or (missing and left <= 0.0):
+    # The rest of shares whose sum rounds to 1 would be noise alone.
+    if total > 1 + _ROUNDED or (missing and float(total) >= 1.0):
         raise ValueError(
-            f"the shares {given} are together more than the budget; lower them, so that "
+            f"the shares {dict(shares)} are together more than the budget; lower them, so that "
             f"something is left{' for ' + missing[0] if missing else ''}."
         )
-    if budget.is_infinite:
+    used = {name: given.get(name, 1 - total) / max(total, Fraction(1)) for name in shares}
+    return {name: share for name, share in used.items() if share > 0}
+
+
+def _finite(whole: float) -> float:
+    if not 0.0 < whole < math.inf:
         raise ValueError("an infinite budget has no noise to divide; pass a finite epsilon.")
-    used = {name: left if share is None else share for name, share in shares.items()}
-    used = {name: share for name, share in used.items() if share > 0.0}
-    if budget.is_pure:
-        epsilons = _epsilons(budget.epsilon, used, missing)
-        return {name: SphereNoise(epsilon) for name, epsilon in epsilons.items()}
-    z = gaussian_multiplier(budget)
-    return {
-        name: GaussianNoise(z if share == 1.0 else z / math.sqrt(share) * _UP)
-        for name, share in used.items()
-    }
+    return whole
 
 
-def _epsilons(epsilon: float, used: Mapping[str, float], missing: list[str]) -> dict[str, float]:
-    """Return parts of epsilon whose sum, in real numbers, is no more than epsilon."""
-    parts = {name: share * epsilon for name, share in used.items()}
-    for name in missing:
-        others = sum(Fraction(value) for other, value in parts.items() if other != name)
-        rest = Fraction(epsilon) - others
-        parts[name] = float(rest)
-        if Fraction(parts[name]) > rest:
-            parts[name] = math.nextafter(parts[name], 0.0)
-    return parts
+def _root_above(square: Fraction) -> float:
+    """Return the least double whose square, in real numbers, is no less."""
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 >= square:
+        root = math.nextafter(root, 0.0)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def _below(value: Fraction) -> float:
+    """Return the greatest double that is no more."""
+    rounded = float(value)
+    return rounded if Fraction(rounded) <= value else math.nextafter(rounded, 0.0)

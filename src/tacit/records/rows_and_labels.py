@@ -132,6 +132,37 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
     return labels
 
 
+def codes_of(
+    labels: npt.NDArray[Any], classes: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return each label's position in ``classes`` and whether it is among them at all.
+
+    That is decided by the label alone: whether it is one of the classes.
+    """
+    if labels.dtype.kind == "O":
+        # Compared as they are: converting could truncate a label, or print it in an error.
+        place = {value: code for code, value in enumerate(classes.tolist())}
+        places = [alone(lambda label: place.get(label, -1), value, -1) for value in labels.tolist()]
+        found = np.array(places, dtype=np.int64)
+        return np.maximum(found, 0), found >= 0
+    theirs, ours = kind_of_array(labels), kind_of_array(classes)
+    if theirs != ours:
+        raise ValueError(
+            f"labels are {theirs} and classes are {ours}: no record would count; declare classes "
+            "of the labels' own type."
+        )
+    codes = np.clip(np.searchsorted(classes, labels), 0, classes.size - 1)
+    return codes, np.asarray(classes[codes] == labels)
+
+
+def kind_of_array(values: npt.NDArray[Any]) -> str:
+    """Return of which kind the values of an array are, in a word."""
+    # Not the type itself: the width of a text type tells how long the longest label is.
+    return {"U": "text", "S": "bytes", "M": "dates", "m": "spans of time"}.get(
+        values.dtype.kind, "numbers"
+    )
+
+
 def _one_column(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return labels without a second dimension; the number of records is not said."""
     if labels.ndim == 2 and labels.shape[1] == 1:

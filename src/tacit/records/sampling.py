@@ -1,18 +1,13 @@
-"""Poisson samples, which know what a release from them costs."""
+"""Poisson samples, which know at which rate they were drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from tacit.privacy import Relation, SampledGaussian
-
-if TYPE_CHECKING:
-    from tacit.records.source import RecordSource
 
 Words = Callable[[int], npt.NDArray[np.uint64]]
 
@@ -21,7 +16,8 @@ Words = Callable[[int], npt.NDArray[np.uint64]]
 class Sample:
     """Records of which each was taken independently with probability ``rate``.
 
-    Whoever draws the sample says what it costs, so that no rate is stated twice.
+    Whoever draws the sample says at which rate, so that no rate is stated twice: what a question
+    costs follows from it (`tacit.queries.PoissonSample`).
 
     Contract: one release from one sample. The event assumes that the records are drawn afresh
     for every release.
@@ -35,18 +31,12 @@ class Sample:
     >>> sample = records.poisson_sample(0.1, secure_source().words)
     >>> 20 < sample.records.count() < 180
     True
-    >>> sample.event(noise_multiplier=2.0).sampling_rate
+    >>> sample.rate
     0.1
     """
 
-    records: RecordSource
+    records: Any  # a RecordSource, or the records of a network
     rate: float
-
-    def event(
-        self, noise_multiplier: float, relation: Relation = Relation.ADD_REMOVE
-    ) -> SampledGaussian:
-        """Return the event of a sum over the sample with Gaussian noise of this multiplier."""
-        return SampledGaussian(noise_multiplier, self.rate, relation)
 
 
 def poisson_choice(rate: float, n_records: int, words: Words) -> npt.NDArray[np.bool_]:

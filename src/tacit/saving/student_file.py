@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.models import NAMES
 from tacit.pate import PATEClassifier, PATERegressor, PublishedStudent, published
-from tacit.pate.forms import ConstantForm, Form, KernelForm, LinearForm, TreesForm
+from tacit.pate.published import ConstantForm, Form, KernelForm, LinearForm, TreesForm
 from tacit.privacy import Guarantee, Relation
 from tacit.public_facts import budget_of, with_people
 from tacit.saving.errors import CannotSave, NotAModel

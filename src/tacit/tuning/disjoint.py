@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -13,24 +12,26 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.engine import Plan, release
-from tacit.noise import Bounded, Norm, Release, secure_source, select
-from tacit.noise.release import priced
-from tacit.privacy import (
-    AnyAccountant,
-    Budget,
-    Event,
-    ExponentialMechanism,
-    NonPrivate,
-    Parallel,
-    Relation,
-)
+from tacit.engine import Plan, release_answers, without_noise
+from tacit.noise import secure_source
+from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.public_facts import budget_of, source_of, warn_if_weak
-from tacit.records.parts import new_key, parts_of
+from tacit.queries import (
+    AtMost,
+    CandidateMistakes,
+    InParts,
+    Questions,
+    Selection,
+    Session,
+    Slot,
+    Split,
+    plain_facts,
+)
+from tacit.records.parts import new_key
 from tacit.tuning import models
 from tacit.tuning.planning import Tries, Try
-from tacit.tuning.running import Draw, Part, Run, Runner, check_planned
-from tacit.tuning.scores import mistakes
+from tacit.tuning.running import Draw, Run, Runner
+from tacit.tuning.scores import MistakesOfEach
 from tacit.tuning.space import candidates
 
 
@@ -115,35 +116,28 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         source = source_of(self.random_state)
         secret = secure_source() if source is None else source
         key, m = new_key(secret), len(found)
-        shares = (1.0 / (m + 1),) * (m + 1)
-        sizes: list[int | None] = [None] * m
-        if unread.n_records is not None and budget.relation is Relation.REPLACE:
-            part = parts_of(shares, key, budget.relation, np.empty((unread.n_records, 0)))
-            sizes = np.bincount(part, minlength=m + 1)[:m].tolist()
+        split = Split((1.0 / (m + 1),) * (m + 1), key)
+        sizes = split.sizes(unread.n_records, budget.relation)[:m]
         tries = self._tries(found, budget, unread, sizes)
         plan = self._plan(budget, tries)
         runner = Runner(self.estimator, unread, tries, source)
         default = runner.default()
         seeds = [None if source is None else int(word % 2**31) for word in secret.words(m)]
 
-        def work() -> Release[Run]:
-            rows, labels = models.read(self.estimator, unread.table)
-            where = models.places_of(unread.table)
-            part = parts_of(shares, key, budget.relation, rows, labels, positions=where)
+        def work(session: Session) -> Run:
+            *parts, last = session.on(split).parts("parts", _parts(tries, budget))
             runs = [
-                runner.run(
-                    Draw(i, 0, seeds[i]), Part(rows[part == i], labels[part == i], sizes[i]), None
-                )
-                for i in range(m)
+                runner.run(Draw(i, 0, seeds[i]), part, None, sizes[i])
+                for i, part in enumerate(parts)
             ]
-            last = Part(rows[part == m], labels[part == m])
-            best = _chosen(runs, last, budget, tries.event, source)
-            won = runs[best] if runs[best].model is not None else default
-            event = plan.event if source is None else priced(plan.event, source)
-            return Release(won, event)
+            best = _chosen(runs, last, budget)
+            for part in (*parts, last):
+                part.close()
+            return runs[best] if runs[best].model is not None else default
 
-        released = release(
+        released = release_answers(
             plan,
+            lambda: models.opened(self.estimator, unread),
             work,
             accountant=self.accountant,
             source=source,
@@ -176,16 +170,15 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
     ) -> Tries:
         """Return each candidate with the whole budget: the parts are disjoint."""
         if budget.is_infinite:
-            void = NonPrivate("the budget is infinite", relation=budget.relation)
-            return Tries(tuple(Try(one, budget, void) for one in found), None, void, 1.0)
+            void = without_noise(budget).event
+            return Tries(tuple(Try(one, budget, void) for one in found), None, None, void, 1.0)
         each = []
         for one, size in zip(found, sizes, strict=True):
             model = models.configured(self.estimator, one, budget)
             last, facts = unread.told(model, size)
             each.append(Try(one, budget, last.plan(len(facts.names)).event))
-        choice: Event = ExponentialMechanism(budget.epsilon, budget.relation)
-        event = Parallel((*(one.fit for one in each), choice))
-        return Tries(tuple(each), None, event, 1.0)
+        tries = Tries(tuple(each), None, None, without_noise(budget).event, 1.0)
+        return replace(tries, event=_parts(tries, budget).event)
 
     def _plan(self, budget: Budget, tries: Tries) -> Plan:
         m = len(tries.each)
@@ -195,6 +188,8 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
             budget,
             f"{m} candidates on a part of the records each, one chosen on another part",
             {"n_candidates": m, "share_of_records": 1.0 / (m + 1)},
+            facts=plain_facts(budget.relation),
+            paid=_parts(tries, budget).slots(),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -215,27 +210,25 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         return answer
 
 
-def _chosen(runs: list[Run], last: Part, budget: Budget, planned: Event, source: Any) -> int:
+def _choice(n_candidates: int, budget: Budget) -> Selection[CandidateMistakes]:
+    """Return the question which candidate makes the fewest mistakes."""
+    return Selection(CandidateMistakes(n_candidates), budget.epsilon)
+
+
+def _parts(tries: Tries, budget: Budget) -> InParts:
+    """Return the plan of all parts: a fit to each but the last, and a choice on that."""
+    facts, fits = plain_facts(budget.relation), [one.questions for one in tries.each]
+    if budget.is_infinite:  # the best is looked up, and nothing is asked
+        choice = Slot(without_noise(budget).event, AtMost())
+    else:
+        choice = Slot(_choice(len(fits), budget).event(facts))
+    return InParts((*fits, Questions(facts, {"choice": choice})))
+
+
+def _chosen(runs: list[Run], last: Session, budget: Budget) -> int:
     """Return which run the exponential mechanism picks by its mistakes; a failed one has all."""
-    wrong = [_mistakes(run, last) for run in runs]
+    about = last.on(MistakesOfEach([run.model for run in runs]))
     if budget.is_infinite:
-        return int(np.argmin(wrong))
-    # each from 0 to 1 a record, all moved upwards by one that comes
-    utilities = Bounded(-np.array(wrong), 1.0, Norm.LINF, budget.relation)
-    monotone = budget.relation.adds_or_removes
-    chosen = select(utilities, budget.epsilon, monotone=monotone, source=source)
-    check_planned(chosen.event, planned.parts()[-1])
-    return chosen.value
-
-
-def _mistakes(run: Run, last: Part) -> float:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # one that is an error would be about every record
-            steps = models.between(run.model)
-            fitted = models.asked(run.model)
-            wrong = mistakes(fitted, models.through(last.rows, steps), last.labels)
-    except Exception:  # a failed run is wrong about everything, and so is one that cannot say
-        return float(last.rows.shape[0])
-    # whole multiples of 2^-20, which add up exactly
-    return float(np.floor(wrong * 2.0**20).sum() / 2.0**20)
+        utility = CandidateMistakes(len(runs))
+        return about.without_noise(lambda wrong: int(np.argmax(utility.total(wrong, last.facts))))
+    return int(about.ask(_choice(len(runs), budget), "choice"))

@@ -90,7 +90,7 @@ def configured(
 ) -> Any:
     """Return an unfitted model with these parameters, its share of the budget, and nobody to pay.
 
-    Whoever fits it pays for it (`Prepaid.fit`): an accountant of the model's own is left alone.
+    Whoever fits it pays for it (`Session.fit`): an accountant of the model's own is left alone.
     """
     found = clone(model)
     # Copies: what one try does to a value of the space, no other may meet.
@@ -153,10 +153,9 @@ class Unread:
             last = informed(last, facts)
             return last, facts
         # an array: a part of it without records is fitted like any other, as a table is
-        names = tuple(f"x{place}" for place in range(self.table.n_columns))
         norm = last.get_params(deep=False).get("row_norm", math.inf)
         norm = UNDECLARED_ROW_NORM if norm is None else norm  # of which `_known` has warned
-        facts = TableFacts(names, norm, n_records, **self.known)
+        facts = TableFacts(_numbered(self.table.n_columns), norm, n_records, **self.known)
         return informed(last, facts), facts
 
     def assumed(
@@ -247,13 +246,23 @@ def _labels(last: Any, declared: Mapping[str, Any], y: Any) -> Fact[Any]:
     return label_range_of(declared.get("label_range"), y)
 
 
-def read(model: Any, table: Any) -> tuple[Rows, Labels]:
-    """Return the records; labels that are no numbers are refused at once, as a fit would do.
+def opened(model: Any, unread: Unread) -> EncodedTable:
+    """Return the records, read now; labels that are no numbers are refused, as a fit would do.
 
     Otherwise every try would fail on them, and what is released without any try says nothing.
     """
+    table = unread.table
     rows, labels = table.read()
-    return rows, labels if is_classifier(last_of(model)) else as_numbers(labels)
+    kept = rows, labels if is_classifier(last_of(model)) else as_numbers(labels)
+    # Each try makes facts of its own; what is public of an array are its columns.
+    facts = unread.facts or TableFacts(_numbered(table.n_columns), math.inf)
+    # Where each record that was read stands in the table, if some were left out.
+    places = table.places if isinstance(table, EncodedTable) else None
+    return EncodedTable(facts, lambda: kept, places=places)
+
+
+def _numbered(n_columns: int) -> tuple[str, ...]:
+    return tuple(f"x{place}" for place in range(n_columns))
 
 
 def check_can_be_split(table: Any, relation: Relation) -> None:
@@ -262,15 +271,15 @@ def check_can_be_split(table: Any, relation: Relation) -> None:
         table.refuse_positions()
 
 
-def places_of(table: Any) -> list[int] | None:
-    """Return where each record that was read stands in the table, if some were left out."""
-    return table.places if isinstance(table, EncodedTable) else None
-
-
-def of_part(rows: Rows, labels: Labels, facts: TableFacts, steps: Sequence[Any]) -> EncodedTable:
+def of_part(part: EncodedTable, facts: TableFacts, steps: Sequence[Any]) -> EncodedTable:
     """Return what an estimator is fitted to: rows of a part after the steps, with their facts."""
-    # made when the try is charged: a step that fails on a record must not do so before
-    return EncodedTable(facts, lambda: (through(rows, steps), labels))
+
+    def read() -> tuple[Rows, Labels | None]:
+        # when the try is charged: a step that fails on a record must not do so before
+        rows, labels = part.read()
+        return through(rows, steps), labels
+
+    return EncodedTable(facts, read)
 
 
 def through(rows: Rows, steps: Sequence[Any]) -> Rows:

@@ -10,23 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from tacit.engine import Plan
-from tacit.privacy import (
-    BestOf,
-    Budget,
-    Event,
-    Gaussian,
-    Guarantee,
-    NonPrivate,
-    OneOf,
-    Parallel,
-    PureEpsilon,
-)
+from tacit.engine import Plan, without_noise
+from tacit.privacy import BestOf, Budget, Event, Gaussian, Guarantee, PureEpsilon
 from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
 from tacit.privacy.roots import decreasing_root
 from tacit.privacy.tries import TriesLaw
+from tacit.queries import (
+    AtMost,
+    BestOfTries,
+    GaussianNoise,
+    InParts,
+    LaplaceNoise,
+    Questions,
+    Slot,
+    best_of,
+    plain_facts,
+)
 
 PlanFit = Callable[[Mapping[str, Any], Budget], Event]
+ScoreNoise = GaussianNoise | LaplaceNoise
 
 # Of the mu, or the epsilon, of a run that would spend all: candidates whose profile is no
 # Gaussian's find room beside those whose is.
@@ -36,18 +38,36 @@ _MOST_ROUNDS = 40
 
 @dataclass(frozen=True)
 class Try:
-    """A candidate, the budget of a fit with it, and what that fit and its score will cost."""
+    """A candidate, the budget of a fit with it, and what that fit will cost."""
 
     parameters: Mapping[str, Any]
     budget: Budget
     fit: Event
 
+    @property
+    def questions(self) -> Questions:
+        """What may be asked of the records that it is fitted to."""
+        return Questions(plain_facts(self.fit.relation), {"fit": Slot(self.fit)})
+
+    def scored(self, score: Event) -> InParts:
+        """Return the plan of a fit to one part of the records, and a score on the other.
+
+        A fit that fails after its charge is not scored.
+        """
+        asked = Questions(self.questions.facts, {"score": Slot(score, AtMost())})
+        return InParts((self.questions, asked))
+
 
 @dataclass(frozen=True)
 class Tries:
-    """All candidates, the event of a score, and the whole."""
+    """All candidates, the noise of a score, and the whole.
+
+    ``noise`` is None if scores have none; ``score`` is its event, or None if no records are held
+    out for scores.
+    """
 
     each: tuple[Try, ...]
+    noise: ScoreNoise | None
     score: Event | None
     event: Event
     noise_factor: float
@@ -72,19 +92,21 @@ def plan_tries(
     """
     if budget.is_infinite:
         return _without_noise(candidates, budget, scored)
+    facts = plain_facts(budget.relation)
     alone, size = _one_run(budget, law)
     size = size.scaled(_SHARE)
-    run = _run_event(size, budget)
+    run = _run_noise(size, budget).event(facts)
     each = [_fitting(candidate, plan_fit, budget, law, size, run) for candidate in candidates]
     for _ in range(_MOST_ROUNDS):
-        score = run if scored else None
-        event = BestOf(OneOf(tuple(_with_score(one.fit, score) for one in each)), law)
+        noise = _run_noise(size, budget) if scored else None
+        score = None if noise is None else noise.event(facts)
+        tried = (one.fit if score is None else one.scored(score).event for one in each)
+        event = best_of(tried, law).event
         over = _over(event, budget)
         if over <= 1.0:
-            return Tries(tuple(each), score, event, alone / size.amount)
+            return Tries(tuple(each), noise, score, event, alone / size.amount)
         factor = _less_than(over)
         size = size.scaled(factor)
-        run = _run_event(size, budget)
         each = [_tried(one.parameters, plan_fit, _less(one.budget, factor)) for one in each]
     raise ValueError(
         f"no budget of a try brings the search within {budget}: raise epsilon or delta, or leave "
@@ -145,7 +167,7 @@ def _fitting(
     own = Budget(size.epsilon, size.delta, budget.relation)
     for _ in range(_MOST_ROUNDS):
         one = _tried(parameters, plan_fit, own)
-        over = _over(BestOf(OneOf((one.fit, run)), law), budget)
+        over = _over(best_of((one.fit, run), law).event, budget)
         if over <= 1.0:
             return one
         own = _less(own, _less_than(over))
@@ -178,22 +200,16 @@ def _less(budget: Budget, factor: float) -> Budget:
     return Budget(budget.epsilon * factor, budget.delta, budget.relation)
 
 
-def _with_score(fit: Event, score: Event | None) -> Event:
-    return fit if score is None else Parallel((fit, score))
-
-
-def _run_event(size: _Size, budget: Budget) -> Event:
-    if budget.is_pure:
-        return PureEpsilon(size.amount, budget.relation)
-    return Gaussian(1 / size.amount, budget.relation)
+def _run_noise(size: _Size, budget: Budget) -> ScoreNoise:
+    return LaplaceNoise(size.amount) if budget.is_pure else GaussianNoise(1 / size.amount)
 
 
 def _without_noise(
     candidates: tuple[Mapping[str, Any], ...], budget: Budget, scored: bool
 ) -> Tries:
-    event = NonPrivate("the budget is infinite", relation=budget.relation)
+    event = without_noise(budget).event
     each = tuple(Try(candidate, budget, event) for candidate in candidates)
-    return Tries(each, event if scored else None, event, 1.0)
+    return Tries(each, None, event if scored else None, event, 1.0)
 
 
 def plan_of(tries: Tries, budget: Budget, law: TriesLaw) -> Plan:
@@ -215,6 +231,8 @@ def plan_of(tries: Tries, budget: Budget, law: TriesLaw) -> Plan:
         "the best of a secret number of private fits is released, and nothing of the others",
         {"mean_tries": law.mean, "noise_factor": tries.noise_factor, "try_epsilon": min(epsilons)},
         notes=notes,
+        facts=plain_facts(budget.relation),
+        paid={"best": Slot(tries.event, BestOfTries())},
     )
 
 

@@ -10,34 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.noise import Release, ReplayMismatch, Source, decide, gaussian, laplace, seeded_source
-from tacit.noise.release import priced
+from tacit.noise import ReplayMismatch, Source
 from tacit.pipeline import PrivatePipeline
-from tacit.pipeline.prepaid import Prepaid
-from tacit.privacy import Event, Gaussian, NonPrivate
+from tacit.queries import NoisySum, Questions, Session, Slot, plain_facts
+from tacit.table_facts import EncodedTable
 from tacit.tuning import models
 from tacit.tuning.models import Unread
 from tacit.tuning.planning import Tries, Try
-from tacit.tuning.scores import PublicScore, balance, mistakes
-
-
-def check_planned(event: Event, planned: Event) -> None:
-    """Refuse a release that is not the planned one."""
-    bare = event.would_be if isinstance(event, NonPrivate) and event.would_be else event
-    if bare != planned:
-        raise RuntimeError(
-            f"a try releases {bare}, but {planned} was planned: it is withheld. This is a bug; "
-            "please report it as SECURITY.md says."
-        )
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows and labels of a part of the records, and how many there are where that is public."""
-
-    rows: Any
-    labels: Any
-    n_records: int | None = None
+from tacit.tuning.scores import MistakesOf, PublicScore, balance_of, mistakes_in
 
 
 @dataclass(frozen=True)
@@ -66,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Runner:
-    """All that a run needs but its draw."""
+    """All that a run needs but its draw and its records."""
 
     model: Any
     unread: Unread
@@ -74,34 +54,54 @@ class Runner:
     source: Source | None
     public: PublicScore | None = None
 
-    def best(self, draws: list[Draw], train: Part, held_out: Part | None, default: Run) -> Run:
-        """Return the best run; all are made, and one that fails after its charge is the worst."""
-        runs = [self.run(draw, train, held_out) for draw in draws]
+    def best(self, session: Session, draws: list[Draw], n_records: int | None, default: Run) -> Run:
+        """Return the best run; all are made, and one that fails after its charge is the worst.
+
+        ``n_records`` is how many records a run is fitted to, where that is public.
+        """
+        runs = [self._tried(session, draw, n_records) for draw in draws]
         won = min(
             (run for run in runs if run.model is not None), key=lambda r: r.rank, default=None
         )
-        decide("the best run", None if won is None else [run is won for run in runs])
+        session.decide("the best run", None if won is None else [run is won for run in runs])
         return default if won is None else won
 
-    def run(self, draw: Draw, train: Part, held_out: Part | None) -> Run:
-        """Fit and score one candidate."""
+    def _tried(self, session: Session, draw: Draw, n_records: int | None) -> Run:
+        """Make one run, which is a child of the search; of its parts if records are held out."""
+        one, score = self.tries.each[draw.candidate], self.tries.score
+        if score is None:
+            attempt = session.child("best", one.questions)
+            run = self.run(draw, attempt, None, n_records)
+        else:
+            plan = one.scored(score)
+            attempt = session.child("best", plan)
+            train, held_out = attempt.parts("parts", plan)
+            run = self.run(draw, train, held_out, n_records)
+            train.close()
+            held_out.close()
+        attempt.close()
+        return run
+
+    def run(
+        self, draw: Draw, train: Session, held_out: Session | None, n_records: int | None
+    ) -> Run:
+        """Fit one candidate to a session's records, and score it on those of another."""
         one = self.tries.each[draw.candidate]
-        paid = one.fit if draw.seed is None else priced(one.fit, seeded_source(draw.seed))
-        accountant = Prepaid(paid, one.budget, "a try")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # how many there are would tell of K, or of records
-                model = self._fitted(one, accountant, draw.seed, train)
-                score = self._score(model, held_out)
+                model = models.configured(self.model, one.parameters, one.budget, draw.seed)
+                fitted = self._fitted(model, one, train, n_records)
+                score = self._score(fitted, held_out)
         except ReplayMismatch:
             raise  # an audit must hear of it
         except Exception:
-            # Before the charge no record could be read (`Prepaid.fit`): the same error on all data,
+            # Before the charge no record could be read (`Session.fit`): the same error on all data,
             # for all to see.
-            if not accountant.is_used:
+            if not train.has_asked("fit"):
                 raise
             return Run(one.parameters, None, math.inf)
-        return Run(one.parameters, model, score, draw.tie)
+        return Run(one.parameters, fitted, score, draw.tie)
 
     def default(self) -> Run:
         """Return a fit of the first candidate to a row of zeros: no record has a part in it.
@@ -109,8 +109,8 @@ class Runner:
         It is made and scored before anything is charged, so that what would go wrong whatever the
         records are does so for all to see: a class whose fit does not charge, for one.
         """
-        one, rows = self.tries.each[0], np.zeros((1, self.unread.table.n_columns))
-        labels = np.array([self.unread.any_label])
+        one = self.tries.each[0]
+        nobody = np.zeros((1, self.unread.table.n_columns)), np.array([self.unread.any_label])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = models.configured(self.model, one.parameters, one.budget)
@@ -118,38 +118,43 @@ class Runner:
                 model.set_params(evaluate=0.0)  # there is nothing that it could be tried on
             last, facts = self.unread.told(model, 1)
             event = one.fit if one.budget.is_infinite else last.plan(len(facts.names)).event
-            table = models.of_part(rows, labels, facts, models.between(model))
-            paid = Prepaid(event, one.budget, "a try")
-            found = models.assembled(model, paid.fit(last, table))
-            return Run(one.parameters, found, self._score(found, Part(rows, labels)))
+            table, of_rows = EncodedTable(facts, lambda: nobody), plain_facts(event.relation)
+            fit = Questions(of_rows, {"fit": Slot(event)})
+            session = Session(table, of_rows, fit.event, fit.slots())
+            found = self._fitted(model, one, session, 1)
+            if self.public is not None or self.tries.noise is None:
+                return Run(one.parameters, found, self._score(found, None, nobody))
+            score = Questions(of_rows, {"score": Slot(self.tries.noise.event(of_rows))})
+            scored = Session(table, of_rows, score.event, score.slots(), self.source)
+            return Run(one.parameters, found, self._score(found, scored))
 
-    def _fitted(self, one: Try, accountant: Prepaid, seed: int | None, train: Part) -> Any:
-        model = models.configured(self.model, one.parameters, one.budget, seed)
-        last, facts = self.unread.told(model, train.n_records)
-        table = models.of_part(train.rows, train.labels, facts, models.between(model))
-        return models.assembled(model, accountant.fit(last, table))
+    def _fitted(self, model: Any, one: Try, train: Session, n_records: int | None) -> Any:
+        last, facts = self.unread.told(model, n_records)
+        steps = models.between(model)
+        fitted = train.fit(
+            "fit",
+            last,
+            one.budget,
+            "a try",
+            table=lambda part: models.of_part(part, facts, steps),
+        )
+        return models.assembled(model, fitted)
 
-    def _score(self, model: Any, held_out: Part | None) -> float:
-        last, steps = models.asked(model), models.between(model)
+    def _score(self, model: Any, held_out: Session | None, public: Any = None) -> float:
+        """Return a score on records held out, or on public ones; 0 where there are neither."""
         if self.public is not None:
-            rows, labels = self._public_rows(model)
-            return float(mistakes(last, models.through(rows, steps), labels).sum())
+            public = self._public_rows()
+        if public is not None:
+            return float(mistakes_in(model, *public).sum())
         if held_out is None:
             return 0.0
-        rows = models.through(held_out.rows, steps)
-        event = self.tries.score
-        if event is None or event.reasons_void():
-            return float(mistakes(last, rows, held_out.labels).sum())
-        total = balance(last, rows, held_out.labels, event.relation)
-        noisy: Release[Any] = (
-            gaussian(total, event.noise_multiplier, self.source)
-            if isinstance(event, Gaussian)
-            else laplace(total, event.pure_epsilon(), self.source)
-        )
-        check_planned(noisy.event, event)
-        return float(np.asarray(noisy.value).item())
+        about = held_out.on(MistakesOf(model))
+        if self.tries.noise is None:
+            return about.without_noise(lambda wrong: float(wrong.sum()))
+        query = NoisySum(balance_of(model), self.tries.noise)
+        return float(np.asarray(about.ask(query, "score")).item())
 
-    def _public_rows(self, model: Any) -> tuple[Any, Any]:
+    def _public_rows(self) -> tuple[Any, Any]:
         public = self.public
         assert public is not None
         table = models.unread(self.model, public.X, public.y, self.tries.each[0].budget).table

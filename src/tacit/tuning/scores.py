@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -10,10 +12,11 @@ import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from tacit import checks
-from tacit.noise import Bounded, Norm, bounded_sum
-from tacit.privacy import Relation
-from tacit.public_facts import codes_of
+from tacit.noise import Source
+from tacit.queries import Facts, MistakeBalance, Private
 from tacit.records import as_labels, as_numbers
+from tacit.records.rows_and_labels import codes_of
+from tacit.tuning import models
 
 Array = npt.NDArray[np.float64]
 
@@ -96,15 +99,42 @@ def mistakes(model: Any, rows: Any, labels: Any) -> Array:
     return result
 
 
-def balance(model: Any, rows: Any, labels: Any, relation: Relation) -> Bounded:
-    """Return the sum of (mistake - 1/2), which compares models as well as that of mistakes does.
+def mistakes_in(model: Any, rows: Any, labels: Any) -> Array:
+    """Return the mistakes of a whole model, with its steps, about rows as they are encoded."""
+    return mistakes(models.asked(model), models.through(rows, models.between(model)), labels)
 
-    All models are asked about the same records, so that the halves shift all sums alike; but a
-    record that comes or goes moves this one by 1/2 at most, and one that is replaced by 1.
-    """
-    wrong = mistakes(model, rows, labels) - 0.5
-    if is_classifier(model):  # multiples of 1/2 add up exactly
-        return Bounded(
-            float(wrong.sum()), 0.5 if relation.adds_or_removes else 1.0, Norm.L2, relation
-        )
-    return bounded_sum(wrong[:, None], 0.5, Norm.L2, relation)
+
+def balance_of(model: Any) -> MistakeBalance:
+    """Return what is asked for about a model's mistakes."""
+    return MistakeBalance(whole=is_classifier(models.asked(model)))
+
+
+@dataclass(frozen=True, eq=False)
+class MistakesOf:
+    """A view: the mistakes of a model that is released, or will be, in the place of the records."""
+
+    model: Any
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return one number a record that counts."""
+        return mistakes_in(self.model, *records.read()), facts
+
+
+@dataclass(frozen=True, eq=False)
+class MistakesOfEach:
+    """A view: the mistakes of each of several models, in the place of the records."""
+
+    models: Sequence[Any]
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return an array for each model; a failed one, or one that cannot say, is always wrong."""
+        rows, labels = records.read()
+        return [self._mistakes(model, rows, labels) for model in self.models], facts
+
+    def _mistakes(self, model: Any, rows: Any, labels: Any) -> Array:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # one that is an error would be about every record
+                return mistakes_in(model, rows, labels)
+        except Exception:
+            return np.ones(rows.shape[0])

@@ -6,24 +6,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.engine import Plan, release
-from tacit.noise import Release, Source, secure_source
-from tacit.noise.release import priced
+from tacit.engine import Plan, release_answers
+from tacit.noise import Source, secure_source
 from tacit.noise.tries import draw_tries
 from tacit.privacy import AnyAccountant, Budget, Event, Relation
 from tacit.privacy.tries import TriesLaw, TruncatedNegativeBinomial
 from tacit.public_facts import budget_of, source_of, warn_if_weak
-from tacit.records.parts import new_key, parts_of
+from tacit.queries import BestOfTries, Session, Slot, Split
+from tacit.records.parts import new_key
 from tacit.tuning import models
 from tacit.tuning.planning import Tries, plan_of, plan_tries
-from tacit.tuning.running import Draw, Part, Run, Runner
+from tacit.tuning.running import Draw, Run, Runner
 from tacit.tuning.scores import HeldOut, PublicScore
 from tacit.tuning.space import candidates
 
@@ -165,8 +164,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         warn_if_weak(budget, unread.n_records)
         source = source_of(self.random_state)
         secret = secure_source() if source is None else source
-        split = _Split(score.share, new_key(secret), budget.relation)
-        n_train = split.n_train(unread.n_records)
+        key, n_train = new_key(secret), unread.n_records
+        split = Split((1.0 - score.share, score.share), key) if score.share else None
+        if split is not None:
+            n_train = split.sizes(n_train, budget.relation)[TRAIN]
         tries = self._tries(budget, law, score, unread, n_train)
         draws = _drawn(law, len(tries.each), secret, seeded=source is not None)
         public = score if isinstance(score, PublicScore) else None
@@ -174,14 +175,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         plan, default = plan_of(tries, budget, law), runner.default()
         assumed = unread.assumed(self.estimator, (one.parameters for one in tries.each), budget)
 
-        def work() -> Release[Run]:
-            rows, labels = models.read(self.estimator, unread.table)
-            train, held_out = split(rows, labels, n_train, models.places_of(unread.table))
-            best = runner.best(draws, train, held_out, default)
-            return Release(best, _receipt(tries.event, source))
+        # How many tries there are stays secret: the plan that is kept does not say it.
+        paid = {"best": Slot(tries.event, BestOfTries(len(draws)))}
 
-        released = release(
-            plan,
+        def work(session: Session) -> Run:
+            parted = session if split is None else session.on(split)
+            return runner.best(parted, draws, n_train, default)
+
+        released = release_answers(
+            replace(plan, paid=paid),
+            lambda: models.opened(self.estimator, unread),
             work,
             accountant=self.accountant,
             source=source,
@@ -267,11 +270,6 @@ def _share_of(n_records: int | None, share: float) -> int | None:
     return None if n_records is None else max(round(share * n_records), 1)
 
 
-def _receipt(event: Event, source: Source | None) -> Event:
-    # that every try cost what was planned, each one's accountant has seen to
-    return event if source is None else priced(event, source)
-
-
 def _drawn(law: TriesLaw, n_candidates: int, source: Source, *, seeded: bool) -> list[Draw]:
     """Return K draws. Nothing here depends on records, and none of it is released."""
     count = draw_tries(law, source)
@@ -280,33 +278,3 @@ def _drawn(law: TriesLaw, n_candidates: int, source: Source, *, seeded: bool) ->
         Draw(which % n_candidates, tie, seed % 2**31 if seeded else None)
         for which, tie, seed in words
     ]
-
-
-class _Split:
-    """Records split once, without regard to what they say or to each other."""
-
-    def __init__(self, share: float, key: bytes, relation: Relation) -> None:
-        self._share, self._key, self._relation = share, key, relation
-
-    def n_train(self, n_records: int | None) -> int | None:
-        """Return how many records are fitted to, where positions alone decide it."""
-        if n_records is None or (self._share and self._relation.adds_or_removes):
-            return None
-        if not self._share:
-            return n_records
-        return int(np.sum(self._parts(np.empty((n_records, 0))) == TRAIN))
-
-    def __call__(
-        self, rows: Any, labels: Any, n_train: int | None, places: list[int] | None
-    ) -> tuple[Part, Part | None]:
-        if not self._share:
-            return Part(rows, labels, n_train), None
-        part = self._parts(rows, labels, places=places)
-        train, held_out = part == TRAIN, part == HELD_OUT
-        return Part(rows[train], labels[train], n_train), Part(rows[held_out], labels[held_out])
-
-    def _parts(
-        self, rows: Any, *columns: Any, places: list[int] | None = None
-    ) -> npt.NDArray[np.int64]:
-        shares = (1.0 - self._share, self._share)
-        return parts_of(shares, self._key, self._relation, rows, *columns, positions=places)

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-import tacit.deep.trainer as trainer_module
+import tacit.deep.records as records_module
 from tacit.deep import CannotClip, FlatClip, PrivateTrainer
-from tacit.deep.clip_state import FLOAT_SLACK
 from tacit.deep.clipping import Like, book_keeper
 from tacit.deep.clipping.randomness import RecordMasks, global_randomness, record_keys
 from tacit.deep.records import DatasetRecords
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Accountant, Budget
+from tacit.queries.clipped_sum import FLOAT_SLACK
 from tacit.testing import replay
 from tests.deep.helpers import CROSS_ENTROPY, table, trainer
 
@@ -203,8 +203,8 @@ def test_a_whole_training_replayed(by_place: bool, monkeypatch: pytest.MonkeyPat
         shared = every[next(step) % 6]
         return shared[:n] if by_place else shared[-n:]
 
-    monkeypatch.setattr(trainer_module, "keys_for", keys)
-    monkeypatch.setattr(trainer_module, "poisson_choice", lambda rate, n, words: np.ones(n, bool))
+    monkeypatch.setattr(records_module, "keys_for", keys)
+    monkeypatch.setattr(records_module, "poisson_choice", lambda rate, n, words: np.ones(n, bool))
     if by_place:
         with pytest.raises(SensitivityViolation):
             replay(fit_with_dropout, (rows, labels), more)

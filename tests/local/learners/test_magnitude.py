@@ -84,7 +84,7 @@ def close(value: float, exact: float) -> bool:
     ("x", "y", "m"), [(3.0, 5.0, 0.0548642970442), (100.0, 5000.0, 8.26546270824e-4)]
 )
 def test_pins(x, y, m):
-    assert math.exp(log_uniform_magnitude(x, y, 0.25)) == pytest.approx(m, rel=1e-11)
+    assert math.exp(log_uniform_magnitude(x, y, 0.25)) == pytest.approx(m, rel=1e-11, abs=0.0)
 
 
 def test_pin_of_the_logarithm():

@@ -33,8 +33,8 @@ def _integral(d, power, low, high):
 @pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
 def test_mass_and_moments(d, share):
     gamma = min(0.9, share / math.sqrt(d))
-    assert mass(d, gamma) == pytest.approx(_integral(d, 0, gamma, 1), rel=1e-10)
-    assert first_moment(d, gamma) == pytest.approx(_integral(d, 1, gamma, 1), rel=1e-10)
+    assert mass(d, gamma) == pytest.approx(_integral(d, 0, gamma, 1), rel=1e-10, abs=0.0)
+    assert first_moment(d, gamma) == pytest.approx(_integral(d, 1, gamma, 1), rel=1e-10, abs=0.0)
     q, p = mass(d, gamma), 0.8
     cap = Cap(d, gamma, p)
     for power, value in ((1, mean_length(cap)), (2, second_moment(cap))):
@@ -46,7 +46,7 @@ def test_mass_and_moments(d, share):
 def test_one_coordinate_is_a_coin():
     assert (mass(1, 0.0), first_moment(1, 0.0), best_gamma(1, 2.0)) == (0.5, 0.5, 0.0)
     cap = widest_cap(1, 0.0, 2.0)
-    assert mean_length(cap) == pytest.approx(math.tanh(1.0), rel=1e-12)
+    assert mean_length(cap) == pytest.approx(math.tanh(1.0), rel=1e-12, abs=0.0)
     assert second_moment(cap) == pytest.approx(1.0)
 
 
@@ -64,7 +64,9 @@ def test_no_other_gamma_is_better(d, epsilon):
         return first_moment(d, gamma) * e / (1.0 + mass(d, gamma) * e)
 
     assert max(length(g) for g in grid) <= length(best) * (1.0 + 1e-9)
-    assert mean_length(widest_cap(d, best, epsilon)) == pytest.approx(length(best), rel=1e-9)
+    assert mean_length(widest_cap(d, best, epsilon)) == pytest.approx(
+        length(best), rel=1e-9, abs=0.0
+    )
     if best < LARGEST_GAMMA:
         assert length(best) == pytest.approx(best, abs=1e-7)  # the fixed point gamma = m
 

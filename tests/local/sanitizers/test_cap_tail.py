@@ -42,7 +42,7 @@ def test_the_bound_on_phi(k):
     assert np.all(bound >= exact * (1.0 - 1e-12))
     assert np.all(exact <= x**2 / (2 * k) * (1.0 + 1e-12))
     # tight: to the second order at zero, and never far off
-    assert bound[0] == pytest.approx(x[0] ** 2 / (2 * k), rel=1e-5)
+    assert bound[0] == pytest.approx(x[0] ** 2 / (2 * k), rel=1e-5, abs=0.0)
     assert np.all(bound - exact <= 0.6 * np.log1p(x))
     # one half more in c, and it is no bound
     c, b = k / 2 - 0.5, k / 2 + 1.5

@@ -25,8 +25,8 @@ from tacit.pate.sites import (
     VotesRejected,
     digest_of,
 )
-from tacit.pate.sites.site import noisy_votes
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian, Guarantee, Relation
+from tacit.queries import Held, Session, Slot
 from tacit.testing import replay
 from tests.pate.helpers import Fragile, OrderedTree, table
 
@@ -291,7 +291,9 @@ def test_the_noise_of_all_sites_is_that_of_the_sum() -> None:
     noise = np.zeros((20_000, 2))
     for _ in NAMES:
         counts = np.tile([[7.0, 3.0]], (20_000, 1))
-        sent = noisy_votes(agreed, counts, None, None).value.view(np.int64)
+        query, facts = agreed.shared_votes(0), agreed.facts
+        session = Session(None, facts, query.event(facts), {"votes": Slot(query.event(facts))})
+        sent = session.ask(query, "votes", of=Held(counts)).view(np.int64)
         noise += sent * agreed.spacing - counts
     spread = 8.0 * math.sqrt(3 / 2)
     assert kstest(noise.ravel() / spread, ndtr).pvalue > 1e-9

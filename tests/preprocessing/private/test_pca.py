@@ -9,6 +9,7 @@ import pytest
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from tacit.preprocessing.private import PrivatePCA
+from tacit.preprocessing.private.pca import top_directions
 from tacit.table_facts import EncodedTable, TableFacts
 
 RNG = np.random.default_rng(0)
@@ -81,3 +82,12 @@ def test_a_missing_value_counts_as_zero(epsilon: float) -> None:
         for rows in (holes, zeros)
     )
     np.testing.assert_array_equal(found, expected)
+
+
+def test_directions_are_orthonormal_and_in_order():
+    matrix = np.random.default_rng(0).normal(0, 1, (6, 6))
+    directions = top_directions(matrix + matrix.T, 4)
+    np.testing.assert_allclose(directions @ directions.T, np.eye(4), atol=1e-12)
+    values = np.einsum("ij,jk,ik->i", directions, matrix + matrix.T, directions)
+    assert np.all(np.diff(values) <= 0)
+    assert np.all(directions[np.arange(4), np.abs(directions).argmax(axis=1)] > 0)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from tacit.deep.clipping.any_layer import Dimensions, any_layer
-from tacit.deep.clipping.clip import Clip
+from tacit.deep.clipping.clip import Clip, lengths_of
 from tacit.deep.clipping.gradients import Gradients, Written
 from tacit.deep.clipping.model_state import ModelState
 from tacit.deep.clipping.parts import CannotClip, DependsOnRecords, Layer, layers_of, parts_of
@@ -48,6 +50,14 @@ class Sums:
 
     value: Tensor  # one number for each trained parameter, float64
     norms: Tensor  # of each part and record that counted
+
+    def total(self) -> npt.NDArray[np.float64]:
+        """Return the sum."""
+        return np.asarray(self.value.numpy())
+
+    def lengths(self) -> npt.NDArray[np.float64]:
+        """Return how long each record's gradient was."""
+        return np.asarray(lengths_of(self.norms).double().numpy())
 
 
 def added(parts: list[Sums]) -> Sums:

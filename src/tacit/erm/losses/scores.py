@@ -83,8 +83,12 @@ class Loss(AnyLoss):
         return float(self.value(np.zeros(1), np.array([label]))[0])
 
     def values(self, block: Block, weights: Array) -> Array:
-        """Return the loss of every record of a block."""
-        return block.weighed(self.value(block.scores(weights), self.labels(block)))
+        """Return the loss of every record of a block, a function of the record to the last bit.
+
+        Utilities of nearly equal candidates differ by less than the rounding of a matrix product,
+        which depends on the other records of a block (docs/proofs/selection_in_a_ball.md).
+        """
+        return block.weighed(self.value(block.steady_scores(weights), self.labels(block)))
 
     def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
         """Return the sum of the records' gradients; clipping is one factor a row.

@@ -1,4 +1,7 @@
-"""Ways of turning votes into answers, one a file."""
+"""Ways of turning votes into answers, one a file.
+
+A new one is a file and a line of `AGGREGATORS`; plans, help and tests find it there.
+"""
 
 from tacit.pate.aggregators.base import UNANSWERED, Aggregator, Answers
 from tacit.pate.aggregators.confident import Confident
@@ -6,4 +9,20 @@ from tacit.pate.aggregators.gnmax import GNMax
 from tacit.pate.aggregators.lnmax import LNMax
 from tacit.pate.aggregators.majority import Majority
 
-__all__ = ["UNANSWERED", "Aggregator", "Answers", "Confident", "GNMax", "LNMax", "Majority"]
+AGGREGATORS: tuple[type[Aggregator], ...] = (
+    Majority,
+    GNMax,
+    LNMax,
+    Confident,
+)
+
+__all__ = [
+    "AGGREGATORS",
+    "UNANSWERED",
+    "Aggregator",
+    "Answers",
+    "Confident",
+    "GNMax",
+    "LNMax",
+    "Majority",
+]

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from tacit import checks
-from tacit.noise import Release, Source, gaussian_above, gaussian_winners
-from tacit.pate.aggregators.base import UNANSWERED, Answers, Array, decided
-from tacit.privacy import Budget, Composed, Event, Gaussian, Relation, Repeated
+from tacit.pate.aggregators.base import UNANSWERED, Aggregator, Answers
+from tacit.privacy import Budget
 from tacit.privacy.gaussian_profile import gaussian_mu
+from tacit.queries import (
+    AtMost,
+    Facts,
+    GaussianWinners,
+    GreatestCounts,
+    Held,
+    Query,
+    Session,
+    Slot,
+    Thresholds,
+    Votes,
+)
 
 _ROOT_TWO = math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
-class Confident:
+class Confident(Aggregator):
     """Answers the first ``n_answers`` queries on which the greatest count passes a threshold.
 
     Parameters
@@ -58,22 +70,20 @@ class Confident:
 
     name = "confident"
     reason = "the noisy winner where the greatest count passes a noisy threshold"
+    noise = ("noise_std", "threshold_noise_std")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.count("n_answers", self.n_answers)
         for name in ("threshold", "threshold_share"):
             if not 0.0 < checks.real(name, getattr(self, name)) < 1.0:
                 raise ValueError(f"{name} must be a share between 0 and 1.")
-        for name in ("threshold_noise_std", "noise_std"):
-            if getattr(self, name) is not None:
-                checks.positive(name, getattr(self, name))
 
     @property
     def settings(self) -> dict[str, float]:
         """Return both noises, the threshold and the number of answers."""
         return {
-            "noise_std": decided(self.noise_std, "noise_std"),
-            "threshold_noise_std": decided(self.threshold_noise_std, "threshold_noise_std"),
+            **super().settings,
             "threshold": self.threshold,
             "n_answers": float(self.n_answers),
         }
@@ -96,35 +106,36 @@ class Confident:
             noise_std=math.sqrt(2.0 * n_answers / ((1.0 - self.threshold_share) * squared)),
         )
 
-    def event(self, n_queries: int, relation: Relation) -> Event:
-        """Return a threshold for every query and a winner for every answer."""
-        first = decided(self.threshold_noise_std, "threshold_noise_std")
-        then = decided(self.noise_std, "noise_std") / _ROOT_TWO
-        return Composed(
-            (
-                Repeated(Gaussian(first, relation), n_queries),
-                Repeated(Gaussian(then, relation), self.n_answers),
-            )
-        )
+    def queries(self, votes: Votes) -> dict[str, Query[Any]]:
+        """Return a threshold for every query, and a winner for every answer that is paid for."""
+        return {"thresholds": self._thresholds(votes), "winners": self._winners(votes)}
 
-    def answers(self, votes: Array, relation: Relation, source: Source | None) -> Release[Answers]:
-        """Return the noisy winner of the first queries that pass, and that the others did not."""
-        least = self.threshold * float(votes[0].sum())
-        first = decided(self.threshold_noise_std, "threshold_noise_std")
-        passed = gaussian_above(votes.max(axis=1), least, first, relation, source)
-        asked = np.flatnonzero(passed.value)[: self.n_answers]
-        result = np.full(len(votes), UNANSWERED, dtype=np.int64)
-        then = decided(self.noise_std, "noise_std")
-        # One row where nothing passed, so that what is charged is what is released.
-        rows = votes[asked] if asked.size else np.zeros((1, votes.shape[1]))
-        won = gaussian_winners(rows, then, relation, source, n_charged=self.n_answers)
-        result[asked] = won.value[: asked.size]
-        return Release(result, Composed((passed.event, won.event)))
+    def _thresholds(self, votes: Votes) -> Thresholds:
+        counts = GreatestCounts(votes.n_queries, votes.n_teachers, votes.n_classes)
+        return Thresholds(counts, self.threshold, self.decided("threshold_noise_std"))
+
+    def _winners(self, votes: Votes) -> GaussianWinners:
+        return GaussianWinners(votes, self.decided("noise_std"), self.n_answers)
+
+    def slots(self, votes: Votes, facts: Facts) -> dict[str, Slot]:
+        """Return what is paid for; if no query passes, winners stay unasked."""
+        paid = super().slots(votes, facts)
+        return {**paid, "winners": replace(paid["winners"], rule=AtMost())}
+
+    def answers(self, session: Session, votes: Votes, held: Held) -> Answers:
+        """Ask for the winner of the first queries that pass; the others are not answered."""
+        passed = session.ask(self._thresholds(votes), "thresholds", of=held)
+        places = np.flatnonzero(passed)[: self.n_answers]
+        result = np.full(votes.n_queries, UNANSWERED, dtype=np.int64)
+        if places.size:
+            winners = replace(self._winners(votes), places=tuple(places.tolist()))
+            result[places] = session.ask(winners, "winners", of=held)
+        return result
 
     def right(self, consensus: float, n_teachers: int) -> float:
         """Return the chance to pass the threshold, times that of the right winner."""
         lead = (2.0 * consensus - 1.0) * n_teachers
-        first = decided(self.threshold_noise_std, "threshold_noise_std")
+        first = self.decided("threshold_noise_std")
         passed = float(ndtr((consensus - self.threshold) * n_teachers / first))
-        std = decided(self.noise_std, "noise_std")
+        std = self.decided("noise_std")
         return passed * float(ndtr(lead / (_ROOT_TWO * std)))

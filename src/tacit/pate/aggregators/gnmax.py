@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 from scipy.special import ndtr
 
-from tacit import checks
-from tacit.noise import Release, Source, gaussian_winners
-from tacit.pate.aggregators.base import Answers, Array, decided
-from tacit.privacy import Budget, Event, Gaussian, Relation, Repeated
+from tacit.pate.aggregators.base import Aggregator
+from tacit.privacy import Budget
 from tacit.privacy.gaussian_profile import gaussian_mu
+from tacit.queries import GaussianWinners, Votes
+from tacit.queries.votes_cost import SeveralClasses
 
 _ROOT_TWO = math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
-class GNMax:
+class GNMax(Aggregator):
     """The class with the most votes, N(0, noise_std^2) added to every count.
 
     Parameters
@@ -42,15 +42,7 @@ class GNMax:
 
     name = "gnmax"
     reason = "the class with most votes, Gaussian noise on every count"
-
-    def __post_init__(self) -> None:
-        if self.noise_std is not None:
-            checks.positive("noise_std", self.noise_std)
-
-    @property
-    def settings(self) -> dict[str, float]:
-        """Return the noise."""
-        return {"noise_std": decided(self.noise_std, "noise_std")}
+    by_default = True
 
     def planned(self, budget: Budget, n_queries: int) -> GNMax:
         """Return the same with its noise decided."""
@@ -63,16 +55,15 @@ class GNMax:
         mu = gaussian_mu(budget.epsilon, budget.delta) * (1 - 1e-12)
         return replace(self, noise_std=_ROOT_TWO * math.sqrt(n_queries) / mu)
 
-    def event(self, n_queries: int, relation: Relation) -> Event:
-        """Return n_queries Gaussian releases of sensitivity sqrt(2)."""
-        std = decided(self.noise_std, "noise_std")
-        return Repeated(Gaussian(std / _ROOT_TWO, relation), n_queries)
+    def queries(self, votes: Votes) -> dict[str, GaussianWinners]:
+        """Return one question: the noisy winner of each query."""
+        return {"winners": GaussianWinners(votes, self.decided("noise_std"))}
 
-    def answers(self, votes: Array, relation: Relation, source: Source | None) -> Release[Answers]:
-        """Return the noisy winner of each query."""
-        return gaussian_winners(votes, decided(self.noise_std, "noise_std"), relation, source)
+    def cost_table(self, votes: Votes, order: float) -> SeveralClasses:
+        """Return what Theorem 6 says of these votes."""
+        return SeveralClasses(self.decided("noise_std"), votes.n_classes, order)
 
     def right(self, consensus: float, n_teachers: int) -> float:
         """Return Phi(lead / (sqrt(2) noise_std))."""
         lead = (2.0 * consensus - 1.0) * n_teachers
-        return float(ndtr(lead / (_ROOT_TWO * decided(self.noise_std, "noise_std"))))
+        return float(ndtr(lead / (_ROOT_TWO * self.decided("noise_std"))))

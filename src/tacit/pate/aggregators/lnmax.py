@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tacit import checks
-from tacit.noise import Release, Source, laplace_winners
-from tacit.pate.aggregators.base import Answers, Array, decided
-from tacit.privacy import Budget, Event, PureEpsilon, Relation, Repeated
+from tacit.noise import Norm
+from tacit.pate.aggregators.base import Aggregator
+from tacit.privacy import Budget, Event
 from tacit.privacy.calibration import least_noise
+from tacit.queries import LaplaceWinners, Votes
 
 
 @dataclass(frozen=True)
-class LNMax:
+class LNMax(Aggregator):
     """The class with the most votes, Laplace(1 / gamma) added to every count; for comparison.
 
     Parameters
@@ -38,15 +38,7 @@ class LNMax:
 
     name = "lnmax"
     reason = "the class with most votes, Laplace noise on every count"
-
-    def __post_init__(self) -> None:
-        if self.gamma is not None:
-            checks.positive("gamma", self.gamma)
-
-    @property
-    def settings(self) -> dict[str, float]:
-        """Return the noise's rate."""
-        return {"gamma": decided(self.gamma, "gamma")}
+    noise = ("gamma",)
 
     def planned(self, budget: Budget, n_queries: int) -> LNMax:
         """Return the same with its noise decided."""
@@ -54,20 +46,16 @@ class LNMax:
             return self
 
         def family(noise: float) -> Event:
-            return Repeated(PureEpsilon(2.0 / noise, budget.relation), n_queries)
+            return LNMax(1.0 / noise).event(n_queries, budget.relation)
 
         return replace(self, gamma=1.0 / least_noise(family, budget))
 
-    def event(self, n_queries: int, relation: Relation) -> Event:
-        """Return n_queries releases of 2 gamma."""
-        return Repeated(PureEpsilon(2.0 * decided(self.gamma, "gamma"), relation), n_queries)
-
-    def answers(self, votes: Array, relation: Relation, source: Source | None) -> Release[Answers]:
-        """Return the noisy winner of each query."""
-        return laplace_winners(votes, decided(self.gamma, "gamma"), relation, source)
+    def queries(self, votes: Votes) -> dict[str, LaplaceWinners]:
+        """Return one question: the noisy winner of each query."""
+        return {"winners": LaplaceWinners(replace(votes, norm=Norm.L1), self.decided("gamma"))}
 
     def right(self, consensus: float, n_teachers: int) -> float:
         """Return P(Laplace - Laplace < lead) = 1 - (1 + x / 2) exp(-x) / 2, x = gamma |lead|."""
-        x = decided(self.gamma, "gamma") * abs(2.0 * consensus - 1.0) * n_teachers
+        x = self.decided("gamma") * abs(2.0 * consensus - 1.0) * n_teachers
         upset = (1.0 + x / 2.0) * math.exp(-x) / 2.0
         return 1.0 - upset if consensus >= 0.5 else upset

@@ -9,19 +9,20 @@ import numpy as np
 from scipy.special import ndtr
 
 from tacit import checks
-from tacit.noise import Release, Source, gaussian_majorities
-from tacit.pate.aggregators.base import Answers, Array, decided
-from tacit.privacy import Budget, Event, NoisyMajority, Relation, Repeated
+from tacit.pate.aggregators.base import Aggregator
+from tacit.privacy import Budget
 from tacit.privacy.gaussian_profile import gaussian_mu
 from tacit.privacy.majority import majority_renyi
 from tacit.privacy.roots import decreasing_root
 from tacit.privacy.routes import ORDERS
+from tacit.queries import Leads, Majorities, Votes
+from tacit.queries.votes_cost import TwoClasses
 
 _ROOT_TWO = math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
-class Majority:
+class Majority(Aggregator):
     """Which of two classes has more votes than a public cut, Gaussian noise on both counts.
 
     Parameters
@@ -53,17 +54,18 @@ class Majority:
 
     name = "majority"
     reason = "the majority of two classes, Gaussian noise on both counts, only the winner leaves"
+    most_classes = 2
+    by_default = True
 
     def __post_init__(self) -> None:
-        if self.noise_std is not None:
-            checks.positive("noise_std", self.noise_std)
+        super().__post_init__()
         if not 0.0 < checks.real("cut", self.cut) < 1.0:
             raise ValueError(f"cut must be between 0 and 1, got {self.cut!r}: a share of votes.")
 
     @property
     def settings(self) -> dict[str, float]:
         """Return the noise and the cut."""
-        return {"noise_std": decided(self.noise_std, "noise_std"), "cut": self.cut}
+        return {**super().settings, "cut": self.cut}
 
     def planned(self, budget: Budget, n_queries: int) -> Majority:
         """Return the same with its noise decided."""
@@ -76,27 +78,21 @@ class Majority:
 
         return replace(self, noise_std=_least_noise(budget, n_queries))
 
-    def event(self, n_queries: int, relation: Relation) -> Event:
-        """Return n_queries noisy majorities."""
-        std = decided(self.noise_std, "noise_std")
-        return Repeated(NoisyMajority(std, relation), n_queries)
+    def queries(self, votes: Votes) -> dict[str, Majorities]:
+        """Return one question: the noisy winner of each query."""
+        leads = Leads(votes.n_queries, votes.n_teachers, self.cut)
+        return {"winners": Majorities(leads, self.decided("noise_std"))}
 
-    def answers(self, votes: Array, relation: Relation, source: Source | None) -> Release[Answers]:
-        """Return the noisy winner of each query."""
-        lead = 2.0 * votes[:, 1] - self.lead_needed(float(votes[0].sum()))
-        std = decided(self.noise_std, "noise_std")
-        won = gaussian_majorities(lead, std, relation, source)
-        return Release(won.value.astype(np.int64), won.event)
-
-    def lead_needed(self, n_teachers: float) -> float:
-        """Return what twice the votes for the second class must exceed: 2 cut n."""
-        return 2.0 * self.cut * n_teachers
+    def cost_table(self, votes: Votes, order: float) -> TwoClasses:
+        """Return the exact divergences of these votes."""
+        n, std = votes.n_teachers, self.decided("noise_std")
+        return TwoClasses(std, n, order, Leads(votes.n_queries, n, self.cut).needed - n)
 
     def right(self, consensus: float, n_teachers: int) -> float:
         """Return Phi(lead / (sqrt(2) noise_std)), of the first class if the cut is not a half."""
         lead = (2.0 * consensus - 1.0) * n_teachers
         moved = abs(1.0 - 2.0 * self.cut) * n_teachers
-        return float(ndtr((lead - moved) / (_ROOT_TWO * decided(self.noise_std, "noise_std"))))
+        return float(ndtr((lead - moved) / (_ROOT_TWO * self.decided("noise_std"))))
 
 
 # Orders to either side of a Gaussian's best one that a calibration looks at.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from tacit import checks
-from tacit.noise import lattice_spacing
-from tacit.noise.bounded import round_up
-from tacit.privacy import Event, Gaussian, Relation
+from tacit.pate.teachers import facts_of
+from tacit.privacy import Event, Relation
+from tacit.queries import Facts, SharedVotes, Votes
 
 FORMAT, VERSION = "tacit-round", 1
 DIGEST_BYTES = 32
@@ -21,8 +20,6 @@ DIGEST_BYTES = 32
 _MOST_SHARE = 2.0**10
 _MOST_BYTES = 10**6
 _DIGITS = "0123456789abcdef"
-# What the sum of lattices lacks of one Gaussian is far below this (docs/proofs/pate.md, 6).
-_A_HAIR = 1.0 + 1e-12
 
 
 @dataclass(frozen=True)
@@ -125,34 +122,34 @@ class Round:
             raise ValueError("masked votes need the public key of every site.")
 
     @property
+    def facts(self) -> Facts:
+        """What is public of every site's teachers."""
+        return facts_of(self.relation)
+
+    def shared_votes(self, site: int, mask: Any = None) -> SharedVotes:
+        """Return what is asked of a site's teachers, masked if there is a mask."""
+        votes = Votes(self.n_queries, self.sites[site].n_teachers, self.n_classes)
+        return SharedVotes(votes, self.noise_std, len(self.sites) - self.n_missing, mask)
+
+    @property
     def share_std(self) -> float:
         """The noise that each site adds: noise_std / sqrt(k - n_missing), and a hair more."""
-        return _A_HAIR * self.noise_std / math.sqrt(len(self.sites) - self.n_missing)
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one teacher moves all counts: sqrt(2 n_queries), rounded up."""
-        return round_up(math.sqrt(2.0 * self.n_queries))
-
-    @property
-    def share_multiplier(self) -> float:
-        """The noise of one site over the sensitivity, rounded up."""
-        return round_up(self.share_std / self.sensitivity)
+        return self.shared_votes(0).share_std
 
     @property
     def spacing(self) -> float:
         """The lattice of every site's noise; it divides one vote."""
-        return lattice_spacing(round_up(self.share_multiplier * self.sensitivity))
+        return self.shared_votes(0).spacing(self.facts)
 
     @property
     def sum_event(self) -> Event:
         """What the sum of all votes costs, as long as no more than n_missing sites are missing."""
-        return Gaussian(self.noise_std / math.sqrt(2.0 * self.n_queries), self.relation)
+        return self.shared_votes(0).sum_event(self.facts)
 
     @property
     def share_event(self) -> Event:
         """What the votes of one site cost whom they are shown to: it has its own noise alone."""
-        return Gaussian(self.share_multiplier, self.relation)
+        return self.shared_votes(0).event(self.facts)
 
     def to_bytes(self) -> bytes:
         """Return the round as JSON, the same for the same round."""

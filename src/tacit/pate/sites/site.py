@@ -6,27 +6,25 @@ import contextlib
 import hashlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import engine
-from tacit.noise import Bounded, Norm, Release, Source, gaussian
-from tacit.noise.release import priced
+from tacit.noise import Source
 from tacit.pate._estimator import check_teacher, key_of
 from tacit.pate.sites.masks import KEY_BYTES, mask_of, new_private_key, public_key_of
 from tacit.pate.sites.messages import SiteVotes, VotesRejected
 from tacit.pate.sites.round import Round, SiteEntry, digest_of
-from tacit.pate.teachers import votes_of
+from tacit.pate.teachers import Votes, each_vote
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.public_facts import classes_of, codes_of, refuse_other_kinds, source_of
+from tacit.queries import Slot
 from tacit.records import TableInMemory
 from tacit.records.parts import places_of_parts
 from tacit.records.unread import has_people, read_people
-
-Words = npt.NDArray[np.uint64]
 
 
 class TeacherSite:
@@ -164,25 +162,30 @@ class TeacherSite:
             )
         source = source_of(self.random_state)
         mask = mask_of(agreed, place, self._private_key()) if agreed.masked else None
-        event = agreed.share_event if mask is None else agreed.sum_event
+        query = agreed.shared_votes(place, mask)
+        event = query.event(agreed.facts)
         epsilon = Guarantee(event).epsilon(self.delta)
         plan = engine.Plan(
             "site_votes",
             event,
             Budget(epsilon, self.delta, agreed.relation),
             "votes with a share of the noise",
+            facts=agreed.facts,
+            paid={"votes": Slot(event)},
         )
-
-        def work() -> Release[Words]:
-            counts = self._counts(agreed.relation, table, queries, source)
-            return noisy_votes(agreed, counts, mask, source)
-
-        released = engine.release(plan, work, accountant=self.accountant, source=source)
+        released = engine.release_answers(
+            plan,
+            lambda: self._votes(agreed.relation, table, queries, source),
+            lambda session: session.ask(query, "votes"),
+            accountant=self.accountant,
+            source=source,
+        )
         return SiteVotes(agreed.digest, place, self.n_teachers, released.value)
 
-    def _counts(
+    def _votes(
         self, relation: Relation, table: TableInMemory, queries: Any, source: Source | None
-    ) -> npt.NDArray[np.float64]:
+    ) -> Iterator[Votes]:
+        """Open the records, and let one teacher after another vote."""
         rows, labels = table.read()
         if labels is None:
             raise ValueError("y is missing: teachers learn from labels.")
@@ -191,7 +194,7 @@ class TeacherSite:
         key = key_of(source)
         parts = places_of_parts(self.n_teachers, key, relation, rows, labels, people=people)
         own = [part[known[part]] for part in parts]
-        return votes_of(
+        return each_vote(
             self.teacher, own, rows, codes, self.classes, queries, key, n_jobs=self.n_jobs
         )
 
@@ -203,20 +206,6 @@ class TeacherSite:
         if len(key) != KEY_BYTES:
             raise ValueError("the site's key file is damaged; make a new one, and new rounds.")
         return key
-
-
-def noisy_votes(
-    agreed: Round, counts: npt.NDArray[np.float64], mask: Words | None, source: Source | None
-) -> Release[Words]:
-    """Return counts plus the site's noise, in steps of the lattice, masked if so agreed."""
-    bounded = Bounded(counts, agreed.sensitivity, Norm.L2, agreed.relation)
-    noisy = gaussian(bounded, agreed.share_multiplier, source)
-    # exact: both are powers of two times whole numbers below 2^53
-    steps = np.rint(np.asarray(noisy.value) / agreed.spacing).astype(np.int64).view(np.uint64)
-    if mask is None:
-        return Release(steps, noisy.event)
-    event = agreed.sum_event
-    return Release(steps + mask, event if source is None else priced(event, source))
 
 
 def _keep(path: Path, data: bytes) -> None:

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
 from tacit.engine import Plan, norm_in_words, without_noise
-from tacit.erm.second_moment import top_directions
 from tacit.preprocessing.private._columns import Known, facts_with
 from tacit.preprocessing.private._numbers import rows_to_transform
 from tacit.preprocessing.private._step import Job, PrivateStep, facts_of_rows
@@ -199,3 +198,24 @@ def _directions(moment: Array, bounds: Bounds, n_directions: int) -> _Found:
     mean = clipped_rows(moment[None, :-1, -1] / (bounds.intercept * n), bounds.row_norm)[0]
     spread = moment[:-1, :-1] - n * np.outer(mean, mean)
     return _Found(top_directions(spread, n_directions), mean)
+
+
+def top_directions(moment: Array, n_directions: int) -> Array:
+    """Return unit vectors of the greatest eigenvalues, as rows, the greatest first.
+
+    The largest number of each is positive, so that equal moments give equal directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.preprocessing.private.pca import top_directions
+    >>> top_directions(np.diag([1.0, 9.0, 4.0]), 2)
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    _, vectors = np.linalg.eigh(moment)
+    leading = vectors[:, ::-1][:, :n_directions].T
+    largest = np.abs(leading).argmax(axis=1)
+    signs = np.where(leading[np.arange(len(leading)), largest] < 0, -1.0, 1.0)
+    directions: Array = leading * signs[:, None] + 0.0
+    return directions

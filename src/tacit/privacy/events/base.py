@@ -36,8 +36,10 @@ class Event(ABC):
         exact or an upper bound: delta as a function of epsilon, in both directions, convex in
         exp(epsilon), so that it is the profile of a dominating pair and composes
         (docs/proofs/events.md, section 2).
+    ``profiles_by_order``
+        the same for each order by itself, where one order is cheaper than the other.
     ``loss_distribution``
-        the discretised privacy-loss distribution; made from ``profile`` unless overridden.
+        the discretised privacy-loss distribution; made from the profiles unless overridden.
     ``renyi``
         Renyi divergence bound for orders above 1.
     ``pure_epsilon``
@@ -89,6 +91,16 @@ class Event(ABC):
     def profile(self, epsilon: Array) -> Array | None:
         """Return delta at each epsilon (of either sign), or None if no profile is known."""
         return None
+
+    def profiles_by_order(self, epsilon: Array) -> tuple[Array, Array] | None:
+        """Return delta at each epsilon >= 0 in each order of the neighbours, or None.
+
+        First the law with one more record against the law without it, then the reverse. Override it
+        where one order is cheaper; each array bounds its order, and need not be convex
+        (docs/proofs/events.md, section 14).
+        """
+        both = self.profile(epsilon)
+        return None if both is None else (both, both)
 
     @abstractmethod
     def renyi(self, orders: Array) -> Array:

@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr
 
 from tacit import checks
 from tacit.privacy.events.base import Array
-from tacit.privacy.events.objective import ObjectiveEvent
+from tacit.privacy.events.objective import LossBound, ObjectiveEvent
 from tacit.privacy.gaussian_profile import gaussian_delta, lost_digits
 from tacit.privacy.relation import Relation, checked_relation
 
@@ -118,6 +118,10 @@ class LogCoshObjective(ObjectiveEvent):
         above = np.minimum(2 * gaussian_delta(mu, np.maximum(epsilon, free)), 1.0)
         result: Array = np.where(epsilon >= free, above, below)
         return result
+
+    def _without_jacobian(self) -> LossBound:
+        """Return the law of mu |Z| + mu^2 / 2."""
+        return LossBound(0.0, ((2.0, self._mu),))
 
     @property
     def _first(self) -> float:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -38,7 +38,7 @@ _RIDGE = "objective perturbation needs strong convexity: pass a positive L2 regu
 
 
 @dataclass(frozen=True)
-class _LossBound:
+class LossBound:
     """The law of X: ``jacobian`` plus the greatest of Gaussians, by a union bound.
 
     ``vertices`` holds (weight, mu) pairs.
@@ -131,13 +131,34 @@ class ObjectiveEvent(Event):
         """
         return self.cost_ratios()[0] if self.relation is Relation.ADD_REMOVE else None
 
+    def _without_jacobian(self) -> LossBound | None:
+        """Return the law of X where the first data set lacks the record, or None if it is alike.
+
+        The determinant of the Hessian is then the smaller one, and the noise pays alone
+        (docs/proofs/events.md, section 14).
+        """
+        return None
+
+    def profiles_by_order(self, epsilon: Array) -> tuple[Array, Array] | None:
+        """Return the profile, and that of the order in which the Jacobian is free."""
+        both, cheaper = self.profile(epsilon), self._without_jacobian()
+        if both is None:
+            return None
+        if cheaper is None or not self.relation.adds_or_removes:
+            return both, both
+        return both, np.minimum(cheaper.delta(epsilon), both)
+
 
 class _Perturbed(ObjectiveEvent):
     """An event whose loss is bounded by X."""
 
     @abstractmethod
-    def _bound(self) -> _LossBound:
+    def _bound(self) -> LossBound:
         """Return the law of X."""
+
+    def _without_jacobian(self) -> LossBound | None:
+        """Return the same law with a Jacobian of 0."""
+        return replace(self._bound(), jacobian=0.0)
 
     def profile(self, epsilon: Array) -> Array:
         """Return E(1 - exp(epsilon - X))_+."""
@@ -215,9 +236,9 @@ class LogisticObjective(_Perturbed):
         u = min(1 / self._relief - 1 / self._stretch, 0.25)
         return math.log1p(u * self._stretch) - u * self._relief
 
-    def _bound(self) -> _LossBound:
+    def _bound(self) -> LossBound:
         mu = self.row_norm / self.noise_std
-        return _LossBound(self._jacobian(), _one_sided(mu, self.relation))
+        return LossBound(self._jacobian(), _one_sided(mu, self.relation))
 
     def gaussian_mu(self) -> float | None:
         """Return mu when the Jacobian is free at every epsilon."""
@@ -322,8 +343,8 @@ class MonotoneObjective(_OfOneScore):
 
     kind = "monotone_objective"
 
-    def _bound(self) -> _LossBound:
-        return _LossBound(self._jacobian, _one_sided(self._mu, self.relation))
+    def _bound(self) -> LossBound:
+        return LossBound(self._jacobian, _one_sided(self._mu, self.relation))
 
 
 @dataclass(frozen=True)
@@ -350,8 +371,8 @@ class LinearModelObjective(_OfOneScore):
         super().__post_init__()
         _add_remove_only(self)
 
-    def _bound(self) -> _LossBound:
-        return _LossBound(self._jacobian, ((2.0, self._mu),))
+    def _bound(self) -> LossBound:
+        return LossBound(self._jacobian, ((2.0, self._mu),))
 
 
 @dataclass(frozen=True)
@@ -393,11 +414,11 @@ class SoftmaxObjective(_Perturbed):
         mu = math.sqrt(2) * self.row_norm / self.noise_std
         return mu, self.row_norm**2 / self.regularization, float(self.n_classes)
 
-    def _bound(self) -> _LossBound:
+    def _bound(self) -> LossBound:
         curvature = 1 / self.regularization - 1 / (2 * self.noise_std**2)
         jacobian = (1 - 1 / self.n_classes) * self.row_norm**2 * max(curvature, 0.0)
         mu = math.sqrt(2) * self.row_norm / self.noise_std
-        return _LossBound(jacobian, ((float(self.n_classes - 1), mu),))
+        return LossBound(jacobian, ((float(self.n_classes - 1), mu),))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,12 @@
-"""The accountant of a fit whose price is part of what its caller has paid already."""
+"""The accountant of a fit whose price is part of what was charged already.
+
+A step of a pipeline and a try of a search may be a class of somebody else, whose ``fit`` charges an
+accountant and opens records itself. `Session.fit` gives it one that draws from a slot.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +24,8 @@ _REMEDY = (
 class Prepaid:
     """Accepts one event, the one that was planned and paid for, once.
 
-    A pipeline and a search charge the whole before any record is read, and then let each step and
-    each try draw from its part. What they run may be a class of somebody else: `fit` holds it to
-    what was paid.
+    A pipeline and a search charge the whole before any record is read. Each step and each try then
+    draws from its slot, and `fit` holds it to what was paid.
 
     Parameters
     ----------
@@ -31,20 +35,22 @@ class Prepaid:
         The share of the budget that it was planned for.
     who
         What is fitted, for errors, which add its class.
+    take
+        Takes the event from its slot, or raises.
 
     Examples
     --------
-    >>> from tacit.pipeline.prepaid import Prepaid
     >>> from tacit.privacy import Budget, Gaussian
-    >>> paid = Prepaid(Gaussian(2.0), Budget(1.0, 1e-6))
+    >>> from tacit.queries.prepaid import Prepaid
+    >>> paid = Prepaid(Gaussian(2.0), Budget(1.0, 1e-6), "a step", lambda: None)
     >>> paid.charge(Gaussian(2.0)), paid.is_used
     (1.0, True)
     """
 
     rule: Filter = SumOfEpsilons()
 
-    def __init__(self, event: Event, budget: Budget, who: str = "a step") -> None:
-        self._event, self._budget, self._who = event, budget, who
+    def __init__(self, event: Event, budget: Budget, who: str, take: Callable[[], None]) -> None:
+        self._event, self._budget, self._who, self._take = event, budget, who, take
         self.is_used = False
         self._has_refused = False
 
@@ -111,6 +117,7 @@ class Prepaid:
         """Take note that the step makes its release now."""
         try:
             self.check(event, delta)
+            self._take()
         except RuntimeError:
             self._has_refused = True
             raise

@@ -1,19 +1,27 @@
-"""Symmetric noise on a second moment: its law, its sensitivity, and what is made of it."""
+"""Symmetric noise on a second moment: its law and its sensitivity."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from tacit.erm.second_moment import noisy_second_moment, top_directions
-from tacit.noise import SensitivityViolation
+from tacit.noise import Release, SensitivityViolation
 from tacit.privacy import Relation
-from tacit.queries import Facts, SecondMoment
+from tacit.queries import (
+    Facts,
+    GaussianNoise,
+    NoisySum,
+    SecondMoment,
+    Sensitivity,
+    Session,
+    Slot,
+)
 from tacit.queries.second_moment import unpack
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
@@ -22,29 +30,37 @@ ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
 R = 2.0
 
 
-def records(rows, **bounds):
+def records(rows: Any, **bounds: Any) -> MemoryRecords:
     return MemoryRecords(np.asarray(rows, dtype=float), None, Bounds(row_norm=R, **bounds))
 
 
+def noisy_moment(rows: Any, multiplier: float, relation: Relation) -> Release[Any]:
+    facts = Facts(Bounds(row_norm=R), rows.shape[1], relation)
+    query = NoisySum(SecondMoment(), GaussianNoise(multiplier))
+    event = query.event(facts)
+    session = Session(records(rows), facts, event, {"moment": Slot(event)})
+    return session.release(unpack(np.asarray(session.ask(query, "moment")), rows.shape[1]))
+
+
 @pytest.mark.parametrize(("relation", "reach"), [(ADD, R**2), (REPLACE, math.sqrt(2) * R**2)])
-def test_noise_is_symmetric_and_as_stated(relation, reach):
+def test_noise_is_symmetric_and_as_stated(relation: Relation, reach: float) -> None:
     d, z = 200, 3.0
-    moment = noisy_second_moment(records(np.zeros((4, d))), z, relation).value
+    moment = noisy_moment(np.zeros((4, d)), z, relation).value
     assert np.array_equal(moment, moment.T)
     packed = np.concatenate([np.diag(moment), math.sqrt(2) * moment[np.triu_indices(d, 1)]])
     units = packed / (z * reach)
     assert kstest(units, ndtr).pvalue > 1e-9
 
-    def off(numbers):
+    def off(numbers: Any) -> float:
         """By how many of its standard deviations, sqrt(2 / m), a mean square is not 1."""
-        return abs(np.mean(numbers**2) - 1) / math.sqrt(2 / numbers.size)
+        return float(abs(np.mean(numbers**2) - 1) / math.sqrt(2 / numbers.size))
 
     assert off(units) < 6
     assert off(units[:d]) < 6  # the diagonal, which has twice the variance of the others
     assert min(off(0.9 * units), off(1.1 * units)) > 6
 
 
-def test_sensitivity_is_reached_and_no_more():
+def test_sensitivity_is_reached_and_no_more() -> None:
     base = np.random.default_rng(0).normal(0, 1, (50, 3))
     for relation, others in ((ADD, []), (REPLACE, [[0.0, 9.0, 0.0]])):
         more = np.vstack([base, [[9.0, 0.0, 0.0]]])
@@ -55,18 +71,18 @@ def test_sensitivity_is_reached_and_no_more():
         assert 0.999 * stated <= np.linalg.norm(a - b) <= stated
 
 
-def test_a_forgotten_root_of_two_is_caught(monkeypatch):
+def test_a_forgotten_root_of_two_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     base = np.random.default_rng(0).normal(0, 1, (50, 3))
     more, other = (np.vstack([base, [row]]) for row in ([9.0, 0.0, 0.0], [0.0, 9.0, 0.0]))
 
-    def run(rows):
-        return noisy_second_moment(records(rows), 2.0, REPLACE)
+    def run(rows: Any) -> Release[Any]:
+        return noisy_moment(rows, 2.0, REPLACE)
 
     assert replay(run, more, other) == 1
 
     stated = SecondMoment.sensitivity
 
-    def forgetful(self, facts):
+    def forgetful(self: SecondMoment, facts: Facts) -> Sensitivity:
         whole = stated(self, facts)
         return replace(whole, value=whole.value / math.sqrt(2))
 
@@ -75,7 +91,7 @@ def test_a_forgotten_root_of_two_is_caught(monkeypatch):
         replay(run, more, other)
 
 
-def test_the_constant_carries_the_mean():
+def test_the_constant_carries_the_mean() -> None:
     rows = np.random.default_rng(0).normal(0.2, 0.3, (40, 3))
     facts = Facts(Bounds(row_norm=R, intercept=0.5), 3, ADD)
     moment = unpack(SecondMoment().total(records(rows, intercept=0.5), facts), 4)
@@ -85,12 +101,3 @@ def test_the_constant_carries_the_mean():
     assert moment[-1, -1] == pytest.approx(0.25 * 40)
     stated = SecondMoment().sensitivity(facts).value
     assert stated == pytest.approx(R**2 + 0.25, rel=2.0**-19)
-
-
-def test_directions_are_orthonormal_and_in_order():
-    matrix = np.random.default_rng(0).normal(0, 1, (6, 6))
-    directions = top_directions(matrix + matrix.T, 4)
-    np.testing.assert_allclose(directions @ directions.T, np.eye(4), atol=1e-12)
-    values = np.einsum("ij,jk,ik->i", directions, matrix + matrix.T, directions)
-    assert np.all(np.diff(values) <= 0)
-    assert np.all(directions[np.arange(4), np.abs(directions).argmax(axis=1)] > 0)

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
 from tacit import checks
-from tacit.noise import Release, Source
-from tacit.noise.smooth import smooth_gaussian
-from tacit.pate.accounting.smooth import Table, smooth_sensitivity
-from tacit.privacy import Budget, Relation, SmoothGaussian
+from tacit.privacy import Budget
+from tacit.queries import Facts, SmoothValue, Votes, VotesCost
+from tacit.queries.votes_cost import (
+    SeveralClasses,
+    Table,
+    TwoClasses,
+    log_chance_of_upset,
+    query_renyi,
+    smooth_sensitivity,
+    votes_renyi,
+)
+
+__all__ = [
+    "Sanitised",
+    "SanitisedCost",
+    "SeveralClasses",
+    "TwoClasses",
+    "WorstCase",
+    "log_chance_of_upset",
+    "query_renyi",
+    "smooth_sensitivity",
+    "votes_renyi",
+]
 
 
 @dataclass(frozen=True)
@@ -89,12 +106,28 @@ class Sanitised:
         multiplier = self.noise_multiplier or math.sqrt(order / (0.1 * budget.epsilon))
         return Sanitised(order, smoothness, multiplier, self.failure)
 
-    def event(self, relation: Relation) -> SmoothGaussian:
-        """Return what telling the figure costs, once all numbers are fixed."""
-        if self.smoothness is None or self.noise_multiplier is None:
+    @property
+    def fixed(self) -> tuple[float, float, float]:
+        """The order, smoothness and noise multiplier, once they are fixed."""
+        if self.order is None or self.smoothness is None or self.noise_multiplier is None:
             raise ValueError("the numbers are not fixed; call fixed_for(budget) first.")
+        return self.order, self.smoothness, self.noise_multiplier
+
+    def query(self, votes: Votes, table: Table) -> SmoothValue:
+        """Return how the figure is asked for, once all numbers are fixed."""
+        _, smoothness, multiplier = self.fixed
         margin = -float(ndtri(self.failure))
-        return SmoothGaussian(self.noise_multiplier, self.smoothness, margin, relation)
+        return SmoothValue(VotesCost(votes, table), multiplier, smoothness, margin)
+
+    def figure(self, noisy: float, query: SmoothValue, facts: Facts, delta: float) -> SanitisedCost:
+        """Return the epsilon at a delta of what was answered, the cost of telling it included."""
+        table = query.statistic.table
+        a = table.order
+        told = max(noisy, 0.0) + float(query.event(facts).renyi(np.array([a]))[0])
+        epsilon = told + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+        # Whether the conditions of the proof hold depends on public numbers alone.
+        known = max(epsilon, 0.0) if table.conditions_hold() else None
+        return SanitisedCost(known, delta, a, self.failure)
 
 
 @dataclass(frozen=True)
@@ -117,42 +150,3 @@ class SanitisedCost:
             f"epsilon {self.epsilon:.3g} at delta {self.delta:g}: what the votes say, sanitised; "
             f"an estimate, too low with probability {self.failure:g}, and never what is charged"
         )
-
-
-def tell_cost(
-    table: Table,
-    votes: npt.ArrayLike,
-    sanitised: Sanitised,
-    delta: float,
-    relation: Relation,
-    source: Source | None = None,
-) -> Release[SanitisedCost]:
-    """Release the cost of votes at the table's order, with noise and a margin.
-
-    Where the table's conditions do not hold, noise is drawn all the same, and no epsilon is told.
-    Whether they hold depends on public numbers alone.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tacit.pate import Sanitised
-    >>> from tacit.pate.accounting import TwoClasses, tell_cost
-    >>> from tacit.privacy import Budget, Relation
-    >>> how = Sanitised().fixed_for(Budget(2.0, 1e-5))
-    >>> votes = np.tile([[245, 5]], (100, 1))
-    >>> table = TwoClasses(40.0, 250, how.order)
-    >>> tell_cost(table, votes, how, 1e-5, Relation.ADD_REMOVE).value.epsilon < 2.0
-    True
-    """
-    counts = np.asarray(votes)
-    holds = table.conditions_hold()
-    places: Any = table.places(counts)
-    cost = float(np.sum(table.cost(places))) if holds else 0.0
-    event = sanitised.event(relation)
-    size = smooth_sensitivity(table, counts, event.smoothness) if holds else 0.0
-    noisy = smooth_gaussian(cost, size, len(counts) * table.worst, event, source)
-    a = table.order
-    told = max(noisy.value, 0.0) + float(event.renyi(np.array([a]))[0])
-    epsilon = told + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
-    result = SanitisedCost(max(epsilon, 0.0) if holds else None, delta, a, sanitised.failure)
-    return Release(result, noisy.event)

@@ -11,10 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.metrics.cells import Cells, NumberSums, SeveralClassCells, TwoClassCells
 from tacit.metrics.edges import bin_edges
 from tacit.noise import Norm
 from tacit.privacy import Relation
+from tacit.queries import Facts, GaussianNoise, NoisySum, Sensitivity, plain_facts
+from tacit.queries.evaluation import (
+    Answered,
+    CandidateMistakes,
+    Cells,
+    NumberSums,
+    SeveralClassCells,
+    SquaredResiduals,
+    TwoClassCells,
+    WrongAnswers,
+)
+from tacit.testing import check_query
 
 ADD_REMOVE, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
 NAN, INF = math.nan, math.inf
@@ -46,20 +57,29 @@ RECORDS: dict[str, tuple[Cells, list[Any]]] = {
 }
 
 
-def sums(cells: Cells, records: list[Any], relation: Relation, norm: Norm) -> np.ndarray:
+def sums(cells: Cells, records: list[Any], relation: Relation) -> np.ndarray:
     labels = np.empty(len(records), dtype=object)
     labels[:] = [label for _, label in records]
     answers = np.array([answer for answer, _ in records], dtype=float)
-    return np.asarray(cells.total(answers, labels, relation, norm).value)
+    return cells.total(Answered(answers, labels), plain_facts(relation))
+
+
+def stated(cells: Cells | SquaredResiduals, relation: Relation, norm: Norm = Norm.L2) -> float:
+    """Return the sensitivity in a norm."""
+    if not isinstance(cells, SquaredResiduals):
+        cells = replace(cells, norm=norm)
+    found = cells.sensitivity(plain_facts(relation))
+    assert found.norm is norm
+    return found.value
 
 
 def furthest(cells: Cells, records: list[Any], relation: Relation, norm: Norm) -> float:
     """Return how far one record moves the sums, over all there are here."""
-    always = records[:2]
-    each = [sums(cells, [*always, record], relation, norm) for record in records]
+    cells, always = replace(cells, norm=norm), records[:2]
+    each = [sums(cells, [*always, record], relation) for record in records]
     if relation is REPLACE:
         return max(norm.length(a - b) for a, b in itertools.combinations(each, 2))
-    return max(norm.length(a - sums(cells, always, relation, norm)) for a in each)
+    return max(norm.length(a - sums(cells, always, relation)) for a in each)
 
 
 @pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
@@ -67,35 +87,39 @@ def furthest(cells: Cells, records: list[Any], relation: Relation, norm: Norm) -
 @pytest.mark.parametrize("name", RECORDS)
 def test_the_sensitivity_is_kept_and_reached(name: str, relation: Relation, norm: Norm) -> None:
     cells, records = RECORDS[name]
-    far = cells.sensitivity if norm is Norm.L2 else cells.l1_sensitivity
+    far = stated(cells, relation, norm)
     moved = furthest(cells, records, relation, norm)
-    assert moved <= far(relation)
-    assert moved >= 0.999 * far(relation)  # so a smaller one would be wrong
+    assert moved <= far
+    assert moved >= 0.999 * far  # so a smaller one would be wrong
 
 
 def test_known_sensitivities() -> None:
-    assert TWO.sensitivity(ADD_REMOVE) == 1.0
-    assert TWO.sensitivity(REPLACE) == pytest.approx(math.sqrt(2))
+    assert stated(TWO, ADD_REMOVE) == 1.0
+    assert stated(TWO, REPLACE) == pytest.approx(math.sqrt(2))
     # three classes: shares of 1/2, 1 + 3/4
-    assert SEVERAL.sensitivity(ADD_REMOVE) == pytest.approx(math.sqrt(1.75))
-    assert NUMBERS.sensitivity(ADD_REMOVE) == pytest.approx(math.sqrt(5), rel=1e-5)
-    assert NUMBERS.sensitivity(REPLACE) == pytest.approx(math.sqrt(6), rel=1e-5)
+    assert stated(SEVERAL, ADD_REMOVE) == pytest.approx(math.sqrt(1.75))
+    assert stated(NUMBERS, ADD_REMOVE) == pytest.approx(math.sqrt(5), rel=1e-5)
+    assert stated(NUMBERS, REPLACE) == pytest.approx(math.sqrt(6), rel=1e-5)
+    for relation in (ADD_REMOVE, REPLACE):
+        mistakes = WrongAnswers(np.array([0, 1])).sensitivity(plain_facts(relation))
+        assert (mistakes.value, mistakes.norm) == (1.0, Norm.L2)
+        candidates = CandidateMistakes(2).sensitivity(plain_facts(relation))
+        assert (candidates.value, candidates.norm) == (1.0, Norm.LINF)
 
 
 class TwoCellsEach(TwoClassCells):
     """A mutant: a record counts in the bin beside its own, too."""
 
-    def total(self, answers: Any, labels: Any, relation: Relation, norm: Norm) -> Any:
-        once = super().total(answers, labels, relation, norm)
-        again = super().total(np.minimum(answers + 0.2, 1.0), labels, relation, norm)
-        return type(once)(once.value + again.value, once.sensitivity, norm, relation)
+    def total(self, records: Any, facts: Facts) -> Any:
+        beside = Answered(np.minimum(records.answers + 0.2, 1.0), records.labels)
+        return super().total(records, facts) + super().total(beside, facts)
 
 
 class OneUnderReplace(TwoClassCells):
     """A mutant: the sensitivity of ADD_REMOVE under REPLACE."""
 
-    def sensitivity(self, relation: Relation) -> float:
-        return 1.0
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        return super().sensitivity(plain_facts(ADD_REMOVE))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +127,9 @@ class OneUnderReplace(TwoClassCells):
 )
 def test_mutants_are_caught(mutant: type[TwoClassCells], relation: Relation) -> None:
     cells = mutant(np.array([0, 1]), EDGES)
-    assert furthest(cells, RECORDS["two"][1], relation, Norm.L2) > cells.sensitivity(relation)
+    assert furthest(cells, RECORDS["two"][1], relation, Norm.L2) > stated(cells, relation)
+    with pytest.raises(AssertionError, match="moved by"):
+        check_query(NoisySum(cells, GaussianNoise(1.0)), plain_facts(relation))
 
 
 def test_counts_are_added_exactly() -> None:
@@ -114,11 +140,11 @@ def test_counts_are_added_exactly() -> None:
 
 
 def test_squares_move_by_one_at_most() -> None:
-    labels = np.array([-3.0, 9.0])
-    apart = NUMBERS.squares(np.array([9.0, -3.0]), labels)
-    same = NUMBERS.squares(labels, labels)
-    assert (float(apart.value), float(same.value)) == (2.0, 0.0)
-    assert 1.0 <= apart.sensitivity <= 1.0 + 1e-5
+    labels, facts = np.array([-3.0, 9.0]), plain_facts(ADD_REMOVE)
+    squares = SquaredResiduals(-3.0, 9.0)
+    assert squares.total(Answered(np.array([9.0, -3.0]), labels), facts) == -2.0
+    assert squares.total(Answered(labels, labels), facts) == 0.0
+    assert 1.0 <= stated(squares, ADD_REMOVE) == stated(squares, REPLACE) <= 1.0 + 1e-5
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -127,18 +153,18 @@ def test_roots_are_rounded_up(n_classes: int, relation: Relation) -> None:
     cells = replace(SEVERAL, classes=np.arange(n_classes))
     moved = 1 if relation is ADD_REMOVE else 2
     square = moved * (1 + n_classes * Fraction(cells.share) ** 2)
-    found = Fraction(cells.sensitivity(relation))
+    found = Fraction(stated(cells, relation))
     assert square < found**2 < square * (1 + Fraction(1, 2**50))
-    assert Fraction(TWO.sensitivity(relation)) ** 2 >= moved
+    assert Fraction(stated(TWO, relation)) ** 2 >= moved
 
 
 @pytest.mark.parametrize(("norm", "longest", "apart"), [(Norm.L2, 5**0.5, 6**0.5), (Norm.L1, 5, 5)])
 def test_both_rows_of_a_replacement_are_rounded(norm: Norm, longest: float, apart: float) -> None:
-    far = NUMBERS.sensitivity if norm is Norm.L2 else NUMBERS.l1_sensitivity
-    rounding = far(ADD_REMOVE) - longest
+    rounding = stated(NUMBERS, ADD_REMOVE, norm) - longest
     assert rounding > longest * 1e-9
-    assert far(REPLACE) == pytest.approx(apart + 2 * rounding, rel=1e-15)
-    assert far(REPLACE) >= apart + 2 * rounding
+    far = stated(NUMBERS, REPLACE, norm)
+    assert far == pytest.approx(apart + 2 * rounding, rel=1e-15)
+    assert far >= apart + 2 * rounding
 
 
 @pytest.mark.parametrize("low", [1e16, 1e16 + 2])
@@ -148,9 +174,8 @@ def test_a_range_whose_middle_is_no_double(low: float, norm: Norm) -> None:
     cells = NumberSums(low, low + 2)
     records = [(answer, label) for answer in (low, low + 2) for label in (low, low + 2)]
     for record in records:
-        assert np.abs(sums(cells, [record], REPLACE, norm)).max() <= 1.0
-    far = cells.sensitivity if norm is Norm.L2 else cells.l1_sensitivity
-    assert furthest(cells, records, REPLACE, norm) <= far(REPLACE)
+        assert np.abs(sums(replace(cells, norm=norm), [record], REPLACE)).max() <= 1.0
+    assert furthest(cells, records, REPLACE, norm) <= stated(cells, REPLACE, norm)
 
 
 @pytest.mark.parametrize(
@@ -160,3 +185,5 @@ def test_ranges_of_which_no_share_is_a_number_are_refused(low: float, high: floa
     # before a record is seen: some labels would be no number there, and some would
     with pytest.raises(ValueError, match="change units"):
         NumberSums(low, high)
+    with pytest.raises(ValueError, match="change units"):
+        SquaredResiduals(low, high)
