@@ -25,7 +25,9 @@ from tacit.local.sanitizers import (  # noqa: E402
 )
 from tacit.local.sanitizers.cap_law import best_gamma, widest_cap  # noqa: E402
 from tacit.local.sanitizers.cap_tail import cap_variance  # noqa: E402
-from tacit.noise import Bounded, Grid, Norm, select_on_line  # noqa: E402
+from tacit.noise import Grid, Norm  # noqa: E402
+from tacit.noise.bounded import Bounded  # noqa: E402
+from tacit.noise.grid_selection import select_on_line  # noqa: E402
 from tacit.privacy import (  # noqa: E402
     Budget,
     Event,

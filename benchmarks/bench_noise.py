@@ -14,16 +14,13 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAY
 
 import numpy as np  # noqa: E402
 
-from tacit.noise import (  # noqa: E402
-    Bounded,
-    Grid,
-    Norm,
-    gaussian,
-    laplace,
-    select,
-    select_on_line,
-    sphere,
-)
+from tacit.noise import Grid, Norm  # noqa: E402
+from tacit.noise.bounded import Bounded  # noqa: E402
+from tacit.noise.gaussian import gaussian  # noqa: E402
+from tacit.noise.grid_selection import select_on_line  # noqa: E402
+from tacit.noise.laplace import laplace  # noqa: E402
+from tacit.noise.selection import select  # noqa: E402
+from tacit.noise.sphere import sphere  # noqa: E402
 from tacit.privacy import Relation  # noqa: E402
 
 N = 1_000_000

@@ -36,7 +36,9 @@ from tacit.deep import (  # noqa: E402
 from tacit.deep.clipping import Like, book_keeper  # noqa: E402
 from tacit.deep.descent import Descent, constant  # noqa: E402
 from tacit.linear_model import LogisticRegression  # noqa: E402
-from tacit.noise import Bounded, Norm, draw_ahead, gaussian  # noqa: E402
+from tacit.noise import Norm, draw_ahead  # noqa: E402
+from tacit.noise.bounded import Bounded  # noqa: E402
+from tacit.noise.gaussian import gaussian  # noqa: E402
 from tacit.privacy import Budget, Relation  # noqa: E402
 
 KEPT = harness.SCRATCH / "deep"

@@ -161,3 +161,9 @@ def test_the_import_contract_names_every_package() -> None:
     }
     for module in contract["forbidden_modules"]:
         assert Path(SOURCES, *module.split(".")).with_suffix(".py").exists()
+
+
+def test_the_decision_lists_whoever_is_allowed() -> None:
+    page = SOURCES.parent / "docs" / "decisions" / "0058-where-events-are-built.md"
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
+    assert [row.split("`")[1] for row in rows] == [entry.path for entry in ALLOWED]

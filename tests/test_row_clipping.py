@@ -12,7 +12,8 @@ import scipy.sparse
 
 from tacit.local._shell import _ready
 from tacit.local.clip import clipped
-from tacit.noise import Norm, bounded_sum
+from tacit.noise import Norm
+from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords
 from tacit.row_clipping import clip_factors, clipped_rows, row_norms

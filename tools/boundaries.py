@@ -106,8 +106,8 @@ ALLOWED = (
     _allowed(
         "tuning/search.py",
         "draw_tries",
-        "Draws the secret number of tries, which no record decides; the session holds the search to "
-        "it (`BestOfTries`).",
+        "Draws the secret number of tries, which no record decides; the session holds the search "
+        "to it (`BestOfTries`).",
     ),
     _allowed(
         "ledger/",

@@ -24,7 +24,7 @@ from tacit.audit import Audit
 from tacit.audit.inversion import Inversion
 from tacit.linear_model import LinearSVC
 from tacit.metrics.reading import answers_of
-from tacit.noise import gaussian
+from tacit.noise.gaussian import gaussian
 from tacit.noise.minimizer import GaussianPerturbation
 from tacit.pipeline import PrivatePipeline
 from tacit.pipeline.plan import PipelinePlan

@@ -22,7 +22,7 @@ import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.audit import Audit
 from tacit.deep import FlatClip, Moment, PrivateTrainer
 from tacit.engine import Plan
-from tacit.noise import gaussian
+from tacit.noise.gaussian import gaussian
 from tacit.privacy import Budget, Event
 from tests.audit.worlds import (
     Array,

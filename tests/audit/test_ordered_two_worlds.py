@@ -21,7 +21,7 @@ from torch import nn
 import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.audit import Audit
 from tacit.deep import BandedNoise, FlatClip, Moment, OrderedTrainer, TreeNoise
-from tacit.noise import gaussian
+from tacit.noise.gaussian import gaussian
 from tacit.privacy import Budget, Event, Gaussian, Relation
 from tests.audit.worlds import Array, audited, by_means, one_thread, with_less
 

@@ -23,8 +23,11 @@ import tacit.queries.views as views_module
 import tacit.tuning.search as search_module
 from tacit.audit import Audit
 from tacit.linear_model import HuberRegressor, LinearSVC
-from tacit.noise import Bounded, Release, gaussian, select
+from tacit.noise import Release
+from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import gaussian
 from tacit.noise.minimizer import SpherePerturbation
+from tacit.noise.selection import select
 from tacit.privacy import Budget, Event
 from tacit.records.parts import parts_of
 from tacit.tuning import DisjointSearch, FixedTries, HeldOut, PrivateSearch, PublicScore

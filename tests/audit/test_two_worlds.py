@@ -10,7 +10,9 @@ from scipy.stats import binom
 
 from tacit.audit import Audit, audit_fits
 from tacit.audit.two_worlds import findings_of
-from tacit.noise import Bounded, Norm, gaussian
+from tacit.noise import Norm
+from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import gaussian
 from tacit.privacy import Budget, Gaussian, Relation
 from tacit.privacy.gaussian_profile import gaussian_mu
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from tacit.audit import Audit, Finding, audit_fits
-from tacit.noise import Bounded, Release
+from tacit.noise import Release
+from tacit.noise.bounded import Bounded
 from tacit.privacy import Budget, Event
 
 Array = npt.NDArray[np.float64]

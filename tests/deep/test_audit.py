@@ -14,7 +14,7 @@ from torch import nn
 
 import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.deep import FlatClip, PrivateTrainer
-from tacit.noise import gaussian
+from tacit.noise.gaussian import gaussian
 from tacit.privacy import Budget
 from tests.deep.helpers import Gradients, trainer
 

@@ -20,7 +20,8 @@ from tacit.deep import (
     PCALayer,
     TreeNoise,
 )
-from tacit.noise import Entry, gaussian, recording, replaying
+from tacit.noise import Entry, recording, replaying
+from tacit.noise.gaussian import gaussian
 from tacit.privacy import (
     Accountant,
     Budget,

@@ -15,7 +15,8 @@ from tacit.deep import AdaptiveClip, AutomaticClip, FlatClip, PerLayerClip
 from tacit.deep.clipping import BookKeeper, gradients
 from tacit.deep.clipping.randomness import blank_keys
 from tacit.deep.records import TensorRecords
-from tacit.noise import SensitivityViolation, gaussian
+from tacit.noise import SensitivityViolation
+from tacit.noise.gaussian import gaussian
 from tacit.queries import ClippedSumAndCount
 from tacit.testing import replay
 from tests.deep.helpers import network, table, trainer

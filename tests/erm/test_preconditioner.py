@@ -22,7 +22,8 @@ from tacit.erm import (
 from tacit.erm import noisy_gradient as descent_module
 from tacit.erm.losses import HingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss, SquaredLoss
 from tacit.linear_model import LogisticRegression
-from tacit.noise import Bounded, SensitivityViolation, recording
+from tacit.noise import SensitivityViolation, recording
+from tacit.noise.bounded import Bounded
 from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Gaussian, Relation
 from tacit.privacy.calibration import gaussian_multiplier

@@ -34,9 +34,11 @@ from tacit.erm.engine import run_plan
 from tacit.erm.losses import LogisticLoss, SmoothHingeLoss, SoftmaxLoss, SquaredLoss
 from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
 from tacit.erm.preconditioner import Turned
-from tacit.noise import Bounded, Norm, recording, seeded_source, select
-from tacit.noise import gaussian as gaussian_noise
+from tacit.noise import Norm, recording, seeded_source
+from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import gaussian as gaussian_noise
 from tacit.noise.release import SEEDED
+from tacit.noise.selection import select
 from tacit.noise.tape import Entry
 from tacit.privacy import Budget, Relation
 from tacit.privacy.calibration import gaussian_multiplier

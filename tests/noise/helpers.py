@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.noise import Bounded, Norm
+from tacit.noise import Norm
+from tacit.noise.bounded import Bounded
 from tacit.privacy import Relation
 
 N_DRAWS = 100_000

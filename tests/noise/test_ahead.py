@@ -12,17 +12,9 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import norm
 
-from tacit.noise import (
-    Bounded,
-    Norm,
-    Source,
-    draw_ahead,
-    gaussian,
-    lattice_spacing,
-    secure_source,
-    seeded_source,
-)
-from tacit.noise.gaussian import GaussianLaw
+from tacit.noise import Norm, Source, draw_ahead, lattice_spacing, secure_source, seeded_source
+from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import GaussianLaw, gaussian
 from tacit.noise.lattice import Ahead, add_rounded
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tacit.testing import EvenlySpacedWords, check_noise

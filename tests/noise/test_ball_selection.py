@@ -21,9 +21,8 @@ from tacit.noise import (
     recording,
     replaying,
     secure_source,
-    select_in_ball,
 )
-from tacit.noise.ball_selection import exceeds, refined
+from tacit.noise.ball_selection import exceeds, refined, select_in_ball
 from tacit.noise.cells import Cells, _lower_planes, _touches
 from tacit.noise.exact import Arithmetic, LazyUniform, ends, exponentials
 from tacit.privacy import ExponentialMechanism, Relation

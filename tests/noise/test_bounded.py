@@ -4,8 +4,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.noise import Bounded, Grid, Norm, bounded_sum, select_on_line
-from tacit.noise.bounded import LARGEST_VALUE
+from tacit.noise import Grid, Norm
+from tacit.noise.bounded import LARGEST_VALUE, Bounded
+from tacit.noise.grid_selection import select_on_line
+from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 from tests.noise.helpers import bounded
 

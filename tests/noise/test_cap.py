@@ -6,7 +6,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from tacit.noise import Bounded, Cap, Norm, cap, recording, replaying, secure_source, seeded_source
+from tacit.noise import Cap, Norm, recording, replaying, secure_source, seeded_source
+from tacit.noise.bounded import Bounded
+from tacit.noise.cap import cap
 from tacit.privacy import NonPrivate, PureEpsilon, Relation
 
 MODULE = sys.modules["tacit.noise.cap"]

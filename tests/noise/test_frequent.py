@@ -11,8 +11,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, kstest
 
-from tacit.noise import SensitivityViolation, frequent, lattice_spacing, recording
-from tacit.noise.frequent import count_std, frequent_event, threshold
+from tacit.noise import SensitivityViolation, lattice_spacing, recording
+from tacit.noise.frequent import count_std, frequent, frequent_event, threshold
 from tacit.privacy import Gaussian, Guarantee, Relation
 from tacit.testing import exact_delta_1d, replay
 from tests.noise.helpers import WordSource

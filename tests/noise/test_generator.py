@@ -8,7 +8,8 @@ import pickle
 import numpy as np
 import pytest
 
-from tacit.noise import gaussian, secure_source, seeded_source
+from tacit.noise import secure_source, seeded_source
+from tacit.noise.gaussian import gaussian
 from tests.noise.helpers import bounded
 
 

@@ -14,9 +14,9 @@ from tacit.noise import (
     recording,
     replaying,
     secure_source,
-    select_on_line,
     selection,
 )
+from tacit.noise.grid_selection import select_on_line
 from tacit.noise.run import Run
 from tacit.privacy import ExponentialMechanism, Relation
 from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import expon, kstest
 from scipy.stats import laplace as laplace_law
 
-from tacit.noise import Norm, laplace, seeded_source
-from tacit.noise.laplace import LaplaceLaw
+from tacit.noise import Norm, seeded_source
+from tacit.noise.laplace import LaplaceLaw, laplace
 from tacit.privacy import NonPrivate, PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, N_DRAWS, REJECT, bounded
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from tacit.noise import gaussian, laplace, lattice, lattice_spacing, secure_source, seeded_source
+from tacit.noise import lattice, lattice_spacing, secure_source, seeded_source
 from tacit.noise.exact import LazyUniform
-from tacit.noise.gaussian import GaussianLaw
-from tacit.noise.laplace import LaplaceLaw
+from tacit.noise.gaussian import GaussianLaw, gaussian
+from tacit.noise.laplace import LaplaceLaw, laplace
 from tests.noise.helpers import WordSource, bounded, same_low_bits
 
 LAWS = [GaussianLaw(), LaplaceLaw()]

@@ -9,7 +9,6 @@ from scipy.special import ndtri
 from scipy.stats import beta, gamma, kstest, norm
 
 from tacit.noise import (
-    Bounded,
     Norm,
     ReplayMismatch,
     SensitivityViolation,
@@ -18,6 +17,7 @@ from tacit.noise import (
     secure_source,
     seeded_source,
 )
+from tacit.noise.bounded import Bounded
 from tacit.noise.minimizer import (
     GaussianPerturbation,
     SpherePerturbation,

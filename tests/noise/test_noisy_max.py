@@ -12,16 +12,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from tacit.noise import (
-    Norm,
-    SensitivityViolation,
+from tacit.noise import Norm, SensitivityViolation, recording, replaying, seeded_source
+from tacit.noise.noisy_max import (
     gaussian_above,
     gaussian_majorities,
     gaussian_winners,
     laplace_winners,
-    recording,
-    replaying,
-    seeded_source,
 )
 from tacit.privacy import Gaussian, NoisyMajority, NonPrivate, PureEpsilon, Relation, Repeated
 from tests.pate.exact import gaussian_winner, laplace_winner

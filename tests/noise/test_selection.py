@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from tacit.noise import Norm, secure_source, seeded_source, select, selection
+from tacit.noise import Norm, secure_source, seeded_source, selection
 from tacit.noise.exact import exponential_errors, exponentials
-from tacit.noise.selection import check_utilities, gumbel_max
+from tacit.noise.selection import check_utilities, gumbel_max, select
 from tacit.privacy import ExponentialMechanism, NonPrivate, Relation
 from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded
 

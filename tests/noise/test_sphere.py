@@ -7,18 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import beta, gamma, ks_2samp, kstest
 
-from tacit.noise import (
-    Bounded,
-    Norm,
-    laplace,
-    lattice_spacing,
-    secure_source,
-    seeded_source,
-    sphere,
-)
-from tacit.noise import sphere as sphere_function
+from tacit.noise import Norm, lattice_spacing, secure_source, seeded_source
+from tacit.noise.bounded import Bounded
 from tacit.noise.exact import exponentials
-from tacit.noise.sphere import _Draw, add_sphere
+from tacit.noise.laplace import laplace
+from tacit.noise.sphere import _Draw, add_sphere, sphere
+from tacit.noise.sphere import sphere as sphere_function
 from tacit.privacy import PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, REJECT, WordSource, bounded
 

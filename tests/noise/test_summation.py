@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.noise import Norm, bounded_sum
+from tacit.noise import Norm
+from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 
 ADD = Relation.ADD_REMOVE

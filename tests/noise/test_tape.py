@@ -6,13 +6,13 @@ from tacit.noise import (
     ReplayMismatch,
     SensitivityViolation,
     decide,
-    gaussian,
-    laplace,
     recording,
     replaying,
     seeded_source,
-    select,
 )
+from tacit.noise.gaussian import gaussian
+from tacit.noise.laplace import laplace
+from tacit.noise.selection import select
 from tacit.noise.tape import Decision, Player, Tape
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tests.noise.helpers import WordSource, bounded

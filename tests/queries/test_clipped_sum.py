@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tacit.queries.noisy_sum as noisy_sum_module
-from tacit.noise import SensitivityViolation, draw_ahead, gaussian, seeded_source
+from tacit.noise import SensitivityViolation, draw_ahead, seeded_source
+from tacit.noise.gaussian import gaussian
 from tacit.privacy import Gaussian, Relation, Repeated, SampledGaussian
 from tacit.queries import (
     AtMost,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tacit.queries.point_sum as module
-from tacit.noise import Norm, bounded_sum
+from tacit.noise import Norm
+from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 from tacit.queries import Facts, PointSum
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords, summing

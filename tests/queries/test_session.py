@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.noise import Norm, Release, gaussian, seeded_source
+from tacit.noise import Norm, Release, seeded_source
 from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import gaussian
 from tacit.privacy import Composed, Gaussian, NonPrivate, Relation, Repeated
 from tacit.queries import (
     AtMost,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +19,14 @@ from tacit.queries import (
     CandidateRisks,
     ColumnMoments,
     Facts,
+    GaussianNoise,
+    LaplaceNoise,
     Measured,
+    PerturbedMinimizer,
     PreconditionedGradient,
+    Quantile,
     RiskInBall,
+    SphereNoise,
 )
 from tacit.queries.gradient import rounds_too_much
 from tacit.records import Bounds
@@ -84,3 +92,23 @@ def test_a_steeper_loss_moves_a_risk_further(knot: float) -> None:
     candidates = np.array([[0.0, 0.0], [3.0, 4.0]])
     assert CandidateRisks(HuberLoss(knot), candidates).moved(facts) == knot * 2.0 * 5.0
     assert RiskInBall(HuberLoss(knot), 1.5).moved(facts) == knot * 2.0 * 1.5
+
+
+def test_noise_has_the_standard_deviation_that_plans_show() -> None:
+    assert LaplaceNoise(0.5).std(3.0) == pytest.approx(math.sqrt(2.0) * 6.0, rel=1e-15)
+    assert GaussianNoise(0.5).std(3.0) == 1.5
+    assert math.isnan(SphereNoise(0.5).std(3.0))
+
+
+def test_no_ridge_is_charged_that_nobody_adds() -> None:
+    """A ridge that is declared lowers the price; whoever adds one says so."""
+    defaults = inspect.signature(PerturbedMinimizer).parameters
+    assert defaults["further_ridge"].default == 0.0
+    assert defaults["row_scale"].default == 1.0
+
+
+def test_a_quantile_is_of_a_column_that_is_there() -> None:
+    facts = Facts(Bounds(), 3, Relation.ADD_REMOVE)
+    one = Quantile.tried()[0]
+    assert replace(one, column=2).applies(facts)
+    assert not replace(one, column=3).applies(facts)

@@ -16,7 +16,8 @@ from tacit.disk_arrays import disk_array, empty_like_rows, may_change
 from tacit.erm import Objective
 from tacit.erm.losses import LogisticLoss
 from tacit.erm.objective import records_gradient
-from tacit.noise import Norm, bounded_sum, summation
+from tacit.noise import Norm, summation
+from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 from tacit.records import (
     Block,

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from tacit.noise import Bounded, Norm, gaussian, laplace, lattice_spacing
+from tacit.noise import Norm, lattice_spacing
+from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import gaussian
+from tacit.noise.laplace import laplace
 from tacit.privacy import Relation
 from tacit.testing import check_noise
 

@@ -3,15 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.noise import (
-    Bounded,
-    Norm,
-    ReplayMismatch,
-    SensitivityViolation,
-    decide,
-    gaussian,
-    secure_source,
-)
+from tacit.noise import Norm, ReplayMismatch, SensitivityViolation, decide, secure_source
+from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import gaussian
 from tacit.privacy import Relation
 from tacit.testing import replay
 

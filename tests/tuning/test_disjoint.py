@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.linear_model import LogisticRegression
-from tacit.noise import select
+from tacit.noise.selection import select
 from tacit.queries import evaluation
 from tacit.tuning import DisjointSearch, disjoint
 from tacit.tuning.running import Runner

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.noise import Entry, Release, gaussian, recording, select
+from tacit.noise import Entry, Release, recording
+from tacit.noise.gaussian import gaussian
 from tacit.noise.release import priced
+from tacit.noise.selection import select
 from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.privacy import BestOf, Gaussian, OneOf
 from tacit.queries import evaluation, noisy_sum

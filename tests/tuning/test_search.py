@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import make_pipeline
 
 import tacit
-from tacit import noise
 from tacit.features import GaussianKernel, RandomFourierFeatures
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pipeline import PrivatePipeline
@@ -211,7 +210,8 @@ def test_no_tries_release_what_no_record_has_a_part_in() -> None:
 
 
 def test_noise_that_is_not_the_planned_one_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = noise.gaussian
+    from tacit.noise.gaussian import gaussian as real
+
     monkeypatch.setattr(noisy_sum, "gaussian", lambda b, z, s: real(b, 0.9 * z, s))
     with pytest.raises(RuntimeError, match="'score' released"):
         search().fit(_Unreadable().table)

@@ -142,7 +142,8 @@ def select_in_ball(
     The point nearest to 1,000 records that are all at (0.3, 0.4), by sums of distances.
 
     >>> import numpy as np
-    >>> from tacit.noise import BallLattice, Concave, select_in_ball
+    >>> from tacit.noise import BallLattice, Concave
+    >>> from tacit.noise.ball_selection import select_in_ball
     >>> from tacit.privacy import Relation
     >>> place = np.array([0.3, 0.4])
     >>> def distances(points):

@@ -74,7 +74,8 @@ class Bounded:
 
     Examples
     --------
-    >>> from tacit.noise import Bounded, Norm
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.bounded import Bounded
     >>> from tacit.privacy import Relation
     >>> count = Bounded(120.0, sensitivity=1.0, norm=Norm.L1, relation=Relation.ADD_REMOVE)
     >>> count.n_coordinates

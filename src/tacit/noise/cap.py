@@ -160,7 +160,9 @@ def cap(bounded: Bounded, law: Cap, source: Source | None = None) -> Release[flo
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import Bounded, Cap, Norm, cap
+    >>> from tacit.noise import Cap, Norm
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.cap import cap
     >>> from tacit.privacy import Relation
     >>> gradient = Bounded(np.array([0.6, 0.8]), 2.0, Norm.L2, Relation.REPLACE)
     >>> cap(gradient, Cap(2, 0.5, 0.9)).value.shape

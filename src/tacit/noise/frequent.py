@@ -101,7 +101,7 @@ def frequent(
 
     Examples
     --------
-    >>> from tacit.noise import frequent
+    >>> from tacit.noise.frequent import frequent
     >>> from tacit.privacy import Relation
     >>> towns = {"Oslo": 500, "Bergen": 300, "Utsira": 1}
     >>> sorted(frequent(towns, 1, 4.0, 1e-7, Relation.ADD_REMOVE).value)

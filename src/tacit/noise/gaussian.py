@@ -66,7 +66,9 @@ def draw_ahead(n_coordinates: int, source: Source | None = None) -> Ahead:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import Bounded, Norm, draw_ahead, gaussian
+    >>> from tacit.noise import Norm, draw_ahead
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation
     >>> noise = draw_ahead(3)
     >>> total = Bounded(np.zeros(3), 1.0, Norm.L2, Relation.ADD_REMOVE)
@@ -127,7 +129,9 @@ def gaussian(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import Bounded, Norm, gaussian
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation
     >>> total = Bounded(np.array([3.0, 5.0]), 1.0, Norm.L2, Relation.ADD_REMOVE)
     >>> release = gaussian(total, noise_multiplier=2.0)

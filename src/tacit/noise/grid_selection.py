@@ -147,7 +147,9 @@ def select_on_line(
     The median of numbers in [0, 10]: minus the sum of distances, clipped to the range.
 
     >>> import numpy as np
-    >>> from tacit.noise import Bounded, Grid, Norm, select_on_line
+    >>> from tacit.noise import Grid, Norm
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.grid_selection import select_on_line
     >>> from tacit.privacy import Relation
     >>> numbers = np.full(1000, 3.0)
     >>> knots = np.array([0.0, 3.0, 10.0])

@@ -60,7 +60,7 @@ def gaussian_winners(
     --------
     >>> import math
     >>> import numpy as np
-    >>> from tacit.noise import gaussian_winners
+    >>> from tacit.noise.noisy_max import gaussian_winners
     >>> from tacit.privacy import Relation
     >>> votes = np.array([[240.0, 6.0, 4.0], [0.0, 0.0, 250.0]])
     >>> gaussian_winners(votes, 2.0, Relation.ADD_REMOVE, sensitivity=math.sqrt(2.0)).value
@@ -91,7 +91,7 @@ def laplace_winners(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import laplace_winners
+    >>> from tacit.noise.noisy_max import laplace_winners
     >>> from tacit.privacy import Relation
     >>> votes = np.array([[240.0, 6.0, 4.0]])
     >>> laplace_winners(votes, 1.0, Relation.ADD_REMOVE, sensitivity=2.0).value
@@ -135,7 +135,7 @@ def gaussian_majorities(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import gaussian_majorities
+    >>> from tacit.noise.noisy_max import gaussian_majorities
     >>> from tacit.privacy import Relation
     >>> lead = np.array([-90.0, 120.0])
     >>> gaussian_majorities(lead, 1.0, Relation.ADD_REMOVE, sensitivity=2.0).value
@@ -182,7 +182,7 @@ def gaussian_above(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import gaussian_above
+    >>> from tacit.noise.noisy_max import gaussian_above
     >>> from tacit.privacy import Relation
     >>> heights = np.array([30.0, 240.0])
     >>> gaussian_above(heights, 150.0, 5.0, Relation.ADD_REMOVE, sensitivity=1.0).value

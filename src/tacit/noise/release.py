@@ -29,7 +29,9 @@ class Release(Generic[T]):
 
     Examples
     --------
-    >>> from tacit.noise import Bounded, Norm, laplace
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.laplace import laplace
     >>> from tacit.privacy import Relation
     >>> count = Bounded(120.0, 1.0, Norm.L1, Relation.ADD_REMOVE)
     >>> laplace(count, epsilon=0.5).event.epsilon

@@ -78,7 +78,9 @@ def select(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import Bounded, Norm, select
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.selection import select
     >>> from tacit.privacy import Relation
     >>> votes = Bounded(np.array([3.0, 950.0, 20.0]), 1.0, Norm.LINF, Relation.ADD_REMOVE)
     >>> select(votes, epsilon=1.0, monotone=True).value

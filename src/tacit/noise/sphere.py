@@ -73,7 +73,9 @@ def sphere(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import Bounded, Norm, sphere
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.sphere import sphere
     >>> from tacit.privacy import Relation
     >>> weights = Bounded(np.array([0.3, -0.2]), 0.1, Norm.L2, Relation.REPLACE)
     >>> sphere(weights, epsilon=1.0).value.shape

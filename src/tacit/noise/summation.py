@@ -74,7 +74,8 @@ def bounded_sum(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import Norm, bounded_sum
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.summation import bounded_sum
     >>> from tacit.privacy import Relation
     >>> rows = np.array([[3.0, 4.0], [0.5, 0.0], [0.0, -0.25]])
     >>> total = bounded_sum(rows, 1.0, Norm.L2, Relation.ADD_REMOVE)

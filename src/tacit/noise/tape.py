@@ -50,7 +50,9 @@ class Tape:
 
     Examples
     --------
-    >>> from tacit.noise import Bounded, Norm, gaussian, recording, replaying
+    >>> from tacit.noise import Norm, recording, replaying
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation
     >>> def count(n):
     ...     bounded = Bounded(float(n), 1.0, Norm.L2, Relation.ADD_REMOVE)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.noise import Norm, bounded_sum
-from tacit.noise.summation import sum_sensitivity
+from tacit.noise import Norm
+from tacit.noise.summation import bounded_sum, sum_sensitivity
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.records import MemoryRecords

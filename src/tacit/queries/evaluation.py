@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import Bounded, Norm, Release, Source, bounded_sum, select
-from tacit.noise.bounded import round_up
-from tacit.noise.summation import sum_sensitivity
+from tacit.noise import Norm, Release, Source
+from tacit.noise.bounded import Bounded, round_up
+from tacit.noise.selection import select
+from tacit.noise.summation import bounded_sum, sum_sensitivity
 from tacit.odd_values import alone, as_objects
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity

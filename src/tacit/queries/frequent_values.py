@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tacit.noise import Release, Source, frequent
-from tacit.noise.frequent import count_std, frequent_event, threshold
+from tacit.noise import Release, Source
+from tacit.noise.frequent import count_std, frequent, frequent_event, threshold
 from tacit.privacy import Event
 from tacit.queries.base import Facts, Private
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.noise import Bounded, Norm, Release, Source
+from tacit.noise import Norm, Release, Source
+from tacit.noise.bounded import Bounded
 from tacit.noise.minimizer import GaussianPerturbation, SpherePerturbation, release_minimizer
 from tacit.privacy import Composed, Event, Gaussian, PureEpsilon, PureObjective
 from tacit.queries.base import Array, Facts, Private, Sensitivity

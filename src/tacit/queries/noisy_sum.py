@@ -6,7 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tacit.noise import Ahead, Bounded, Release, Source, gaussian, laplace, sphere
+from tacit.noise import Ahead, Release, Source
+from tacit.noise.bounded import Bounded
+from tacit.noise.gaussian import gaussian
+from tacit.noise.laplace import laplace
+from tacit.noise.sphere import sphere
 from tacit.privacy import Event, Gaussian, NonPrivate, PureEpsilon, SampledGaussian
 from tacit.queries.base import Array, Facts, Private, Statistic
 

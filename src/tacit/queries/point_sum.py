@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.noise import Bounded, Norm, bounded_sum
+from tacit.noise import Norm
+from tacit.noise.bounded import Bounded
+from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
 from tacit.records import Block, MemoryRecords, RecordSource
@@ -21,7 +23,7 @@ _MOST_RECORDS = 2**31
 class PointSum:
     """The sum over records of x, or of the squares of its coordinates, ||x|| <= R.
 
-    Each point is rounded to whole steps (`tacit.noise.bounded_sum`), so that the sum of a block is
+    Each point is rounded to whole steps (`bounded_sum`), so that the sum of a block is
     a whole number of them, and so is every sum of such sums, below 2^53 steps for up to 2^31
     records: floats add them exactly, whichever blocks there are.
 

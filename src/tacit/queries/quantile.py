@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import Bounded, Grid, Norm, Release, Source, select_on_line
+from tacit.noise import Grid, Norm, Release, Source
+from tacit.noise.bounded import Bounded
+from tacit.noise.grid_selection import select_on_line
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.records import MemoryRecords

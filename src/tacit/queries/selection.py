@@ -15,16 +15,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from tacit.noise import (
-    BallLattice,
-    Bounded,
-    Concave,
-    Norm,
-    Release,
-    Source,
-    select,
-    select_in_ball,
-)
+from tacit.noise import BallLattice, Concave, Norm, Release, Source
+from tacit.noise.ball_selection import select_in_ball
+from tacit.noise.bounded import Bounded
+from tacit.noise.selection import select
 from tacit.privacy import Event, ExponentialMechanism
 from tacit.queries.base import Array, Facts, Private, Sensitivity, Statistic
 from tacit.records import Block, Bounds, RecordSource

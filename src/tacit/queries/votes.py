@@ -17,17 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.noise import (
-    Norm,
-    Release,
-    Source,
+from tacit.noise import Norm, Release, Source, lattice_spacing
+from tacit.noise.bounded import round_up
+from tacit.noise.noisy_max import (
     gaussian_above,
     gaussian_majorities,
     gaussian_winners,
     laplace_winners,
-    lattice_spacing,
 )
-from tacit.noise.bounded import round_up
 from tacit.noise.release import priced
 from tacit.privacy import Event, Gaussian, NoisyMajority, PureEpsilon, Repeated
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of

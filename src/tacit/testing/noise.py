@@ -74,7 +74,9 @@ def check_noise(
     --------
     >>> import numpy as np
     >>> from scipy.special import ndtr
-    >>> from tacit.noise import Bounded, Norm, gaussian, lattice_spacing
+    >>> from tacit.noise import Norm, lattice_spacing
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation
     >>> from tacit.testing import check_noise
     >>> def sampler(values, source):

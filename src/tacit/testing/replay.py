@@ -43,7 +43,9 @@ def replay(fit: Callable[[Data], object], data: Data, neighbour: Data) -> int:
 
     Examples
     --------
-    >>> from tacit.noise import Bounded, Norm, gaussian
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.bounded import Bounded
+    >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation
     >>> from tacit.testing import replay
     >>> def total(ages):
