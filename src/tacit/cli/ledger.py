@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Event
 
 _ADDS_UP = (
-    "epsilon is that of all releases together, not the sum of theirs: many cost less than the sum, "
-    "a few may cost more"
+    "epsilon is that of all releases together: their sum, or less when they are many and small"
 )
 
 ledger = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
@@ -56,8 +55,8 @@ def create(
         str | None,
         typer.Option(
             "--rule",
-            help="How charges add up: renyi (any release; the default), gaussian (a tenth more of "
-            "Gaussian and pure releases, no others), sum (the default if delta is 0) or odometer.",
+            help="How charges add up: either (what adds up to the budget, and more when they are "
+            "many; the default), sum (the default if delta is 0), gaussian, renyi or odometer.",
         ),
     ] = None,
     relation: opt.RelationName = "add_remove",
@@ -327,7 +326,7 @@ def _event(
 
 def _show(opened: Ledger, as_json: bool) -> None:
     from tacit.ledger import standing
-    from tacit.privacy import SumOfEpsilons
+    from tacit.privacy import SumOrGaussian
     from tacit.report.numbers import rounded_up
 
     now = standing(opened)
@@ -335,7 +334,7 @@ def _show(opened: Ledger, as_json: bool) -> None:
         output.document(_record(opened, now))
         return
     budget = now.terms.budget
-    adds = {} if isinstance(now.terms.rule, SumOfEpsilons) else {"adds up": _ADDS_UP}
+    adds = {"adds up": _ADDS_UP} if isinstance(now.terms.rule, SumOrGaussian) else {}
     output.facts(
         {
             "ledger": f"{opened.address} ({now.head.ledger})",
