@@ -70,16 +70,18 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     releases = record["buys"][4]["releases"]
     from tacit.privacy.gaussian_profile import gaussian_mu
 
-    each = ("--gaussian", 1 / gaussian_mu(record["buys"][4]["epsilon"], 1e-6))
+    # A fit asks for its share of delta, and is planned at 3/4 of it.
+    epsilon = record["buys"][4]["epsilon"]
+    each = ("--gaussian", 1 / gaussian_mu(epsilon, 0.75e-6 * epsilon / 3))
     over = refused("ledger", "charge", ledger, *each, "--times", releases + 1)
     assert "over the budget" in over
     assert "raise" not in over
     assert "fixed for life" in over
     # ... and so is what the refusal says would be, and hardly more is not.
-    left = float(re.search(r"Gaussian release of epsilon ([\d.]+) at delta", over).group(1))  # type: ignore[union-attr]
+    left = float(re.search(r"Gaussian ones up to ([\d.]+) at delta 1e-06", over).group(1))  # type: ignore[union-attr]
     assert left == pytest.approx(record["left"], abs=1e-4)
     copy = Path(shutil.copy(ledger, ledger.with_suffix(".copy")))
-    more, most = (("--gaussian", 1 / gaussian_mu(e, 1e-6)) for e in (left + 2e-4, left))
+    more, most = (("--gaussian", 1 / gaussian_mu(e, 0.75e-6)) for e in (left + 2e-4, left))
     assert "over the budget" in refused("ledger", "charge", copy, *more)
     assert run("ledger", "charge", copy, *most).exit_code == 0
     assert run("ledger", "charge", ledger, *each, "--times", releases).exit_code == 0
