@@ -1,4 +1,4 @@
-"""Whether a charge is within the budget, and why not."""
+"""Decide whether a charge is within the budget, and explain a refusal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REMEDIES = Remedies(
 
 
 def afford(terms: Terms, bound: Bound, charge: Charge, content: Content, before: State) -> State:
-    """Return the state after a charge; raise if it is over the budget, or over a share of it."""
+    """Return the state after a charge; raise if the budget or the analyst's share is exceeded."""
     check_names(bound, before)
     after = before.after(content)
     for exposure in after.exposures(bound.partition):
@@ -40,7 +40,7 @@ def afford(terms: Terms, bound: Bound, charge: Charge, content: Content, before:
 
 
 def check_names(bound: Bound, state: State) -> None:
-    """Raise if a charge names what the ledger does not know, or no analyst where it must."""
+    """Raise if a charge names an unknown analyst or partition, or lacks a required analyst."""
     analyst, partition = bound.analyst, bound.partition
     if partition is not None and partition not in state.partitions:
         raise CannotCharge(f"the ledger has no partition {partition!r}; declare it first.")
@@ -55,7 +55,7 @@ def check_names(bound: Bound, state: State) -> None:
 
 
 def _refusal(terms: Terms, charge: Charge, total: float, left: float) -> str:
-    # A budget of deltas that is used up makes the total infinite, an event without price too.
+    # The total is infinite if the deltas are used up, or if the rule has no price for the event.
     alone = terms.rule.spent((charge,), terms.budget.delta)
     why = (
         terms.rule.why_infinite((charge,), terms.budget.delta)

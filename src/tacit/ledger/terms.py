@@ -1,4 +1,4 @@
-"""What is agreed when a ledger is made and never changes: its number, its budget and its rule."""
+"""Define the fixed terms of a ledger: its identifier, its budget and its composition rule."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tacit.privacy import (
 from tacit.privacy.filters import Charge, Totals
 from tacit.privacy.odometer import ORDERS
 
-# Of what entries say, and how; written into the first of them.
+# Version of the format of entries; the first entry of each ledger contains it.
 VERSION = 1
-# The words never change their meaning: ledgers outlive code.
+# These words never change their meaning: ledgers outlive code.
 RULES: Mapping[str, type[Additive]] = {
     "sum": SumOfEpsilons,
     "gaussian": GaussianSum,
@@ -34,13 +34,14 @@ RULES: Mapping[str, type[Additive]] = {
 
 
 def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
-    """Return a rule that a ledger of this budget can keep to.
+    """Return a composition rule that a ledger of this budget can use.
 
     Parameters
     ----------
     rule
-        ``"sum"``, ``"gaussian"``, ``"renyi"`` (at the order that is best for the budget),
-        ``"odometer"`` or one of those rules itself. By default renyi, and sum for a pure budget.
+        ``"sum"``, ``"gaussian"``, ``"renyi"`` (at the best order for the budget),
+        ``"odometer"``, or an instance of one of these rules. By default renyi, and sum for a
+        pure budget.
 
     Examples
     --------
@@ -63,20 +64,20 @@ def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
         rule = RenyiSum.best_for(budget) if by_order else RULES[rule]()
     if type(rule) not in RULES.values():
         raise TypeError(
-            f"rule must be one that any tacit can read again ({', '.join(RULES)}), got {rule!r}."
+            f"rule must be one that every tacit can read ({', '.join(RULES)}), got {rule!r}."
         )
     if budget.is_pure and not isinstance(rule, SumOfEpsilons):
         raise ValueError(
             f"{type(rule).__name__} has no price at delta 0; pass a delta, or rule='sum'."
         )
     if not min(rule.most(budget)) >= 0.0 or rule.most(budget)[0] <= 0.0:
-        raise ValueError(f"{rule} accepts nothing at all within {budget}; leave the order out.")
+        raise ValueError(f"{rule} accepts no release within {budget}; leave the order out.")
     return rule
 
 
 @dataclass(frozen=True)
 class Terms:
-    """A ledger's number, budget and rule, and the costs they make of events."""
+    """A ledger's identifier, budget and rule, and the prices of events under them."""
 
     ledger: str
     budget: Budget
@@ -84,15 +85,15 @@ class Terms:
 
     @cached_property
     def most(self) -> Totals:
-        """What each total may reach, which is 10^18 parts."""
+        """The most that each total may be under the budget; it equals 10^18 parts."""
         return self.rule.most(self.budget)
 
     def price(self, charge: Charge) -> Parts:
-        """Return what a charge costs, in parts."""
+        """Return the cost of a charge, in parts."""
         return parts_of(self.rule.cost(charge), self.most)
 
     def fits(self, parts: Parts, epsilon: float | None = None) -> bool:
-        """Return whether a total is within the budget, or within a smaller epsilon of it."""
+        """Return whether a total is within the budget, or within a smaller epsilon."""
         if epsilon is None and self.rule.is_linear:
             return max(parts) <= LIMIT
         return self.rule.fits(totals_of(parts, self.most), self._within(epsilon))
@@ -102,7 +103,7 @@ class Terms:
         return self.rule.epsilon(totals_of(parts, self.most), self.budget.delta) * any(parts)
 
     def left(self, parts: Parts, epsilon: float | None = None) -> float:
-        """Return the epsilon of the largest release that a total leaves room for."""
+        """Return the epsilon of the largest release that still fits beside a total."""
         if not self.fits(parts, epsilon):
             return 0.0
         return self.rule.left(totals_of(parts, self.most), self._within(epsilon))
@@ -127,7 +128,7 @@ class Terms:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Terms:
-        """Return what `to_dict` was made from; its parts mean what they meant then."""
+        """Return the terms of a dictionary made by `to_dict`, with the stored size of a part."""
         if record.get("version", VERSION) != VERSION:
             raise LedgerError("the ledger was made by a newer tacit; use that one.")
         rule, budget = record["rule"], record["budget"]
@@ -141,7 +142,11 @@ class Terms:
         relation = Relation(budget["relation"])
         terms = cls(record["ledger"], Budget(budget["epsilon"], budget["delta"], relation), made)
         if not all(map(math.isclose, terms.most, record["most"])):
-            raise LedgerError("this tacit measures the ledger's budget otherwise; use the older.")
-        # Solved for by floats, whose last digits may change; the ledger's own are the unit.
+            raise LedgerError(
+                "this tacit computes another size of the ledger's budget; use the tacit that made "
+                "the ledger."
+            )
+        # `most` is solved for in floats, whose last digits may differ; the stored numbers define a
+        # part.
         terms.__dict__["most"] = tuple(record["most"])
         return terms
