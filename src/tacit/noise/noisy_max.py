@@ -1,4 +1,4 @@
-"""Votes with noise on every count, of which only the winners leave."""
+"""Release the winners of votes after adding noise to every count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gaussian_winners(
     *,
     n_charged: int | None = None,
 ) -> Release[Winners]:
-    """Return for each row of counts the index of the greatest, N(0, noise_std^2) added to each.
+    """Return for each row of counts the index of the greatest after N(0, noise_std^2) on each.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ def gaussian_winners(
     noise_std : float
         The standard deviation of the noise on each count.
     relation : Relation
-        Under which neighbours differ in one voter, who may vote otherwise on every query.
+        Relation of the neighbours. They differ in one voter, who may change every vote.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
     n_charged : int, optional
-        How many queries are charged, if that was decided before it was known how many there are.
+        Number of queries that are charged, if it was fixed before the number of queries was known.
 
     Notes
     -----
@@ -71,7 +71,7 @@ def gaussian_winners(
 def laplace_winners(
     votes: Array, gamma: float, relation: Relation, source: Source | None = None
 ) -> Release[Winners]:
-    """Return for each row of counts the index of the greatest, Laplace(1 / gamma) added to each.
+    """Return for each row of counts the index of the greatest after Laplace(1 / gamma) on each.
 
     Notes
     -----
@@ -102,7 +102,7 @@ def gaussian_majorities(
     Parameters
     ----------
     lead : array of shape (n_queries,)
-        Votes for the second class less votes for the first, less whatever is public.
+        Votes for the second class minus votes for the first, minus any public number.
     noise_std : float
         The standard deviation of the noise on either count.
     relation, source
@@ -111,7 +111,7 @@ def gaussian_majorities(
     Notes
     -----
     **Guarantee**. Each winner is Bernoulli(Phi(t)) with t = (lead + h / 2) / (sqrt(2) noise_std)
-    exactly, the noise rounded up, so that `NoisyMajority` is its cost.
+    exactly, with the noise rounded up, so its event is `NoisyMajority`.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def gaussian_majorities(
 def gaussian_above(
     heights: Array, least: float, noise_std: float, relation: Relation, source: Source | None = None
 ) -> Release[npt.NDArray[np.bool_]]:
-    """Return which heights are at least ``least``, N(0, noise_std^2) added to each.
+    """Return which heights are at least ``least`` after N(0, noise_std^2) on each.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _winners(
 ) -> Release[Winners]:
     moved = math.sqrt(2.0 * n_queries) if norm is Norm.L2 else 2.0 * n_queries
     bounded = Bounded(votes, round_up(moved), norm, each.relation)
-    # Up, since the event's multiplier may have been rounded up.
+    # Round up, since the event's multiplier may have been rounded up.
     width = round_up(width)
 
     def draw(words: Source) -> Winners:

@@ -1,4 +1,4 @@
-"""Choosing one of finitely many public candidates: the exponential mechanism."""
+"""Choose one of finitely many public candidates by the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def select(
         P(i) proportional to exp(rate * utility_i)
         rate = epsilon / (2 sensitivity), or epsilon / sensitivity if monotone
 
-    drawn as the largest of rate * utility_i + Gumbel noise (report noisy max).
+    The choice is the largest of rate * utility_i + Gumbel noise (report noisy max).
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def select(
         Whether adding a record moves all utilities in the same direction, as counts do. Only for
         ADD_REMOVE, where it halves the noise.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def select(
         )
 
     def draw(source: Source) -> int:
-        with np.errstate(all="ignore"):  # what overflows is decided exactly
+        with np.errstate(all="ignore"):  # overflows are decided exactly
             floats = nearest_float(rate) * weights
         return gumbel_max(
             floats,
