@@ -16,7 +16,9 @@ def analyst_of(terms: Terms, name: str, epsilon: float) -> Content:
     budget, rule = terms.budget, terms.rule
     cap = replace(budget, epsilon=epsilon).epsilon
     if not cap <= budget.epsilon:
-        raise ValueError(f"epsilon of {name!r} must be at most the budget's, {budget.epsilon:g}.")
+        raise ValueError(
+            f"{name!r} gets at most the budget's epsilon, {budget.epsilon:g}; lower it."
+        )
     if not rule.most(replace(budget, epsilon=cap))[0] > 0.0:
         raise ValueError(
             f"{rule} accepts no release within epsilon {cap:g} at delta {budget.delta:g}, and "
