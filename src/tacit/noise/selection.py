@@ -113,7 +113,7 @@ def select(
 
 
 def check_utilities(utilities: Bounded, epsilon: float, monotone: bool, name: str) -> Fraction:
-    """Return the exact factor from utility to log-weight, or say what is wrong."""
+    """Return the exact factor from utility to log-weight, or raise."""
     check_norm(utilities, name, (Norm.LINF,))
     spent = checks.finite_epsilon(epsilon)
     if not isinstance(monotone, bool):
@@ -132,10 +132,10 @@ class LogWeight(Protocol):
 
     @property
     def extra_bits(self) -> int:
-        """Bits of precision it needs beyond those of the noise."""
+        """Bits of precision that the log-weight needs beyond those of the noise."""
 
     def enclose(self, arithmetic: Arithmetic) -> Any:
-        """Return an interval around it."""
+        """Return an interval around the log-weight."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def gumbel_max(
     enclosures and more bits of the noise decide.
     """
     words = source.words(log_weights.size)
-    with np.errstate(all="ignore"):  # infinities and NaN mark what floats cannot decide
+    with np.errstate(all="ignore"):  # infinities and NaN mark undecided candidates
         energy = exponentials(words)
         scores = log_weights - np.log(energy)
         # |log x - log y| <= 2 |x - y| / x where |x - y| <= x / 2
@@ -168,7 +168,7 @@ def gumbel_max(
         noise_error = np.where(relative <= 0.5, 2.0 * relative, np.inf)
         rounding = 2.0**-50 * np.max(np.abs(log_weights))
         margin = noise_error + (error + _LOG_MARGIN + rounding)
-        # Out if surely below another; NaN compares false, so what is unknown stays in the race.
+        # Drop candidates surely below another; NaN compares false, so unknown ones stay.
         out = scores + margin < np.max(scores - margin)
     contenders = np.flatnonzero(~out)
     if contenders.size == 1:
