@@ -1,4 +1,4 @@
-"""Poisson samples, which know what a release from them costs."""
+"""Draw Poisson samples, which know the event of a release from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Words = Callable[[int], npt.NDArray[np.uint64]]
 class Sample:
     """Records of which each was taken independently with probability ``rate``.
 
-    Whoever draws the sample says what it costs, so that no rate is stated twice.
+    The sampler states the event, so that no rate is stated twice.
 
     Contract: one release from one sample. The event assumes that the records are drawn afresh
     for every release.
@@ -50,9 +50,9 @@ class Sample:
 
 
 def poisson_choice(rate: float, n_records: int, words: Words) -> npt.NDArray[np.bool_]:
-    """Return which records are in: each with probability ``rate``, by a random word of its own.
+    """Return which records are in: each with probability ``rate``, by its own random word.
 
-    A record is in when its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
+    A record is in if its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
     rounded down.
 
     Examples
