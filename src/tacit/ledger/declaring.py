@@ -17,7 +17,7 @@ def analyst_of(terms: Terms, name: str, epsilon: float) -> Content:
     cap = replace(budget, epsilon=epsilon).epsilon
     if not cap <= budget.epsilon:
         raise ValueError(
-            f"{name!r} gets at most the budget's epsilon, {budget.epsilon:g}; lower it."
+            f"{name!r} gets at most the budget's epsilon, {budget.epsilon:g}, not {cap:g}."
         )
     if not rule.most(replace(budget, epsilon=cap))[0] > 0.0:
         raise ValueError(

@@ -17,7 +17,7 @@ class LedgerError(RuntimeError):
 
 
 class LedgerDamaged(LedgerError):
-    """A ledger is not what was written: an entry was changed or removed, or a copy was restored."""
+    """A ledger was tampered with: an entry was changed or removed, or an older copy restored."""
 
 
 class Interrupted(LedgerError):

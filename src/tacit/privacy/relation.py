@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Relation(Enum):
-    """Which pairs of data sets a guarantee protects.
+    """Relation between the data sets that a guarantee calls neighbours.
 
     ``ADD_REMOVE``
         One data set has one record more than the other. The number of records is private.

@@ -140,7 +140,7 @@ class PureRoute:
     name = "pure composition"
 
     def epsilon(self, delta: float) -> float:
-        """Return the sum, whatever delta is."""
+        """Return the sum at any delta."""
         return self.total
 
     def delta(self, epsilon: float) -> float:
