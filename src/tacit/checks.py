@@ -1,4 +1,4 @@
-"""The one home of argument checks: each error names the parameter, its value and the remedy."""
+"""Check arguments: each error names the parameter, its value and the remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = npt.NDArray[np.float64]
 
 
 def number(name: str, value: object, *, remedy: str = "") -> float:
-    """Return ``value`` as a float, NaN allowed, or say that it is not a number."""
+    """Return ``value`` as a float, NaN allowed; raise if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(
             f"{name} must be a real number, got {value!r} ({type(value).__name__}); "
@@ -23,7 +23,7 @@ def number(name: str, value: object, *, remedy: str = "") -> float:
 
 
 def real(name: str, value: object) -> float:
-    """Return ``value`` as a float that is not NaN."""
+    """Return ``value`` as a float; raise if it is NaN."""
     found = number(name, value)
     if math.isnan(found):
         raise ValueError(f"{name} is NaN, which bounds nothing; pass the number you vouch for.")
@@ -38,7 +38,7 @@ def positive(
     least: float = 0.0,
     most: float = math.inf,
 ) -> float:
-    """Return ``value`` if it is a finite number above zero, from ``least`` to ``most``."""
+    """Return ``value``; raise unless it is finite, above zero, and from ``least`` to ``most``."""
     found = number(name, value, remedy=remedy)
     if not (0.0 < found < math.inf and least <= found <= most):
         span = "" if (least, most) == (0.0, math.inf) else f", from {least:g} to {most:g}"
@@ -47,7 +47,7 @@ def positive(
 
 
 def above_zero(name: str, value: object, *, remedy: str = "pass a number above 0.") -> float:
-    """Return ``value`` if it is above zero, infinity allowed."""
+    """Return ``value``; raise unless it is above zero, infinity allowed."""
     found = real(name, value)
     if found <= 0.0:
         raise ValueError(f"{name} must be above 0, got {found!r}: {remedy}")
@@ -55,7 +55,7 @@ def above_zero(name: str, value: object, *, remedy: str = "pass a number above 0
 
 
 def at_least(name: str, value: object, least: float) -> float:
-    """Return ``value`` if it is finite and at least ``least``."""
+    """Return ``value``; raise unless it is finite and at least ``least``."""
     found = real(name, value)
     if not least <= found < math.inf:
         raise ValueError(f"{name} must be finite and at least {least:g}, got {found!r}.")
@@ -70,7 +70,7 @@ def count(
     most: int | None = None,
     remedy: str = "pass an int.",
 ) -> int:
-    """Return ``value`` if it is a whole number from ``least`` to ``most``."""
+    """Return ``value``; raise unless it is an integer from ``least`` to ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}; {remedy}")
     found = int(value)
@@ -81,7 +81,7 @@ def count(
 
 
 def keep_plain_numbers(record: Any) -> None:
-    """Make each number of a frozen dataclass one of Python's: a NumPy int8 squared is another."""
+    """Convert numbers of a frozen dataclass to Python's: a NumPy int8 overflows when squared."""
     for name, value in vars(record).items():
         if isinstance(value, Real) and not isinstance(value, bool):
             plain = int(value) if isinstance(value, Integral) else float(value)
@@ -103,7 +103,7 @@ def vector(name: str, value: Any, n_features: int) -> Array:
 
 
 def epsilon(value: object) -> float:
-    """Return a budget's epsilon: above zero, infinity allowed."""
+    """Return a budget's epsilon; raise unless it is above zero, infinity allowed."""
     return above_zero(
         "epsilon",
         value,
@@ -113,7 +113,7 @@ def epsilon(value: object) -> float:
 
 
 def finite_epsilon(value: object) -> float:
-    """Return a mechanism's epsilon: positive and finite."""
+    """Return a mechanism's epsilon; raise unless it is positive and finite."""
     return positive(
         "epsilon",
         value,
@@ -123,7 +123,7 @@ def finite_epsilon(value: object) -> float:
 
 
 def delta(value: object) -> float:
-    """Return delta if it is in [0, 1)."""
+    """Return delta; raise unless it is in [0, 1)."""
     found = real("delta", value)
     if not 0.0 <= found < 1.0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What the type of a column says of all its values, without a look at one: a public fact."""
+"""Derive the kind of a column's values from its type, a public fact, without reading a value."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OF_NUMPY = {
 
 
 def kind_of(column: Any) -> str | None:
-    """Return what the values of a column are by its type; None where that leaves it open.
+    """Return the kind of a column's values by its type; None if the type leaves it open.
 
-    A list, and an array of objects, may hold anything.
+    A list, or an array of objects, may hold anything.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def kind_of(column: Any) -> str | None:
 
 
 def type_of(column: Any) -> Any:
-    """Return the type of a column's values, as its library calls it; None where it has none."""
+    """Return the type of a column's values in its library's terms; None without one."""
     if type(column).__module__.partition(".")[0] == "pyarrow":
         return getattr(column, "type", None)
     return getattr(column, "dtype", None)
 
 
 def kind_of_type(dtype: Any) -> str | None:
-    """Return the same of a type of NumPy, pandas, polars or pyarrow."""
+    """Return the kind of a type of NumPy, pandas, polars or pyarrow."""
     if isinstance(dtype, np.dtype):
         return _OF_NUMPY.get(dtype.kind)
     library = type(dtype).__module__.partition(".")[0]

@@ -1,7 +1,7 @@
-"""Arrays on files that have no name: what does not fit into memory, and is gone with its process.
+"""Store arrays on unnamed files: they may exceed memory, and vanish with their process.
 
-A file is made without a name (or loses it at once), readable by its owner alone, and the system
-frees it when the last process that holds it ends, however it ends: killed, or out of power.
+A file is created without a name (or loses it at once), readable by its owner only. The system frees
+it when the last process that holds it ends, even if that is killed or loses power.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-# An array larger than this share of the memory is made on disk.
+# Larger arrays, as a share of the memory, are stored on disk.
 SHARE_OF_MEMORY = 0.25
 _ROWS_AT_ONCE = 1 << 14
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
-# The maps of nameless files, to which nobody else can write.
+# Memory maps of unnamed files, to which nobody else can write.
 _OURS: WeakSet[mmap] = WeakSet()
 
 
 def disk_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return an array of zeros on a nameless file in the folder for temporary files.
+    """Return an array of zeros on an unnamed file in the folder for temporary files.
 
     Raises
     ------
     OSError
-        If the disk has no room for it: it is set aside at once, so that nothing fails later.
+        If the disk has no room for it. Space is allocated at once, so that no later write fails.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def disk_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]
     n_bytes = prod(shape) * np.dtype(dtype).itemsize
     if n_bytes == 0:
         return np.zeros(shape, dtype)
-    with tempfile.TemporaryFile(prefix="tacit-") as file:  # mode 0600, and no name where possible
+    with tempfile.TemporaryFile(prefix="tacit-") as file:  # mode 0600, unnamed where possible
         try:
             os.posix_fallocate(file.fileno(), 0, n_bytes)
         except OSError as error:
@@ -58,12 +58,12 @@ def disk_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]
 
 
 def _map_of(array: Any) -> Any:
-    """Return the map that an array is made of; None for what NumPy computed of such an array."""
+    """Return the map behind an array; None for a result that NumPy computed from such an array."""
     return array._mmap
 
 
 def is_on_disk(array: Any) -> bool:
-    """Return whether an array, or what it is a view of, is a file."""
+    """Return whether an array, or the array that it is a view of, is a mapped file."""
     while array is not None:
         if isinstance(array, np.memmap):
             return True
@@ -72,11 +72,11 @@ def is_on_disk(array: Any) -> bool:
 
 
 def may_change(array: Any) -> bool:
-    """Return whether others may write to an array while it is worked with.
+    """Return whether others may write to an array while it is in use.
 
-    So they may to a file that is mapped, to memory that processes share, and to whatever another
-    library holds. They may not to memory that NumPy or Python has set aside, unless this very
-    process does, nor to a nameless file.
+    Others may write to a mapped file, to memory that processes share, and to memory that another
+    library holds. They cannot write to memory that NumPy or Python allocated, apart from this
+    process itself, nor to an unnamed file.
 
     Examples
     --------
@@ -96,12 +96,12 @@ def may_change(array: Any) -> bool:
         array = array.base
         if isinstance(array, memoryview):
             array = array.obj
-    # The last is what arrays of polars own, as NumPy's do their memory.
+    # PySliceContainer owns the memory of polars' arrays, as NumPy owns its own.
     return not (isinstance(array, bytes | bytearray) or type(array).__name__ == "PySliceContainer")
 
 
 def own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array to which nobody else can write: a copy where one may, on disk if it is.
+    """Return an array to which nobody else can write: a copy if others may, on disk if it is.
 
     Examples
     --------
@@ -134,12 +134,12 @@ def zeros_somewhere(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray
 
 
 def empty_like_rows(rows: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return room for an array beside ``rows``: on disk if they are."""
+    """Return an uninitialised array beside ``rows``: on disk if they are."""
     return disk_array(shape, dtype) if is_on_disk(rows) else np.empty(shape, dtype)
 
 
 def rows_at(rows: Any, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """Return the rows at some places: on disk if they are, and then never many in memory.
+    """Return the rows at some places: on disk if they are, and then with few in memory at a time.
 
     Examples
     --------
@@ -156,9 +156,9 @@ def rows_at(rows: Any, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
 
 
 def memory_bytes() -> int:
-    """Return how much memory this process may have."""
+    """Return the memory available to this process, in bytes."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(physical, int(_CGROUP.read_text()))
-    except (OSError, ValueError):  # no limit, or no such thing
+    except (OSError, ValueError):  # no limit, or no cgroup
         return physical

@@ -1,4 +1,4 @@
-"""Records in files, any number of them: encoded once into a nameless file, and read from there."""
+"""Read records from any number of files: encode them once into an unnamed file, and map that."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class ParquetRecords:
     files
         A name, a pattern such as ``part-*.parquet``, an address that fsspec knows, or a list.
     schema
-        What is public about the table, with a target and without a unit.
+        The public facts of the table, with a target and without a unit.
     bounds
-        Those of the objective: ``estimator.plan(n_features).problem.objective.bounds``.
+        The bounds of the objective: ``estimator.plan(n_features).problem.objective.bounds``.
     dtype
-        The type of the encoded features: float32, or float64.
+        Type of the encoded features: float32, or float64.
     origin
-        What labels that are numbers are measured from: the middle of their range for a model with
-        an intercept. By default what the bounds say (`origin_of`).
+        Number that is subtracted from numeric labels: the middle of their range for a model with
+        an intercept. By default it follows from the bounds (`origin_of`).
     delimiter, progress
         As in `tacit.preprocessing.encode_file`.
 
@@ -45,15 +45,14 @@ class ParquetRecords:
     -----
     **Guarantee**
 
-    1. Nothing is read before a sum is asked for. Then every file is decoded and encoded once, into
-       a file without a name, mode 0600; later passes map that. It is gone with this object or with
-       the process, killed or not.
-    2. A record decides its own row, and whether it counts: one without a declared label does not;
-       what is no number is what the schema says of it. Sums are those of `MemoryRecords` of the
-       same rows, bit for bit.
-    3. Memory: some megabytes for each thread, and the page cache, which the system takes back.
-    4. Files that change between the first pass's start and its end are refused, and so is a file
-       that is named twice.
+    1. Nothing is read before the first sum. Then every file is decoded and encoded once, into a
+    file without a name, mode 0600; later passes map that file. The system frees it with this
+    object or with the process, even if the process is killed.
+    2. A record decides its own row, and whether it counts: without a declared label it does not.
+    A value that is no number is treated as the schema declares. Sums are those of
+    `MemoryRecords` of the same rows, bit for bit.
+    3. Memory: some megabytes for each thread, and the page cache, which the system can reclaim.
+    4. Files that change during the first pass are refused, and so is a file that is named twice.
 
     Labels are -1 and 1 for two classes in their sorted order, 0, 1, 2, ... for more.
 
@@ -100,11 +99,11 @@ class ParquetRecords:
 
     @property
     def n_features(self) -> int:
-        """How many columns a row has."""
+        """Number of columns."""
         return len(self._schema.feature_names)
 
     def count(self) -> int:
-        """Return the number of records; the first time by reading them. Private."""
+        """Return the number of records; read them if necessary. Private."""
         return self._read().count()
 
     def sum(
@@ -120,11 +119,11 @@ class ParquetRecords:
         n_outputs: int = 1,
         keep: bool = True,
     ) -> tuple[Array, ...]:
-        """Add up ``function`` over blocks in whole steps, kept in another nameless file."""
+        """Add up ``function`` over lattice blocks, which are stored in another unnamed file."""
         return self._read().sum_in_steps(function, n_outputs=n_outputs, keep=keep)
 
     def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
-        """Return the same records, whose blocks know a length of each record, found in one pass."""
+        """Return the records with a norm of each record in their blocks, computed in one pass."""
         return self._read().measured(lengths)
 
     def sum_error(self, *, fine: bool = False) -> float:
@@ -132,11 +131,11 @@ class ParquetRecords:
         return self._read().sum_error(fine=fine)
 
     def every(self, step: int) -> MemoryRecords:
-        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
+        """Return every ``step``-th record. The choice is fixed, so it amplifies no privacy."""
         return self._read().every(step)
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
-        """Return each record independently with probability ``rate``, by a word of its own."""
+        """Return each record independently with probability ``rate``, by its own random word."""
         return self._read().poisson_sample(rate, words)
 
     def _read(self) -> MemoryRecords:
@@ -147,17 +146,17 @@ class ParquetRecords:
             labels = disk_array((capacity,), label_type(self._schema))
             n = self._fill(rows, labels)
             if fingerprint(self._files) != before:
-                raise TableError("a file changed while it was read; read them at rest.")
+                raise TableError("a file changed while it was read; read files that do not change.")
             self._records = MemoryRecords(rows[:n], labels[:n], self.bounds)
         return self._records
 
     def _fill(self, rows: npt.NDArray[Any], labels: npt.NDArray[Any]) -> int:
-        """Encode all files, and return how many records count."""
+        """Encode all files, and return the number of records that count."""
         start = n_read = 0
         for batch in self._table.batches(wanted_columns(self._schema)):
             n_read += batch.num_rows
             if n_read > len(rows):
-                raise TableError("a file changed while it was read; read them at rest.")
+                raise TableError("a file changed while it was read; read files that do not change.")
             some, names = encode_batch(batch, self._schema, self._dtype, self._origin)
             rows[start : start + len(some)], labels[start : start + len(some)] = some, names
             start += len(some)
@@ -169,32 +168,32 @@ class ParquetRecords:
 
 
 def check_schema(schema: Schema) -> None:
-    """Refuse a schema without a target, or with people: their rows may lie in several blocks."""
+    """Raise for a schema without a target, or with people: their rows may be in several blocks."""
     if schema.target is None or not schema.encoded:
         raise SchemaError("the schema has no target, or nothing to learn from; declare both.")
     if schema.unit is not None:
         raise SchemaError(
-            f"the schema says that column {schema.unit!r} tells whose each record is, and a "
-            "person's records may lie in several blocks; fit with TableModel.fit_file, which "
+            f"the schema declares column {schema.unit!r} as the person of each record, and a "
+            "person's records may be in several blocks; fit with TableModel.fit_file, which "
             "groups them, or keep one record of each person and ignore the column."
         )
 
 
 def check_classes(schema: Schema, bounds: Bounds) -> None:
-    """Refuse a schema whose target is not what the bounds say: so many classes, or a number."""
+    """Raise unless the schema's target has the classes that the bounds declare, or is a number."""
     target = schema.target
     declared = len(target.classes) if isinstance(target, ClassTarget) else None
     if bounds.n_classes is not None and bounds.n_classes != declared:
         said = "is a number" if declared is None else f"has {declared} classes"
         raise SchemaError(
             f"the target of the schema {said}, and the bounds declare n_classes="
-            f"{bounds.n_classes}; take the bounds of an estimator that is told the schema's "
+            f"{bounds.n_classes}; take the bounds of an estimator that has the schema's "
             "classes, as TableModel.fit_records does."
         )
 
 
 def origin_of(schema: Schema, bounds: Bounds) -> float:
-    """Return what numbers are measured from: where the declared range was moved to tells it.
+    """Return the number that was subtracted from labels, from the shift of their declared range.
 
     Examples
     --------
@@ -218,7 +217,7 @@ def wanted_columns(schema: Schema) -> list[str]:
 
 
 def label_type(schema: Schema) -> npt.DTypeLike:
-    """Return the type that holds coded labels: whole numbers for classes."""
+    """Return the type of coded labels: integers for classes."""
     if not isinstance(schema.target, ClassTarget):
         return np.float64
     return np.int8 if len(schema.target.labels) <= 100 else np.int32
@@ -237,7 +236,7 @@ def encode_batch(
 
 
 def coded(labels: npt.NDArray[Any], schema: Schema, origin: float) -> npt.NDArray[Any]:
-    """Return labels as numbers: classes by their sorted order, others measured from an origin."""
+    """Return labels as numbers: classes by their sorted order, others minus the origin."""
     if not isinstance(schema.target, ClassTarget):
         return labels.astype(np.float64) - origin
     classes = np.sort(schema.target.labels)

@@ -1,4 +1,4 @@
-"""Values that are objects of their own kind: what one of them does is its own record's affair."""
+"""Read values that are arbitrary objects, so that one value affects its own record only."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 
 def alone(read: Callable[[Any], T], value: Any, otherwise: T) -> T:
-    """Return what ``read`` makes of one record's value, ``otherwise`` where that fails.
+    """Return ``read`` of one record's value, or ``otherwise`` if that fails.
 
-    A value may be an object whose methods raise anything, in words that are what it holds. An
-    error would tell of that record, and stop the others.
+    A value may be an object whose methods raise anything, with a message that contains its
+    content. Such an error would reveal that record, and stop the others.
 
     Raises
     ------
     KeyboardInterrupt, SystemExit, MemoryError
-        Which are no value's doing; the last without the words that it came with.
+        They are no value's fault; MemoryError is raised without its original message.
 
     Examples
     --------
@@ -33,14 +33,14 @@ def alone(read: Callable[[Any], T], value: Any, otherwise: T) -> T:
     except (KeyboardInterrupt, SystemExit):
         raise
     except MemoryError:
-        pass  # raised again below, where no error is at hand whose words could be repeated
+        pass  # raised again below, outside this handler, so that the original is not chained
     except BaseException:
         return otherwise
     raise MemoryError("there is not enough memory to read the records; pass fewer at a time.")
 
 
 def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Return values as an array of what they are, none of which is asked what it is.
+    """Return values as an array of objects, without calling any of their methods.
 
     Examples
     --------

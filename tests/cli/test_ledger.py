@@ -260,4 +260,4 @@ def test_a_file_that_is_no_ledger_and_a_folder_that_is_not_there_name_the_path(
     said = refused("ledger", "show", people)
     assert "no ledger (check the path), or is damaged" in said
     said = refused("ledger", "create", tmp_path / "none" / "l", "-e", 1)
-    assert "name a file in a folder that is there" in said
+    assert "name a file in an existing folder" in said

@@ -92,7 +92,7 @@ def test_a_pickle_on_another_machine_finds_no_other_ledger(tmp_path: Path) -> No
     with pytest.raises(LedgerError, match="there is no ledger"):
         pickle.loads(sent).charge(HALF)
     Ledger.create(tmp_path / "a", BUDGET)  # of the same name, on the other machine
-    with pytest.raises(LedgerError, match="the certificate is of ledger"):
+    with pytest.raises(LedgerError, match="the certificate names ledger"):
         pickle.loads(sent).charge(HALF)
 
 

@@ -283,7 +283,7 @@ def test_a_key_is_not_another_partys(address: str) -> None:
 def test_a_share_that_buys_nothing_is_not_given(address: str) -> None:
     """At the order that is best for a large budget nothing fits into a small one."""
     ledger = Ledger.create(address, Budget(5.0, 1e-6), "renyi")
-    with pytest.raises(ValueError, match="accepts nothing at all within epsilon 2"):
+    with pytest.raises(ValueError, match="accepts no release within epsilon 2"):
         ledger.add_analyst("ann", 2.0)
     ledger.add_analyst("ann", 3.0)
     ledger.bound(analyst="ann").charge(Gaussian(30.0))

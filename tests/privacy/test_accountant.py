@@ -276,7 +276,7 @@ def test_the_guarantee_says_what_it_assumes() -> None:
 
 @pytest.mark.parametrize("rule", ["renyi", 1.0, RenyiSum])
 def test_what_is_no_rule_is_refused_with_those_there_are(rule: object) -> None:
-    with pytest.raises(TypeError, match=r"rule must say how charges add up, got .*RenyiSum"):
+    with pytest.raises(TypeError, match=r"rule must be a composition rule, got .*RenyiSum"):
         Accountant(Budget(1.0, 1e-6), rule)
 
 
@@ -284,7 +284,7 @@ def test_what_is_no_rule_is_refused_with_those_there_are(rule: object) -> None:
 def test_what_is_no_event_is_refused_and_nothing_charged(event: object) -> None:
     accountant = Accountant(Budget(1.0, 1e-6))
     for charge in (accountant.charge, accountant.check):
-        with pytest.raises(TypeError, match=r"event must be what is released, got .*PureEpsilon"):
+        with pytest.raises(TypeError, match=r"event must be an event, got .*PureEpsilon"):
             charge(event)
     assert accountant.events == ()
 

@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon from fits: of tacit's estimators, and of anybody's code."""
+"""Compute lower bounds on epsilon from fits of tacit's estimators or of any other code."""
 
 from tacit.audit.estimators import audit
 from tacit.audit.files import FileAudit, audit_files

@@ -1,4 +1,4 @@
-"""Audits of tacit's own linear classifiers, by the strongest way that applies."""
+"""Audit tacit's linear classifiers by the strongest applicable method."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tacit.testing import replay
 
 Array = npt.NDArray[np.float64]
 
-_COLUMNS = 6
+_COLUMNS = 6  # features of the audited data: one for the records, the others carry only noise
 
 
 def audit(
@@ -32,22 +32,22 @@ def audit(
     copies: int = 2000,
     level: float = LEVEL,
 ) -> Audit:
-    """Return lower bounds on the epsilon of a classifier, beside what it claims.
+    """Return lower bounds on the epsilon of a classifier, beside its claim.
 
-    Two worlds are made within its own bounds: many copies of one record, and one more that
-    contradicts them, of which the loss has the steepest slope there is. Its plan is made once and
-    carried out many times, on both with the same fresh noise. Where the result is one minimiser of
-    a tilted objective (objective perturbation with a given ``regularization``), the noise is
-    recovered from it, which tells the most; else the released weights themselves are looked at.
+    Two neighbouring data sets are made within its bounds: many copies of one record, and one more
+    record that contradicts them, with the steepest gradient of the loss. Its plan is made once and
+    run many times, on both data sets with the same fresh noise. If the result is one minimiser of a
+    perturbed objective (objective perturbation with a given ``regularization``), the noise is
+    recovered from it, which is the strongest test. Otherwise the released weights are tested.
 
     Parameters
     ----------
     estimator
-        With two declared classes; it is not fitted.
+        A classifier with two declared classes; it is not fitted.
     fits
-        How many in all, half of them with the record.
+        Total number of fits, half of them with the extra record.
     copies
-        How many records it contradicts.
+        Number of records that the extra record contradicts.
     level
         The probability with which a bound may be too high.
 
@@ -116,7 +116,7 @@ def _plan(estimator: LogisticRegression | LinearSVC) -> Plan:
 
 
 def _replayed(plan: Plan, known: MemoryRecords, more: MemoryRecords) -> str:
-    """Return what the same noise shows on both data sets."""
+    """Return a note on a replay of both data sets with the same noise."""
     try:
         releases = replay(lambda records: run_plan(plan, records), known, more)
     except ReplayMismatch as why:
@@ -129,7 +129,7 @@ def _replayed(plan: Plan, known: MemoryRecords, more: MemoryRecords) -> str:
 
 
 def _law(scores: Array) -> str:
-    """Return how well the recovered noise goes with the law it is said to have."""
+    """Return a note on how well the recovered noise fits its stated law."""
     from scipy.stats import kstest
 
     p = float(kstest(scores, "norm").pvalue)

@@ -1,8 +1,8 @@
-"""The whole road from a file to a model, with one hostile line more.
+"""Audit the whole path from a file to a model, with one hostile line more.
 
-Files are made from a public schema alone. One of them has a line more, the worst that can be
-thought of for whatever reads it; both are fitted with the same noise, and everything that was
-released must be as close together as its declared sensitivity says.
+Files are made from a public schema alone. One of them has an additional line that is as hostile as
+possible to any reader. Both are fitted with the same noise, and all releases must be as close
+together as their declared sensitivity says.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tacit.testing import replay
 
 _RECORDS = 24
 _MARK = b"\xef\xbb\xbf"
-# What a field may hold that is no ordinary value.
+# Field contents that are no ordinary values.
 _FIELDS: Mapping[str, bytes] = {
     "nothing": b"",
     "not a number": b"nan",
@@ -40,7 +40,7 @@ _FIELDS: Mapping[str, bytes] = {
 
 @dataclass(frozen=True)
 class FileAudit:
-    """How many pairs of files were compared, and where they were too far apart.
+    """Number of compared pairs of files, and contradictions of the declared sensitivity.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class FileAudit:
 
     @property
     def conclusion(self) -> str:
-        """What follows, in a sentence; never that every file is safe."""
+        """The result in a sentence; it never says that every file is safe."""
         said = (
             f"{self.pairs} pairs of files that differ in one line were fitted with the same noise"
         )
@@ -68,12 +68,12 @@ class FileAudit:
 
 
 def audit_files(model: TableModel) -> FileAudit:
-    """Fit files of a schema's own, with one hostile line more, and see how far results move.
+    """Fit files made from a schema, with and without one hostile line, and compare the releases.
 
     Parameters
     ----------
     model
-        With the schema to be tried; it is not fitted, and nobody's records are read.
+        The model with the schema to test; it is not fitted, and no real records are read.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def _ordinary(schema: Schema) -> tuple[bytes, list[bytes]]:
 
 
 def _values(column: object) -> tuple[str, ...]:
-    """Return values that a column declares; a person's number for whose a record is."""
+    """Return declared values of a column; numbers of people for a unit column."""
     for name in ("values", "cuts", "true"):
         if declared := getattr(column, name, ()):
             more = getattr(column, "false", ()) if name == "true" else ()
@@ -146,7 +146,7 @@ def _quoted(text: str) -> bytes:
 
 
 def _hostile(names: bytes, line: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield lines that are hostile by their bytes, and by the value of one of their fields."""
+    """Yield lines that are hostile by their bytes, or by the value of one field."""
     n = names.count(b",") + 1
     yield "the same line again", line
     yield "the header again", names

@@ -1,4 +1,4 @@
-"""What an audit found: lower bounds, each with what it assumes, beside the claim."""
+"""Hold the result of an audit: lower bounds and their assumptions, beside the claim."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Finding:
     Parameters
     ----------
     method
-        How it was found.
+        How the bound was found.
     epsilon
-        What epsilon is at least.
+        The lower bound on epsilon.
     assumes
-        What must be true for that, beyond that the fits are independent.
+        What the bound assumes, beyond independent fits.
     """
 
     method: str
@@ -35,22 +35,22 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """Lower bounds on the epsilon of something that was run, beside what is claimed of it.
+    """Lower bounds on the epsilon of code that was run, beside its claim.
 
     Parameters
     ----------
     subject
-        What was run.
+        The code that was run.
     claim
-        What is claimed of it.
+        The claimed budget.
     level
-        With which probability a bound may be too high.
+        The probability with which a bound may be too high.
     findings
         The bounds; each holds by itself, with that probability of error.
     without, with_it
-        The scores of fits without and with the one record; empty if there were none.
+        The scores of fits without and with the extra record; empty if there were none.
     notes
-        What else was seen.
+        Further observations.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Audit:
 
     @property
     def conclusion(self) -> str:
-        """What follows, in a sentence; never that the claim is true."""
+        """The result in a sentence; it never says that the claim is true."""
         sure = f"{100 * (1 - self.level):g} %"
         if self.above_claim:
             worst = max(self.above_claim, key=lambda finding: finding.epsilon)

@@ -1,4 +1,4 @@
-"""Audits of anybody's code: whatever takes data and randomness and returns numbers."""
+"""Audit any code that takes data and randomness and returns numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Data = TypeVar("Data")
 Fit = Callable[[Data, np.random.Generator], Any]
 Rows = tuple[Array, Array]
 
-LEVEL = 0.05
+LEVEL = 0.05  # default probability with which a bound may be too high
 
 
 def audit_fits(
@@ -36,38 +36,38 @@ def audit_fits(
     subject: str = "",
     seed: int | None = None,
 ) -> Audit:
-    """Fit two neighbouring data sets many times and say what that tells of epsilon.
+    """Fit two neighbouring data sets many times, and derive lower bounds on epsilon.
 
     Parameters
     ----------
     fit
-        Takes data and a generator, returns what is released: a vector. Both data sets of a pair
-        get the same generator, so that what the record moves shows; own randomness is fine, and
-        shows less.
+        Takes data and a generator, and returns the released vector. Both data sets of a pair get
+        the same generator, so that the effect of the record is visible. Other randomness is
+        allowed, but weakens the bounds.
     without, with_it
-        Two data sets that are neighbours under the claim's relation: the worst that you can think
-        of, such as many copies of a record, and one more that contradicts them.
+        Two neighbouring data sets under the claim's relation, as bad as possible: for instance
+        many copies of a record, and one more that contradicts them.
     claim
-        What is claimed of ``fit``.
+        The budget that ``fit`` claims.
     score
-        Turns a released vector into a number that is greater where the record was there. By
-        default the projection on the difference of the means of some fits of each, which are then
-        not used again.
+        Maps a released vector to a number that is larger with the record. By default the
+        projection on the difference of the means of some fits of each, which are then not used
+        again.
     beside
-        Turns a released vector into noise that the record does not move, if there is any: numbers
-        of mean 0 with the spread of the scores, by which that is better known.
+        Maps a released vector to noise that the record does not move, if there is any: numbers of
+        mean 0 with the spread of the scores. They improve the estimate of the spread.
     promised
-        Returns the event that would be planned at another epsilon, such as ``lambda epsilon:
-        model(epsilon).plan().event``. Errors are then held against the promise at every delta, of
-        which few fits see far more than of the one delta of a claim.
+        Returns the planned event at another epsilon, such as ``lambda epsilon:
+        model(epsilon).plan().event``. Error rates are then compared with the guarantee at every
+        delta. Few fits show far more there than at the one delta of a claim.
     fits
-        How many in all, half of them with the record.
+        Total number of fits, half of them with the record.
     level
         The probability with which a bound may be too high.
     subject
-        What is audited, in words.
+        Name of the audited code.
     seed
-        For the generators that ``fit`` gets; fresh entropy by default.
+        Seed of the generators that ``fit`` gets; fresh entropy by default.
 
     Examples
     --------
@@ -102,9 +102,9 @@ def audit_pairs(
     level: float,
     subject: str,
 ) -> Audit:
-    """Return what pairs of releases tell, each without and with the record.
+    """Return the audit of pairs of releases, each without and with the record.
 
-    Pairs are independent; the two of one may have had the same noise.
+    Pairs are independent; the two releases of one pair may share their noise.
     """
     both = [tuple(_vector(released) for released in pair) for pair in pairs]
     without, with_it = (np.stack(world) for world in zip(*both, strict=True))
@@ -135,29 +135,30 @@ def audit_one_run(
     subject: str = "",
     seed: int | None = None,
 ) -> Audit:
-    """Fit once, with each canary in the data by the toss of a coin, and guess which were there.
+    """Fit once, with each canary in the data by a coin toss, and guess which ones were in.
 
     Parameters
     ----------
     fit
-        Takes (rows, labels) and a generator, returns what is released.
+        Takes (rows, labels) and a generator, and returns the released vector.
     base
-        Rows and labels that are always there.
+        Rows and labels that are always in the data.
     canaries
-        Rows and labels that are there with probability 1/2 each; best orthogonal to one another.
+        Rows and labels that are in the data with probability 1/2 each; best orthogonal to one
+        another.
     claim
-        What is claimed of ``fit``, under ADD_REMOVE.
+        The budget that ``fit`` claims, under ADD_REMOVE.
     score
-        Takes what was released and the canaries' rows and labels, and returns for each of them a
-        number that is greater where it was there.
+        Takes the released vector and the canaries' rows and labels, and returns a number for each
+        canary that is larger if it was in.
     guesses
-        At how many canaries to guess, half of them the greatest scores; fixed beforehand.
+        Number of canaries to guess at, half of them with the greatest scores; fixed in advance.
     level
         The probability with which a bound may be too high.
     subject
-        What is audited, in words.
+        Name of the audited code.
     seed
-        For the coins and the generator that ``fit`` gets; fresh entropy by default.
+        Seed of the coins and of the generator that ``fit`` gets; fresh entropy by default.
 
     Examples
     --------
@@ -210,10 +211,10 @@ def _vector(released: Any) -> Array:
 
 
 def _projected(without: Array, with_it: Array) -> tuple[Array, Array]:
-    """Return scores along the difference of means of a tenth of the fits, of the others."""
+    """Return scores along the difference of means of the first tenth, of the other fits."""
     at = max(len(without) // 10, 1)
     spread = np.concatenate([without[:at], with_it[:at]]).std(axis=0)
-    # In units of each coordinate's spread; what does not move tells nothing.
+    # In units of each coordinate's variance; a constant coordinate carries no information.
     direction = np.divide(
         with_it[:at].mean(axis=0) - without[:at].mean(axis=0),
         np.square(spread),
@@ -224,6 +225,6 @@ def _projected(without: Array, with_it: Array) -> tuple[Array, Array]:
 
 
 def check_level(level: float) -> None:
-    """Refuse a level that is no probability of error."""
+    """Raise unless the level is a probability of error below 1/2."""
     if not 0.0 < checks.real("level", level) < 0.5:
         raise ValueError(f"level must be between 0 and 0.5, got {level!r}; 0.05 is usual.")

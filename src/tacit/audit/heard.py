@@ -1,4 +1,4 @@
-"""Random words that are drawn once and heard again."""
+"""Replay random words: draw them once, and return them again."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tacit.noise.generator import Source, Words
 
 
 class HeardSource:
-    """Words of a new secure source, from which `again` starts over: for audits alone.
+    """Words of a new secure source that `again` replays from the start; for audits only.
 
-    Two fits to neighbouring records that hear the same words have the same noise: each has the law
-    of a release, and what differs between them is what the record did.
+    Two fits to neighbouring records with the same words have the same noise. Each has the law of a
+    release, and their difference is the effect of the record.
 
     Examples
     --------
@@ -23,7 +23,7 @@ class HeardSource:
     True
     """
 
-    is_secure = False  # what hears words twice is no release
+    is_secure = False  # repeated words must not protect a release
 
     def __init__(self) -> None:
         self._source: Source = secure_source()
@@ -31,7 +31,7 @@ class HeardSource:
         self._at = 0
 
     def words(self, n: int) -> Words:
-        """Return the next ``n`` words, those that were heard before first."""
+        """Return the next ``n`` words, drawn words first."""
         missing = self._at + n - len(self._words)
         if missing > 0:
             self._words.extend(self._source.words(missing).tolist())

@@ -1,11 +1,11 @@
-"""Whoever knows the records can compute the noise of objective perturbation from its result.
+"""Recover the noise of objective perturbation from its result and the records.
 
 The released w is the minimiser of sum of losses + (lam/2)||w||^2 + <b, w>, so
 
     b_D(w) = -(sum over D of gradients at w + lam w)
 
-is the noise itself if the records were D, and the noise less the gradient of one record if that
-record was there as well: two Gaussians whose distance is what the event says, at the most.
+is the noise itself if the records were D. If one more record was in the data, it is the noise minus
+the gradient of that record. These are two Gaussians, and the event bounds their distance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Inversion:
-    """The noise of a released vector, seen along the gradient of one record.
+    """The recovered noise of a released vector along the gradient of one record.
 
     Examples
     --------
@@ -64,13 +64,13 @@ class Inversion:
         return b
 
     def aside(self, weights: Array) -> Array:
-        """Return the noise in all directions that are orthogonal to that, in the same units."""
+        """Return the noise orthogonal to the record's gradient, in the same units."""
         b: Array = self._others @ self.noise(weights) / self._tilt.noise_std
         return b
 
     @cached_property
     def _others(self) -> Array:
-        # Rows after the first of an orthogonal matrix whose first is the direction.
+        # All rows but the first of an orthogonal matrix whose first row is the direction.
         turned, _ = np.linalg.qr(np.column_stack([self.along, np.eye(self.along.size)]))
         return np.asarray(turned.T[1:])
 
@@ -82,7 +82,7 @@ class Inversion:
 
 
 def can_invert(plan: Plan) -> bool:
-    """Return whether the released vector is one minimiser, with nothing asked or added besides."""
+    """Return whether the released vector is a single minimiser, without other queries."""
     if not plan.mechanism.tilts:
         return False
     tilt = tilt_in(plan)

@@ -1,8 +1,8 @@
-"""From errors of a guesser, or from two means, to what privacy can be at most, with confidence.
+"""Derive lower bounds on epsilon or mu from error rates of a guesser, or from two means.
 
-Whoever guesses between two neighbouring data sets from one release is right so often only if the
-release tells so much: each function here turns counts or scores into a lower bound on epsilon or on
-mu that holds except with probability ``level`` (docs/proofs/audit.md).
+A guesser between two neighbouring data sets can only be right as often as the release allows. Each
+function here turns counts or scores into a lower bound on epsilon or on mu that holds except with
+probability ``level`` (docs/proofs/audit.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 
 def at_most(errors: int, trials: int, level: float) -> float:
-    """Return what a probability is at most, given how often it happened (Clopper and Pearson).
+    """Return an upper confidence limit on a probability from counts (Clopper and Pearson).
 
     Examples
     --------
@@ -35,7 +35,7 @@ def at_most(errors: int, trials: int, level: float) -> float:
 
 
 def epsilon_of_errors(false_alarms: float, misses: float, delta: float) -> float:
-    """Return the least epsilon that allows a guesser such error rates, at ``delta``.
+    """Return the least epsilon that allows a guesser these error rates, at ``delta``.
 
         P[guess "with" | with] <= e^epsilon P[guess "with" | without] + delta, and the reverse
 
@@ -51,7 +51,7 @@ def epsilon_of_errors(false_alarms: float, misses: float, delta: float) -> float
 
 
 def mu_of_errors(false_alarms: float, misses: float) -> float:
-    """Return the least mu of a Gaussian curve that allows a guesser such error rates.
+    """Return the least mu of a Gaussian trade-off curve that allows a guesser these error rates.
 
         misses >= Phi(Phi^-1(1 - false alarms) - mu)
 
@@ -66,8 +66,8 @@ def mu_of_errors(false_alarms: float, misses: float) -> float:
     return max(float(ndtri(1 - false_alarms) - ndtri(misses)), 0.0)
 
 
-# Where promises are compared with errors: the deltas that few fits can see, and between which
-# powers of 2 the least epsilon is looked for, to half a percent.
+# Deltas at which a guarantee is compared with error rates: those that few fits can resolve. The
+# least epsilon is searched between these powers of 2, to half a percent.
 _DELTAS = (0.0, *np.geomspace(1e-4, 0.5, 16).tolist())
 _LEAST, _MOST, _LOOKS = -5.0, 5.0, 11
 
@@ -75,10 +75,11 @@ _LEAST, _MOST, _LOOKS = -5.0, 5.0, 11
 def epsilon_promised(
     false_alarms: float, misses: float, promised: Callable[[float], Event]
 ) -> float:
-    """Return the least epsilon whose promise, at every delta, allows a guesser such error rates.
+    """Return the least epsilon whose guarantee, at every delta, allows these error rates.
 
-    ``promised`` returns what would be released at an epsilon; more of it, or the same, at a greater
-    one. Where the least epsilon is above a claim, the promise at the claim is broken at some delta.
+    ``promised`` returns the event that is planned at an epsilon; its cost must not decrease in
+    epsilon. If the least epsilon is above a claim, the guarantee at the claim is violated at some
+    delta.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def epsilon_promised(
 
     def allows(epsilon: float) -> bool:
         promise = Guarantee(promised(epsilon))
-        # By delta: at a large one few fits tell the most of an event that is nearly Gaussian.
+        # Compare at every delta: few fits resolve a nearly Gaussian event best at a large one.
         return all(
             epsilon_of_errors(false_alarms, misses, delta) <= promise.epsilon(delta)
             for delta in _DELTAS
@@ -109,20 +110,20 @@ def epsilon_promised(
     return float(2.0**low)
 
 
-# Of what a bound by means may err, how much is left to the difference; the rest is the spread's.
+# Share of the level that is used for the difference of means; the rest is for the spread.
 _OF_DIFFERENCE = 0.8
 
 
 def mu_of_pairs(without: Array, with_it: Array, level: float, beside: Array | None = None) -> float:
-    """Return what mu is at least, if scores are Gaussian with one spread in both worlds.
+    """Return a lower bound on mu, if scores are Gaussian with one spread on both data sets.
 
         mu >= (mean difference of pairs - t sqrt(variance of differences / n)) / spread
 
-    The i-th fits of both worlds are a pair, and may have had the same noise: what the record moves
-    then shows at once. The mean difference is above its limit, and the spread below its own, except
-    with probability ``level`` together. Of two worlds the greater spread counts. Rows ``beside``,
-    one for each world, are numbers of mean 0 that the record does not move, of the spread of
-    scores: with them it is better known.
+    The i-th fits of both data sets are a pair, and may share their noise, which makes the effect of
+    the record visible at once. The limits on the mean difference and on the spread both hold except
+    with probability ``level`` together. The greater spread of the two data sets counts. Rows
+    ``beside``, one for each data set, are numbers of mean 0 with the spread of the scores that the
+    record does not move; they improve the estimate of the spread.
 
     Examples
     --------
@@ -145,7 +146,7 @@ def mu_of_pairs(without: Array, with_it: Array, level: float, beside: Array | No
             own + float(np.square(row).sum()) for own, row in zip(squares, beside, strict=True)
         ]
         degrees += beside[0].size
-    # A chi-square variable is below this with what is left of the level.
+    # A chi-square variable is below this with the rest of the level.
     least = float(chdtri(degrees, 1 - (1 - _OF_DIFFERENCE) * level))
     spread = math.sqrt(max(squares) / least)
     return max(difference, 0.0) / spread if spread > 0.0 else (math.inf if difference > 0 else 0.0)

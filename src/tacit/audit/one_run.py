@@ -1,4 +1,4 @@
-"""Bounds from one fit into which each of many canaries went by the toss of a coin."""
+"""Derive bounds from one fit into which each of many canaries went by a coin toss."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from scipy.special import expit, ndtr, ndtri
 
 from tacit.privacy.gaussian_profile import gaussian_epsilon
 
-_MOST_EPSILON, _MOST_MU, _HALVINGS = 60.0, 40.0, 60
+_MOST_EPSILON, _MOST_MU, _HALVINGS = 60.0, 40.0, 60  # ends of the bisections, and their steps
 
 
 def epsilon_of_guesses(
     canaries: int, guesses: int, right: int, delta: float, level: float = 0.05
 ) -> float:
-    """Return what epsilon is at least, given how many guesses of one run were right.
+    """Return a lower bound on epsilon from the number of right guesses in one run.
 
-    Of ``canaries`` each was in the data with probability 1/2; ``guesses`` of them, a number fixed
-    beforehand, were guessed at. With f(v) = P[Bin(guesses, e^eps / (1 + e^eps)) >= v] the chance of
-    so many right ones is at most
+    Each of ``canaries`` was in the data with probability 1/2; ``guesses`` of them, a number fixed
+    in advance, were guessed at. With f(v) = P[Bin(guesses, e^eps / (1 + e^eps)) >= v] the
+    probability of so many right guesses is at most
 
         f(v) + 2 canaries delta max over 1 <= i <= v of (f(v - i) - f(v)) / i
 
-    (Steinke, Nasr and Jagielski 2023). No assumption on the mechanism.
+    (Steinke, Nasr and Jagielski 2023). The mechanism may be any.
 
     Examples
     --------
@@ -49,10 +49,10 @@ def epsilon_of_guesses(
 def gaussian_epsilon_of_guesses(
     canaries: int, guesses: int, right: int, delta: float, level: float = 0.05
 ) -> float:
-    """Return the same for a mechanism with a Gaussian curve, which finds more of it.
+    """Return a tighter lower bound on epsilon for a mechanism with a Gaussian trade-off curve.
 
-    (Mahloujifar, Melis and Chaudhuri 2024.) The mu of the curve that so many right guesses refute,
-    and its epsilon at ``delta``.
+    (Mahloujifar, Melis and Chaudhuri 2024.) The right guesses refute curves up to some mu; the
+    result is its epsilon at ``delta``.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def gaussian_epsilon_of_guesses(
 
 
 def _refutes(mu: float, canaries: int, guesses: int, right: int, level: float) -> bool:
-    """Return whether a mu-Gaussian curve allows so many right guesses too seldom."""
+    """Return whether a mu-Gaussian curve makes so many right guesses too unlikely."""
     hits, misses = level * right / canaries, level * (guesses - right) / canaries
     for i in range(right - 1, -1, -1):
         more = max(misses, float(ndtr(ndtri(hits) - mu))) if hits < 1.0 else 1.0

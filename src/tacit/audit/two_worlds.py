@@ -1,4 +1,4 @@
-"""Two neighbouring data sets, many fits of each, and a score that tells them apart."""
+"""Compare many fits of two neighbouring data sets by a score that distinguishes them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tacit.privacy.gaussian_profile import gaussian_epsilon
 
 Array = npt.NDArray[np.float64]
 
-# The share of the scores by which a threshold is chosen; the rest are judged by it.
+# Share of the scores that choose a threshold; the others are judged by it.
 _CHOOSING = 0.2
-_CANDIDATES = 199
+_CANDIDATES = 199  # thresholds that are compared
 
 
 def findings_of(
@@ -34,11 +34,11 @@ def findings_of(
     beside: Array | None = None,
     promised: Callable[[float], Event] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return every lower bound that scores of the two worlds allow, each at ``level``.
+    """Return every lower bound that scores of the two data sets allow, each at ``level``.
 
-    Scores are in pairs, which may have had the same noise. ``beside`` are numbers of both worlds
-    that the record does not move, of the spread that scores have. ``promised`` says what would be
-    released at another epsilon.
+    Scores are in pairs, which may share their noise. ``beside`` are numbers of both data sets that
+    the record does not move, with the spread of the scores. ``promised`` returns the planned event
+    at another epsilon.
 
     Examples
     --------
@@ -82,12 +82,12 @@ def findings_of(
 def _of_promise(
     without: Array, with_it: Array, level: float, promised: Callable[[float], Event]
 ) -> Finding:
-    """Return what is found where errors are held against all that is promised, not one delta."""
+    """Return the bound from error rates compared with the guarantee at every delta."""
 
     def at_most_promised(false_alarms: float, misses: float) -> float:
         return epsilon_promised(false_alarms, misses, promised)
 
-    # The threshold is where a Gaussian would be seen best, which is quick to say and about right.
+    # Choose the threshold by the Gaussian bound, which is fast to compute and nearly the best.
     found = _judged(without, with_it, level, at_most_promised, by=mu_of_errors)
     return Finding(
         "by the errors of a guesser, on the promised curve",
@@ -112,7 +112,7 @@ def _judged(
     """Return the bound of a guesser whose threshold was chosen by other fits than it is judged by.
 
     Each of the two error rates is below its limit except with probability ``level`` / 2. The
-    threshold has the greatest bound, or whatever ``by`` says instead.
+    threshold has the greatest bound, or the greatest ``by`` if that is given.
     """
     chosen, judged = zip(_split(without), _split(with_it), strict=True)
 
@@ -126,10 +126,10 @@ def _judged(
     tried, n = (len(chosen[0]), len(chosen[1])), (len(judged[0]), len(judged[1]))
 
     def promise(threshold: float) -> float:
-        # By limits, not rates: what few fits in a tail seem to show is mostly luck.
+        # Compare confidence limits, not rates: a few fits in a tail are mostly chance.
         return (by or bound)(*limits(errors(threshold, chosen), tried))
 
-    # The middle first, which is chosen where a strict level lets so few fits promise nothing.
+    # The middle comes first: it is chosen if a strict level lets so few fits prove nothing.
     shares = 0.5 + np.linspace(0.0, 0.5, _CANDIDATES // 2 + 1)[:, None] * np.array([1.0, -1.0])
     threshold = max(map(float, np.quantile(np.concatenate(chosen), shares.ravel())), key=promise)
     return max(bound(*limits(errors(threshold, judged), n)), 0.0)

@@ -1,4 +1,4 @@
-"""Records beyond one machine: sums on a Dask cluster, noise at the driver."""
+"""Sum records on a Dask cluster; the driver adds the noise."""
 
 from tacit.cluster.dask_records import DaskRecords
 from tacit.cluster.partials import Partial, one_of_each

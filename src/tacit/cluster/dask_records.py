@@ -1,8 +1,8 @@
-"""Records on a cluster: workers add up, the driver checks that each part came once, and adds noise.
+"""Sum records on a cluster: workers compute partial sums, the driver checks them and adds noise.
 
-Every part of the records is loaded by a worker and stays there; if the worker is lost, the
-scheduler has another one load it again. A pass sends a function to all parts and takes one partial
-sum of each, by its number, in their order.
+Every part of the records is loaded by a worker and stays there. If the worker is lost, the
+scheduler lets another one load the part again. A pass sends a function to all parts and takes one
+partial sum of each, by its number, in their order.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
 
 Array = npt.NDArray[np.float64]
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # unit roundoff of a double
 _DISJOINT = "no two of the futures or delayed parts that were passed hold the same records"
 
 
 class DaskRecords:
     """Records in parts on the workers of a Dask cluster.
 
-    Made by `from_files`, `from_frame` or `from_delayed`; every estimator that takes a record source
-    takes it.
+    Make it by `from_files`, `from_frame` or `from_delayed`. Every estimator that accepts a record
+    source accepts it.
 
     Notes
     -----
     **Guarantee**
 
-    1. A sum has one partial sum of every part, in the order of the parts: one that is missing,
-       comes twice, belongs to another pass or to other records is refused, and so is the whole sum
-       if a part fails. Exact sums have the bits of `MemoryRecords`; others the same bits for the
-       same list of parts.
-    2. Workers draw no noise. A Poisson sample goes by AES in counter mode under a key that the
-       driver draws for it, the number of the part and the place of the record: a part that is done
-       again has the same records in it.
-    3. What goes wrong on a worker comes back as the name of its type, without its words.
-    4. A row that is not finite counts as zeros. A record of no class that ``bounds`` declare does
-       not count.
+    1. A sum contains one partial sum of every part, in the order of the parts. A partial sum that
+    is missing, comes twice, belongs to another pass or to other records is refused. If a part
+    fails, the whole sum is refused. Exact sums have the bits of `MemoryRecords`; others have the
+    same bits for the same list of parts.
+    2. Workers draw no noise. A Poisson sample uses AES in counter mode under a key that the driver
+    draws for the sample, with the number of the part and the position of the record. A part that
+    is computed again therefore contains the same records.
+    3. An error on a worker is reported by the name of its type, without its message.
+    4. A row that is not finite counts as zeros. A record of a class that ``bounds`` do not declare
+    does not count.
 
-    **Assumes** that workers, the scheduler and what connects them are trusted: they see records,
-    their sums without noise, and the keys of samples. Use TLS. That their NumPy computes what the
-    driver's does is checked with every partial sum. Of futures and delayed parts, that no two hold
-    the same records, which the guarantee repeats: a key does not tell it. Two calls on the same
-    file may have one key, and so may two parts of different people whose records are equal, so
-    that to merge or refuse them would let one record decide over a whole part.
+    **Assumes** that workers, scheduler and network are trusted: they see records, sums without
+    noise, and the keys of samples. Use TLS. Every partial sum is checked for whether the worker's
+    NumPy computes as the driver's does. For futures and delayed parts it is assumed that no two
+    hold the same records, and the guarantee says so. Keys cannot tell: two calls on the same file
+    may have one key, and so may two parts of different people whose records are equal. Merging or
+    refusing such parts would let one record decide over a whole part.
 
     Examples
     --------
@@ -84,13 +84,13 @@ class DaskRecords:
         checksums: Sequence[int] | None = None,
         assumptions: tuple[str, ...] = (),
     ) -> None:
-        """Hold futures of `Part`, one for each part; see the ways to make one."""
+        """Hold futures of `Part`, one for each part; use one of the class methods instead."""
         if not parts:
             raise ValueError("there is no part of the records; pass at least one.")
         self._parts, self._n_features, self.bounds = list(parts), int(n_features), bounds
         self._client, self._passes = client, count(1)
         self._known: list[tuple[int, int]] | None = None
-        self._checksums = checksums  # of the parts that these were chosen from, if they are known
+        self._checksums = checksums  # of the parts that these records were chosen from, if known
         self.assumptions = assumptions
 
     @classmethod
@@ -99,8 +99,8 @@ class DaskRecords:
     ) -> DaskRecords:
         """Return records of pairs (rows, labels): delayed, futures, or the pairs themselves.
 
-        The same object twice is refused; that no two futures or delayed parts hold the same
-        records is assumed, and the guarantee says so.
+        The same object twice is refused. No two futures or delayed parts may hold the same records;
+        this is assumed, and the guarantee says so.
         """
         parts = list(parts)
         if len({id(piece) for piece in parts}) < len(parts):
@@ -115,10 +115,10 @@ class DaskRecords:
 
     @classmethod
     def from_frame(cls, frame: Any, label: str, bounds: Bounds, client: Any) -> DaskRecords:
-        """Return records of a Dask DataFrame of numbers, one column of which is the label.
+        """Return records of a Dask DataFrame of numbers with one column of labels.
 
-        Where ``bounds`` declare classes, the label is -1 (or 0) and 1 for two of them, and 0, 1,
-        2, ... for more; a record of another label, or of none, does not count.
+        If ``bounds`` declare classes, the label is -1 (or 0) and 1 for two of them, and 0, 1,
+        2, ... for more. A record with another label, or without one, does not count.
         """
         names = [name for name in frame.columns if name != label]
         if len(names) == len(frame.columns):
@@ -146,7 +146,7 @@ class DaskRecords:
     ) -> DaskRecords:
         """Return records of files, each read by a worker; parameters as in `ParquetRecords`.
 
-        Names and patterns are looked up by the driver, so that both must see the files.
+        The driver looks up names and patterns, so driver and workers must both see the files.
         """
         check_schema(schema)
         check_classes(schema, bounds)
@@ -162,16 +162,16 @@ class DaskRecords:
         return cls(loads, len(schema.feature_names), bounds, client)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A function that is sent to workers may hold an object that holds its records.
+        # A function sent to workers may hold an object that holds its records.
         return (Elsewhere, (self._n_features, self.bounds))
 
     @property
     def n_features(self) -> int:
-        """How many columns a row has."""
+        """Number of columns."""
         return self._n_features
 
     def count(self) -> int:
-        """Return the number of records; the first time by loading them. Private."""
+        """Return the number of records; load them if necessary. Private."""
         return sum(self._counts())
 
     def sum(
@@ -187,15 +187,15 @@ class DaskRecords:
         n_outputs: int = 1,
         keep: bool = True,
     ) -> tuple[Array, ...]:
-        """Add up ``function`` over blocks in whole steps."""
+        """Add up ``function`` over lattice blocks."""
         of_part = partial(part.exact_sum, function, n_outputs, keep)
         return added_up(iter(self._pass(of_part)), fine=False)
 
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        That of the worst part, for all records, and one rounding more for each part added in turn,
-        or for each level of pairs.
+        It is the error of the worst part, for all records, and one more rounding for each part, or
+        for each level of pairs.
         """
         n, d, parts = max(self.count(), 1), self._n_features, len(self._parts)
         within = max(
@@ -206,14 +206,14 @@ class DaskRecords:
         return n * (within + _UNIT * (math.log2(parts) + 1 if fine else parts))
 
     def every(self, step: int) -> DaskRecords:
-        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
+        """Return every ``step``-th record. The choice is fixed, so it amplifies no privacy."""
         starts = np.cumsum([0, *self._counts()[:-1]])
         return self._some([partial(part.every, int(-start % step), step) for start in starts])
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
-        """Return each record independently with probability ``rate``, by a word of its own.
+        """Return each record independently with probability ``rate``, by its own random word.
 
-        Two random words are the key of all of them.
+        Two random words are the key of the whole sample.
         """
         key = int.from_bytes(words(2).tobytes(), "little")
         choices = [partial(part.sampled, rate, key, number) for number in range(len(self._parts))]
@@ -238,8 +238,8 @@ class DaskRecords:
     def _pass(
         self, of_part: Callable[[MemoryRecords], tuple[Array, ...]]
     ) -> list[tuple[Array, ...]]:
-        """Return the sums of every part, in order; refuse anything but one of each."""
-        this_pass = next(self._passes)  # once: another thread may have a pass of its own
+        """Return the sums of every part, in order; raise unless there is exactly one of each."""
+        this_pass = next(self._passes)  # read once: another thread may run its own pass
         futures = [
             self._client.submit(part.partial_of, held, of_part, this_pass, number, pure=False)
             for number, held in enumerate(self._parts)
@@ -248,8 +248,8 @@ class DaskRecords:
             partials = self._client.gather(futures)
         except Exception as error:
             raise RuntimeError(
-                f"the cluster failed with {type(error).__name__}, whose words may repeat a record "
-                "and are left out; see the logs of its workers, and fit again."
+                f"the cluster failed with {type(error).__name__}; its message may repeat a record "
+                "and is left out. See the logs of the workers, and fit again."
             ) from None
         found = one_of_each(partials, len(self._parts), this_pass)
         known = [(each.n_records, each.checksum) for each in found]
@@ -264,14 +264,14 @@ class DaskRecords:
 
 
 class Elsewhere:
-    """What a record source is on a worker that was not sent its records: nothing to sum over."""
+    """A record source on a worker that was not sent its records: it has nothing to sum over."""
 
     def __init__(self, n_features: int, bounds: Bounds) -> None:
         self.n_features, self.bounds = n_features, bounds
 
 
 def _is_elsewhere(piece: Any) -> bool:
-    """Return whether a part is delayed or a future: known by a key, and not by what it holds."""
+    """Return whether a part is delayed or a future: identified by a key, not by its content."""
     return hasattr(piece, "__dask_graph__") or hasattr(piece, "key")
 
 
@@ -280,5 +280,5 @@ def _future(client: Any, piece: Any) -> Any:
         return client.compute(piece)
     if _is_elsewhere(piece):
         return piece
-    # By a key that is no hash of what it holds: parts of equal records would be one.
+    # Use a random key, not a hash of the content: parts of equal records would be merged.
     return client.scatter([piece], hash=False)[0]

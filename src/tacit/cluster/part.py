@@ -1,4 +1,4 @@
-"""What workers do: load a part of the records, choose some of it, add it up."""
+"""Run on workers: load a part of the records, choose some of it, sum over it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Part(NamedTuple):
-    """A part of the records as a worker holds it, and what tells whether it is the same again."""
+    """A part of the records on a worker, and a checksum that detects a change after reloading."""
 
     records: MemoryRecords
     checksum: int
@@ -36,19 +36,19 @@ def _part(rows: Any, labels: Any, bounds: Bounds) -> Part:
 
 
 def load_pair(pair: Any, n_features: int, bounds: Bounds) -> Part | str:
-    """Return a part of a pair (rows, labels), or the name of what went wrong."""
+    """Return a part of a pair (rows, labels), or the name of the error's type."""
     try:
         rows, labels = pair
         rows = np.asarray(rows, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != n_features:
             raise ValueError("another number of columns")
         return _part(rows, None if labels is None else labels_as_numbers(labels, bounds), bounds)
-    except Exception as error:  # its words may repeat a record
+    except Exception as error:  # its message may repeat a record
         return type(error).__name__
 
 
 def load_frame(frame: Any, names: list[str], label: str, bounds: Bounds) -> Part | str:
-    """Return a part of a frame of numbers, or the name of what went wrong."""
+    """Return a part of a frame of numbers, or the name of the error's type."""
     try:
         rows = frame[names].to_numpy(dtype=np.float64, na_value=np.nan)
         labels = frame[label].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -60,7 +60,7 @@ def load_frame(frame: Any, names: list[str], label: str, bounds: Bounds) -> Part
 def load_file(
     file: str | os.PathLike[str], schema: Schema, bounds: Bounds, dtype: Any, origin: float
 ) -> Part | str:
-    """Return a part of a file, or the name of what went wrong."""
+    """Return a part of a file, or the name of the error's type."""
     try:
         batches = open_table(file).batches(wanted_columns(schema))
         pairs = [encode_batch(batch, schema, dtype, origin) for batch in batches]
@@ -100,12 +100,12 @@ def exact_sum(
     keep: bool,
     records: MemoryRecords,
 ) -> tuple[Array, ...]:
-    """Return the sums of one part in whole steps."""
+    """Return the sums of one part over lattice blocks."""
     return records.sum_in_steps(function, n_outputs=n_outputs, keep=keep)
 
 
 def nothing(_: MemoryRecords) -> tuple[Array, ...]:
-    """Return no sum, where only the number of records is asked for."""
+    """Return no sum, for a pass that only counts the records."""
     return (np.zeros(1),)
 
 
@@ -123,6 +123,6 @@ def sampled(rate: float, key: int, number: int, records: MemoryRecords) -> Memor
     """Return a Poisson sample of a part, the same for the same key and number."""
     from randomgen import AESCounter
 
-    # The counter's upper half is the part, its lower half runs over the records.
+    # The upper half of the counter is the part; the lower half runs over its records.
     stream = AESCounter(key=key, counter=number << 64)
     return records.where(np.flatnonzero(poisson_choice(rate, records.count(), stream.random_raw)))

@@ -1,4 +1,4 @@
-"""Partial sums: what a worker sends of one part, and the driver's check that each came once."""
+"""Define partial sums of workers, and check that each part came once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Partial(NamedTuple):
-    """What a worker sends of one part: sums, or the name of what went wrong, and nothing else."""
+    """A worker's message about one part: sums, or the name of an error's type, and nothing else."""
 
     pass_number: int
     part: int
@@ -28,12 +28,12 @@ class Partial(NamedTuple):
 def one_of_each(partials: Sequence[Any], n_parts: int, pass_number: int) -> list[Partial]:
     """Return partial sums in the order of their parts, if there is exactly one of each.
 
-    A part added twice would count its records twice, and double what one of them can move.
+    A part that is added twice counts its records twice, which doubles the sensitivity.
 
     Raises
     ------
     RuntimeError
-        If one is missing, comes twice, is of another pass, or failed; or if a worker computes
+        If one is missing, comes twice, belongs to another pass, or failed; or if a worker computes
         elementary functions differently from the driver.
 
     Examples
@@ -49,8 +49,8 @@ def one_of_each(partials: Sequence[Any], n_parts: int, pass_number: int) -> list
             raise RuntimeError("a partial sum is of another pass; nothing was released. Fit again.")
         if each.failure is not None:
             raise RuntimeError(
-                f"a part of the records failed with {each.failure}, whose words may repeat a "
-                "record and are left out; load that part by itself to see more."
+                f"a part of the records failed with {each.failure}; its message may repeat a "
+                "record and is left out. Load that part by itself to see more."
             )
         if each.part in by_part:
             raise RuntimeError("a partial sum came twice; nothing was released. Fit again.")
@@ -71,7 +71,7 @@ def one_of_each(partials: Sequence[Any], n_parts: int, pass_number: int) -> list
 
 @lru_cache(maxsize=1)
 def arithmetic() -> int:
-    """Return a checksum of elementary functions at many points, by this machine's NumPy."""
+    """Return a checksum of elementary functions at many points, computed by this NumPy."""
     points = np.random.default_rng(0).uniform(-40.0, 40.0, 4099)
     values = [np.exp(points), np.log1p(np.exp(-np.abs(points))), np.tanh(points), np.cosh(points)]
     return zlib.crc32(b"".join(value.tobytes() for value in values))

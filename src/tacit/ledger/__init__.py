@@ -1,4 +1,4 @@
-"""A budget that survives: durable, charged before the data are opened, without refunds."""
+"""Keep a privacy budget on disk: charges are durable, come before the data, and have no refunds."""
 
 from tacit.ledger.audit import Verified
 from tacit.ledger.errors import LedgerDamaged, LedgerError

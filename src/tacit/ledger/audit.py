@@ -1,4 +1,4 @@
-"""The whole ledger read again, from its first entry to its last, as an auditor would."""
+"""Verify a whole ledger, from its first entry to its last."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tacit.ledger.walk import Walk, older, readable
 from tacit.privacy import Booking, event_from_dict
 from tacit.privacy.filters import Charge
 
-# A price computed by another version may differ in its last digits.
+# Relative tolerance: another version of tacit may compute a price with other last digits.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found in order: the ledger, how many entries, its head, and what was spent."""
+    """Result of a verification: the head, the number of entries, and the epsilon spent."""
 
     head: Booking
     entries: int
@@ -32,11 +32,11 @@ class Verified:
 
 
 def check_booking(store: Store, booking: Booking, ledger: str, last: int) -> None:
-    """Refuse a ledger that does not have the entry of a certificate."""
+    """Raise if a ledger lacks the entry that a certificate names."""
     if booking.ledger != ledger:
         raise LedgerError(
-            f"the certificate is of ledger {booking.ledger}, and this is ledger {ledger}; open the "
-            "one it names."
+            f"the certificate names ledger {booking.ledger}, and this is ledger {ledger}; open the "
+            "ledger that it names."
         )
     if booking.entry > last:
         raise LedgerDamaged(older(last, booking.entry))
@@ -49,14 +49,14 @@ def check_booking(store: Store, booking: Booking, ledger: str, last: int) -> Non
 
 
 def terms_of(first: Entry) -> Terms:
-    """Return what the first entry of a ledger says was agreed."""
+    """Return the terms in the first entry of a ledger."""
     first.check(GENESIS)
     with readable(first):
         return Terms.from_dict(first.content)
 
 
 def verified(store: Store, seen: Iterable[Booking], prices: bool) -> Verified:
-    """Follow every entry; raise `LedgerDamaged` naming what is wrong first."""
+    """Check every entry of a ledger; raise `LedgerDamaged` naming the first error."""
     store.check()
     head = store.reading(-1).head
     first = next(store.entries(0, 1), None)
@@ -74,7 +74,7 @@ def verified(store: Store, seen: Iterable[Booking], prices: bool) -> Verified:
 
 
 def _check_budget(state: State, terms: Terms) -> None:
-    """Refuse totals that no charge was ever accepted at; costs are never below 0, so they rose."""
+    """Raise if a total exceeds the budget: costs are never negative, so no charge could do it."""
     most = terms.budget.epsilon
     held = [(most, exposure) for exposure in state.exposures()]
     held += [(share.epsilon, share.spent) for share in state.analysts.values()]
@@ -93,7 +93,7 @@ def _priced(entries: Iterable[Entry], terms: Terms) -> Iterator[Entry]:
         return (terms.first_price(charge) if first else None) or terms.price(charge)
 
     for entry in entries:
-        yield entry  # which the walk has checked when it asks for the next
+        yield entry  # the walk checks the entry's hash before it takes the next one
         said = entry.content
         if said["kind"] == "charge":
             event, delta, first = canonical(said["event"]), said["delta"], bool(said.get("first"))

@@ -1,4 +1,4 @@
-"""The entries of a ledger as one handle has followed them: read on, and added to."""
+"""Append entries to a ledger and verify its hash chain incrementally."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tacit.ledger.terms import Terms
 from tacit.ledger.walk import CHECKPOINT, Followed, caught_up, from_checkpoint, start_of_tail
 from tacit.privacy import Booking
 
-# What a commit of unknown outcome waits before it is asked after, in seconds.
+# Seconds to wait before each attempt to find out whether an interrupted commit was stored.
 _PAUSES = (0.0, 0.1, 0.5, 1.0)
 
 
 class Books:
-    """Follows the entries of a store, and adds to them.
+    """Reads and verifies the entries of a store, and appends to them.
 
     Parameters
     ----------
     store
-        Where they are.
+        The store of the entries.
     known
-        Entries that must be among them.
+        Entries of certificates, which the store must contain.
     """
 
     def __init__(self, store: Store, known: tuple[Booking, ...] = ()) -> None:
@@ -41,7 +41,7 @@ class Books:
 
     @property
     def terms(self) -> Terms:
-        """What was agreed when the ledger was made."""
+        """The terms in the ledger's first entry."""
         if self._terms is None:
             self.look()
         assert self._terms is not None
@@ -49,23 +49,23 @@ class Books:
 
     @property
     def last(self) -> Entry | None:
-        """The last entry that was followed, if any was."""
+        """The last verified entry, or None before the first look."""
         return None if self._last is None else self._last.entry
 
     def booking(self, entry: Entry) -> Booking:
-        """Return how a certificate names an entry."""
+        """Return the name of an entry in certificates."""
         return Booking(self.terms.ledger, entry.number, entry.hash)
 
     def create(self, terms: Terms, content: Content) -> None:
-        """Make the store with its first entry."""
+        """Create the store with its first entry."""
         state = State().after(content)
         entry = following(Draft(content), None, None, state)
         self.store.create(entry, state.text)
         self._terms, self._last = terms, Followed(entry, state)
 
     def look(self) -> State:
-        """Return the state now, after following what was not followed yet."""
-        seen = self._last  # once: another thread may move it on
+        """Verify entries that are new since the last look, and return the state."""
+        seen = self._last  # read once: another thread may replace it
         if seen is None:
             return self._first_look()
         page = self.store.reading(seen.entry.number)
@@ -90,7 +90,7 @@ class Books:
         accept: Callable[[State], tuple[Draft, State]],
         key: str | None = None,
     ) -> tuple[Entry, State]:
-        """Write an entry in one transaction, asking again by its key if that was interrupted.
+        """Write an entry in one transaction; look it up by its key if the commit was interrupted.
 
         ``accept`` returns what the entry says and the state after it, or raises if there is to be
         no such entry. ``draft`` is what an entry that is found by its key is compared with.
@@ -100,10 +100,10 @@ class Books:
         if self._last is None:
             self.look()
         for place, pause in enumerate(_PAUSES):
-            if pause:  # to sleep for no time at all is to give the processor away
+            if pause:  # sleep(0) would yield the processor
                 time.sleep(pause)
             try:
-                # A key that was just drawn cannot be there yet: it is not looked for at first.
+                # A fresh random key cannot be stored yet, so the first attempt does not look it up.
                 return self._transact(draft, accept, key, look=not drawn or place > 0)
             except Interrupted as why:
                 interrupted = why
@@ -133,17 +133,18 @@ class Books:
         asked = ("kind", "event", "delta", "analyst", "partition")
         if said.get("key") != key or any(said.get(name) != content.get(name) for name in asked):
             raise ValueError(
-                f"key {key!r} is that of entry {entry.number}, another release; a key "
-                "names one release alone. Nothing was booked."
+                f"key {key!r} belongs to entry {entry.number}, another release; use a new key "
+                "for each release. Nothing was booked."
             )
         before = next(self.store.entries(entry.number - 1, entry.number))
         entry.check(before.hash)
         return entry
 
     def _after_all(self, key: str, why: Interrupted) -> LedgerError:
-        """Return what to say of a transaction that was interrupted time and again."""
+        """Return the error of a transaction whose every attempt was interrupted."""
         try:
-            # Whoever has the lock sees what was committed, and what was not never will be.
+            # The lock's holder sees every commit, and an uncommitted entry can no longer be
+            # committed.
             with self.store.writing(-1, key) as page:
                 found = page.found
         except LedgerError:
@@ -156,7 +157,7 @@ class Books:
 
 
 def following(draft: Draft, key: str | None, last: Entry | None, after: State) -> Entry:
-    """Return the entry of a draft that follows the last, sealed, with the state after it."""
+    """Return the entry of a draft, sealed after the last entry, with the hash of the state."""
     number = 0 if last is None else last.number + 1
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     more: dict[str, Any] = {"number": number, "when": now, "state": after.digest}

@@ -1,4 +1,4 @@
-"""What is declared of a ledger once and for life: shares of analysts, and parts of the data."""
+"""Check declarations of a ledger that are fixed for life: analysts' shares and partitions."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from tacit.privacy import Relation
 
 
 def analyst_of(terms: Terms, name: str, epsilon: float) -> Content:
-    """Return what an entry says of an analyst's share, if the terms allow it."""
+    """Return the content of an analyst's entry; raise if the terms do not allow the share."""
     budget, rule = terms.budget, terms.rule
     cap = replace(budget, epsilon=epsilon).epsilon
     if not cap <= budget.epsilon:
-        raise ValueError(f"{name!r} gets at most the budget's epsilon, {budget.epsilon:g}.")
+        raise ValueError(
+            f"{name!r} gets at most the budget's epsilon, {budget.epsilon:g}, not {cap:g}."
+        )
     if not rule.most(replace(budget, epsilon=cap))[0] > 0.0:
         raise ValueError(
-            f"{rule} accepts nothing at all within epsilon {cap:g} at delta {budget.delta:g}, and "
-            f"a share is fixed for life; give {name!r} more."
+            f"{rule} accepts no release within epsilon {cap:g} at delta {budget.delta:g}, and "
+            f"a share is fixed for life; give {name!r} a larger epsilon."
         )
     return {"kind": "analyst", "name": name_of("analyst", name), "epsilon": cap}
 
 
 def partition_of(terms: Terms, name: str) -> Content:
-    """Return what an entry says of a part of the data, if the terms allow it."""
+    """Return the content of a partition's entry; raise if the terms do not allow partitions."""
     if terms.budget.relation is Relation.REPLACE:
         raise ValueError(
-            "under REPLACE a record may be replaced by one of another part, so that charges on "
-            "parts add up; make the ledger under ADD_REMOVE to have partitions."
+            "under REPLACE a record may be replaced by a record of another partition, so charges "
+            "on partitions add up; create the ledger under ADD_REMOVE to use partitions."
         )
     return {"kind": "partition", "name": name_of("partition", name)}
 

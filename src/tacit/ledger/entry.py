@@ -1,8 +1,8 @@
-"""One line of the books, sealed by the hash of the line before it.
+"""Seal entries of a ledger into a hash chain.
 
     hash_n = SHA-256(hash_(n-1), newline, body_n)        hash_(-1) = 64 zeros
 
-so the hash of the last line, the head, stands for all of them in their order.
+The hash of the last entry, the head, therefore depends on all entries and their order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 
 
 class Entry(NamedTuple):
-    """An entry as it is stored: number, text and hash; ``key`` is a copy, for finding it.
+    """An entry as it is stored: number, text and hash; ``key`` is a copy of the text's, for lookup.
 
     Examples
     --------
@@ -37,12 +37,12 @@ class Entry(NamedTuple):
 
     @property
     def content(self) -> Content:
-        """What the text says."""
+        """The parsed text."""
         found: Content = json.loads(self.body)
         return found
 
     def check(self, previous: str) -> None:
-        """Refuse an entry that does not follow the hash before it."""
+        """Raise if the entry's hash does not follow from the hash before it."""
         if self.hash != digest(f"{previous}\n{self.body}"):
             raise LedgerDamaged(
                 f"entry {self.number} was changed, or the one before it: its hash does not follow "
@@ -57,7 +57,7 @@ REMEDY = (
 
 
 def canonical(record: Any) -> str:
-    """Return the one text of a record: keys in order, ASCII, no space, no NaN."""
+    """Return the canonical JSON of a record: sorted keys, ASCII, no spaces, no NaN."""
     return _CANONICAL.encode(record)
 
 
@@ -67,7 +67,7 @@ def digest(text: str) -> str:
 
 
 class Draft:
-    """What an entry will say but for its place: put into words once, for every entry that says it.
+    """An entry's content without its place in the chain, encoded once for all entries of it.
 
     Examples
     --------
@@ -81,9 +81,9 @@ class Draft:
         self._texts = _texts(content)
 
     def sealed(self, more: Content, previous: str) -> Entry:
-        """Return the entry that says more, its number at least, and follows a hash."""
+        """Return the entry with the content ``more``, at least its number, sealed after a hash."""
         texts = self._texts | _texts(more)
-        # What `canonical` makes of all of it.
+        # Equals `canonical` of the whole content; the shared texts are not encoded again.
         body = f"{{{','.join([texts[name] for name in sorted(texts)])}}}"
         return Entry(more["number"], body, digest(f"{previous}\n{body}"), more.get("key"))
 
@@ -97,5 +97,5 @@ def _text(value: Any) -> str:
 
 
 def sealed(content: Content, previous: str) -> Entry:
-    """Return the entry of a content that follows the hash ``previous``."""
+    """Return the entry of a content, sealed after the hash ``previous``."""
     return Draft({}).sealed(content, previous)

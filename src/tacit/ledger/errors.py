@@ -1,4 +1,4 @@
-"""What can go wrong with a ledger, apart from a budget that does not suffice."""
+"""Define the errors of a ledger; an exhausted budget is `BudgetExceeded`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class LedgerError(RuntimeError):
 
 
 class LedgerDamaged(LedgerError):
-    """A ledger is not what was written: an entry was changed, removed, or all put back in time."""
+    """A ledger was tampered with: an entry was changed or removed, or an older copy restored."""
 
 
 class Interrupted(LedgerError):
-    """The store was lost in a transaction, of which it is not known whether it was stored.
+    """The store was lost during a transaction, and the outcome of the commit is unknown.
 
-    For the ledger alone, which tries again with the same key.
+    Only the ledger catches this error; it tries again with the same key.
     """

@@ -1,7 +1,7 @@
-"""No process is forked in the middle of a transaction with SQLite.
+"""Prevent forks in the middle of a SQLite transaction.
 
-SQLite keeps the locks of a process in its memory. A child that is forked while a thread of its
-parent holds one would take it for its own, for ever.
+SQLite stores the locks of a process in its memory. If a process forks while one of its threads
+holds a lock, the child believes that it owns the lock and never releases it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A connection with a SQLite file, kept for the next charge while it is surely with that file.
+"""Reuse a connection to a SQLite file while the path still leads to that file.
 
-To open a file costs as much as to write to a quick disk. But a connection goes on writing to a file
-that was replaced or removed, looks for the journal of a charge that was cut short under the name
-the file once had, and believes what it has read. So within every transaction it is asked anew what
-file the path leads to, and nothing that was read in one is believed in the next.
+Opening a file costs as much as writing to a fast disk. But an open connection keeps writing to a
+file that was replaced or removed. It looks for the journal of an interrupted charge under the
+file's old name, and it trusts its cache. So each transaction checks anew to which file the path
+leads, and drops the cache at its end.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing import NamedTuple
 from tacit.ledger.forks import no_fork
 from tacit.privacy.processes import generation
 
-# An open file can be neither replaced nor removed elsewhere, so nothing is kept open there.
+# Windows lets nobody replace or remove an open file, so connections are closed there.
 _KEEPS = os.name == "posix"
-# Where each table begins, and how each was made.
+# Root page and definition of each table: a change shows that the file was overwritten.
 _SCHEMA = "SELECT group_concat(rootpage || coalesce(sql, ''), ';') FROM sqlite_master"
 
 
 class Place(NamedTuple):
-    """What a path leads to: where its links end, which file that is, and whether to write it."""
+    """The file that a path leads to: its real path, identity, number of links, and write access."""
 
-    path: str  # beside which SQLite looks for the journal
+    path: str  # without links; SQLite looks for the journal beside it
     device: int
-    file: int  # nobody else's while it is open
+    file: int  # inode; unique while the file is open
     names: int
     may_write: bool
 
     def is_of(self, path: str) -> bool:
-        """Return whether a path leads to this file, and it may be written as before."""
+        """Return whether a path leads to this file, with the same write access."""
         return self.is_under(path) and os.access(path, os.W_OK) == self.may_write
 
     def is_under(self, path: str) -> bool:
-        """Return whether a path leads to this file, under the one name it had."""
+        """Return whether a path leads to this file, under its only name."""
         try:
-            found = os.lstat(self.path)  # no link: this is the file's own name
+            found = os.lstat(self.path)  # not a link: the file's own name
             led_to = found if path == self.path else os.stat(path)
         except OSError:
             return False
@@ -52,14 +52,14 @@ class Place(NamedTuple):
 
 
 def place_of(path: str) -> Place:
-    """Return what a path leads to now."""
+    """Return the file that a path leads to now."""
     where, found = os.path.realpath(path), os.stat(path)
     return Place(where, found.st_dev, found.st_ino, found.st_nlink, os.access(path, os.W_OK))
 
 
 @dataclass
 class Opened:
-    """A connection, the place it was opened at, and where SQLite found the tables."""
+    """A connection, the file it was opened with, and the definitions of its tables."""
 
     connection: sqlite3.Connection
     place: Place
@@ -70,14 +70,14 @@ class Opened:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether it is that of the process from which this one was forked."""
+        """Whether the connection belongs to the process that this one was forked from."""
         return self.made_in != generation()
 
     def is_at(self, path: str) -> bool:
-        """Return whether it is with what the path leads to; asked within a transaction.
+        """Return whether the connection is with the path's file; call it within a transaction.
 
-        A file that was written over keeps its number, and SQLite compares a counter alone: tables
-        that begin elsewhere in it would be looked for where they were.
+        A file that was overwritten keeps its inode, and SQLite compares only a change counter. It
+        would look for tables at their old pages, so the definitions are compared too.
         """
         ((schema,),) = self.connection.execute(_SCHEMA)
         if self.schema is None:
@@ -86,7 +86,7 @@ class Opened:
 
 
 class Kept:
-    """Hands out connections with the file at a path, one idle one at most being kept.
+    """Hands out connections to the file at a path, and keeps at most one idle.
 
     Examples
     --------
@@ -109,13 +109,13 @@ class Kept:
         self._start()
 
     def _start(self) -> None:
-        """Start without a connection, in a new process too."""
+        """Start without a connection, also after a fork."""
         self._idle: list[Opened] = []
         self._generation = generation()
         weakref.finalize(self, _forget, self._idle, self._generation)
 
     def take(self) -> Opened:
-        """Return a connection, to be given back; the caller holds `no_fork` meanwhile."""
+        """Return a connection; the caller holds `no_fork` until it gives the connection back."""
         _close_forgotten()
         if self._generation != generation():
             _forget(self._idle, self._generation)
@@ -123,21 +123,21 @@ class Kept:
         return self._idle.pop() if self._idle else _opened(self._path)
 
     def give_back(self, opened: Opened) -> None:
-        """Keep a connection whose transaction was done, and close any other."""
+        """Keep a connection whose transaction was committed, and close any other."""
         if opened.is_inherited:
             _inherited.append(opened)
             return
         if _KEEPS and opened.is_done and not self._idle:
             opened.is_done = opened.is_written = False
             try:
-                # Nothing that was read is believed again.
+                # Drop SQLite's cache: the file may be overwritten before the next transaction.
                 opened.connection.execute("PRAGMA shrink_memory")
             except sqlite3.Error:
                 pass
             else:
                 self._idle.append(opened)
                 return
-        opened.connection.close()  # rolls back what was not committed
+        opened.connection.close()  # rolls back an uncommitted transaction
 
 
 def _opened(path: str) -> Opened:
@@ -148,19 +148,19 @@ def _opened(path: str) -> Opened:
         uri=True,
         timeout=0,
         isolation_level=None,
-        check_same_thread=False,  # one at a time has it, by the lock
+        check_same_thread=False,  # `no_fork` admits one thread at a time
     )
-    # Bytes that are no text are for the hash to find, which names the entry.
+    # Decode invalid UTF-8 too: the hash check then names the changed entry.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    # The directory too is synchronised, so that the journal does not come back.
+    # EXTRA also syncs the directory after the journal is deleted, so it cannot reappear.
     connection.execute("PRAGMA synchronous = EXTRA")
     return Opened(connection, place)
 
 
-# --- connections whose ledger is gone -------------------------------------------------------------
+# --- connections of deleted ledgers ---------------------------------------------------------------
 
 _forgotten: list[Opened] = []
-# Of the process that this one was forked from: never closed, since SQLite does not allow it.
+# Connections of the parent process: never closed, since SQLite forbids that after a fork.
 _inherited: list[Opened] = []
 
 
@@ -169,7 +169,8 @@ def _forget(idle: list[Opened], made_in: int) -> None:
         _inherited.extend(idle)
     else:
         _forgotten.extend(idle)
-        # Called at any moment, perhaps in the middle of what another thread waits for: not waiting.
+        # The garbage collector may call this while another thread holds the lock: do not wait for
+        # it.
         if no_fork.acquire(blocking=False):
             try:
                 _close_forgotten()

@@ -1,4 +1,4 @@
-"""A budget that survives: kept on disk, for many people, processes and machines."""
+"""Keep one privacy budget on disk for many people, processes and machines."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ Seen = Booking | Iterable[Booking] | None
 
 
 class Ledger:
-    """Keeps what was spent of one budget, in a SQLite file or a PostgreSQL database.
+    """Budget on disk that many processes and people share, in SQLite or PostgreSQL.
 
-    Made by `create` and found again by `open`. Everything that takes ``accountant=`` takes one.
+    `create` makes a ledger and `open` finds it again. Pass it wherever ``accountant=`` is accepted.
 
     Notes
     -----
     **Guarantee**
 
-    1. However many threads, processes and machines charge it, and whenever they are killed, the
-       releases it accepted are together within the budget by its rule (docs/proofs/ledger.md).
+    1. All accepted releases together are within the budget by the ledger's rule. This holds for any
+    number of threads, processes and machines, and if they are killed (docs/proofs/ledger.md).
     2. A charge is on disk before `charge` returns; nothing is ever refunded.
-    3. `copy`, `deepcopy` and scikit-learn's ``clone`` return the ledger itself, and a pickle holds
-       its address: whoever loads it spends the same budget.
-    4. An entry that was changed, removed or moved is named by `verify`, and by the next charge if
-       it is among the last 1,000; an older copy is, by whoever knows a newer entry.
+    3. `copy`, `deepcopy` and scikit-learn's ``clone`` return the ledger itself. A pickle holds its
+    address, so a process that loads the pickle spends the same budget.
+    4. `verify` names an entry that was changed, removed or moved. The next charge does so for the
+    last 1,000 entries. A holder of a newer certificate detects an older copy.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Ledger:
     def __init__(self, books: Books, bound: Bound) -> None:
         self._books = books
         self._bound = bound
-        # Folds of one search are charged the same event time and again.
+        # The folds of one search charge the same event repeatedly.
         self._last_price: tuple[Event, float | None, Charge, Draft] | None = None
 
     @classmethod
@@ -81,7 +81,7 @@ class Ledger:
         purpose: str = "",
         who: str | None = None,
     ) -> Ledger:
-        """Make a new ledger.
+        """Create a new ledger.
 
         Parameters
         ----------
@@ -96,12 +96,12 @@ class Ledger:
             ``"gaussian"`` (Gaussian and pure events alone), ``"renyi"``, ``"odometer"``, or a rule
             itself.
         label, purpose, who
-            For people; the account's name by default.
+            Notes for people; ``who`` is the account's name by default.
 
         Raises
         ------
         LedgerError
-            If there is something already, or it cannot be made.
+            If the address is taken, or the ledger cannot be created.
         """
         if not isinstance(budget, Budget):
             raise TypeError(f"budget must be a Budget, got {budget!r}.")
@@ -121,15 +121,15 @@ class Ledger:
 
     @classmethod
     def open(cls, address: str | os.PathLike[str], *, seen: Seen = None) -> Ledger:
-        """Return the ledger at an address, whose last 1,000 entries are followed.
+        """Open the ledger at an address, and verify its last 1,000 entries.
 
         Parameters
         ----------
         address
             As for `create`.
         seen
-            What certificates say of it, ``model.privacy_.booking``: a ledger without these entries
-            is refused, now and by every charge.
+            Bookings in certificates, ``model.privacy_.booking``. A ledger without these entries is
+            refused, now and by every charge.
         """
         opened = cls(Books(store_at(address), _bookings(seen)), Bound(who=account()))
         opened._books.look()
@@ -144,10 +144,10 @@ class Ledger:
         purpose: str | None = None,
         who: str | None = None,
     ) -> Ledger:
-        """Return the same ledger, whose charges count for an analyst or on a partition.
+        """Return the same ledger, with charges that count for an analyst or on a partition.
 
-        ``label``, ``purpose`` and ``who`` are written down for people and never counted with. What
-        is None stays as it is.
+        ``label``, ``purpose`` and ``who`` are notes for people and do not affect the budget. A
+        parameter that is None stays as it is.
         """
         texts = {"label": label, "purpose": purpose, "who": who}
         names = {"analyst": analyst, "partition": partition}
@@ -157,7 +157,7 @@ class Ledger:
         check_names(found._bound, self._books.look())
         return found
 
-    # --- one of it --------------------------------------------------------------------------------
+    # --- identity: every copy is the same ledger --------------------------------------------------
 
     def __copy__(self) -> Ledger:
         return self
@@ -175,22 +175,22 @@ class Ledger:
 
     @property
     def address(self) -> str:
-        """Where it is: an absolute path, or an address without a password."""
+        """The absolute path, or the URL without a password."""
         return self._books.store.address
 
     @property
     def terms(self) -> Terms:
-        """Its number, budget and rule."""
+        """The ledger's identifier, budget and rule."""
         return self._books.terms
 
     @property
     def budget(self) -> Budget:
-        """What may be spent in all."""
+        """The budget for all charges together."""
         return self.terms.budget
 
     @property
     def rule(self) -> Additive:
-        """How charges add up."""
+        """The composition rule."""
         return self.terms.rule
 
     # --- spending ---------------------------------------------------------------------------------
@@ -201,12 +201,13 @@ class Ledger:
         Parameters
         ----------
         event
-            What is about to be released.
+            The event of the planned release.
         delta
             The part of the budget's delta at which the rule ``"sum"`` counts the event.
         key
-            The name of this one release, for whoever must ask again after a crash: a second charge
-            by the same key books nothing and returns the first. By default each charge is its own.
+            Name of this release, for a caller who may have to repeat the charge after a crash. A
+            second charge with the same key books nothing and returns the first. By default each
+            charge has a key of its own.
 
         Raises
         ------
@@ -223,7 +224,7 @@ class Ledger:
         return Booked(state.spent(terms), self._books.booking(entry))
 
     def check(self, event: Event, delta: float | None = None) -> None:
-        """Raise if charging ``event`` would overspend; book nothing either way."""
+        """Raise if charging ``event`` would exceed the budget; book nothing either way."""
         charge, draft = self._priced(event, delta)
         afford(self.terms, self._bound, charge, draft, self._books.look())
 
@@ -241,20 +242,20 @@ class Ledger:
         return self.rule.planning_delta(delta)
 
     def add_analyst(self, name: str, epsilon: float) -> Booking:
-        """Give an analyst a sub-budget: of what is charged, at most ``epsilon`` may be theirs.
+        """Give an analyst a sub-budget: their charges may spend at most ``epsilon``.
 
-        It is fixed for life. From then on every charge must name its analyst (`bound`).
+        The share is fixed for life. From then on every charge must name its analyst (`bound`).
         """
         return self._declare(analyst_of(self.terms, name, epsilon))
 
     def add_partition(self, name: str) -> Booking:
         """Declare a part of the data, such as a window of time, disjoint from all other parts.
 
-        Charges on different parts do not add up (`bound`): a record is in one of them at most.
+        Charges on different parts do not add up (`bound`): a record is in at most one part.
 
-        **Contract**: what is fixed of a record alone, for ever, says in which part it is: when it
-        was made, not when it is asked for. Where a person is protected, all of a person's records
-        are in one part. Nothing that was ever charged on a part read a record outside it.
+        **Contract**: the part of a record depends only on facts of the record that never change:
+        the time it was made, not the time of the query. If a person is protected, all records of a
+        person are in one part. No charge on a part has read a record outside that part.
         """
         return self._declare(partition_of(self.terms, name))
 
@@ -262,7 +263,7 @@ class Ledger:
 
     @property
     def head(self) -> Booking:
-        """The newest entry, by which an older copy can be told."""
+        """The newest entry; an older copy of the ledger lacks it."""
         self._books.look()
         last = self._books.last
         assert last is not None
@@ -270,16 +271,16 @@ class Ledger:
 
     @property
     def analyst(self) -> str | None:
-        """For whom its charges count; None for nobody in particular."""
+        """The analyst whose charges these are; None without one."""
         return self._bound.analyst
 
     @property
     def partition(self) -> str | None:
-        """On what part of the data its charges count; None for all of them."""
+        """The partition that charges count on; None for the whole data set."""
         return self._bound.partition
 
     def entry(self, number: int) -> Content:
-        """Return what one entry says, as it is stored; `verify` tells whether it was changed."""
+        """Return the content of one entry as stored; `verify` detects changes."""
         for found in self._books.store.entries(number, number + 1):
             return found.content
         raise LedgerError(f"the ledger has no entry {number}; its newest is {self.head.entry}.")
@@ -289,27 +290,27 @@ class Ledger:
         return self._books.look()
 
     def verify(self, *, seen: Seen = None, prices: bool = False) -> Verified:
-        """Follow every entry from the first on; raise naming the first that is wrong.
+        """Check every entry from the first on; raise and name the first wrong one.
 
         Parameters
         ----------
         seen
-            What certificates say of it, which must be there.
+            Bookings in certificates, which the ledger must contain.
         prices
-            Whether to compute each event's cost anew, too.
+            Whether to compute the cost of each event anew.
         """
         return verified(self._books.store, (*self._books.known, *_bookings(seen)), prices)
 
     def export(self, last: int | None = None) -> Iterator[Content]:
-        """Yield every entry, or the last so many, oldest first, with its hash; ready for JSON."""
+        """Yield all entries, or the last ``last``, oldest first, with hashes; ready for JSON."""
         stop = self.head.entry + 1
         for entry in self._books.store.entries(0 if last is None else max(stop - last, 0), stop):
             yield {**entry.content, "hash": entry.hash}
 
-    # --- within -----------------------------------------------------------------------------------
+    # --- internals --------------------------------------------------------------------------------
 
     def _priced(self, event: Event, delta: float | None) -> tuple[Charge, Draft]:
-        known = self._last_price  # once: another thread may change it
+        known = self._last_price  # read once: another thread may replace it
         if known is None or known[:2] != (event, delta):
             charge = charge_of(event, delta, self.budget)
             said = {
@@ -333,12 +334,12 @@ def _reopened(address: str, bound: Bound, seen: tuple[Booking, ...]) -> Ledger:
 
 
 def readable_again(event: Event) -> dict[str, Any]:
-    """Return an event's record, if it is one that whoever reads the ledger can price again."""
+    """Return an event's record; raise unless a reader of the ledger can price the event again."""
     record = event.to_dict()
     if event_from_dict(record) != event:
         raise TypeError(
-            f"{type(event).__name__} is not what tacit reads from its own record, so that nobody "
-            "could check its price; charge one of tacit's events, or register its kind."
+            f"tacit cannot read {type(event).__name__} from its own record, so nobody could check "
+            "its price; charge one of tacit's events, or register its kind."
         )
     return record
 

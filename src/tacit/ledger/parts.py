@@ -1,7 +1,7 @@
-"""Costs as whole numbers: a part is a 10^18th of what a total may reach, rounded up.
+"""Count costs in whole parts: one part is 10^-18 of the most that a total may be, rounded up.
 
-Whole numbers add up without rounding, in any order and on any machine, and an auditor reads them
-at sight: 250,000,000,000,000,000 is a quarter of the budget.
+Integers add up without rounding, in any order and on any machine, and an auditor can read them:
+250,000,000,000,000,000 parts are a quarter of the budget.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tacit.privacy.filters import ROUNDING, Totals
 Parts = tuple[int, ...]
 
 WHOLE = 10**18
-# What an accountant's `ROUNDING` allows: the floats in which costs and `most` are computed.
+# The tolerance `ROUNDING` of an accountant, in parts: costs and `most` are computed in floats.
 LIMIT = WHOLE + int(WHOLE * ROUNDING)
-# Stands for infinity: no finite cost comes near, and adding to it leaves it.
+# Stands for infinity: larger than any finite cost, and `added` never exceeds it.
 INFINITE = WHOLE**2
 
 
 def parts_of(cost: Totals, most: Totals) -> Parts:
-    """Return a cost in parts of what each total may reach, never less than it is.
+    """Return a cost in parts of the most that each total may be, rounded up.
 
     Examples
     --------
@@ -33,8 +33,8 @@ def parts_of(cost: Totals, most: Totals) -> Parts:
 
 
 def _parts(cost: float, most: float) -> int:
-    if not cost >= 0.0:
-        raise ArithmeticError(f"a cost of {cost!r} bounds nothing: the event is refused.")
+    if not cost >= 0.0:  # NaN or negative
+        raise ArithmeticError(f"a cost of {cost!r} is no bound, so the event is refused.")
     if cost == 0.0:
         return 0
     if math.isinf(cost) or most == 0.0:
@@ -43,16 +43,16 @@ def _parts(cost: float, most: float) -> int:
 
 
 def added(one: Parts, other: Parts) -> Parts:
-    """Return the sum."""
+    """Return the sum of two costs, at most `INFINITE` in each total."""
     return tuple([min(a + b, INFINITE) for a, b in zip(one, other, strict=True)])
 
 
 def totals_of(parts: Parts, most: Totals) -> Totals:
-    """Return parts as the numbers that a rule reads."""
+    """Return parts as the floats that a rule computes with."""
     return tuple([_total(p, m) for p, m in zip(parts, most, strict=True)])
 
 
 def _total(part: int, most: float) -> float:
-    # part most / WHOLE, of which whole numbers divided by one another are the nearest float.
+    # part * most / WHOLE. Python divides two integers to the nearest float, so compute it exactly.
     above, below = most.as_integer_ratio()
     return math.inf if part >= INFINITE else part * above / (WHOLE * below)

@@ -1,4 +1,4 @@
-"""A ledger in a PostgreSQL database, for many machines, by psycopg (docs/decisions/0026)."""
+"""Store a ledger in a PostgreSQL database that many machines share (docs/decisions/0026)."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ _NOT_VALID = (
 )
 _ROWS = "SELECT number, body, hash, key FROM {0}.entries "
 _INSERT = "INSERT INTO {0}.entries (number, key, body, hash) VALUES (%s, %s, %s, %s)"
-_QUEUE = 0x74616374  # "tact"
+_QUEUE = 0x74616374  # "tact": first key of the advisory lock
 _HEAD = "SELECT number, hash, state FROM {0}.head"
-# Once it has the lock, each statement of a writer sees what is committed by then; a reader sees one
-# instant and waits for nobody.
-# Writers queue for a lock of their own before they lock the head's row: of those that wait for a
-# row the first is woken to look at it anew, and the next to wait in its place, each time.
+# After it has the lock, each statement of a writer sees all commits so far (READ COMMITTED). A
+# reader sees one instant and never waits (REPEATABLE READ).
+# Writers queue for an advisory lock before they lock the head's row. In a queue for a row lock,
+# each release wakes the first waiter to read the row again and the next to take its place.
 _WRITE = ("READ COMMITTED", "EXECUTE turn; EXECUTE locked")
 _READ = ("REPEATABLE READ READ ONLY", "EXECUTE head")
-# Planned once for each connection: to plan them takes longer than to carry them out.
+# Planned once per connection: planning takes longer than execution.
 _PREPARED = (
     f"PREPARE since(bigint) AS {_ROWS}WHERE number = $1",
     f"PREPARE keyed(text) AS {_ROWS}WHERE key = $1",
@@ -70,46 +70,47 @@ _PREPARED = (
     "PREPARE moved(bigint, text, text) AS UPDATE {0}.head SET number = $1, hash = $2, state = $3",
 )
 _SETTINGS = (
-    # On disk before a commit returns, whatever the database's default is.
+    # A commit returns after the data are on disk, whatever the database's default.
     "SET synchronous_commit = on",
     "SET client_encoding = 'UTF8'",
     "SET default_transaction_isolation = 'read committed'",
-    # Nobody's functions and operators but the server's own.
+    # Use only the server's own functions and operators: others could be replaced.
     "SET search_path = pg_catalog",
     f"SET lock_timeout = '{PATIENCE:g}s'",
-    # A plan that is made while the ledger is short must do when it is long.
+    # A plan made while the ledger is short must still suit a long one: always use the index.
     "SET plan_cache_mode = force_generic_plan",
     "SET enable_seqscan = off",
-    # Which what is forbidden counts as dear enough for.
+    # Disabled scans have a huge nominal cost, which would trigger compilation of every query.
     "SET jit = off",
-    # A client that hangs does not hold the ledger for ever.
+    # A client that hangs must not hold the lock for ever.
     f"SET idle_in_transaction_session_timeout = '{PATIENCE:g}s'",
 )
 
 
 class PostgresStore:
-    """Entries in a schema of a PostgreSQL database.
+    """Stores entries in a schema of a PostgreSQL database.
 
     A charge waits for its turn (an advisory lock) and locks the row of the head (SELECT ... FOR
-    UPDATE), which lets in one at a time and shows what the last one wrote. Connections are kept for
-    the next charge, never over a fork.
+    UPDATE). The locks admit one writer at a time and show the last commit. Connections are reused
+    by the next charge, but never after a fork.
 
     Parameters
     ----------
     address
         ``postgresql://user@host:port/database?ledger=name``, with any of libpq's parameters but a
-        password, which libpq takes from its password file, PGPASSWORD or a service file. The
-        ledger's name is that of its schema, "tacit" by default.
+        password. libpq takes the password from its password file, PGPASSWORD or a service file.
+        The ledger's name is that of its schema, "tacit" by default.
     """
 
     def __init__(self, address: str) -> None:
         self._conninfo, self._name = _parsed(address)
-        # Those of the process this one was forked from: kept, since to close them would end them.
+        # Connections of the parent process: kept, since closing one here would end it for the
+        # parent.
         self._inherited: list[Connection[Any]] = []
         self._start()
 
     def _start(self) -> None:
-        """Start without connections, in a new process too."""
+        """Start without connections, also after a fork."""
         self._idle: list[Connection[Any]] = []
         self._prepared: weakref.WeakSet[Connection[Any]] = weakref.WeakSet()
         self._lock = threading.Lock()
@@ -123,7 +124,7 @@ class PostgresStore:
         return f"{self._conninfo}{joint}{urlencode({'ledger': self._name})}"
 
     def create(self, entry: Entry, state: str) -> None:
-        """Make the schema, which must not be there yet."""
+        """Create the schema, which must not exist."""
         import psycopg
 
         with self._connected() as connection:
@@ -147,7 +148,7 @@ class PostgresStore:
 
     @contextlib.contextmanager
     def writing(self, since: int, key: str | None) -> Iterator[_Page]:
-        """Return a transaction that nobody else writes in; on disk when its block ends."""
+        """Return a transaction with exclusive write access, on disk when its block ends."""
         with self._connected() as connection, self._explained():
             page = _Page(self._ready(connection))
             page.begin(since, key, _WRITE)
@@ -163,7 +164,7 @@ class PostgresStore:
             return page
 
     def entries(self, start: int, stop: int) -> Iterator[Entry]:
-        """Yield entries, some thousand at a time."""
+        """Yield entries in blocks of five thousand."""
         for first in range(start, stop, 5000):
             with self._connected() as connection, self._explained():
                 where = "WHERE number >= %s AND number < %s ORDER BY number"
@@ -172,7 +173,7 @@ class PostgresStore:
             yield from (Entry(*row) for row in rows)
 
     def check(self) -> None:
-        """Look whether the triggers that keep the rows are there and at work."""
+        """Raise if a trigger that protects the rows is missing or disabled."""
         asked = (
             "SELECT t.tgname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
             "JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid "
@@ -182,12 +183,12 @@ class PostgresStore:
             there = connection.execute(asked, (self._name,)).fetchall()
         if there != [(name, _REFUSE) for name in _NAMES]:
             raise LedgerDamaged(
-                "a trigger that keeps rows from being changed is missing or not at work, so rows "
+                "a trigger that keeps rows from being changed is missing or disabled, so rows "
                 f"may have been changed. {REMEDY}"
             )
 
     def _sql(self, statement: str) -> bytes:
-        # The name was found to be an identifier of ASCII letters.
+        # `_parsed` made sure that the name is an ASCII identifier, so it needs no escaping.
         return statement.format(f'"{self._name}"').encode("ascii")
 
     @contextlib.contextmanager
@@ -196,7 +197,7 @@ class PostgresStore:
         try:
             yield connection
         except BaseException:
-            # In whatever state it is: the server rolls back what was not committed.
+            # Close it in any state: the server rolls back an uncommitted transaction.
             connection.close()
             raise
         with self._lock:
@@ -204,7 +205,7 @@ class PostgresStore:
 
     def _taken(self) -> Connection[Any]:
         if self._generation != generation():
-            # The lock too is inherited, perhaps locked by a thread that is not here.
+            # The lock is inherited too; a thread that does not exist here may hold it.
             self._inherited += self._idle
             self._start()
         with self._lock:
@@ -215,7 +216,7 @@ class PostgresStore:
         return self._connect()
 
     def _ready(self, connection: Connection[Any]) -> Connection[Any]:
-        """Have the statements of a charge planned, once; not before there are tables."""
+        """Prepare the statements of a charge once per connection; the tables must exist."""
         if connection not in self._prepared:
             connection.execute(self._sql("; ".join(_PREPARED)))
             self._prepared.add(connection)
@@ -229,7 +230,7 @@ class PostgresStore:
                 "a ledger in PostgreSQL needs psycopg; pip install 'tacit[postgres]'."
             ) from None
         try:
-            # Cursors of the client send several statements at once: a charge is two messages.
+            # ClientCursor sends several statements in one message: a charge is two messages.
             connection = psycopg.connect(
                 self._conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor
             )
@@ -263,14 +264,14 @@ class PostgresStore:
                 f"the ledger was busy for {PATIENCE:g} seconds. Nothing was booked; try again."
             ) from None
         except psycopg.OperationalError as why:
-            # The server stopped, or the network: it may have committed.
+            # The server or the network failed, perhaps after the commit.
             raise Interrupted(f"the ledger's database was lost: {_said(why)}") from None
         except psycopg.Error as why:
             raise LedgerError(f"the database refused: {_said(why)} Nothing was booked.") from None
 
 
 class _Page:
-    """What a transaction with PostgreSQL sees; each half of it is one trip to the server."""
+    """The view of one PostgreSQL transaction; begin and commit are one round trip each."""
 
     head: Head
     entries: Sequence[Entry] = ()
@@ -281,9 +282,9 @@ class _Page:
         self._written: tuple[Entry, str] | None = None
 
     def begin(self, since: int, key: str | None, mode: tuple[str, str]) -> None:
-        """Start the transaction and read."""
+        """Start the transaction, and read."""
         isolation, to_head = mode
-        # What never changes is read before the lock: every look within it is a wait for others.
+        # Read what never changes before the lock: others wait for every statement within it.
         statement = f"BEGIN ISOLATION LEVEL {isolation}; EXECUTE since(%s); {to_head}; EXECUTE last"
         values: tuple[int | str, ...] = (since,)
         if key is not None:
@@ -295,13 +296,13 @@ class _Page:
             raise LedgerDamaged(f"the head of the ledger is missing. {REMEDY}")
         number, ash, state = head[0]
         self.head = Head(int(number), ash, state)
-        # The one that was asked for may be one of the last.
+        # The requested entry may be one of the last two.
         seen = [row for row in rows if row[0] not in {other[0] for other in last}]
         self.entries = [_entry(row) for row in (*seen, *reversed(last))]
         self.found = _entry(found[0]) if found else None
 
     def append(self, entry: Entry, state: str) -> None:
-        """Keep what is to be written, which goes out with the commit."""
+        """Remember the entry; `commit` sends it."""
         self._written = entry, state
 
     def commit(self) -> None:
@@ -320,14 +321,14 @@ def _asked(
 ) -> list[list[Row]]:
     """Send several statements at once and return the rows of each.
 
-    By libpq itself: a cursor of psycopg would take longer over it than the server does, while
-    others wait for the lock.
+    This calls libpq directly: a psycopg cursor would take longer than the server, while other
+    charges wait for the lock.
     """
     from psycopg import errors, generators, pq
 
     quote = pq.Escaping(connection.pgconn).escape_literal
     texts = (str(v).encode() if isinstance(v, int) else v and quote(v.encode()) for v in values)
-    # No statement has another per cent sign, and bytes are not looked at for one again.
+    # The statements have no other per cent sign, and inserted values are not scanned for one again.
     connection.pgconn.send_query(statement % tuple(text or b"NULL" for text in texts))
     answers = connection.wait(generators.execute(connection.pgconn))
     for answer in answers:
@@ -354,34 +355,34 @@ def _parsed(address: str) -> tuple[str, str]:
         secret = parts.password is not None or any(name.lower() in _SECRET for name, _ in query)
     except ValueError:
         raise ValueError(_NOT_VALID) from None
-    # A password with / ? or # in it ends the host for urlsplit, which then sees none.
+    # urlsplit ends the host at a / ? or # of a password, and then reports no password.
     without_ports = _PORT.sub("", address.partition("://")[2])
     strayed = "@" in parts.path or any("@" in name for name, _ in query)
     if secret or strayed or _HIDDEN.search(without_ports):
-        # Not repeated here: an error is logged.
+        # Do not repeat the address: errors are logged.
         raise ValueError(
             "the ledger's address holds a password, and addresses are pickled and printed; leave "
             "it out, and put it into the password file of PostgreSQL (~/.pgpass) or PGPASSWORD."
         )
     if not all(map(_HOST.fullmatch, parts.netloc.rpartition("@")[2].split(","))):
-        # libpq would repeat what it takes for a port, which may be a password.
+        # libpq repeats in its error what it takes for a port, which may be a password.
         raise ValueError(_NOT_VALID)
     name = dict(query).get("ledger", "tacit")
     if not name.isidentifier() or not name.isascii() or len(name) > 63:
         raise ValueError("a ledger's name is letters, digits and underscores, 63 at most.")
     rest = urlencode([pair for pair in query if pair[0] != "ledger"])
-    # Not by urlunsplit, which drops the slashes of an address without a host.
+    # urlunsplit would drop the slashes of an address without a host.
     return f"postgresql://{parts.netloc}{parts.path}{'?' if rest else ''}{rest}", name
 
 
 def _close(connections: list[Connection[Any]], made_in: int) -> None:
-    """Close what nobody uses any more, in the process that made it."""
+    """Close idle connections, but only in the process that opened them."""
     if made_in == generation():
         for connection in connections:
             connection.close()
 
 
 def _said(why: Exception) -> str:
-    """Return the first line of what the server said."""
+    """Return the first line of the server's message."""
     lines = str(why).strip().splitlines()
     return f"{lines[0].rstrip('.')}." if lines else f"{type(why).__name__}."

@@ -1,4 +1,4 @@
-"""Whether a charge is within the budget, and why not."""
+"""Decide whether a charge is within the budget, and explain a refusal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def afford(
 
 
 def check_names(bound: Bound, state: State) -> None:
-    """Raise if a charge names what the ledger does not know, or no analyst where it must."""
+    """Raise if a charge names an unknown analyst or partition, or lacks a required analyst."""
     analyst, partition = bound.analyst, bound.partition
     if partition is not None and partition not in state.partitions:
         raise CannotCharge(f"the ledger has no partition {partition!r}; declare it first.")

@@ -1,4 +1,4 @@
-"""A ledger in one file, by the SQLite of the standard library (docs/decisions/0026)."""
+"""Store a ledger in one SQLite file (docs/decisions/0026)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tacit.ledger.store import PATIENCE, Head
 
 T = TypeVar("T")
 
-_APPLICATION = 0x74616374  # "tact": by this `file` and we tell a ledger from another database
+_APPLICATION = 0x74616374  # "tact": identifies a ledger to tacit and to the command `file`
 _VERSION = 1
 _TABLES = (
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, key TEXT UNIQUE, body TEXT NOT NULL, "
@@ -32,15 +32,16 @@ _REFUSE = "BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END"
 _TRIGGERS = (
     f"CREATE TRIGGER entries_stay BEFORE DELETE ON entries {_REFUSE}",
     f"CREATE TRIGGER entries_keep BEFORE UPDATE ON entries {_REFUSE}",
-    # REPLACE would remove a row without a word
+    # INSERT OR REPLACE would delete a row without firing the DELETE trigger.
     "CREATE TRIGGER entries_follow BEFORE INSERT ON entries "
     f"WHEN NEW.number IS NOT (SELECT number + 1 FROM head) {_REFUSE}",
     f"CREATE TRIGGER head_stays BEFORE DELETE ON head {_REFUSE}",
     "CREATE TRIGGER head_advances BEFORE UPDATE ON head "
     f"WHEN NEW.number IS NOT OLD.number + 1 {_REFUSE}",
 )
-# What SQLite keeps beside a file, under its name, and removes.
+# Suffixes of the files that SQLite creates beside a database, and deletes.
 _BESIDE = ("-journal", "-wal", "-shm")
+# A COMMIT waits this long for readers to finish, in seconds.
 _SECONDS_FOR_READERS = 5
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
 _NO_SQLITE = "SQLITE_NOTADB"
@@ -48,15 +49,15 @@ _DAMAGED = ("SQLITE_CORRUPT", _NO_SQLITE, "SQLITE_FORMAT", "SQLITE_CONSTRAINT")
 
 
 class SqliteStore:
-    """Entries in a SQLite file, which may be shared by processes of one machine.
+    """Stores entries in a SQLite file, which processes of one machine may share.
 
-    A connection is kept from one transaction to the next, never over a fork; a file that was put
-    in the place of another is seen by the next charge (`tacit.ledger.kept`).
+    A connection is reused by the next transaction, but never after a fork. The next charge notices
+    if the file was replaced (`tacit.ledger.kept`).
 
     Parameters
     ----------
     path
-        The file; a relative path is taken from where the process stands now.
+        The file. A relative path refers to the current directory of this moment.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -69,7 +70,7 @@ class SqliteStore:
         return str(self._path)
 
     def create(self, entry: Entry, state: str) -> None:
-        """Make the file, which must not be there yet."""
+        """Create the file, which must not exist."""
         self._check_name(self.address)
         for ending in _BESIDE:
             if os.path.lexists(self.address + ending):
@@ -78,14 +79,14 @@ class SqliteStore:
                     "may need to repair it; name another file, or move it to where that one is."
                 )
         try:
-            # SQLite itself would open what another process has just made.
+            # O_EXCL: SQLite would open a file that another process has just created.
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
         except FileExistsError:
-            raise LedgerError(f"{self._name} is there already; name another file.") from None
+            raise LedgerError(f"{self._name} exists already; name another file.") from None
         except OSError as why:
             raise LedgerError(
-                f"{self._name} cannot be made ({why.strerror}); name a file in a folder that is "
-                "there and may be written to."
+                f"{self._name} cannot be made ({why.strerror}); name a file in an existing folder "
+                "that may be written to."
             ) from None
         try:
             with self._transaction("BEGIN IMMEDIATE", _connection, new=True) as connection:
@@ -107,7 +108,7 @@ class SqliteStore:
             raise
 
     def writing(self, since: int, key: str | None) -> AbstractContextManager[SqlitePage]:
-        """Return a transaction that nobody else writes in; on disk when its block ends."""
+        """Return a transaction with exclusive write access, on disk when its block ends."""
         return self._transaction("BEGIN IMMEDIATE", lambda opened: SqlitePage(opened, since, key))
 
     def reading(self, since: int, key: str | None = None) -> SqlitePage:
@@ -116,21 +117,21 @@ class SqliteStore:
             return page
 
     def entries(self, start: int, stop: int) -> Iterator[Entry]:
-        """Yield entries; a thousand at a time, so that charges get in between."""
+        """Yield entries in blocks of a thousand, so that charges can run in between."""
         for first in range(start, stop, 1000):
             with self._transaction("BEGIN", _connection) as connection:
                 found = _entries(connection, first, min(first + 1000, stop))
             yield from found
 
     def check(self) -> None:
-        """Ask SQLite whether its file is whole, and compare the tables and triggers, as ever."""
+        """Run SQLite's integrity check; the transaction itself compares tables and triggers."""
         with self._transaction("BEGIN", _connection) as connection:
             said = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
         if said != ["ok"]:
             raise LedgerDamaged(f"{self._name}: SQLite finds {'; '.join(said)}. {REMEDY}")
 
     def _check_schema(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file with other tables or triggers: rows may have been changed, or may be."""
+        """Raise if tables or triggers are not tacit's: rows may have been changed, or may be."""
         rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         changed = {row[0] for row in rows} ^ {*_TABLES, *_TRIGGERS}
         if changed:
@@ -142,7 +143,7 @@ class SqliteStore:
 
     def _check_place(self, place: Place) -> None:
         self._check_name(place.path)
-        # The journal that undoes a charge which was cut short is found by the file's name alone.
+        # SQLite finds the journal of an interrupted charge by the file's name alone.
         if place.names > 1:
             raise LedgerError(
                 f"{self._name} is one of {place.names} names of a file (hard links): a charge that "
@@ -154,8 +155,8 @@ class SqliteStore:
         ending = next((ending for ending in _BESIDE if path.endswith(ending)), None)
         if ending is not None:
             raise LedgerError(
-                f"{path!r} ends with {ending}: SQLite would take it for what it keeps beside "
-                f"{path.removesuffix(ending)!r}, and remove it. Name it otherwise."
+                f"{path!r} ends with {ending}: SQLite would take it for its own temporary file of "
+                f"{path.removesuffix(ending)!r}, and remove it. Choose another name."
             )
 
     @property
@@ -166,7 +167,7 @@ class SqliteStore:
     def _transaction(
         self, begin: str, view: Callable[[Opened], T], new: bool = False
     ) -> Iterator[T]:
-        """Begin, give what ``view`` makes of it, and commit; wait for others if it must be."""
+        """Begin, yield the result of ``view``, and commit; wait while others hold the lock."""
         deadline = time.monotonic() + PATIENCE
         while True:
             with no_fork:
@@ -183,7 +184,7 @@ class SqliteStore:
             self._wait_or_raise(why, deadline)
 
     def _begun(self, begin: str, new: bool) -> tuple[Opened | None, Exception | None]:
-        """Return a connection in a transaction, or None and why it cannot be had now."""
+        """Return a connection in a transaction, or None with the error that prevents one."""
         try:
             opened = self._kept.take()
         except (sqlite3.Error, OSError) as why:
@@ -208,7 +209,7 @@ class SqliteStore:
             except sqlite3.OperationalError as why:
                 if why.sqlite_errorname != "SQLITE_BUSY":
                     raise
-                # Others read. Waiting for them to leave is SQLite's own matter.
+                # Readers hold the file. SQLite itself can wait for them during a COMMIT.
                 wait = f"PRAGMA busy_timeout = {_SECONDS_FOR_READERS * 1000:.0f}"
                 opened.connection.execute(wait)
                 opened.connection.execute("COMMIT")
@@ -220,7 +221,7 @@ class SqliteStore:
             raise Interrupted(f"{self._name} was replaced or removed while it was written to.")
 
     def _recognised(self, opened: Opened) -> bool:
-        """Return whether this is the file; raise if it is no ledger, or one not to be written."""
+        """Return whether the path leads to this file; raise if the file is no usable ledger."""
         is_new = opened.schema is None
         if not opened.is_at(self.address):
             return False
@@ -242,13 +243,13 @@ class SqliteStore:
                 f"{self._name} was put into journal mode {mode}, in which a charge may be lost; "
                 "put it back with: PRAGMA journal_mode = DELETE."
             )
-        if is_new:  # else its place, tables and triggers are those that were looked at
+        if is_new:  # otherwise the connection's schema was compared before
             self._check_schema(connection)
         return True
 
     def _wait_or_raise(self, why: Exception | None, deadline: float) -> None:
-        # What else cannot be opened is told from what is not there without opening it: to close
-        # a file that SQLite has open as well would drop its locks.
+        # Distinguish a missing file from others without opening it: closing a file that SQLite
+        # has open too would drop SQLite's locks (POSIX).
         if isinstance(why, OSError) and not isinstance(why, FileNotFoundError | NotADirectoryError):
             raise LedgerError(
                 f"{self._name} cannot be used: {why.strerror}. Nothing was booked; check the disk "
@@ -281,14 +282,14 @@ class SqliteStore:
 
 
 class SqlitePage:
-    """What a transaction with SQLite sees."""
+    """The view of one SQLite transaction."""
 
     def __init__(self, opened: Opened, since: int, key: str | None) -> None:
         self._opened = opened
         self._connection = connection = opened.connection
         self.head = Head(*_one(connection, "SELECT number, hash, state FROM head"))
         last = self.head.number
-        # What was followed up to the last entry needs none before it.
+        # If ``since`` is the last entry, the caller has verified it, and none before it is needed.
         first = last if since == last else last - 1
         self.entries: Sequence[Entry] = _entries(connection, first, last + 1)
         if since < first:
@@ -314,9 +315,9 @@ def _connection(opened: Opened) -> sqlite3.Connection:
 
 
 def _one(connection: sqlite3.Connection, select: str) -> tuple[int, str, str]:
-    # To the end: a question that is left open would keep others from writing.
+    # Fetch all rows: an open SELECT would keep others from writing.
     rows: list[tuple[int, str, str]] = connection.execute(select).fetchall()
-    # SQLite keeps what it is given: a number may have become a text.
+    # SQLite does not enforce column types: a number may have become a text.
     if len(rows) != 1 or tuple(map(type, rows[0])) != (int, str, str):
         raise LedgerDamaged(f"the head of the ledger is missing or changed. {REMEDY}")
     return rows[0]

@@ -1,4 +1,4 @@
-"""How a ledger stands, for people: what is spent, what is left, and what that would buy."""
+"""Summarise a ledger for people: epsilon spent, epsilon left, and how many releases still fit."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from tacit.privacy import Booking, Gaussian, PureEpsilon, SumOfEpsilons, SumOrGa
 from tacit.privacy.filters import Charge
 from tacit.privacy.gaussian_profile import gaussian_mu
 
-# Releases that a budget is asked about: these shares of its epsilon each.
+# Sizes of the releases that are counted, as shares of the budget's epsilon.
 _SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+# Upper end of the search: counts above a million are reported as a million.
 _MOST = 10**6
 
 
 @dataclass(frozen=True)
 class Account:
-    """What one analyst or one partition has spent, and what is left for it."""
+    """Epsilon that one analyst or one partition has spent and has left."""
 
     name: str
     spent: float
@@ -31,7 +32,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a ledger stands at its head."""
+    """Summary of a ledger at its head."""
 
     terms: Terms
     head: Booking
@@ -44,7 +45,7 @@ class Standing:
 
 
 def standing(ledger: Ledger) -> Standing:
-    """Return how a ledger stands.
+    """Return the summary of a ledger.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def _times(cost: Parts, n: int) -> Parts:
 
 
 def _release(terms: Terms, epsilon: float) -> Charge:
-    """Return a release that is planned for an epsilon: Gaussian, or pure for a pure budget."""
+    """Return a release calibrated to an epsilon: Gaussian, or pure for a pure budget."""
     budget = terms.budget
     if budget.is_pure:
         return Charge(PureEpsilon(epsilon, relation=budget.relation), 0.0)

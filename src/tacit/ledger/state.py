@@ -1,4 +1,4 @@
-"""What was spent so far, by whom and on which part of the data, as it follows from the entries."""
+"""Compute running totals of a ledger from its entries: in all, per partition and per analyst."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tacit.ledger.terms import Terms
 
 @dataclass(frozen=True)
 class Share:
-    """An analyst's part of the budget: at most ``epsilon``, of which ``spent`` is gone."""
+    """An analyst's part of the budget: at most ``epsilon``, of which ``spent`` is used."""
 
     epsilon: float
     spent: Parts
@@ -25,8 +25,8 @@ class Share:
 class State:
     """Running totals: of the whole data set, of each partition and of each analyst.
 
-    A record is in one partition at most, so it is exposed to what was charged on the whole and on
-    that partition, and to nothing else (docs/proofs/ledger.md, section 6).
+    A record is in at most one partition. It is therefore exposed to the charges on the whole data
+    set and on that partition only (docs/proofs/ledger.md, section 6).
     """
 
     whole: Parts = ()
@@ -39,7 +39,7 @@ class State:
         return not any(self.whole) and not any(any(part) for part in self.partitions.values())
 
     def exposures(self, partition: str | None = None) -> Iterable[Parts]:
-        """Return what the records of a partition were exposed to, or those of every one."""
+        """Return the total of a partition's records, or the totals of every partition's records."""
         if partition is not None:
             return (added(self.whole, self.partitions[partition]),)
         if not self.partitions:
@@ -56,7 +56,7 @@ class State:
                 raise ValueError("a ledger is made once")
             return State((0,) * len(content["most"]))
         name, nothing = content["name"], (0,) * len(self.whole)
-        # Whatever is declared anew would start from nothing again.
+        # A second declaration would reset the total to zero.
         if name in (self.analysts if kind == "analyst" else self.partitions):
             raise ValueError(f"{kind} {name!r} is there already")
         if kind == "analyst":
@@ -87,7 +87,7 @@ class State:
         return State(whole, partitions, analysts)
 
     def has_grown_from(self, earlier: State) -> bool:
-        """Return whether no total is less than it was, and every share is as it was given."""
+        """Return whether no total has fallen and every share has the epsilon it was given."""
         then, now = (
             {("",): s.whole}
             | {("part", name): parts for name, parts in s.partitions.items()}
@@ -99,7 +99,7 @@ class State:
         )
 
     def spent(self, terms: Terms) -> float:
-        """Return the epsilon that the most exposed record has spent."""
+        """Return the epsilon of the most exposed record."""
         return max(map(terms.spent, self.exposures()))
 
     def left(self, terms: Terms, partition: str | None, analyst: str | None) -> float:
@@ -123,7 +123,7 @@ class State:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> State:
-        """Return what `to_dict` was made from."""
+        """Return the state of a dictionary made by `to_dict`."""
         return cls(
             tuple(record["whole"]),
             {name: tuple(parts) for name, parts in record["partitions"].items()},
@@ -135,18 +135,18 @@ class State:
 
     @cached_property
     def text(self) -> str:
-        """The state as it is stored beside the entries."""
+        """The state as the text that is stored with the head."""
         if self.partitions or self.analysts:
             return canonical(self.to_dict())
-        # The same, for most ledgers, in a tenth of the time.
+        # Equals `canonical(self.to_dict())`, ten times faster, for a ledger without names.
         return f'{{"analysts":{{}},"partitions":{{}},"whole":[{",".join(map(str, self.whole))}]}}'
 
     @property
     def digest(self) -> str:
-        """The hash by which each entry vouches for the state after it."""
+        """The hash of the state, which each entry contains."""
         return digest(self.text)
 
     @classmethod
     def from_text(cls, text: str) -> State:
-        """Return what `text` was made from."""
+        """Return the state of a text made by `text`."""
         return cls.from_dict(json.loads(text))

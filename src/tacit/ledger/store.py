@@ -1,4 +1,4 @@
-"""Where the books are kept: what a store must do, and which one an address means."""
+"""Define the interface of a store of entries, and choose the store of an address."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import NamedTuple, Protocol
 
 from tacit.ledger.entry import Entry
 
-# How long a charge waits for the charges of others, in seconds.
+# Seconds that a charge waits for other charges before it gives up.
 PATIENCE = 60.0
-# An address of something else, or a mistyped one of a database. Such a text may hold a password, so
-# it is never taken for the name of a file, which errors repeat.
+# Addresses of other services, and mistyped ones of a database. Such a text may contain a password,
+# and errors repeat file names, so the text is never taken for a file name.
 _ELSEWHERE = re.compile(
     r"\s*[a-z][a-z0-9+.-]+:/"  # any scheme
     r"|(.*[/\\\s])?postgres[a-z0-9+]*\s*:"  # postgresql: without its slashes
-    r"|(?!/(?!/)|\.{1,2}[/\\]|~|[a-z]:[/\\]).*:.*@"  # user:password@host, no path
-    r"|(.*\s)?\s*(host|dbname)\s*=|.*password\s*=",  # libpq's other way to write a connection
+    r"|(?!/(?!/)|\.{1,2}[/\\]|~|[a-z]:[/\\]).*:.*@"  # user:password@host, but no path
+    r"|(.*\s)?\s*(host|dbname)\s*=|.*password\s*=",  # libpq's keyword=value form
     re.I | re.S,
 )
 
@@ -32,53 +32,53 @@ class Head(NamedTuple):
 
 
 class Page(Protocol):
-    """What a transaction sees, and where it writes; everything is stored or nothing."""
+    """The view of one transaction: reads, and at most one write; a transaction is atomic."""
 
     @property
     def head(self) -> Head:
-        """The head."""
+        """The head at the start of the transaction."""
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """The entry of the number asked for and the last two, in order, those that are there.
+        """The entry of the requested number and the last two, in order, as far as they exist.
 
-        Where the last is asked for, the one before it may be left out.
+        If the last entry is requested, the one before it may be missing.
         """
 
     @property
     def found(self) -> Entry | None:
-        """The entry of the key asked for."""
+        """The entry of the requested key, or None."""
 
     def append(self, entry: Entry, state: str) -> None:
         """Write an entry and the state after it, which becomes the head."""
 
 
 class Store(Protocol):
-    """Keeps entries in order.
+    """Stores entries in order.
 
-    Contract: `writing` lets in one at a time, whatever process or machine they are of, and shows
-    the newest head; what was appended is on disk when its block ends without an error, and nothing
-    is if the block raises. `tacit.ledger.errors.Interrupted` says that this is not known.
+    Contract: `writing` admits one writer at a time, from any process or machine, and shows the
+    newest head. Appended entries are on disk when its block ends without an error, and nothing is
+    stored if the block raises. `tacit.ledger.errors.Interrupted` means that the outcome is unknown.
     """
 
     @property
     def address(self) -> str:
-        """Where it is, without any password."""
+        """Path or URL of the store, without any password."""
 
     def create(self, entry: Entry, state: str) -> None:
-        """Make the ledger with its first entry, or raise if there is something already."""
+        """Create the ledger with its first entry; raise if the address is taken."""
 
     def writing(self, since: int, key: str | None) -> AbstractContextManager[Page]:
         """Return a transaction that sees the entry ``since`` and the end, and may append one."""
 
     def reading(self, since: int, key: str | None = None) -> Page:
-        """Return the head, the entry ``since`` and the last two, of one instant."""
+        """Return the head, the entry ``since`` and the last two, all of one instant."""
 
     def entries(self, start: int, stop: int) -> Iterator[Entry]:
-        """Yield the entries with ``start`` <= number < ``stop``, in order, those that are there."""
+        """Yield the entries with ``start`` <= number < ``stop``, in order, as far as they exist."""
 
     def check(self) -> None:
-        """Raise `LedgerDamaged` where the store is not as it was made: its file, its triggers."""
+        """Raise `LedgerDamaged` if the file, its tables or its triggers were changed."""
 
 
 def store_at(address: str | os.PathLike[str]) -> Store:
@@ -96,7 +96,7 @@ def store_at(address: str | os.PathLike[str]) -> Store:
 
         return PostgresStore(text)
     if _ELSEWHERE.match(os.fsdecode(text)):
-        # Not repeated here: it may hold a password, and an error is logged.
+        # Do not repeat the address: it may contain a password, and errors are logged.
         raise ValueError(
             "a ledger's address is the path of a file, or postgresql://user@host/database?ledger="
             "name; this one looks like a connection of another kind, or a mistyped one. Write ./ "

@@ -1,4 +1,4 @@
-"""What is agreed when a ledger is made and never changes: its number, its budget and its rule."""
+"""Define the fixed terms of a ledger: its identifier, its budget and its composition rule."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tacit.privacy import (
 from tacit.privacy.filters import Charge, Totals, default_rule
 from tacit.privacy.odometer import ORDERS
 
-# Of what entries say, and how; written into the first of them.
+# Version of the format of entries; the first entry of each ledger contains it.
 VERSION = 1
-# The words never change their meaning: ledgers outlive code.
+# These words never change their meaning: ledgers outlive code.
 RULES: Mapping[str, type[Additive]] = {
     "sum": SumOfEpsilons,
     "gaussian": GaussianSum,
@@ -44,7 +44,7 @@ _SHARES = {
 
 
 def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
-    """Return a rule that a ledger of this budget can keep to.
+    """Return a composition rule that a ledger of this budget can use.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
         rule = _made(rule, budget)
     if type(rule) not in RULES.values():
         raise TypeError(
-            f"rule must be one that any tacit can read again ({', '.join(RULES)}), got {rule!r}."
+            f"rule must be one that every tacit can read ({', '.join(RULES)}), got {rule!r}."
         )
     if budget.is_pure and not isinstance(rule, SumOfEpsilons):
         raise ValueError(
@@ -82,7 +82,7 @@ def rule_for(rule: Additive | str | None, budget: Budget) -> Additive:
     if isinstance(rule, SumOrGaussian) and rule.budget != budget:
         raise ValueError(f"the rule is made for {rule.budget}, and the ledger's is {budget}.")
     if not min(rule.most(budget)) >= 0.0 or rule.most(budget)[0] <= 0.0:
-        raise ValueError(f"{rule} accepts nothing at all within {budget}; leave the order out.")
+        raise ValueError(f"{rule} accepts no release within {budget}; leave the order out.")
     return rule
 
 
@@ -97,7 +97,7 @@ def _made(word: str, budget: Budget) -> Additive:
 
 @dataclass(frozen=True)
 class Terms:
-    """A ledger's number, budget and rule, and the costs they make of events."""
+    """A ledger's identifier, budget and rule, and the prices of events under them."""
 
     ledger: str
     budget: Budget
@@ -105,11 +105,11 @@ class Terms:
 
     @cached_property
     def most(self) -> Totals:
-        """What each total may reach, which is 10^18 parts."""
+        """The most that each total may be under the budget; it equals 10^18 parts."""
         return self.rule.most(self.budget)
 
     def price(self, charge: Charge) -> Parts:
-        """Return what a charge costs, in parts."""
+        """Return the cost of a charge, in parts."""
         return parts_of(self.rule.cost(charge), self.most)
 
     def first_price(self, charge: Charge) -> Parts | None:
@@ -128,7 +128,7 @@ class Terms:
         return self.rule.epsilon(totals_of(parts, self.most), self.budget.delta) * any(parts)
 
     def left(self, parts: Parts, epsilon: float | None = None) -> float:
-        """Return the epsilon of the largest release that a total leaves room for."""
+        """Return the epsilon of the largest release that still fits beside a total."""
         if not self.fits(parts, epsilon):
             return 0.0
         return self.rule.left(totals_of(parts, self.most), self._within(epsilon))
@@ -163,7 +163,7 @@ class Terms:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Terms:
-        """Return what `to_dict` was made from; its parts mean what they meant then."""
+        """Return the terms of a dictionary made by `to_dict`, with the stored size of a part."""
         if record.get("version", VERSION) != VERSION:
             raise LedgerError("the ledger was made by a newer tacit; use that one.")
         rule, budget = record["rule"], record["budget"]
@@ -179,7 +179,11 @@ class Terms:
         made = RenyiSum(rule["order"]) if word == "renyi" else _made(word, agreed)
         terms = cls(record["ledger"], agreed, made)
         if not all(map(math.isclose, terms.most, record["most"])):
-            raise LedgerError("this tacit measures the ledger's budget otherwise; use the older.")
-        # Solved for by floats, whose last digits may change; the ledger's own are the unit.
+            raise LedgerError(
+                "this tacit computes another size of the ledger's budget; use the tacit that made "
+                "the ledger."
+            )
+        # `most` is solved for in floats, whose last digits may differ; the stored numbers define a
+        # part.
         terms.__dict__["most"] = tuple(record["most"])
         return terms

@@ -1,4 +1,4 @@
-"""Following the entries one by one, and naming the first that does not follow."""
+"""Verify entries one by one, and name the first one that does not follow."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tacit.ledger.errors import LedgerDamaged
 from tacit.ledger.state import State
 from tacit.ledger.store import Head
 
-# Every so many entries one tells the whole state, so that a walk can start there.
+# Every so many entries, an entry contains the whole state, so that verification can start there.
 CHECKPOINT = 100
-# So many entries at least are followed when a ledger is opened.
+# At least so many entries are verified when a ledger is opened.
 TAIL = 1000
 
 
 @dataclass(frozen=True)
 class Walk:
-    """How far the entries were followed, and the state there; at first nowhere."""
+    """Number and hash of the last verified entry, and the state after it; initially none."""
 
     number: int = -1
     hash: str = GENESIS
     state: State = field(default_factory=State)
 
     def follow(self, entries: Iterable[Entry]) -> Walk:
-        """Return the walk after some more entries, or raise naming the first wrong one."""
+        """Return the walk after more entries; raise and name the first wrong one."""
         walk = self
         for entry in entries:
             walk = walk._step(entry)
@@ -43,12 +43,12 @@ class Walk:
         return walk
 
     def hop(self, entries: Sequence[Entry]) -> Walk:
-        """Return what `follow` does, quicker: the totals are compared once, at the end."""
+        """Do the work of `follow` faster: compare the state's hash once, at the end."""
         walk, vouched = self, ""
         for entry in entries:
             walk, vouched = walk._hop(entry)
         if entries and walk.state.digest != vouched:
-            return self.follow(entries)  # which names the entry
+            return self.follow(entries)  # raises and names the entry
         return walk
 
     def _hop(self, entry: Entry) -> tuple[Walk, str]:
@@ -60,7 +60,7 @@ class Walk:
             return Walk(entry.number, entry.hash, self.state.after(content)), content["state"]
 
     def check_head(self, head: Head) -> None:
-        """Refuse a head that is not where the walk ended."""
+        """Raise if a head is not the last verified entry with its state."""
         if head.number > self.number:
             raise LedgerDamaged(f"entry {self.number + 1} is missing. {REMEDY}")
         if (head.number, head.hash, head.state) != (self.number, self.hash, self.state.text):
@@ -71,12 +71,12 @@ class Walk:
 
 
 def start_of_tail(last: int) -> int:
-    """Return the number from which on a ledger is followed when it is opened."""
+    """Return the number of the first entry that is verified when a ledger is opened."""
     return max((last - TAIL) // CHECKPOINT * CHECKPOINT, 0)
 
 
 def from_checkpoint(entries: Sequence[Entry], head: Head) -> Walk:
-    """Return the walk over entries that start at 0, or one before a checkpoint."""
+    """Verify entries that start at 0, or one entry before a checkpoint."""
     if not entries or entries[0].number == 0:
         walk, rest = Walk(), entries
     else:
@@ -94,18 +94,17 @@ def from_checkpoint(entries: Sequence[Entry], head: Head) -> Walk:
 
 
 class Followed(NamedTuple):
-    """The last entry that was followed, and the state after it."""
+    """The last verified entry and the state after it."""
 
     entry: Entry
     state: State
 
 
 def caught_up(before: Followed, entries: Sequence[Entry], head: Head) -> Followed:
-    """Return the last entry and the state, given one that was followed before and the last two.
+    """Return the last entry and the state, given an entry verified before and the last two.
 
-    The entries in between were each looked at by whoever wrote the next: here it is seen that the
-    one that was followed is still there, that the head is the end and tells its totals, and that
-    none of them has fallen.
+    Each writer verified the entry before its own. So three checks remain: the entry verified before
+    is still stored, the head is the last entry with its state, and no total has fallen.
     """
     seen = before.entry
     if seen not in entries:
@@ -137,7 +136,7 @@ def caught_up(before: Followed, entries: Sequence[Entry], head: Head) -> Followe
 
 @contextlib.contextmanager
 def readable(entry: Entry) -> Iterator[None]:
-    """Name an entry that follows by its hash and says what no ledger says."""
+    """Report an entry whose hash is right but whose content no ledger would write."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as why:
@@ -156,7 +155,7 @@ def _complain_of_the_past(seen: Entry, entries: Sequence[Entry], head: Head) -> 
 
 
 def older(last: int, known: int) -> str:
-    """Return what to say of a ledger that ends before an entry that is known."""
+    """Return the error message for a ledger that ends before a known entry."""
     return (
         f"the ledger ends with entry {last}, but entry {known} is known to have been written: an "
         f"older copy was put in its place, or its end was cut off. {REMEDY}"

@@ -1,4 +1,4 @@
-"""The only code that draws randomness for releases."""
+"""Draw the randomness of every release. No other package draws it."""
 
 from tacit.noise.additive_rows import prepare_gaussian, prepare_sphere
 from tacit.noise.ball_selection import Concave

@@ -1,4 +1,4 @@
-"""Rows of Gaussian and of sphere noise, drawn before the values they hide are known."""
+"""Draw rows of Gaussian and of sphere noise before their values are known."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tacit.noise.sphere import decide_sphere
 Array = npt.NDArray[np.float64]
 
 MOST_ROWS, MOST_COORDINATES = 2**31, 2**20
-# Numbers worked on at once, few enough for a cache.
+# Numbers processed at once; they fit into a cache.
 _BLOCK_NUMBERS = 1 << 14
 # Float error of (fraction + noise), at most 2^15 in size: two roundings of 2^-53 * 2^15.
 _ROUNDING_MARGIN = 2.0**-36
-# First-order bounds are multiplied by this, which covers the second order.
+# First-order error bounds are multiplied by this factor, which covers second-order terms.
 _SECOND_ORDER = 1.01
 
 
 @dataclass(frozen=True, eq=False)
 class _AdditiveRows:
-    """Rows that are added to a value: what floats know of them, and the words they came from."""
+    """Rows that are added to a value: floats with error bounds, and their random words."""
 
     kernel: ClassVar[Kernel] = staticmethod(add_row)
 
@@ -108,7 +108,7 @@ def prepare_gaussian(n: int, d: int, noise_std: float, source: Source) -> Gaussi
     ratio = std / spacing  # exact: a power of two
     words = NormalWords.new(n, d, source)
     floats, margins = np.empty((n, d)), np.empty(n)
-    with np.errstate(all="ignore"):  # infinities and NaN mark what floats cannot decide
+    with np.errstate(all="ignore"):  # infinities and NaN mark rows that floats cannot decide
         for rows in blocks(n, d):
             error = words.floats(rows, ratio, floats[rows])
             margins[rows] = _SECOND_ORDER * error + _ROUNDING_MARGIN
@@ -152,20 +152,20 @@ def prepare_sphere(n: int, d: int, width: float, source: Source) -> SphereRows:
 
 
 def blocks(n: int, d: int) -> list[slice]:
-    """Return slices of rows whose numbers fit a cache."""
+    """Return slices of rows that fit into a cache."""
     size = max(1, _BLOCK_NUMBERS // d)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def forget_unknown(floats: Array, margins: Array) -> None:
-    """Give rows of which floats know nothing an infinite margin and no numbers."""
+    """Give rows without a useful error bound an infinite margin and zeros."""
     unknown = ~(margins < 0.5)
     margins[unknown] = np.inf
     floats[unknown] = 0.0
 
 
 def check_shape(n: int, d: int) -> None:
-    """Refuse impossible numbers of rows and coordinates."""
+    """Raise if the numbers of rows and coordinates are out of range."""
     checks.count("n", n, least=0, most=MOST_ROWS, remedy="prepare rows in batches.")
     checks.count("d", d, least=1, most=MOST_COORDINATES, remedy="pass the length of a value.")
 
@@ -182,7 +182,7 @@ def _lengths(words: Words) -> tuple[Array, Array]:
 def _start(
     floats: Array, margin: float, value: Array, scale: float
 ) -> tuple[Steps, Array, Steps, list[int]]:
-    """Return the whole part, the fraction, the steps floats give and the coordinates left."""
+    """Return the whole part, the fraction, the steps by floats and the undecided coordinates."""
     scaled = value * scale
     whole = np.rint(scaled)
     fraction = scaled - whole
@@ -200,7 +200,7 @@ def _start(
 def _decide_normals(
     left: list[int], normals: LazyNormals, fraction: Array, ratio: float
 ) -> dict[int, int]:
-    """Return the coordinates of round(fraction + ratio * G) that the bits decide."""
+    """Return the coordinates of round(fraction + ratio * G) that the drawn bits decide."""
     arithmetic = Arithmetic(normals.radii[0].n_bits + GUARD_BITS)
     factor = arithmetic.number(ratio)
     decided: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""The exponential mechanism on a fine public lattice of a ball, for concave utilities."""
+"""Run the exponential mechanism on a fine public lattice of a ball, for concave utilities."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PER_AXIS = 3
 
 @dataclass(frozen=True)
 class Concave:
-    """A concave utility of points, computed from records, and how far one record can move it.
+    """A concave utility of points, computed from records, and its sensitivity.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ class Concave:
     tangents : callable
         For points, one a row, the utilities and their gradients, or any supergradients.
     error : float
-        How far ``at`` may lie above a tangent plane, between points at most four radii from 0: the
-        rounding of both.
+        How far ``at`` may lie above a tangent plane by the rounding of both, between points at most
+        four radii from 0.
     sensitivity : float
-        How far ``at`` moves, at any point of the ball, between neighbours under ``relation``.
+        The most that ``at`` moves between neighbours under ``relation``, at any point of the ball.
     relation : Relation
-        Which data sets are neighbours.
+        Relation of the neighbours.
 
     Examples
     --------
@@ -84,13 +84,13 @@ class Concave:
         checks.positive(
             "sensitivity",
             self.sensitivity,
-            remedy="pass the furthest one record can move the utility at any point of the ball.",
+            remedy="pass the most that one record can move the utility at any point of the ball.",
         )
         checks.at_least("error", self.error, 0.0)
         checked_relation(self.relation)
 
     def raised(self, points: Array) -> tuple[Array, Array]:
-        """Return tangents raised by the error, so that nothing computed is above them."""
+        """Return tangents raised by the error, so that no computed utility is above them."""
         value, slope = self.tangents(points)
         return np.nextafter(value + self.error, np.inf), slope
 
@@ -102,10 +102,10 @@ def select_in_ball(
 
         P(x) proportional to exp(epsilon utility(x) / (2 sensitivity)),   x a point of the lattice
 
-    drawn by rejection: boxes that cover the ball lie each under a plane above the utility. A box
-    is drawn by its mass under exp(plane), a point in it by exp(plane), and the point is accepted
-    with probability exp(utility - plane). Where one is rejected, its box is halved and all is
-    drawn anew.
+    The point is drawn by rejection. Boxes cover the ball, and each has a plane above the utility. A
+    box is drawn by its mass under exp(plane), a point in it by exp(plane). The point is accepted
+    with probability exp(utility - plane). After a rejection the box is halved and the draw is
+    repeated.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def select_in_ball(
     epsilon : float
         The range of the privacy loss.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Returns
     -------
@@ -130,12 +130,12 @@ def select_in_ball(
     1. The law of the point is exactly the one above, in real arithmetic, for the utility as
        computed; so the release is epsilon-bounded-range, hence epsilon-DP
        (docs/proofs/selection_in_a_ball.md).
-    2. A utility found above a plane, which is then not concave up to its error, is refused.
+    2. A utility above a plane is refused: it is not concave up to its stated error.
     3. Wrong arguments are refused before anything is drawn.
 
     **Assumes**: the sensitivity, concavity and the error; the bits of the source; NumPy's log,
-    log1p and expm1 within 2^-44 relative; mpmath's interval exp and log. How long it takes
-    depends on the utility, and so on the records.
+    log1p and expm1 within 2^-44 relative; mpmath's interval exp and log. The running time depends
+    on the utility, and so on the records.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def _draw(
 def _utility_at(utility: Concave, point: Array) -> Fraction:
     value = float(utility.at(point))
     if not np.isfinite(value):
-        raise ValueError("the utility is not finite at a point of the ball; clip what it sums.")
+        raise ValueError("the utility is not finite at a point of the ball; clip its summands.")
     return Fraction(value)
 
 
@@ -247,7 +247,7 @@ def exceeds(gap: Fraction, source: Source) -> bool:
         )
     words, rough = source.words(1), nearest_float(gap)
     energy = exponentials(words)
-    with np.errstate(divide="ignore"):  # the last word, whose energy may be any
+    with np.errstate(divide="ignore"):  # the last word's energy has no upper bound
         error = exponential_errors(words, energy) + 2.0**-50 * rough
     if np.abs(energy - rough)[0] > error[0]:
         return bool(energy[0] > rough)

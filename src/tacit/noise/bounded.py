@@ -1,4 +1,4 @@
-"""A value computed from records together with how far one record can move it."""
+"""Pair a value computed from records with its sensitivity."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ class Norm(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """A value and its sensitivity: the only thing a noise mechanism accepts.
+    """A value and its sensitivity: the only input that a noise mechanism accepts.
 
     Parameters
     ----------
     value : float or array of floats
-        What was computed from the records. Finite, at most 2^500 in size. An array may have any
+        The value computed from the records. Finite, at most 2^500 in size. An array may have any
         shape; norms take all its coordinates together.
     sensitivity : float
-        How far the value can move, in ``norm``, between two data sets that are neighbours under
+        The most that the value moves, in ``norm``, between two data sets that are neighbours under
         ``relation``.
     norm : Norm
         The norm of the sensitivity.
     relation : Relation
-        Which data sets are neighbours.
+        Relation of the neighbours.
 
     Notes
     -----
@@ -69,8 +69,8 @@ class Bounded:
     1. ``value`` is a float or a float64 array, with every coordinate finite.
     2. ``sensitivity`` is finite and above zero.
 
-    **Assumes** that the sensitivity is true. Sums of rows made by `bounded_sum` have a proved
-    one; `tacit.testing.replay` checks any other on chosen neighbours.
+    **Assumes** that the sensitivity is true. Sums made by `bounded_sum` have a proved sensitivity;
+    `tacit.testing.replay` checks any other on chosen neighbours.
 
     Examples
     --------
@@ -91,8 +91,8 @@ class Bounded:
         sensitivity = checks.positive(
             "sensitivity",
             self.sensitivity,
-            remedy="pass the furthest one record can move the value; a value no record can move "
-            "is public and needs no noise.",
+            remedy="pass the most that one record can move the value; a value that no record can "
+            "move is public and needs no noise.",
         )
         if not isinstance(self.norm, Norm):
             raise TypeError(f"norm must be a Norm, got {self.norm!r}; pass Norm.L1, L2 or LINF.")
@@ -102,12 +102,12 @@ class Bounded:
 
     @property
     def n_coordinates(self) -> int:
-        """How many numbers the value holds."""
+        """Number of coordinates of the value."""
         return self.value.size if isinstance(self.value, np.ndarray) else 1
 
 
 def round_up(value: float) -> float:
-    """Return the next double above: a product or quotient of doubles may have been rounded down."""
+    """Return the next double above, since a product or quotient may have been rounded down."""
     return math.nextafter(value, math.inf)
 
 
@@ -143,9 +143,9 @@ def _as_floats(value: Any) -> float | Array:
 
 
 def check_norm(bounded: Bounded, mechanism: str, allowed: tuple[Norm, ...]) -> None:
-    """Refuse a sensitivity stated in a norm the mechanism cannot use.
+    """Raise if a sensitivity is stated in a norm that the mechanism cannot use.
 
-    All norms of a single number are equal, so any norm will do for one coordinate.
+    All norms of a single number are equal, so one coordinate may use any norm.
     """
     if not isinstance(bounded, Bounded):
         raise TypeError(

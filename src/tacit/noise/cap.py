@@ -1,4 +1,4 @@
-"""A random direction that leans towards a value: uniform on a cap, or on the rest."""
+"""Draw a random direction biased towards a value: uniform on a cap, or on its complement."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from tacit.privacy.relation import Relation
 Array = npt.NDArray[np.float64]
 
 MOST_COORDINATES = 2**20
-# Below, a probability is not a whole multiple of 2^-64, by which a word decides.
+# A smaller p need not be a whole multiple of 2^-64, the resolution of a word.
 _LEAST_PROBABILITY = 2.0**-11
-# Smaller caps are beyond the reach of words of 64 bits.
+# 64-bit words cannot resolve smaller caps.
 _LEAST_SHARE = Fraction(1, 2**64)
 # Steps per unit of length: 2^20 sqrt(d), within a factor of two.
 _STEP_BITS = 20
-_SHARE_PRECISION = 120
+_SHARE_PRECISION = 120  # bits of the enclosure of the cap's share
 
 
 @dataclass(frozen=True)
 class Cap:
-    """The law of a direction V in d dimensions that leans towards a unit vector u.
+    """The law of a direction V in d dimensions, biased towards a unit vector u.
 
         with probability p        V uniform on {v : ||v|| = 1, <v, u> >= gamma}
         otherwise                 V uniform on the rest of the sphere
 
-    What is released is round(V / spacing), whole numbers.
+    The release is round(V / spacing), integers.
 
     Parameters
     ----------
     d : int
         The number of coordinates. For d = 1 the sphere is {-1, 1} and the cap {u}.
     gamma : float
-        Where the cap begins, in (-1, 1); for d = 1 it does not matter, and may be 1.
+        Boundary of the cap, in (-1, 1); ignored for d = 1, where it may be 1.
     p : float
-        The probability of the cap, in [2^-11, 1), above the share of the sphere that it covers.
+        The probability of the cap, in [2^-11, 1); it must exceed the cap's share of the sphere.
 
     Notes
     -----
@@ -75,7 +75,8 @@ class Cap:
         gamma, p = checks.number("gamma", self.gamma), checks.number("p", self.p)
         if not (-1.0 < gamma < 1.0 or (self.d == 1 and gamma == 1.0)):
             raise ValueError(
-                f"gamma must be in (-1, 1), got {gamma!r}: the cap or its rest would be empty."
+                f"gamma must be in (-1, 1), got {gamma!r}: the cap or its complement would be "
+                "empty."
             )
         if not _LEAST_PROBABILITY <= p < 1.0:
             raise ValueError(f"p must be in [2^-11, 1), got {p!r}; outside no epsilon is finite.")
@@ -89,8 +90,8 @@ class Cap:
             )
         if Fraction(p) <= high:
             raise ValueError(
-                f"p={p!r} is not above the cap's share {float(high)!r} of the sphere, so that V "
-                "would not lean towards the value; raise p or gamma."
+                f"p={p!r} is not above the cap's share {float(high)!r} of the sphere, so V would "
+                "not be biased towards the value; raise p or gamma."
             )
 
     def enclose_share(self, precision: int) -> Enclosure:
@@ -116,17 +117,17 @@ class Cap:
 
     @property
     def event(self) -> PureEpsilon:
-        """What one release costs, any value being replaced by any other."""
+        """Event of one release under REPLACE: any value may replace any other."""
         return PureEpsilon(self.epsilon, Relation.REPLACE)
 
 
 def cap(bounded: Bounded, law: Cap, source: Source | None = None) -> Release[float | Array]:
-    """Release a direction that leans towards the direction of a value.
+    """Release a random direction biased towards the direction of a value.
 
         u = value / ||value||, times -1 with probability 1/2 - ||value|| / (2 norm)
         output = h * round(V / h),   V ~ law about u,   h = law.spacing,  norm = sensitivity / 2
 
-    so that the mean of V is a multiple of the value.
+    The random sign makes the mean of V proportional to the value.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def cap(bounded: Bounded, law: Cap, source: Source | None = None) -> Release[flo
     law : Cap
         The law of the direction.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Returns
     -------
@@ -149,7 +150,7 @@ def cap(bounded: Bounded, law: Cap, source: Source | None = None) -> Release[flo
     **Guarantee**
 
     1. The law of the output is exactly the law above in real arithmetic, so the release is
-       epsilon-DP with delta 0, whatever the two values (docs/proofs/cap_mechanism.md).
+    epsilon-DP with delta 0, for any two values (docs/proofs/cap_mechanism.md).
     2. Every output is a multiple of h.
     3. Wrong arguments are refused before anything is drawn.
 
@@ -209,7 +210,7 @@ def _epsilon(law: Cap) -> float:
     low, _ = law.enclose_share(_SHARE_PRECISION)
     p = Fraction(law.p)
     arithmetic = Arithmetic(_SHARE_PRECISION)
-    # falls with Q, so the lower bound of Q gives the upper bound
+    # The ratio decreases in Q, so the lower bound of Q gives the upper bound of the ratio.
     ratio = p * (1 - low) / ((1 - p) * low)
     exact = ends(arithmetic.context.log(arithmetic.number(ratio)))[1]
     rounded = float(exact)

@@ -1,4 +1,4 @@
-"""Rows of directions about e1 with the law of a cap, drawn before the values are known."""
+"""Draw rows of directions with a cap's law about e1 before their values are known."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tacit.noise.sphere_coordinate import Latitude
 
 Array = npt.NDArray[np.float64]
 
-# Tails below 2^-30 of the cap or of the rest are decided exactly.
+# Tails below 2^-30 of the cap or of its complement are decided in exact arithmetic.
 _TABLE_OCTAVES = 30
-# First-order bounds are multiplied by this, which covers the second order.
+# First-order error bounds are multiplied by this factor, which covers second-order terms.
 _SECOND_ORDER = 1.01
 
 
@@ -63,7 +63,7 @@ class CapRows:
         return steps
 
     def _float_steps(self, i: int, value: Array, norm: float) -> tuple[Steps, list[int]]:
-        """Return what floats decide, and the coordinates they do not."""
+        """Return the steps by floats, and the coordinates that floats do not decide."""
         one = slice(i, i + 1)
         position, sure = turned_rows(
             value[None], self.floats[one], self.coins[one], self.scale, norm
@@ -80,8 +80,8 @@ def prepare_cap(n: int, d: int, cap: Cap, source: Source) -> CapRows:
         V0 = (T, sqrt(1 - T^2) G / ||G||),   G ~ N(0, I_(d-1))
         T = q(Q U) with probability p, otherwise -q((1 - Q) U),   U uniform
 
-    where q is the tail's inverse for the first coordinate of a uniform direction and Q the cap's
-    share of the sphere. `reflect_row` turns V0 towards a value and rounds it.
+    Here q is the inverse tail of the first coordinate of a uniform direction, and Q the cap's share
+    of the sphere. `reflect_row` reflects V0 towards a value and rounds it.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def prepare_cap(n: int, d: int, cap: Cap, source: Source) -> CapRows:
     cap : Cap
         The law.
     source : Source
-        Where the bits come from, now and when more are needed.
+        Source of random bits, now and if more are needed.
 
     Notes
     -----
@@ -113,13 +113,13 @@ def prepare_cap(n: int, d: int, cap: Cap, source: Source) -> CapRows:
     if not isinstance(cap, Cap) or cap.d != d:
         raise ValueError(f"cap must be a Cap of d={d} coordinates, got {cap!r}; make one for it.")
     words = CapWords.new(n, cap, source)
-    # 53 bits of the coin; the rest only matter within 2^-53 of the threshold.
+    # The float holds 53 bits of the coin; the others only matter within 2^-53 of the threshold.
     coins: Array = np.multiply(words.coin >> np.uint64(11), 2.0**-53, dtype=np.float64)
     if d == 1:
         floats = np.where(words.is_inside(cap), 1.0, -1.0)[:, None]
         return CapRows(cap, floats, coins, np.full(n, _kernel_margin(cap)), words, source)
     floats, margins = np.empty((n, d)), np.empty(n)
-    with np.errstate(all="ignore"):  # infinities and NaN mark what floats cannot decide
+    with np.errstate(all="ignore"):  # infinities and NaN mark rows that floats cannot decide
         t, r, t_error, r_error = _latitudes(words, cap)
         floats[:, 0] = t
         for rows in blocks(n, d):
@@ -134,7 +134,7 @@ def prepare_cap(n: int, d: int, cap: Cap, source: Source) -> CapRows:
 
 @dataclass(frozen=True, eq=False)
 class CapWords:
-    """The words behind n rows: in the cap or not, how far in, the direction, the coin."""
+    """The random words behind n rows: cap or complement, depth in it, direction, coin."""
 
     choice: Words
     depth: Words
@@ -143,18 +143,18 @@ class CapWords:
 
     @staticmethod
     def new(n: int, cap: Cap, source: Source) -> CapWords:
-        """Draw them."""
+        """Draw the words."""
         return CapWords(
             source.words(n), source.words(n), source.words(n), NormalWords.new(n, cap.d - 1, source)
         )
 
     def is_inside(self, cap: Cap) -> npt.NDArray[np.bool_]:
-        """Say which rows are in the cap: word < p 2^64, a whole number."""
+        """Return which rows are in the cap: word < p 2^64, an integer."""
         inside: npt.NDArray[np.bool_] = self.choice < np.uint64(_threshold(cap))
         return inside
 
     def row(self, cap: Cap, i: int) -> LazyCapRow:
-        """Return row ``i`` with the rest of its bits not yet drawn."""
+        """Return row ``i`` with only its first 64 bits drawn."""
         return LazyCapRow(
             cap,
             int(self.choice[i]) < _threshold(cap),
@@ -165,7 +165,7 @@ class CapWords:
 
 
 def _threshold(cap: Cap) -> int:
-    # p is a double of at least 2^-11, so p 2^64 is whole.
+    # p is a double of at least 2^-11, so p 2^64 is an integer.
     return int(Fraction(cap.p) * 2**64)
 
 
@@ -199,7 +199,7 @@ def _first(depth: Words, inside: npt.NDArray[np.bool_], cap: Cap) -> tuple[Array
 def _kernel_margin(cap: Cap) -> float:
     """Return a bound on the float error of `reflect_row`, in steps.
 
-    With sums of at most n = 16 + d / 16 roundings a term, (3 n + 28) 2^-53 on a coordinate.
+    A sum has at most n = 16 + d / 16 roundings per term, so a coordinate errs by (3 n + 28) 2^-53.
     """
     n = CHUNK + -(-cap.d // CHUNK)
     return (3 * n + 32) * UNIT / cap.spacing
@@ -207,7 +207,7 @@ def _kernel_margin(cap: Cap) -> float:
 
 @dataclass(frozen=True)
 class LazyCapRow:
-    """One row of a cap, its bits drawn when needed."""
+    """One row of a cap whose bits are drawn as needed."""
 
     cap: Cap
     inside: bool
@@ -216,7 +216,7 @@ class LazyCapRow:
     normals: LazyNormals
 
     def refined(self, source: Source) -> LazyCapRow:
-        """Return the same row with 64 more bits of every uniform variable drawn."""
+        """Return the row with 64 more bits of every uniform variable drawn."""
         return LazyCapRow(
             self.cap,
             self.inside,
@@ -226,7 +226,7 @@ class LazyCapRow:
         )
 
     def decide(self, value: Array, norm: float, left: list[int]) -> dict[int, int]:
-        """Return the coordinates of round(V / spacing) that the bits drawn so far decide."""
+        """Return the coordinates of round(V / spacing) that the drawn bits decide."""
         exact = [Fraction(float(x)) for x in value]
         positive = _is_positive(self.coin, sum(x * x for x in exact), Fraction(norm))
         if positive is None:
@@ -285,7 +285,7 @@ def _turned(
 
 
 def _is_positive(coin: LazyUniform, square: Fraction | int, norm: Fraction) -> bool | None:
-    """Say whether U < 1/2 + ||value|| / (2 norm), that is (2 U - 1) norm < ||value||, or None."""
+    """Return whether U < 1/2 + ||value|| / (2 norm), i.e. (2 U - 1) norm < ||value||, or None."""
     low, high = ((2 * end - 1) * norm for end in coin.ends)
     if high <= 0 or high * high <= square:
         return True

@@ -1,4 +1,4 @@
-"""Boxes of lattice points around a ball, each under a plane that lies above a concave utility."""
+"""Cover a ball by boxes of lattice points, each with a plane above a concave utility."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ Indices = npt.NDArray[np.int64]
 Tangents = Callable[[Array], tuple[Array, Array]]
 
 MOST_DIMENSIONS = 4
-# An axis along which little curvature was seen is still split once the others are this much finer.
+# An axis with little observed curvature is still split once the others are this much finer.
 _LEAST_BEND = 0.01
 
 
 @dataclass(frozen=True)
 class BallLattice:
-    """Public candidates in a ball: the points h i, i whole numbers, of norm at most the radius.
+    """Public candidates in a ball: the points h i, i integer, of norm at most the radius.
 
         h = 2^floor(log2(radius / per_radius))
 
-    A power of two makes every coordinate exact in floats.
+    h is a power of two, so every coordinate is exact in floats.
 
     Parameters
     ----------
     radius : float
-        The public radius of the ball, which is around 0.
+        The public radius of the ball around 0.
     dimension : int
         From 1 to 4.
     per_radius : int
@@ -93,11 +93,11 @@ class BallLattice:
 
 @dataclass(frozen=True)
 class Cells:
-    """Boxes that hold every candidate once; box b holds first[b], ..., first[b] + size[b] - 1.
+    """Boxes that contain every candidate once; box b is first[b], ..., first[b] + size[b] - 1.
 
     Over box b the utility is at most value[b] + <slope[b], i - centre[b]>, i in units of the
-    spacing: a plane, all doubles. ``bend`` is the curvature seen along each axis, infinite where
-    none was seen yet; it says where to split and nothing else.
+    spacing: a plane, all doubles. ``bend`` is the observed curvature along each axis, infinite
+    before the first observation. It only decides where to split.
     """
 
     first: Indices
@@ -118,7 +118,7 @@ class Cells:
     def split(
         self, chosen: Indices, lattice: BallLattice, tangents: Tangents, rate: float
     ) -> Cells:
-        """Return the cells with the chosen ones halved, without halves outside the ball.
+        """Halve the chosen cells, and drop halves outside the ball.
 
         Boxes of one point stay as they are.
         """
@@ -142,13 +142,13 @@ class Cells:
     def _axes(self, chosen: Indices, lattice: BallLattice) -> Indices:
         """Return the axis along which each chosen box is furthest from its plane."""
         bend, size = self.bend[chosen], self.size[chosen].astype(np.float64)
-        # Where the sphere cuts a box, the box is too long by its own curvature: |slope| / radius.
+        # Where the sphere cuts a box, add the sphere's curvature: |slope| / radius.
         cut = _leaves(self.first[chosen], self.size[chosen], lattice)
         steep = np.linalg.norm(self.slope[chosen], axis=1) / math.sqrt(lattice.squared_radius)
         bend = bend + np.where(cut, steep, 0.0)[:, None]
         known = np.where(np.isfinite(bend), bend, 0.0)
         bend = np.maximum(bend, _LEAST_BEND * known.max(axis=1, keepdims=True) + 1e-300)
-        # An axis of a single point cannot be halved; of axes not yet seen the longest goes first.
+        # An axis of one point cannot be halved; among unobserved axes split the longest first.
         gap = np.where(np.isinf(bend), 1e300 * size, bend * size**2)
         axes: Indices = np.argmax(np.where(size > 1, gap, -1.0), axis=1)
         return axes
@@ -170,13 +170,13 @@ class Cells:
     def log_masses(self, rate: float) -> tuple[Array, float]:
         """Return the log mass of exp(rate plane) over every box, and a bound on the error."""
         with np.errstate(all="ignore"):
-            # Six terms of either sign, each with less than 2^-50 of itself.
+            # Six terms of either sign, each with a relative error below 2^-50.
             terms = rate * (np.abs(self.value) + np.sum(np.abs(self.slope) * self.size, axis=1))
             error = 2.0**-47 * float(np.max(terms)) + MOST_DIMENSIONS * SERIES_ERROR
         return _log_masses(self.value, self.slope, self.size, rate), error
 
     def box(self, chosen: int, rate: Fraction) -> Box:
-        """Return one box exactly."""
+        """Return one box in exact numbers."""
         return Box(
             tuple(int(i) for i in self.first[chosen]),
             tuple(int(i) for i in self.size[chosen]),
@@ -187,7 +187,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Box:
-    """Points under a plane, exactly: log-weight value + <slope, i - centre>."""
+    """A box of points under a plane in exact numbers: log-weight value + <slope, i - centre>."""
 
     first: tuple[int, ...]
     size: tuple[int, ...]
@@ -248,22 +248,22 @@ def _tangents(
 def _lower_planes(
     first: Indices, size: Indices, value: Array, slope: Array, lattice: BallLattice, rate: float
 ) -> tuple[Array, Array]:
-    """Return the plane of less mass of two: the tangent, or one that uses the ball.
+    """Return the plane with less mass: the tangent, or one that uses the ball.
 
-    In the ball ||i||^2 <= S, so that for any m >= 0 a concave u is at most
-    u + m (S - ||i||^2), concave too: its tangent at the centre c is
+    In the ball ||i||^2 <= S. So for any m >= 0 a concave u is at most u + m (S - ||i||^2), which is
+    concave too. Its tangent at the centre c is
 
         u(c) + m (S - ||c||^2) + <u'(c) - 2 m c, i - c>
 
-    The m that takes the outward part of the slope away, <u'(c) - 2 m c, c> = 0, keeps boxes on
-    the sphere from growing towards what is outside.
+    The m with <u'(c) - 2 m c, c> = 0 removes the outward part of the slope. Without it, boxes on
+    the sphere would have most of their mass outside the ball.
     """
     centre, most = first + (size - 1) / 2, float(lattice.squared_radius)
     squared = np.sum(centre**2, axis=1)
     pull = np.maximum(np.sum(slope * centre, axis=1), 0.0) / (2 * np.maximum(squared, 1.0))
     inward = 2 * pull[:, None] * centre
     flat = slope - inward
-    # Rounded up: each part by many times what it may err, at the centre and across the box.
+    # Round up, each part by many times its possible error, at the centre and across the box.
     spare = np.abs(value) + pull * (most + squared)
     spare += np.sum((np.abs(slope) + np.abs(inward)) * size, axis=1)
     held = value + pull * (most - squared) + 2.0**-46 * spare
@@ -272,7 +272,7 @@ def _lower_planes(
 
 
 def _touches(first: Indices, size: Indices, lattice: BallLattice) -> npt.NDArray[np.bool_]:
-    """Return which boxes hold a candidate, or may: those whose nearest point is in the ball."""
+    """Return which boxes may contain a candidate: those whose nearest point is in the ball."""
     last = first + size - 1
     nearest = np.clip(0, first, last)
     kept: npt.NDArray[np.bool_] = np.sum(nearest**2, axis=1) <= lattice.squared_radius
@@ -280,7 +280,7 @@ def _touches(first: Indices, size: Indices, lattice: BallLattice) -> npt.NDArray
 
 
 def _leaves(first: Indices, size: Indices, lattice: BallLattice) -> npt.NDArray[np.bool_]:
-    """Return which boxes hold a point outside the ball."""
+    """Return which boxes contain a point outside the ball."""
     furthest = np.maximum(np.abs(first), np.abs(first + size - 1))
     leaving: npt.NDArray[np.bool_] = np.sum(furthest**2, axis=1) > lattice.squared_radius
     return leaving

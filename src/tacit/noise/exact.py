@@ -1,6 +1,6 @@
-"""Numbers known only in part: uniform variables whose bits are drawn when needed, enclosures.
+"""Compute with partly known numbers: uniform variables with lazily drawn bits, and intervals.
 
-This is the slow, exact half of every sampler. It runs for about one draw in four million.
+This is the slow, exact path of every sampler. About one draw in four million takes it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LazyUniform:
-    """A uniform variable U in [numerator, numerator + 1) / 2^n_bits, the rest not yet drawn."""
+    """A uniform variable U in [numerator, numerator + 1) / 2^n_bits; more bits can be drawn."""
 
     numerator: int
     n_bits: int = 64
 
     def refined(self, source: Source) -> LazyUniform:
-        """Return the same variable with 64 more of its bits drawn."""
+        """Return the variable with 64 more bits drawn."""
         more = int(source.words(1)[0])
         return LazyUniform((self.numerator << 64) | more, self.n_bits + 64)
 
     @property
     def ends(self) -> Enclosure:
-        """The interval in which the variable lies."""
+        """The interval that contains the variable."""
         denominator = 1 << self.n_bits
         return Fraction(self.numerator, denominator), Fraction(self.numerator + 1, denominator)
 
@@ -49,7 +49,7 @@ class LazyUniform:
 
 @lru_cache(maxsize=64)
 def _interval_context(precision: int) -> Any:
-    # Making one takes milliseconds. Its precision never changes, so sharing it is safe.
+    # Making a context takes milliseconds. Its precision never changes, so sharing it is safe.
     from mpmath.ctx_iv import MPIntervalContext
 
     context = MPIntervalContext()
@@ -119,25 +119,25 @@ def ends(interval: Any) -> Enclosure:
     Raises
     ------
     ArithmeticError
-        If an end is infinite or not a number, of which mpmath itself would make the fraction 0.
+        If an end is infinite or not a number; mpmath would convert it to the fraction 0.
     """
     from mpmath import libmp
 
     low, high = interval._mpi_
-    # Zero apart, a mantissa of zero marks infinities and NaN.
+    # Apart from zero itself, a mantissa of zero marks infinities and NaN.
     if not all(end[1] or end == libmp.fzero for end in (low, high)):
-        raise ArithmeticError("an interval has no end, so that nothing can be decided by it.")
+        raise ArithmeticError("an interval has an infinite or undefined end and decides nothing.")
     return Fraction(*libmp.to_rational(low)), Fraction(*libmp.to_rational(high))
 
 
 def nearest_integer(interval: Any) -> int | None:
-    """Return the integer to which every number of an mpmath interval rounds, if there is one."""
+    """Return the integer to which every number of an mpmath interval rounds, or None."""
     first, last = (math.floor(end + Fraction(1, 2)) for end in ends(interval))
     return first if first == last else None
 
 
 def nearest_float(value: Fraction) -> float:
-    """Return ``value`` as a float, infinite where it is too large for one."""
+    """Return ``value`` as a float, infinite if it is too large for one."""
     try:
         return float(value)
     except OverflowError:
@@ -145,16 +145,16 @@ def nearest_float(value: Fraction) -> float:
 
 
 def magnitude_bits(value: Fraction) -> int:
-    """Return how many bits above the point |value| may have: |value| < 2^result."""
+    """Return a number of bits above the binary point: |value| < 2^result."""
     return max(0, value.numerator.bit_length() - value.denominator.bit_length() + 1)
 
 
 def smallness_bits(value: Fraction) -> int:
-    """Return how many bits below the point |value| may start: |value| > 2^-result, if not 0."""
+    """Return a number of bits below the binary point: |value| > 2^-result, unless it is 0."""
     return max(0, value.denominator.bit_length() - value.numerator.bit_length() + 1)
 
 
-# The float functions log, log1p, expm1, sqrt (relative), sin and cos (absolute) err by less.
+# Error bound of the float functions log, log1p, expm1, sqrt (relative), sin and cos (absolute).
 FUNCTION_ERROR = 2.0**-44
 _MIDDLE = np.uint64(1 << 63)
 
@@ -162,7 +162,7 @@ _MIDDLE = np.uint64(1 << 63)
 def exponentials(words: Words) -> Floats:
     """Return float exponentials E = -log(1 - U), U in [word, word + 1) / 2^64."""
     low = words < _MIDDLE
-    # Each side from its own end, so that neither loses digits: 2^64 - 1 - word = ~word.
+    # Compute each half from its own end, so that neither loses digits: 2^64 - 1 - word = ~word.
     return np.where(
         low,
         -np.log1p(-(np.where(low, words, 0) * 2.0**-64)),

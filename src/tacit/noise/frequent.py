@@ -1,4 +1,4 @@
-"""Which values are frequent, by noisy counts; of a value that one record has alone, no word."""
+"""Release the values whose noisy count passes a threshold."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from tacit.privacy.relation import Relation
 Array = npt.NDArray[np.float64]
 Key = TypeVar("Key", bound=Any)
 
-# More than the rounding of a few operations.
+# Exceeds the rounding of a few operations.
 _DOWN = 1.0 - 2.0**-40
 
 
 def frequent_event(noise_multiplier: float, leak: float, relation: Relation) -> Event:
-    """Return what `frequent` costs."""
+    """Return the event of `frequent`."""
     return Composed((Gaussian(noise_multiplier, relation), RareLeak(leak, relation)))
 
 
 def count_std(noise_multiplier: float, values_each: int, relation: Relation) -> float:
     """Return the standard deviation of the noise on a count.
 
-    A record adds 1 to ``values_each`` counts; one that is replaced also takes 1 from as many.
+    A record adds 1 to ``values_each`` counts; a replacement also subtracts 1 from as many.
     """
     moved = values_each * (2 if relation is Relation.REPLACE else 1)
     return round_up(noise_multiplier * round_up(math.sqrt(moved)))
 
 
 def threshold(noise_multiplier: float, values_each: int, leak: float, relation: Relation) -> float:
-    """Return what a noisy count must exceed, so that counts of 1 do so with ``leak`` at most.
+    """Return the threshold that counts of 1 exceed with probability at most ``leak``.
 
         1 - (1 - q)^k = leak,   1 + s z(q) with z the normal quantile, on the lattice above
 
-    k = ``values_each`` counts of 1 are all that one record can have to itself. A number that is
-    rounded to a multiple of h above the threshold was above it by h / 2 before, which is far more
-    than the rounding of these operations.
+    One record can be the only one to have at most k = ``values_each`` values. A number that rounds
+    to a multiple of h above the threshold was h / 2 above it, which exceeds the rounding of these
+    operations by far.
 
     Examples
     --------
@@ -76,28 +76,29 @@ def frequent(
     Parameters
     ----------
     counts : mapping
-        How many records have each value, for the values that any record has.
+        Number of records with each value, for the values that any record has.
     values_each : int
-        How many values a record has at most, each once.
+        The most values that a record has, each once.
     noise_multiplier : float
         Standard deviation of the noise over the sensitivity of all counts together, which is
         sqrt(values_each), or sqrt(2 values_each) under REPLACE.
     leak : float
-        The probability with which a value that one record has alone may appear.
+        Probability with which a value of one record alone may appear.
     relation : Relation
-        Which data sets are neighbours.
+        Relation of the neighbours.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Notes
     -----
     **Guarantee** (docs/proofs/preprocessing.md, section 2)
 
-    1. The event is Gaussian noise on the counts that both neighbours have, and a `RareLeak`.
-    2. Counts are released on a lattice that ``noise_multiplier`` alone decides.
+    1. The event is Gaussian noise on the counts of both neighbours' common values, and a
+    `RareLeak`.
+    2. Counts are released on a lattice that depends on ``noise_multiplier`` alone.
 
-    **Assumes** that no record counts for more than ``values_each`` values, nor twice for one;
-    and what `gaussian` assumes.
+    **Assumes** that no record counts for more than ``values_each`` values, nor twice for one, and
+    the assumptions of `gaussian`.
 
     Examples
     --------
@@ -119,8 +120,8 @@ def frequent(
         return {key: float(n) for key, n in zip(keys, noisy, strict=True) if n > least}
 
     def implied(kept: dict[Key, float]) -> Bounded:
-        # The counts of what is kept, and the norm of all others: together it moves no further
-        # than all counts do.
+        # The counts of the kept values, and the norm of all others: together they move at most as
+        # far as all counts.
         here = [float(counts.get(key, 0)) for key in kept]
         rest = math.sqrt(sum(n * n for key, n in counts.items() if key not in kept))
         sensitivity = std / noise_multiplier

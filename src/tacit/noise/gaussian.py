@@ -1,4 +1,4 @@
-"""The Gaussian mechanism on a lattice."""
+"""Run the Gaussian mechanism on a lattice."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GaussianLaw:
 
 @lru_cache(maxsize=64)
 def _context(precision: int) -> Any:
-    # Its precision never changes, so sharing it is safe.
+    # The precision of a context never changes, so sharing it is safe.
     import mpmath
 
     context = mpmath.mp.clone()
@@ -59,9 +59,9 @@ def _context(precision: int) -> Any:
 
 
 def draw_ahead(n_coordinates: int, source: Source | None = None) -> Ahead:
-    """Return Gaussian noise for a value of so many numbers that is not known yet.
+    """Draw Gaussian noise for a value of so many coordinates that is not known yet.
 
-    For `gaussian`, while the value is being computed; each is used once.
+    Pass it to `gaussian` once the value is computed; each can be used once.
 
     Examples
     --------
@@ -95,13 +95,13 @@ def gaussian(
     Parameters
     ----------
     bounded : Bounded
-        The value, with an L2 sensitivity. An L1 sensitivity will do, being at least the L2 one;
-        for one coordinate any norm will.
+        The value, with an L2 sensitivity. An L1 sensitivity is accepted, as it is at least the L2
+        one; one coordinate may use any norm.
     noise_multiplier : float
         Standard deviation of the noise over the sensitivity; calibrate it with
         `tacit.privacy.calibrate`.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
     ahead : Ahead, optional
         Noise from `draw_ahead`, with its own source.
 
@@ -121,9 +121,9 @@ def gaussian(
     3. Wrong arguments are refused before anything is drawn.
 
     **Assumes**: the sensitivity; the bits of the source; SciPy's ndtri within 2^-40 (1 + |z|) of
-    the truth and mpmath's erfc right but for the last 30 bits of its working precision, 168 bits
-    or more. About one draw in four million takes longer, by a fraction of a millisecond, with a
-    probability that hardly depends on the value; an attacker who can time single draws is out of
+    the truth; mpmath's erfc correct except for the last 30 bits of its working precision, 168 bits
+    or more. About one draw in four million takes a fraction of a millisecond longer, with a
+    probability that hardly depends on the value. An attacker who can time single draws is out of
     scope.
 
     Examples
@@ -149,9 +149,7 @@ def gaussian(
     spacing = lattice_spacing(noise_std)
     if ahead is not None:
         if source is not None and source is not ahead.source:
-            raise ValueError(
-                "noise that was drawn ahead has a source of its own; leave source out."
-            )
+            raise ValueError("noise drawn ahead has its own source; leave source out.")
         source = ahead.source
     return emit(
         "gaussian",

@@ -1,4 +1,4 @@
-"""Where random bits come from: the operating system, stretched by AES."""
+"""Generate random bits: AES in counter mode with a key from the operating system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Source(Protocol):
 
     @property
     def is_secure(self) -> bool:
-        """Whether nobody can predict the words; only then is a release private."""
+        """Whether nobody can predict the words; a release is private only then."""
 
     def words(self, n: int) -> Words:
         """Return the next ``n`` words; none is ever returned twice."""
@@ -29,7 +29,7 @@ class SecureSource:
     """AES-128 in counter mode under a fresh key from the operating system.
 
     See `secure_source`. A process that was forked after the source was made takes a new key
-    before it draws, and a source cannot be copied or pickled, so no two holders share a stream.
+    before it draws. A source cannot be copied or pickled, so no two holders share a stream.
     """
 
     __slots__ = ("_generation", "_generator")
@@ -77,9 +77,9 @@ class SeededSource:
 
 
 def secure_source() -> SecureSource:
-    """Return a new cryptographic source, unlike any other.
+    """Return a new cryptographic source with a key of its own.
 
-    Every release makes its own when it is given none, so there is no global state.
+    A release without a source makes its own, so there is no global state.
 
     Notes
     -----
@@ -108,8 +108,8 @@ def seeded_source(seed: int) -> SeededSource:
 
     Notes
     -----
-    **Guarantee**: none of privacy. Every release drawn from it carries a `NonPrivate` event that
-    keeps, in ``would_be``, what it would have cost.
+    **Guarantee**: no privacy. Every release drawn from it has a `NonPrivate` event, whose
+    ``would_be`` is the event under a secure source.
 
     Examples
     --------

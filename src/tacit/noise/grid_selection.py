@@ -1,4 +1,4 @@
-"""The exponential mechanism on a fine public grid of a line, for piecewise linear utilities."""
+"""Run the exponential mechanism on a fine public grid of a line, for piecewise linear utilities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Grid:
 
         spacing = 2^floor(log2((upper - lower) / n_points))
 
-    A power of two makes a knot's place on the grid exact in floats.
+    The spacing is a power of two, so a knot's place on the grid is exact in floats.
 
     Parameters
     ----------
@@ -106,13 +106,13 @@ def select_on_line(
     Parameters
     ----------
     knots : array of shape (n + 1,)
-        Where the pieces meet, not decreasing, from ``grid.lower`` to ``grid.upper``. Piece j is
+        Boundaries of the pieces, not decreasing, from ``grid.lower`` to ``grid.upper``. Piece j is
         [knots[j], knots[j + 1]), the last one closed. Knots may be private.
     utilities : Bounded
         Either the utility at each knot, shape (n + 1,), linear in between; or the utility at the
         left and the right end of each piece, shape (n, 2), for utilities that jump (constant
-        pieces have equal ends). The sensitivity, in the norm LINF, bounds how far the utility
-        moves at any point of the grid, for neighbours that may have other knots.
+        pieces have equal ends). The sensitivity, in the norm LINF, bounds the change of the utility
+        at any point of the grid, for neighbours that may have other knots.
     grid : Grid
         The public candidates.
     epsilon : float
@@ -121,7 +121,7 @@ def select_on_line(
         Whether adding a record moves the utility in the same direction everywhere. Only for
         ADD_REMOVE.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def select_on_line(
     1. The law of the point is exactly the one above, in real arithmetic, for knots and utilities
        as given; so the release is epsilon-bounded-range, hence epsilon-DP
        (docs/proofs/selection_on_a_line.md).
-    2. The time is proportional to the number of knots, whatever the size of the grid.
+    2. The time is proportional to the number of knots, for any size of the grid.
     3. Wrong arguments are refused before anything is drawn.
 
     **Assumes**: the sensitivity; ``monotone``, if claimed (a replay checks it at the points of the
@@ -165,7 +165,7 @@ def select_on_line(
     pieces = _Pieces.new(knots, utilities, grid)
     return emit(
         "select_on_line",
-        # What an audit must compare is the utility itself: neighbours have other knots.
+        # An audit compares utilities at grid points, since neighbours have other knots.
         lambda: Bounded(
             pieces.on_grid(), utilities.sensitivity, utilities.norm, utilities.relation
         ),
@@ -178,9 +178,9 @@ def select_on_line(
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Pieces that hold at least one point, in units of the grid's spacing.
+    """Pieces that contain at least one point, in units of the grid's spacing.
 
-    Piece j runs from left[j] to right[j], its utility from low[j] to high[j], and it holds the
+    Piece j runs from left[j] to right[j], its utility from low[j] to high[j], and it contains the
     n[j] points first[j], first[j] + 1, ...
     """
 
@@ -244,7 +244,7 @@ class _Pieces:
         return utility
 
     def run(self, piece: int, rate: Fraction) -> Run:
-        """Return one piece exactly."""
+        """Return one piece in exact numbers."""
         left, right = Fraction(float(self.left[piece])), Fraction(float(self.right[piece]))
         low, high = Fraction(float(self.low[piece])), Fraction(float(self.high[piece]))
         first, n = int(self.first[piece]), int(self.n[piece])
@@ -272,6 +272,6 @@ def _log_masses(pieces: _Pieces, rate: float) -> tuple[Array, float]:
         top = pieces.first + np.where(rises, pieces.n - 1, 0)
         weight = rate * pieces.at(slice(None), top.astype(np.float64))
         log_mass = weight + log_series(fall, pieces.n)
-        # Weights: at most 2^-46 of the largest. See the proof.
+        # Weights err by at most 2^-46 of the largest (docs/proofs/selection_on_a_line.md).
         largest = rate * max(float(np.max(np.abs(pieces.low))), float(np.max(np.abs(pieces.high))))
         return log_mass, 2.0**-46 * largest + SERIES_ERROR

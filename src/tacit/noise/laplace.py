@@ -1,4 +1,4 @@
-"""The Laplace mechanism on a lattice."""
+"""Run the Laplace mechanism on a lattice."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def laplace(
     Parameters
     ----------
     bounded : Bounded
-        The value, with an L1 sensitivity; for one coordinate any norm will do.
+        The value, with an L1 sensitivity; one coordinate may use any norm.
     epsilon : float
         The greatest privacy loss.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Noise that is exact on a public lattice: output = h * round((value + noise) / h).
+"""Add exact noise on a public lattice: output = h * round((value + noise) / h).
 
 The noise is an ideal real variable, so the output is post-processing of the ideal mechanism and
-has exactly its guarantee. Floats decide the rounding where they provably can; elsewhere more
-bits of the noise are drawn until the answer is certain. Proof: docs/proofs/lazily_exact_noise.md.
+has exactly its guarantee. Floats decide the rounding where they provably can. Otherwise more bits
+of the noise are drawn until the answer is certain. Proof: docs/proofs/lazily_exact_noise.md.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Array = npt.NDArray[np.float64]
 
 SMALLEST_STD, LARGEST_STD = 2.0**-500, 2.0**500
 
-# Lattice points per noise_std: 2^10 to 2^11. Rounding then adds below 1e-7 of the variance.
+# Lattice points per noise_std: 2^10 to 2^11. Rounding then adds less than 1e-7 of the variance.
 _LATTICE_BITS = 10
-# Coordinates worked on at once: enough to spread the cost of the calls, few enough for a cache.
+# Coordinates processed at once: enough to amortise the calls, few enough for a cache.
 _BLOCK = 1 << 15
-# Segments of the inversion table, equally likely.
+# Segments of the inversion table, of equal probability.
 _SEGMENT_BITS = 12
 _N_SEGMENTS = 1 << _SEGMENT_BITS
-# Segments left out at either end, where the quantile bends too much for one polynomial.
+# Segments omitted at either end, where one polynomial cannot follow the quantile.
 _TAIL_SEGMENTS = 32
 _DEGREE = 2
 _POSITION_BITS = 64 - _SEGMENT_BITS
 _POSITION_MASK = np.uint64((1 << _POSITION_BITS) - 1)
-# Tail probabilities below this are decided exactly: the word's interval is wide beside them.
+# Smaller tail probabilities are decided exactly: the word's interval is too wide beside them.
 _SMALLEST_FAST_TAIL = 2.0**-24
-# |float quantile - quantile at any U of the word's interval| is below this: by the table, which
-# need only be right often, and by the float function.
+# Bounds on |float quantile - quantile at any U of the word's interval|, for the table and for the
+# float function. Words that the coarser table leaves undecided go to the float function.
 _TABLE_MARGIN = 2.0**-21
 _QUANTILE_MARGIN = 2.0**-34
 # Float error of (fraction + ratio * z), at most 2^15 in size: two roundings of 2^-53 * 2^15.
@@ -46,10 +46,10 @@ _ROUNDING_MARGIN = 2.0**-36
 
 
 class Law(Protocol):
-    """A symmetric law of noise, known by its tail P(Z > x)."""
+    """A symmetric law of noise, defined by its tail P(Z > x)."""
 
     def __hash__(self) -> int:
-        """Return the same for equal laws: tables are kept by law."""
+        """Return equal hashes for equal laws: tables are cached by law."""
 
     def quantile(self, tail: Array) -> Array:
         """Return z >= 0 with P(Z > z) = tail in floats, for tails in (0, 1/2]."""
@@ -84,10 +84,10 @@ def lattice_spacing(noise_std: float) -> float:
 
 
 class Ahead:
-    """Noise drawn before the value that it hides is known, to be used once, by who drew it.
+    """Noise drawn before its value is known, to be used once, in the process that drew it.
 
-    Floats may have decided its words' quantiles already; whatever they leave open is decided when
-    the value is there, with more bits of the same source.
+    The quantiles of its words may be computed in floats already. Undecided coordinates are decided
+    when the value is known, with more bits of the same source.
 
     Examples
     --------
@@ -113,16 +113,16 @@ class Ahead:
     def taken(self, n_coordinates: int, law: Law) -> tuple[Words, Array]:
         """Return words and quantiles, once and never again."""
         if self._words.size == 0:
-            raise ValueError("this noise has hidden a value already; draw some more.")
+            raise ValueError("this noise has hidden a value already; draw new noise.")
         if self._generation != generation():
             raise ValueError(
-                "this noise was drawn before the process was forked, and hides a value of its "
-                "parent; draw some more."
+                "this noise was drawn before the process was forked, and the parent may use it for "
+                "a value of its own; draw new noise."
             )
         if n_coordinates != self.n_coordinates or law != self.law:
             raise ValueError(
                 f"{self.n_coordinates} numbers of {self.law} were drawn ahead, and "
-                f"{n_coordinates} of {law} are asked for; draw as many as the value has."
+                f"{n_coordinates} of {law} are needed; draw as many as the value has."
             )
         taken = self._words, self._quantiles
         self._words, self._quantiles = self._words[:0], self._quantiles[:0]
@@ -131,7 +131,7 @@ class Ahead:
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError(
             "noise drawn ahead cannot be copied or pickled: it would hide two values, and their "
-            "difference would be noiseless; draw some more."
+            "difference would be noiseless; draw new noise."
         )
 
 
@@ -150,14 +150,14 @@ def add_rounded(
     **Guarantee**: the law of the result is exactly that of real arithmetic.
 
     **Assumes**: width / spacing < 2^11; |value| <= 2^500; independent words; the margins above
-    (tests/noise/test_lattice.py holds the functions they are about to a thousandth of them).
+    (tests/noise/test_lattice.py checks these functions to a thousandth of the margins).
     """
     flat = np.ascontiguousarray(np.asarray(value, dtype=np.float64)).ravel()
     result = np.empty_like(flat)
     words, quantiles = (None, None) if ahead is None else ahead.taken(flat.size, law)
     table = _inversion_table(law)
     buffers = np.empty((4, min(_BLOCK, flat.size)))
-    with np.errstate(all="ignore"):  # infinities and NaN mark what floats cannot decide
+    with np.errstate(all="ignore"):  # infinities and NaN mark values that floats cannot decide
         for start in range(0, flat.size, _BLOCK):
             block = flat[start : start + _BLOCK]
             out = result[start : start + _BLOCK]
@@ -183,7 +183,7 @@ def _add_block(
     words: Words,
     source: Source,
 ) -> None:
-    """Put the rounded sums into ``out``; the first buffer holds z for each word."""
+    """Write the rounded sums into ``out``; the first buffer holds z for each word."""
     position, nearest, fraction, _ = buffers
     ratio = width / spacing  # exact: spacing is a power of two
     # value / spacing = whole + fraction, both exact; the noise is only ever added to fraction.
@@ -199,14 +199,14 @@ def _add_block(
     left = np.flatnonzero(~(position <= 0.5 - ratio * _TABLE_MARGIN - _ROUNDING_MARGIN))
     nearest[left] = _decide(words[left], fraction[left], ratio, law, source)
     whole += nearest
-    whole += 0.0  # -0.0 becomes 0.0: the sign of a zero would tell the sign of the value
+    whole += 0.0  # -0.0 becomes 0.0: the sign of a zero would reveal the sign of the value
     out *= spacing
 
 
 def _table_quantile(
     words: Words, table: tuple[Array, ...], z: Array, x: Array, coefficient: Array
 ) -> None:
-    """Put z for each word into ``z``: a polynomial in the low bits, chosen by the high bits."""
+    """Write z for each word into ``z``: a polynomial in the low bits, chosen by the high bits."""
     segment = (words >> np.uint64(_POSITION_BITS)).view(np.int64)
     low_bits = np.bitwise_and(words, _POSITION_MASK, out=coefficient.view(np.uint64))
     # Signed integers convert to floats faster, and these are below 2^52.
@@ -221,8 +221,8 @@ def _table_quantile(
 def _inversion_table(law: Law) -> tuple[Array, ...]:
     """Return, for each power, the coefficients of the polynomial on every segment.
 
-    Segment k holds U in [k, k + 1) / 2^12. The parabola through the quantile Q at the three
-    Chebyshev nodes errs by at most
+    Segment k is U in [k, k + 1) / 2^12. The parabola through the quantile Q at the three Chebyshev
+    nodes errs by at most
 
         max |Q'''| w^3 / (3! 2^2) <= (w / p)^3 / 12 <= 2^-21.5,   w = 2^-13, p >= 2^5 / 2^12
 
@@ -242,9 +242,9 @@ def _inversion_table(law: Law) -> tuple[Array, ...]:
 
 
 def _fill_tails(words: Words, law: Law, z: Array) -> None:
-    """Put the float quantile where the table has none: its margin is the smaller one.
+    """Write the float quantile where the table has none; its error margin is smaller.
 
-    NaN stays where tails are so small that they are decided exactly.
+    NaN stays for tails that are so small that they are decided exactly.
     """
     open_ones = np.flatnonzero(np.isnan(z))
     found, tail = _float_quantile(words[open_ones], law)
@@ -252,16 +252,16 @@ def _fill_tails(words: Words, law: Law, z: Array) -> None:
 
 
 def _float_quantile(words: Words, law: Law) -> tuple[Array, Array]:
-    """Return z for each word by the law's own function, and the tail beyond it."""
+    """Return z for each word by the law's float function, and the tail beyond it."""
     # U < 1/2: Z > 0 with tail U. Otherwise Z < 0 with tail 1 - U, in (~word, ~word + 1] / 2^64.
     positive = words < np.uint64(1 << 63)
-    # In floats: the middle of that interval, so never 0.
+    # In floats take the middle of that interval, which is never 0.
     tail = np.where(positive, words, ~words) * 2.0**-64 + 2.0**-65
     return np.where(positive, 1.0, -1.0) * law.quantile(tail), tail
 
 
 def _decide(words: Words, fraction: Array, ratio: float, law: Law, source: Source) -> Array:
-    """Return round(fraction + ratio * z) for words the table could not decide."""
+    """Return round(fraction + ratio * z) for words that the table did not decide."""
     z, tail = _float_quantile(words, law)
     position = z * ratio + fraction
     nearest = np.rint(position)
@@ -294,7 +294,7 @@ def _decide_exactly(
 
 
 def _is_above(uniform: LazyUniform, k: int, fraction: float, ratio: float, law: Law) -> bool | None:
-    """Say whether Z > (k + 1/2 - fraction) / ratio, or None while that is uncertain."""
+    """Return whether Z > (k + 1/2 - fraction) / ratio, or None while that is uncertain."""
     boundary = (k + Fraction(1, 2) - Fraction(fraction)) / Fraction(ratio)
     if boundary < 0:
         # Z > b  iff  not (-Z > -b), and -Z is the noise of 1 - U.
@@ -305,7 +305,7 @@ def _is_above(uniform: LazyUniform, k: int, fraction: float, ratio: float, law: 
 
 
 def _is_beyond(uniform: LazyUniform, boundary: Fraction, law: Law) -> bool | None:
-    """Say whether Z > boundary >= 0, that is U < P(Z > boundary), or None."""
+    """Return whether Z > boundary >= 0, that is U < P(Z > boundary), or None."""
     low, high = uniform.ends
     if boundary == 0:
         tail_low = tail_high = Fraction(1, 2)

@@ -1,8 +1,8 @@
-"""Releasing the minimiser of a randomly perturbed objective.
+"""Release the minimiser of a randomly perturbed objective.
 
-The perturbation is an ideal real vector b, known to floats only within a stated error; the
-minimiser is known only within a certified distance. Both gaps are covered by noise on the output,
-which is drawn on a public lattice (docs/proofs/objective_perturbation.md, section 10).
+The perturbation is an ideal real vector b, known to floats within a stated error. The minimiser is
+known within a certified distance. Noise on the output, drawn on a public lattice, covers both gaps
+(docs/proofs/objective_perturbation.md, section 10).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Array = npt.NDArray[np.float64]
 # |float variable - ideal variable| for one standard Gaussian whose tail is known to 41 bits or
 # more: 2^-43 (1 + |z|) for ndtri, 2^-41 for the bits not drawn, |z| < 13.
 _GAUSSIAN_ERROR = 2.0**-38
-# A direction is used only if the Gaussian vector is at least this long, in units of sqrt(d).
+# A direction is used only if the Gaussian vector has at least this norm, in units of sqrt(d).
 _LEAST_LENGTH = 2.0**-8
 # Relative error of a float sphere vector: 2 * 2^-43 / 2^-8 for the direction, less for the rest.
 _SPHERE_ERROR = 2.0**-33
-# A uniform variable of 64 bits below this is not yet known to 41 bits.
+# A smaller 64-bit word is a uniform variable with fewer than 41 significant bits.
 _OPEN = 1 << 41
 
 
@@ -48,7 +48,7 @@ class GaussianPerturbation:
 
     @property
     def error(self) -> float:
-        """How far the float vector can be from the ideal one."""
+        """Bound on the distance between the float vector and the ideal one."""
         return self.noise_std * _GAUSSIAN_ERROR * math.sqrt(math.prod(self.shape))
 
     def draw(self, source: Source) -> Array:
@@ -80,7 +80,7 @@ class SpherePerturbation:
 
     @property
     def error(self) -> float:
-        """How far the float vector can be from the ideal one."""
+        """Bound on the distance between the float vector and the ideal one."""
         d = math.prod(self.shape)
         # P[Gamma(d) > d + 17 sqrt(d) + 140] < 2^-200 (Bernstein)
         reach = d + 17 * math.sqrt(d) + 140
@@ -90,8 +90,8 @@ class SpherePerturbation:
         """Return b to within ``error``: a Gamma(d) radius times a uniform direction."""
         d = math.prod(self.shape)
         g = _gaussian_floats(d, source)
-        # Too short for floats to tell its direction: draw again. Length and direction of a
-        # Gaussian vector are independent, so this changes nothing about the direction.
+        # A vector this short has no accurate direction: draw again. Norm and direction of a
+        # Gaussian vector are independent, so this does not change the law of the direction.
         while float(np.linalg.norm(g)) < _LEAST_LENGTH * math.sqrt(d):
             g = _gaussian_floats(d, source)
         radius = float(_exponential_floats(d, source).sum())
@@ -128,9 +128,9 @@ def _exponential_floats(n: int, source: Source) -> Array:
 
 
 def _refined(word: int, source: Source) -> float:
-    """Return a uniform variable that begins with ``word``, to 41 bits or more.
+    """Return a uniform variable that begins with ``word``, to 41 significant bits or more.
 
-    In the far tail 64 bits leave the quantile open: draw 64 more for as long as they do.
+    In the far tail 64 bits do not determine the quantile: draw 64 more until they do.
     """
     n_bits = 64
     while word < _OPEN:
@@ -152,13 +152,13 @@ def release_minimizer(
     perturbation
         The laws of b and of the noise on the output.
     minimize
-        Returns, for a vector b, a point certified to be within the output noise's sensitivity of
-        the exact minimiser for any b' within ``perturbation.error`` of b.
+        Returns a point for a vector b. The point is certified to be within the sensitivity of the
+        output noise of the exact minimiser for any b' within ``perturbation.error`` of b.
     implied
-        Returns the records' gradient sum at a released point, with its sensitivity: what an audit
-        compares between neighbours, since b = -(gradient sum + regulariser) at the minimiser.
+        Returns the records' gradient sum at a released point, with its sensitivity. An audit
+        compares it between neighbours, since b = -(gradient sum + regulariser) at the minimiser.
     event
-        What the release costs, output noise included.
+        Event of the release, including the output noise.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Votes with noise on every count, of which only the winners leave."""
+"""Release the winners of votes after adding noise to every count."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def gaussian_winners(
     sensitivity: float,
     n_charged: int | None = None,
 ) -> Release[Winners]:
-    """Return for each row of counts the index of the greatest, N(0, noise_std^2) added to each.
+    """Return for each row of counts the index of the greatest after N(0, noise_std^2) on each.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def gaussian_winners(
     noise_std : float
         The standard deviation of the noise on each count.
     relation : Relation
-        Under which neighbours differ in one voter, who may vote otherwise on every query.
+        Relation of the neighbours. They differ in one voter, who may change every vote.
     source : Source, optional
         Where the bits come from. By default a new `secure_source` for this release.
     sensitivity : float
         How far one voter moves the counts of one query, in L2: sqrt(2) if a vote changes sides.
     n_charged : int, optional
-        How many queries are charged, if that was decided before it was known how many there are.
+        Number of queries that are charged, if it was fixed before the number of queries was known.
 
     Notes
     -----
@@ -81,7 +81,7 @@ def laplace_winners(
     *,
     sensitivity: float,
 ) -> Release[Winners]:
-    """Return for each row of counts the index of the greatest, Laplace(1 / gamma) added to each.
+    """Return for each row of counts the index of the greatest after Laplace(1 / gamma) on each.
 
     Notes
     -----
@@ -119,7 +119,7 @@ def gaussian_majorities(
     Parameters
     ----------
     lead : array of shape (n_queries,)
-        Votes for the second class less votes for the first, less whatever is public.
+        Votes for the second class minus votes for the first, minus any public number.
     noise_std : float
         The standard deviation of the noise on either count.
     relation, source
@@ -162,7 +162,7 @@ def gaussian_above(
     *,
     sensitivity: float,
 ) -> Release[npt.NDArray[np.bool_]]:
-    """Return which heights are at least ``least``, N(0, noise_std^2) added to each.
+    """Return which heights are at least ``least`` after N(0, noise_std^2) on each.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Standard Gaussian numbers in pairs: many rows in floats with error bounds, one row exactly.
+"""Compute standard Gaussian numbers: many rows in floats with error bounds, one row exactly.
 
-A pair is sqrt(2 E) (cos A, sin A), E exponential and A a uniform angle (Box and Muller 1958), so
-that the sum of squares is twice a sum of exponentials and the exact path needs no inversion.
+A pair is sqrt(2 E) (cos A, sin A), E exponential and A a uniform angle (Box and Muller 1958). So
+the sum of squares is twice a sum of exponentials, and the exact path needs no inversion.
 Proof of the bounds: docs/proofs/cap_mechanism.md, section 4.
 """
 
@@ -19,14 +19,14 @@ from tacit.noise.generator import Source, Words
 
 Array = npt.NDArray[np.float64]
 
-# |float log - log| is at most this, relative.
+# Relative error bound of NumPy's log.
 LOG_ERROR = 2.0**-47
-# Length of the error of the float pair (cos, sin), from arithmetic alone.
+# Bound on the norm of the error of the float pair (cos, sin), from arithmetic alone.
 TURN_ERROR = 2.0**-50
-# Float sums, products and roots err by this, relative.
+# Relative error of a float sum, product or root.
 UNIT = 2.0**-53
 
-# The circle in 2^12 arcs: within half of one, two terms of each series suffice.
+# The circle is cut into 2^12 arcs: within half an arc, two terms of each series suffice.
 _ARC_BITS = 12
 _ANGLE_BITS = 64 - _ARC_BITS
 _ANGLE_MASK = np.uint64((1 << _ANGLE_BITS) - 1)
@@ -35,7 +35,7 @@ _HALF_ARC = 1 << (_ANGLE_BITS - 1)
 
 @dataclass(frozen=True, eq=False)
 class NormalWords:
-    """The words behind n rows of d Gaussian numbers; where d is odd the last sine is not used.
+    """The random words behind n rows of d Gaussian numbers; for odd d the last sine is unused.
 
     E = -log(U) with U in [word, word + 1) / 2^64 for the radius words.
     """
@@ -46,7 +46,7 @@ class NormalWords:
 
     @staticmethod
     def new(n_rows: int, n_coordinates: int, source: Source) -> NormalWords:
-        """Draw them."""
+        """Draw the words."""
         n_pairs = (n_coordinates + 1) // 2
         shape = (n_rows, n_pairs)
         return NormalWords(
@@ -56,7 +56,7 @@ class NormalWords:
         )
 
     def floats(self, rows: slice, factor: float, out: Array) -> Array:
-        """Put factor * G into ``out`` and return bounds on the error of any coordinate of a row."""
+        """Write factor * G into ``out`` and return bounds on the errors of a row's coordinates."""
         squares, spread, smallest, largest = _squared_radii(self.radius[rows])
         error = 2.0 * spread / np.sqrt(smallest) + _RELATIVE * np.sqrt(largest)
         radius = np.sqrt(squares, out=squares)
@@ -66,7 +66,7 @@ class NormalWords:
         return bound
 
     def directions(self, rows: slice, length: Array, out: Array) -> Array:
-        """Put length * G / ||G|| into ``out`` and return bounds on its error, over the length."""
+        """Write length * G / ||G|| into ``out`` and return bounds on its error, over the length."""
         squares, spread, smallest, _ = _squared_radii(self.radius[rows])
         cosine, sine = turns(self.angle[rows])
         n_pairs = squares.shape[1]
@@ -82,7 +82,7 @@ class NormalWords:
         norm = np.sqrt(total)
         radius *= (length / norm)[:, None]
         self._put(radius, cosine, sine, out)
-        # length of the error of G, by |dr| <= 2 spread / r and what is relative to r
+        # Norm of the error of G, by |dr| <= 2 spread / r and the part relative to r.
         error = 2.0 * spread * np.sqrt(n_pairs / smallest) + _RELATIVE * 1.001 * np.sqrt(whole)
         # ||x / ||x|| - y / ||y|||| <= 2 ||x - y|| / ||y||; a sum of n terms errs by n 2^-53,
         # its root by half of that.
@@ -95,7 +95,7 @@ class NormalWords:
         np.multiply(radius[:, :n_sines], sine[:, :n_sines], out=out[:, 1::2])
 
     def row(self, i: int) -> LazyNormals:
-        """Return row ``i`` with the rest of its bits not yet drawn."""
+        """Return row ``i`` with only its first 64 bits drawn."""
         # -log(U) = -log(1 - (1 - U)), and 1 - U has the complement of every bit.
         return LazyNormals(
             self.n_coordinates,
@@ -104,7 +104,7 @@ class NormalWords:
         )
 
 
-# What the error of a pair is relative to its radius r: root and products, log, cosine and sine.
+# Error of a pair relative to its radius r: root and products, log, cosine and sine.
 _RELATIVE = LOG_ERROR + TURN_ERROR + 4.0 * UNIT
 
 
@@ -127,14 +127,14 @@ def _squared_radii(words: Words) -> tuple[Array, Array, Array, Array]:
 
 @dataclass(frozen=True)
 class LazyNormals:
-    """One row of Gaussian numbers, its bits drawn when needed."""
+    """One row of Gaussian numbers whose bits are drawn as needed."""
 
     n_coordinates: int
     radii: list[LazyUniform]
     angles: list[LazyUniform]
 
     def refined(self, source: Source) -> LazyNormals:
-        """Return the same row with 64 more bits of every uniform variable drawn."""
+        """Return the row with 64 more bits of every uniform variable drawn."""
         radii, angles = ([u.refined(source) for u in us] for us in (self.radii, self.angles))
         return LazyNormals(self.n_coordinates, radii, angles)
 

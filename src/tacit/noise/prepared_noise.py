@@ -1,8 +1,8 @@
-"""Rows of noise drawn before the values they hide are known, and how a value meets its row.
+"""Apply rows of noise that were drawn before their values were known.
 
-A stream of people is drawn in batches and applied one by one. Each row goes through a kernel:
-plain Python that numba can compile unchanged, which says whether floats decided every
-coordinate. Where they did not, `PreparedRows.exactly` decides with more bits.
+Rows are drawn in batches and applied one by one, to a stream of people. Each row goes through a
+kernel: plain Python that numba can compile unchanged. It returns whether floats decided every
+coordinate. If they did not, `PreparedRows.exactly` decides with more bits.
 Proof: docs/proofs/cap_mechanism.md.
 """
 
@@ -26,45 +26,45 @@ Steps = npt.NDArray[np.int64]
 # (value, floats_row, coin, margin, scale, norm, steps) -> whether floats decided the steps
 Kernel = Callable[[Any, Any, float, float, float, float, Any], bool]
 
-# The rows of one batch may not reach beyond whole doubles.
+# Steps must be integers that doubles represent exactly.
 _MOST_STEPS = 2.0**52
-# A norm computed in floats may pass the bound by this much, relative, beside its own error.
+# Relative tolerance of a norm computed in floats, beside its own rounding error.
 _NORM_TOLERANCE = 1e-12
-# Terms of a sum that are added one after the other; the sums of these chunks follow.
+# Number of terms that are summed consecutively; the sums of these chunks are added afterwards.
 CHUNK = 16
-# |float coin - coin| and the float error of the probability it is compared with, together, are
-# below this plus d 2^-53.
+# Bound on the error of the float coin plus the error of the probability it is compared with, apart
+# from d 2^-53.
 _COIN_MARGIN = 2.0**-40
 
 
 class PreparedRows(Protocol):
-    """n rows of noise, drawn before the values they hide are known.
+    """n rows of noise, drawn before their values are known.
 
-    **Contract**: row i hides one value, once. Two values behind one row differ by what is
-    released.
+    **Contract**: row i hides one value, once. Two values behind one row would be revealed up to
+    their difference.
     """
 
     kernel: ClassVar[Kernel]
 
     @property
     def floats(self) -> Array:
-        """What the kernel takes, shape (n, d)."""
+        """Noise in floats for the kernel, shape (n, d)."""
 
     @property
     def coins(self) -> Array:
-        """Uniform doubles in [0, 1), shape (n,); zeros where the kernel uses none."""
+        """Uniform doubles in [0, 1), shape (n,); zeros if the kernel uses none."""
 
     @property
     def margins(self) -> Array:
-        """A bound on the float error of any coordinate of a row, in steps; infinite at worst."""
+        """Bound on the float error of any coordinate of a row, in steps; may be infinite."""
 
     @property
     def scale(self) -> float:
-        """How many steps make one unit of the released value."""
+        """Number of steps per unit of the released value."""
 
     @property
     def source(self) -> Source:
-        """Where the bits come from."""
+        """Source of the bits."""
 
     def exactly(self, i: int, value: Array, norm: float) -> Steps:
         """Return the steps of row ``i`` in exact arithmetic, drawing more bits as needed."""
@@ -79,12 +79,12 @@ def add_row(
     norm: float,  # noqa: ARG001
     steps: Any,
 ) -> bool:
-    """Put round(value * scale + noise) into ``steps``; say whether it is certain.
+    """Write round(value * scale + noise) into ``steps``; return whether it is certain.
 
     Parameters
     ----------
     value : array of shape (d,)
-        What the row hides.
+        The value that the row hides.
     floats_row : array of shape (d,)
         The row's noise, in steps.
     coin, norm : float
@@ -94,7 +94,7 @@ def add_row(
     scale : float
         Steps per unit of the value, a power of two.
     steps : array of shape (d,)
-        Where the result goes: int64, or float64.
+        Output: int64, or float64.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def add_row(
         nearest = np.rint(position)
         if not abs(position - nearest) <= 0.5 - margin:
             certain = False
-        # adding 0.0 turns -0.0 into 0.0
+        # Adding 0.0 turns -0.0 into 0.0.
         steps[i] = whole + nearest + 0.0
     return certain
 
@@ -127,22 +127,22 @@ def reflect_row(
     norm: float,
     steps: Any,
 ) -> bool:
-    """Put round(V * scale) into ``steps``, V the row turned towards the value.
+    """Write round(V * scale) into ``steps``, V the row reflected towards the value.
 
         u = value / ||value||, times -1 unless coin < 1/2 + ||value|| / (2 norm)
         V = -s (I - 2 w w^T / w^T w) V0,   w = u + s e1,   s = the sign of u_1
 
-    V0 is ``floats_row``, a direction about e1; -s times the reflection takes e1 to u, and no
-    subtraction cancels, since w^T w = 2 (1 + |u_1|). Written out, with b = sum_{i>1} u_i V0_i:
+    V0 is ``floats_row``, a direction about e1. The reflection times -s maps e1 to u. No subtraction
+    cancels, since w^T w = 2 (1 + |u_1|). Written out, with b = sum_{i>1} u_i V0_i:
 
         V_1 = u_1 V0_1 + b,   V_i = u_i (V0_1 + s b / (1 + |u_1|)) - s V0_i
 
-    A value of zero is turned towards e1.
+    For a value of zero, u is e1.
 
     Parameters
     ----------
     value : array of shape (d,)
-        What the row hides, of norm at most ``norm``.
+        The value that the row hides, of norm at most ``norm``.
     floats_row : array of shape (d,)
         The row's direction about e1.
     coin : float
@@ -154,7 +154,7 @@ def reflect_row(
     norm : float
         The bound on the norm of any value.
     steps : array of shape (d,)
-        Where the result goes: int64, or float64.
+        Output: int64, or float64.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def reflect_row(
     largest = 0.0
     for i in range(d):
         largest = max(largest, abs(value[i]))
-    # u_i = (value_i / largest) * inverse; dividing first keeps squares within range
+    # u_i = (value_i / largest) * inverse; dividing first keeps squares in range
     square = 0.0
     if largest > 0.0:
         for start in range(0, d, CHUNK):
@@ -226,18 +226,18 @@ def release_rows(
     values : array of shape (n, d)
         One value for each person, of norm at most ``norm``.
     prepared : PreparedRows
-        As many rows of noise, used for nothing else.
+        As many rows of noise, which nothing else uses.
     norm : float
         The bound on the norm of any value; public.
     event : Event
-        What one person's row costs, replacing that person's record by any other.
+        Event of one person's row under REPLACE of that person's record.
     source : Source, optional
         The source the rows were prepared from, which is the default.
 
     Returns
     -------
     Release
-        Whole numbers of shape (n, d), with the event.
+        Integers of shape (n, d), with the event.
 
     Notes
     -----
@@ -245,7 +245,8 @@ def release_rows(
     (by more than 1e-12, relative), values that are not finite, and rows that do not fit are
     refused before anything is released.
 
-    **Assumes** that the event is what the rows were prepared for, and that no row is used twice.
+    **Assumes** that the event is the one that the rows were prepared for, and that no row is used
+    twice.
 
     Examples
     --------
@@ -279,12 +280,12 @@ def release_rows(
 
 
 def norm_tolerance(n_coordinates: int) -> float:
-    """Return by how much, relative, a vector within its norm may seem longer in floats."""
+    """Return the relative excess over its norm that a vector may have in floats."""
     return _NORM_TOLERANCE + n_coordinates * 2.0**-52
 
 
 def check_values(values: Array, shape: tuple[int, ...], norm: float) -> Array:
-    """Return the values as they are if they fit the rows and the norm."""
+    """Return the values; raise unless they fit the rows and the norm."""
     if not isinstance(values, np.ndarray) or values.dtype != np.float64:
         kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
         raise TypeError(
@@ -307,7 +308,7 @@ def check_values(values: Array, shape: tuple[int, ...], norm: float) -> Array:
 
 
 def apply_rows(values: Array, prepared: PreparedRows, norm: float) -> Steps:
-    """Return the steps of every row: floats for all, exact arithmetic where they do not suffice."""
+    """Return the steps of every row: by floats, and by exact arithmetic where floats are unsure."""
     floats, margins, scale = prepared.floats, prepared.margins, prepared.scale
     if type(prepared).kernel is add_row:
         steps, certain = _add_rows(values, floats, margins, scale)
@@ -321,7 +322,7 @@ def apply_rows(values: Array, prepared: PreparedRows, norm: float) -> Steps:
 def _add_rows(
     values: Array, floats: Array, margins: Array, scale: float
 ) -> tuple[Steps, npt.NDArray[np.bool_]]:
-    """Do what `add_row` does, for all rows at once."""
+    """Do the work of `add_row` for all rows at once."""
     scaled = values * scale
     whole = np.rint(scaled)
     position = (scaled - whole) + floats
@@ -331,7 +332,7 @@ def _add_rows(
 def _reflect_rows(
     values: Array, floats: Array, coins: Array, margins: Array, scale: float, norm: float
 ) -> tuple[Steps, npt.NDArray[np.bool_]]:
-    """Do what `reflect_row` does, for all rows at once."""
+    """Do the work of `reflect_row` for all rows at once."""
     position, sure = turned_rows(values, floats, coins, scale, norm)
     steps, certain = _rounded(position, margins + turning_margin(values.shape[1], scale), 0.0)
     return steps, certain & sure
@@ -340,7 +341,7 @@ def _reflect_rows(
 def turned_rows(
     values: Array, floats: Array, coins: Array, scale: float, norm: float
 ) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return scale * V for every row, and whether its coin is sure; formulas: `reflect_row`."""
+    """Return scale * V for every row, and whether its coin is certain; see `reflect_row`."""
     largest = np.max(np.abs(values), axis=1)
     is_zero = largest == 0.0
     u = values / np.where(is_zero, 1.0, largest)[:, None]
@@ -348,7 +349,7 @@ def turned_rows(
     length = np.sqrt(np.einsum("ij,ij->i", u, u))
     gap = coins - (0.5 + 0.5 * np.minimum(1.0, largest / norm * length))
     u /= np.where(gap > 0.0, -length, length)[:, None]
-    # the sign of u_1 before any underflow
+    # The sign of u_1 before any underflow.
     head = np.where(is_zero, 1.0, values[:, 0]) * np.where(gap > 0.0, -1.0, 1.0)
     across = np.einsum("ij,ij->i", u[:, 1:], floats[:, 1:])
     sign = np.where(head >= 0.0, 1.0, -1.0)
@@ -361,7 +362,7 @@ def turned_rows(
 
 
 def turning_margin(d: int, scale: float) -> float:
-    """Return by how much `turned_rows` may err beyond `reflect_row`: sums of d terms, any order."""
+    """Return the error of `turned_rows` beyond `reflect_row`: sums of d terms in any order."""
     return 3.0 * d * 2.0**-53 * scale
 
 

@@ -1,4 +1,4 @@
-"""What leaves: a value together with the event that says what it cost."""
+"""Make releases: a value together with the event that states its cost."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SEEDED = "drawn from a seeded generator, for tests only"
 
 @dataclass(frozen=True, eq=False)
 class Release(Generic[T]):
-    """A value that has passed through noise, with its cost.
+    """A value with noise, and the event that states its cost.
 
     Notes
     -----
-    **Guarantee**. ``value`` has the law stated by the function that returned it and costs
-    ``event``; the event is `NonPrivate` if the noise came from a seeded generator.
+    **Guarantee**. ``value`` has the law stated by the function that returned it, and its cost is
+    ``event``. The event is `NonPrivate` if the noise came from a seeded generator.
 
     Examples
     --------
@@ -50,9 +50,9 @@ def emit(
     draw: Callable[[Source], T],
     public: Mapping[str, object] | None = None,
 ) -> Release[T]:
-    """Make one release: every mechanism ends here, and nothing else draws.
+    """Make one release. Every mechanism ends here, and only here noise is drawn.
 
-    ``bounded`` may be a function where the value an audit compares is costly to make.
+    ``bounded`` may be a function if the value that an audit compares is costly to compute.
     """
     source = _checked(source)
     tape = tapes.current()
@@ -73,10 +73,10 @@ def emit_implied(
     source: Source | None,
     draw: Callable[[Source], T],
 ) -> Release[T]:
-    """Make one release whose noise went in before the output was computed.
+    """Make one release whose noise enters before the output is computed.
 
-    What an audit compares is then the value that ``implied`` computes from the records at the
-    released output: the noise that explains the output moves by as much as that value does.
+    An audit then compares the value that ``implied`` computes from the records at the released
+    output. The noise that explains the output moves as far as that value does.
     """
     source = _checked(source)
     tape = tapes.current()
@@ -102,7 +102,7 @@ def _checked(source: Source | None) -> Source:
 
 
 def priced(event: Event, source: Source) -> Event:
-    """Return the event; for a seeded source, that the release is not private."""
+    """Return the event, or `NonPrivate` if the source is seeded."""
     if source.is_secure or event.reasons_void():
         return event
     return NonPrivate(reason=SEEDED, would_be=event, relation=event.relation)

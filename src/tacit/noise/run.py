@@ -1,4 +1,4 @@
-"""Points of geometrically falling weight, one after the other: their mass, and one of them."""
+"""Compute the mass of points of geometrically decreasing weight, and draw one of them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tacit.noise.generator import Source
 
 Array = npt.NDArray[np.float64]
 
-# Slopes below this change no float; the enclosures use the true ones.
+# Smaller slopes do not change a float; the exact enclosures use the true slope.
 _FLAT = 1e-290
-# The error of `log_series` in floats: a relative error r of fall changes the log by at most r, and
-# the three functions add 2^-44 each (docs/proofs/selection_on_a_line.md, section 3).
+# Error of `log_series` in floats: a relative error r of fall changes the log by at most r, and the
+# three functions add 2^-44 each (docs/proofs/selection_on_a_line.md, section 3).
 SERIES_ERROR = 2.0**-38
-# The error of a share in floats: a quotient of two expm1 whose arguments are off by 2^-51, 2^-42.
+# Error of a share in floats: a quotient of two expm1 whose arguments are off by 2^-51, 2^-42.
 _SHARE_ERROR = 2.0**-41
 
 
@@ -43,7 +43,7 @@ def log_series(fall: Array, n: npt.NDArray[np.int64]) -> Array:
 
 @dataclass(frozen=True)
 class Run:
-    """Points of geometrically falling weight: exp(top - fall * m), m = 0, ..., n - 1.
+    """Points of geometrically decreasing weight: exp(top - fall * m), m = 0, ..., n - 1.
 
     log mass = top + log((1 - exp(-fall n)) / (1 - exp(-fall))),  or top + log n without slope
     """
@@ -100,7 +100,7 @@ class Run:
                 uniform = uniform.refined(source)
 
     def _surely(self, m: int, share: float) -> bool:
-        """Return whether floats can tell that m is the place of a uniform variable."""
+        """Return whether floats can prove that m is the place of a uniform variable."""
         fall = nearest_float(self.fall)
         if fall < _FLAT:
             start, stop = m / self.n, (m + 1) / self.n

@@ -1,4 +1,4 @@
-"""Choosing one of finitely many public candidates: the exponential mechanism."""
+"""Choose one of finitely many public candidates by the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def select(
         P(i) proportional to exp(rate * utility_i)
         rate = epsilon / (2 sensitivity), or epsilon / sensitivity if monotone
 
-    drawn as the largest of rate * utility_i + Gumbel noise (report noisy max).
+    The choice is the largest of rate * utility_i + Gumbel noise (report noisy max).
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def select(
         Whether adding a record moves all utilities in the same direction, as counts do. Only for
         ADD_REMOVE, where it halves the noise.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def select(
         )
 
     def draw(source: Source) -> int:
-        with np.errstate(all="ignore"):  # what overflows is decided exactly
+        with np.errstate(all="ignore"):  # overflows are decided exactly
             floats = nearest_float(rate) * weights
         return gumbel_max(
             floats,
@@ -115,7 +115,7 @@ def select(
 
 
 def check_utilities(utilities: Bounded, epsilon: float, monotone: bool, name: str) -> Fraction:
-    """Return the exact factor from utility to log-weight, or say what is wrong."""
+    """Return the exact factor from utility to log-weight, or raise."""
     check_norm(utilities, name, (Norm.LINF,))
     spent = checks.finite_epsilon(epsilon)
     if not isinstance(monotone, bool):
@@ -134,10 +134,10 @@ class LogWeight(Protocol):
 
     @property
     def extra_bits(self) -> int:
-        """Bits of precision it needs beyond those of the noise."""
+        """Bits of precision that the log-weight needs beyond those of the noise."""
 
     def enclose(self, arithmetic: Arithmetic) -> Any:
-        """Return an interval around it."""
+        """Return an interval around the log-weight."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def gumbel_max(
     enclosures and more bits of the noise decide.
     """
     words = source.words(log_weights.size)
-    with np.errstate(all="ignore"):  # infinities and NaN mark what floats cannot decide
+    with np.errstate(all="ignore"):  # infinities and NaN mark undecided candidates
         energy = exponentials(words)
         scores = log_weights - np.log(energy)
         # |log x - log y| <= 2 |x - y| / x where |x - y| <= x / 2
@@ -170,7 +170,7 @@ def gumbel_max(
         noise_error = np.where(relative <= 0.5, 2.0 * relative, np.inf)
         rounding = 2.0**-50 * np.max(np.abs(log_weights))
         margin = noise_error + (error + _LOG_MARGIN + rounding)
-        # Out if surely below another; NaN compares false, so what is unknown stays in the race.
+        # Drop candidates surely below another; NaN compares false, so unknown ones stay.
         out = scores + margin < np.max(scores - margin)
     contenders = np.flatnonzero(~out)
     if contenders.size == 1:

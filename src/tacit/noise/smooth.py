@@ -1,4 +1,4 @@
-"""Gaussian noise in proportion to a smooth sensitivity, which is itself private."""
+"""Add Gaussian noise in proportion to a smooth sensitivity, which is itself private."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tacit.noise.lattice import add_rounded, lattice_spacing
 from tacit.noise.release import Release, emit
 from tacit.privacy.events import SmoothGaussian
 
-# A smooth sensitivity below this share of the greatest is taken for it.
+# A smooth sensitivity below this share of the greatest is raised to it.
 LEAST_SHARE = 2.0**-20
 
 
@@ -26,25 +26,25 @@ def smooth_gaussian(
     Parameters
     ----------
     value : float
-        What is to be told.
+        The number to release.
     sensitivity : float
-        Its smooth sensitivity on the data at hand; private.
+        Its smooth sensitivity on the given data; private.
     greatest : float
-        The greatest that the sensitivity can be on any data; public.
+        The greatest value of the sensitivity on any data; public.
     event : SmoothGaussian
-        The noise multiplier, smoothness and margin, all fixed beforehand.
+        The noise multiplier, smoothness and margin, all fixed in advance.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Notes
     -----
     **Guarantee**
 
     1. The law is exactly the one above on a public lattice, whose spacing follows from
-       ``greatest``, and half a step is added: the release is below ``value`` with probability
-       Phi(-margin) at most.
-    2. It costs ``event``. A maximum of smooth sensitivities is one, so the least share that is
-       put in place of a smaller one changes nothing.
+    ``greatest``, and half a step is added: the release is below ``value`` with probability
+    Phi(-margin) at most.
+    2. It costs ``event``. The maximum of a smooth sensitivity and a constant is a smooth
+    sensitivity too, so raising a small one to the least share changes nothing.
 
     **Assumes** that ``sensitivity`` is a smooth sensitivity of ``value``.
 

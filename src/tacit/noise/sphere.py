@@ -1,4 +1,4 @@
-"""Noise of random length in a random direction, on a lattice."""
+"""Add noise of random length in a random direction, on a lattice."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def sphere(
         R ~ Gamma(d),   G ~ N(0, I_d),   width = sensitivity / epsilon, rounded up
         noise_std = width * sqrt(d + 1) on each coordinate,   h = lattice_spacing(noise_std)
 
-    where d is the number of coordinates and ||.|| the Euclidean norm.
+    Here d is the number of coordinates and ||.|| the Euclidean norm.
 
     Parameters
     ----------
     bounded : Bounded
-        The value, with an L2 sensitivity. An L1 sensitivity will do, being at least the L2 one;
-        for one coordinate any norm will.
+        The value, with an L2 sensitivity. An L1 sensitivity is accepted, as it is at least the L2
+        one; one coordinate may use any norm.
     epsilon : float
         The greatest privacy loss.
     source : Source, optional
-        Where the bits come from. By default a new `secure_source` for this release.
+        Source of random bits. By default a new `secure_source` for this release.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def add_sphere(value: float | Array, width: float, source: Source) -> float | Ar
     whole = np.rint(scaled)
     fraction = scaled - whole
     draw = _Draw.new(flat.size, source)
-    with np.errstate(all="ignore"):  # infinities and NaN mark what floats cannot decide
+    with np.errstate(all="ignore"):  # infinities and NaN mark values that floats cannot decide
         position, margin = draw.floats(ratio)
         position += fraction
         nearest = np.rint(position)
@@ -118,18 +118,18 @@ def add_sphere(value: float | Array, width: float, source: Source) -> float | Ar
     left = np.flatnonzero(~certain)
     if left.size:
         nearest[left] = _decide_exactly(draw, left, fraction, ratio, source)
-    # -0.0 becomes 0.0: the sign of a zero would tell the sign of the value
+    # -0.0 becomes 0.0: the sign of a zero would reveal the sign of the value
     result = (whole + nearest + 0.0) * spacing
     return result.reshape(value.shape) if isinstance(value, np.ndarray) else float(result[0])
 
 
 @dataclass(frozen=True)
 class _Draw:
-    """The words behind one vector R * G / ||G||.
+    """The random words behind one vector R * G / ||G||.
 
-    G comes in pairs sqrt(2 E) (cos A, sin A), E exponential and A a uniform angle (Box and Muller
-    1958), so that ||G||^2 is twice a sum of exponentials and the exact path needs no inversion.
-    Where d is odd the last sine is not used.
+    G consists of pairs sqrt(2 E) (cos A, sin A), E exponential and A a uniform angle (Box and
+    Muller 1958). So ||G||^2 is twice a sum of exponentials, and the exact path needs no inversion.
+    For odd d the last sine is unused.
     """
 
     n_coordinates: int
@@ -151,7 +151,7 @@ class _Draw:
         """Return ratio * R * G / ||G|| in floats, and a bound on each coordinate's error.
 
         First-order bounds, times 2, with |sqrt(x) - sqrt(y)| <= |x - y| / sqrt(x); see the proof.
-        The bound is infinite or NaN where nothing is known.
+        The bound is infinite or NaN if floats know nothing.
         """
         energy, lengths = exponentials(self.radius_words), exponentials(self.length_words)
         energy_error = exponential_errors(self.radius_words, energy)
@@ -165,7 +165,7 @@ class _Draw:
         if self.n_coordinates % 2:
             square[-1] = g[-1] ** 2
             square_error[-1] = g_error[-1] * (2.0 * abs(g[-1]) + g_error[-1])
-        # fsum rounds once, so that its error does not grow with the number of coordinates.
+        # fsum rounds once, so its error does not grow with the number of coordinates.
         norm = math.sqrt(math.fsum(square.tolist()))
         norm_error = math.fsum(square_error.tolist()) / norm if norm > 0.0 else math.inf
         length = ratio * math.fsum(lengths.tolist())
@@ -183,7 +183,7 @@ def _decide_exactly(
     draw: _Draw, left: npt.NDArray[np.intp], fraction: Array, ratio: float, source: Source
 ) -> Array:
     """Return round(fraction + ratio * R * G / ||G||) at the coordinates ``left``."""
-    # E = -log(1 - U) here
+    # The exact path uses E = -log(1 - U).
     words = NormalWords(draw.n_coordinates, ~draw.radius_words[None], draw.angle_words[None])
     lengths = [LazyUniform(int(word)) for word in draw.length_words]
     decided = decide_sphere(words.row(0), lengths, left, fraction, ratio, source)
@@ -217,7 +217,7 @@ def _decide_some(
     fraction: Array,
     ratio: float,
 ) -> dict[int, int]:
-    """Return the rounded coordinates that the bits drawn so far decide."""
+    """Return the rounded coordinates that the drawn bits decide."""
     arithmetic = Arithmetic(lengths[0].n_bits + GUARD_BITS + 2 * len(lengths).bit_length())
     square = normals.square(arithmetic)
     if ends(square)[0] <= 0:

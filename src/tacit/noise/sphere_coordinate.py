@@ -1,4 +1,4 @@
-"""The first coordinate T of a uniform direction in d dimensions: its tail and its quantiles.
+"""Compute tail and quantiles of the first coordinate T of a uniform direction in d dimensions.
 
     P(T > t) = 1/2 I_(1 - t^2)((d - 1) / 2, 1/2),   density c_d (1 - t^2)^((d - 3) / 2)
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[np.float64]
 _SEGMENT_BITS = 5
 _N_SEGMENTS = 1 << _SEGMENT_BITS
 _DEGREE = 8
-# The float 1/2 belongs to the octave above, 0 to none.
+# The float 1/2 belongs to the octave above, and 0 to none.
 _SMALLEST_TAIL, _LARGEST_TAIL = 2.0**-1022, 0.5 - 2.0**-54
 
 
@@ -46,13 +46,13 @@ class Latitude:
 
     @property
     def quantile_error(self) -> float:
-        """|float quantile - quantile| over `mills`, for a tail known exactly."""
+        """|float quantile - quantile| over `mills`, for an exact tail."""
         return 2.0**-45 * max(1.0, self.n_coordinates / 2.0**16)
 
     def quantile(self, tail: Array) -> Array:
         """Return t >= 0 with P(T > t) = tail, for tails in (0, 1/2].
 
-        SciPy's inverse alone errs by up to 2^-44 mills; one step of Newton's method mends that.
+        SciPy's inverse errs by up to 2^-44 mills; one Newton step corrects that.
         """
         from scipy.special import betaincc, betainccinv
 
@@ -77,13 +77,13 @@ class Latitude:
         return x
 
     def fast_quantile(self, tail: Array, n_octaves: int) -> Array:
-        """Return the same by a table of ``n_octaves``; NaN for tails below it.
+        """Return the quantile by a table of ``n_octaves``; NaN for smaller tails.
 
-        Within mills * quantile_error + 2^-52 of the truth.
+        The error is at most mills * quantile_error + 2^-52.
         """
         table = _taylor_table(self, n_octaves)
         mantissa, exponent = np.frexp(np.clip(tail, _SMALLEST_TAIL, _LARGEST_TAIL))
-        # position in the octave, in segments: exact
+        # Position in the octave, in segments: exact.
         position = (mantissa - 0.5) * (2.0 * _N_SEGMENTS)
         whole = position.astype(np.int64)
         octave = np.minimum(-exponent.astype(np.int64) - 1, n_octaves)
@@ -145,11 +145,12 @@ class Latitude:
     def _angle(self, low: Fraction, high: Fraction, arithmetic: Arithmetic) -> Any:
         """Return an interval of angles whose tails enclose [low, high], or None.
 
-        Found by Newton's method and then verified, so only its width depends on the method.
+        Newton's method finds it and interval arithmetic verifies it, so the method only affects
+        its width.
         """
         middle, width = (low + high) / 2, high - low
         angle = Fraction(self._guess(middle))
-        # what the arithmetic loses: as many bits as the tail is small, and some for d terms
+        # Bits that the arithmetic loses: as many as the tail is small, and some for d terms.
         lost = smallness_bits(low) + 28
         for _ in range(1000):
             point = arithmetic.number(angle)
@@ -172,7 +173,7 @@ class Latitude:
         return arithmetic.between(below, above)
 
     def _slope(self, angle: Any, arithmetic: Arithmetic) -> Any:
-        """Return nearly the derivative of the tail by the angle, c_d sin^(d-2)."""
+        """Return approximately the derivative of the tail by the angle, c_d sin^(d-2)."""
         return arithmetic.number(self.peak) * arithmetic.context.sin(angle) ** (
             self.n_coordinates - 2
         )
@@ -237,8 +238,8 @@ def _product(a: Array, b: Array, k: int) -> Array:
 def _nested(square: Any, first: int, last: int, arithmetic: Arithmetic) -> Any:
     """Return an enclosure of 1 + r(first) x (1 + r(first + 2) x (... (1 + r(last) x))).
 
-    r(j) = j / (j + 1) and x = ``square`` in [0, 1]. All terms are positive and at most 1, so whole
-    multiples of 2^-bits do, rounded down for the lower end and up for the upper.
+    r(j) = j / (j + 1) and x = ``square`` in [0, 1]. All terms are positive and at most 1, so
+    integer multiples of 2^-bits suffice, rounded down for the lower end and up for the upper.
     """
     bits = arithmetic.context.prec
     low, high = (max(Fraction(0), end) for end in ends(square))
@@ -278,6 +279,6 @@ def _middle(interval: Any) -> Fraction:
 
 
 def _rounded(value: Fraction, arithmetic: Arithmetic) -> Fraction:
-    """Return ``value`` to the working precision, so that fractions do not grow."""
+    """Return ``value`` rounded to the working precision, so that fractions do not grow."""
     low, high = ends(arithmetic.number(value))
     return low if low == high else (low + high) / 2

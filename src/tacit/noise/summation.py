@@ -1,4 +1,4 @@
-"""Sums of rows whose sensitivity holds in floats, not only on paper."""
+"""Sum rows with a sensitivity that holds in float arithmetic, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tacit.row_clipping import clip_factors, row_norms
 Array = npt.NDArray[np.float64]
 
 _MOST_ROWS = 2**31
-_BLOCK_NUMBERS = 1 << 16
+_BLOCK_NUMBERS = 1 << 16  # numbers processed at once; they fit into a cache
 
 
 def bounded_sum(
@@ -29,10 +29,10 @@ def bounded_sum(
 ) -> Bounded:
     """Return the sum of rows, each clipped to a norm, with its sensitivity.
 
-    Float sums depend on the order of the rows, and one row can move one by far more than its own
-    norm (Casacuberta et al. 2022). Here every clipped row is rounded to whole multiples of a
-    power of two, so that each partial sum is a whole number below 2^53 of them: floats add those
-    exactly, in any order.
+    Float sums depend on the order of the rows, and one row can move a sum by far more than its own
+    norm (Casacuberta et al. 2022). Here every clipped row is rounded to multiples of a power of
+    two, so each partial sum is an integer below 2^53 of them. Floats add such integers exactly, in
+    any order.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def bounded_sum(
     norm : Norm
         The norm of rows and of the sensitivity.
     relation : Relation
-        Which data sets are neighbours.
+        Relation of the neighbours.
     max_rows : int
         A public bound on the number of rows, up to 2^31. The smaller, the finer the rounding.
 
@@ -95,7 +95,7 @@ def bounded_sum(
     total = np.zeros(table.shape[1])
     block = max(1, _BLOCK_NUMBERS // max(1, table.shape[1]))
     for start in range(0, table.shape[0], block):
-        # Whole numbers below 2^53: exact.
+        # Integers below 2^53: exact.
         total += _whole_steps(table[start : start + block], bound, norm, step).sum(axis=0)
     total *= step  # exact: a power of two
     value = total if np.ndim(rows) == 2 else float(total[0])
@@ -103,7 +103,7 @@ def bounded_sum(
 
 
 def sum_sensitivity(row_bound: float, n_columns: int, norm: Norm, relation: Relation) -> float:
-    """Return the sensitivity of `bounded_sum`, for rows of so many numbers.
+    """Return the sensitivity of `bounded_sum` for rows of so many numbers.
 
     Examples
     --------
@@ -136,18 +136,18 @@ def _as_table(rows: Array, limit: int) -> Array:
 
 
 def _step(bound: float, limit: int) -> float:
-    # One row is at most 2^bits steps (and half a step of rounding) on a coordinate, so all of
-    # them together are at most max_rows (2^bits + 1) <= 2^53.
+    # One row is at most 2^bits steps (and half a step of rounding) on a coordinate, so all rows
+    # together are at most max_rows (2^bits + 1) <= 2^53.
     bits = 52 - (limit - 1).bit_length()
     mantissa, exponent = math.frexp(bound)
     return math.ldexp(1.0, (exponent - 1 if mantissa == 0.5 else exponent) - bits)
 
 
 def _whole_steps(rows: Array, bound: float, norm: Norm, step: float) -> Array:
-    """Return each row, clipped to the bound, in whole steps."""
-    # Each row one stretch of memory, so that its length depends on nothing around it.
+    """Return each row, clipped to the bound, in integer steps."""
+    # Store each row contiguously, so that its computed norm depends on nothing around it.
     rows = np.require(rows, np.float64, ["C", "A"])
-    if may_change(rows):  # after it was found to be finite, or its length was
+    if may_change(rows):  # the memory may change after it was checked: copy, then check again
         rows = np.array(rows)
         rows[~np.isfinite(rows).all(axis=1)] = 0.0
     with np.errstate(over="ignore"):
@@ -158,7 +158,7 @@ def _whole_steps(rows: Array, bound: float, norm: Norm, step: float) -> Array:
         else:
             lengths = np.abs(rows).max(axis=1)
     factors = clip_factors(lengths, bound, rows.shape[1])
-    whole: Array = np.rint(rows * factors[:, None] / step)  # a power of two
+    whole: Array = np.rint(rows * factors[:, None] / step)  # step is a power of two
     return whole
 
 

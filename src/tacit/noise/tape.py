@@ -1,4 +1,4 @@
-"""Recording what was released, and replaying it on a neighbouring data set."""
+"""Record releases, and replay them on a neighbouring data set."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from tacit.noise.bounded import Bounded
 from tacit.privacy.events import Event
 
-# Room for the float error of the audit's own subtraction, not for the mechanism.
+# Tolerance for the float error of the audit's own subtraction, not for the mechanism.
 _AUDIT_SLACK = 1e-9
 
 
 class ReplayMismatch(AssertionError):
-    """What ran on the neighbour is not what ran on the data."""
+    """The run on the neighbour made other releases or decisions than the recorded run."""
 
 
 class SensitivityViolation(ReplayMismatch):
@@ -27,7 +27,7 @@ class SensitivityViolation(ReplayMismatch):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One release: the value before noise, what it cost, and what left."""
+    """One release: the value before noise, its event, and the released value."""
 
     kind: str
     bounded: Bounded
@@ -46,7 +46,7 @@ class Decision:
 
 @dataclass
 class Tape:
-    """What happened, in order. It holds private values: never store or send one.
+    """Recorded releases and decisions, in order. It holds private values: never store or send one.
 
     Examples
     --------
@@ -70,28 +70,28 @@ class Tape:
 
 @dataclass
 class Recorder:
-    """Writes releases and decisions to a tape as they are made."""
+    """Writes releases and decisions to a tape."""
 
     tape: Tape
 
     def release(self, entry: Entry) -> None:
-        """Note a release."""
+        """Record a release."""
         self.tape.entries.append(entry)
 
     def decide(self, decision: Decision) -> None:
-        """Note a decision."""
+        """Record a decision."""
         self.tape.entries.append(decision)
 
 
 @dataclass
 class Player:
-    """Reads a tape again, comparing each release and decision with the recorded one."""
+    """Replays a tape, and compares each release and decision with the recorded one."""
 
     tape: Tape
     position: int = 0
 
     def release(self, kind: str, bounded: Bounded, event: Event, public: Any) -> Any:
-        """Compare with the recorded release and return what left then."""
+        """Compare a release with the recorded one and return the recorded output."""
         number, entry = self._next(f"a release of kind {kind!r}")
         if not isinstance(entry, Entry):
             raise ReplayMismatch(
@@ -103,7 +103,7 @@ class Player:
         return np.copy(entry.value) if isinstance(entry.value, np.ndarray) else entry.value
 
     def peek(self, kind: str) -> Any:
-        """Return what the next release gave when it was recorded."""
+        """Return the recorded output of the next release."""
         if self.position < len(self.tape.entries):
             entry = self.tape.entries[self.position]
             if isinstance(entry, Entry) and entry.kind == kind:
@@ -114,7 +114,7 @@ class Player:
         )
 
     def decide(self, decision: Decision) -> None:
-        """Compare with the recorded decision."""
+        """Compare a decision with the recorded one."""
         number, entry = self._next(f"the decision {decision.name!r}")
         if entry != decision:
             raise ReplayMismatch(
@@ -132,7 +132,7 @@ class Player:
         return self.position - 1, self.tape.entries[self.position - 1]
 
     def finish(self) -> None:
-        """Check that nothing recorded is left."""
+        """Raise if recorded entries are left."""
         left = len(self.tape.entries) - self.position
         if left:
             raise ReplayMismatch(
@@ -145,7 +145,7 @@ _CURRENT: ContextVar[Recorder | Player | None] = ContextVar("tacit_tape", defaul
 
 
 def current() -> Recorder | Player | None:
-    """Return the tape in force, if any."""
+    """Return the recorder or player in use, or None."""
     return _CURRENT.get()
 
 
@@ -166,9 +166,9 @@ def replaying(tape: Tape) -> Iterator[None]:
 
     Notes
     -----
-    **Guarantee**. Inside the block, `ReplayMismatch` is raised when a release differs from the
-    recorded one in kind, event, relation, sensitivity, norm, shape or public parameters, when a
-    decision differs, or when there are more or fewer of them; `SensitivityViolation` when a
+    **Guarantee**. Inside the block, `ReplayMismatch` is raised if a release differs from the
+    recorded one in kind, event, relation, sensitivity, norm, shape or public parameters, if a
+    decision differs, or if there are more or fewer of them. `SensitivityViolation` is raised if a
     value moved further than its sensitivity.
 
     **Assumes** that every release and every public decision of the code under audit is made

@@ -1,4 +1,4 @@
-"""Drawing the number of tries of a search: secret, once, and apart from the data."""
+"""Draw the secret number of trials of a search, once and independently of the data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _BITS = 128
 
 
 def draw_tries(law: TriesLaw, source: Source | None = None) -> int:
-    """Return K of a law, which the caller must keep to itself.
+    """Draw K from a law; the caller must keep K secret.
 
     A word of 128 bits is compared with P(K >= k), k = 1, 2, ..., each a sum of positive terms.
 
     Notes
     -----
-    **Guarantee**. P(K = k) is that of the law to 1e-11 of itself, and so is phi'(u) for every u in
-    [0, 1]; `tacit.privacy.selection` charges a hundred times that (docs/proofs/selection.md,
+    **Guarantee**. P(K = k) has a relative error of at most 1e-11, and so has phi'(u) for every u in
+    [0, 1]. `tacit.privacy.selection` charges a hundred times that (docs/proofs/selection.md,
     section 6).
 
     Examples
@@ -32,9 +32,9 @@ def draw_tries(law: TriesLaw, source: Source | None = None) -> int:
     word = (high << 64) | low
     table = law.table / law.table.sum()
     at_least = np.minimum(np.cumsum(table[::-1])[::-1], 1.0)  # P(K >= 0), P(K >= 1), ...
-    at_least[: int(np.argmax(table > 0.0)) + 1] = 1.0  # whatever the sum's rounding
+    at_least[: int(np.argmax(table > 0.0)) + 1] = 1.0  # exact, whatever the sum's rounding
     tries = 0
-    # a float times 2^128 is a whole number, or so far below 1 / 2^128 that it never happens
+    # A float times 2^128 is an integer, or so far below 1 that the case never occurs.
     while tries + 1 < table.size and word < int(float(at_least[tries + 1]) * 2.0**_BITS):
         tries += 1
     return tries

@@ -1,4 +1,4 @@
-"""Promises and how they add up. Nothing here ever sees data."""
+"""Define budgets, events and guarantees, and compose their costs. This package never sees data."""
 
 from tacit.privacy.accountant import Accountant, AnyAccountant, BudgetExceeded
 from tacit.privacy.booking import Booked, Booking

@@ -1,4 +1,4 @@
-"""A budget shared by several releases, refusing what would overspend it."""
+"""Share one budget between several releases, and refuse a release that would exceed it."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from tacit.privacy.processes import generation
 
 
 class BudgetExceeded(RuntimeError):
-    """A release was refused because it would overspend; nothing was released."""
+    """A release was refused because it would exceed the budget; nothing was released."""
 
 
 class CannotCharge(ValueError):
-    """A release was refused that its accountant cannot book as it is; nothing was released."""
+    """A release was refused because its accountant cannot book it; nothing was released."""
 
 
 @runtime_checkable
 class AnyAccountant(Protocol):
-    """What a release asks of whoever keeps the budget: `Accountant`, or a durable ledger."""
+    """Interface of an accountant, which a release charges: `Accountant`, or a ledger on disk."""
 
     @property
     def budget(self) -> Budget:
-        """What may be spent in all; fixed for life."""
+        """The budget for all charges together; fixed for life."""
 
     @property
     def rule(self) -> Filter:
-        """How charges add up; fixed for life."""
+        """The composition rule; fixed for life."""
 
     def charge(self, event: Event, delta: float | None = None) -> float:
         """Book ``event`` and return the epsilon spent in all, or raise and book nothing.
 
-        What is booked where others can read it is returned as a `tacit.privacy.Booked`.
+        A ledger returns a `tacit.privacy.Booked`, which also names the entry.
         """
 
     def check(self, event: Event, delta: float | None = None) -> None:
-        """Raise if charging ``event`` would overspend; book nothing either way."""
+        """Raise if charging ``event`` would exceed the budget; book nothing either way."""
 
     def spent(self) -> float:
         """Return the epsilon spent so far, at the budget's delta."""
@@ -60,26 +60,25 @@ class AnyAccountant(Protocol):
 
 
 class Accountant:
-    """Keeps what was spent of one budget, in the memory of one process.
+    """Budget in the memory of one process: adds up charges, and refuses those that exceed it.
 
     Charge an event *before* the data are read: a crash then leaves the budget spent.
 
     Parameters
     ----------
     budget
-        What may be spent in all.
+        The budget for all charges together.
     rule
-        How charges add up; fixed for life. `SumOrGaussian` by default, and `SumOfEpsilons` for a
+        The composition rule; fixed for life. `SumOrGaussian` by default, and `SumOfEpsilons` for a
         pure or infinite budget.
 
     Notes
     -----
     **Guarantee**
 
-    1. However many threads charge it, the releases it accepted are together within the budget by
-       its rule.
-    2. There is one of it: `copy`, `deepcopy` and scikit-learn's ``clone`` return the accountant
-       itself; pickling it is refused, and so is any use in a forked process.
+    1. All accepted releases together are within the budget by the rule, for any number of threads.
+    2. An accountant is never duplicated: `copy`, `deepcopy` and scikit-learn's ``clone`` return the
+    accountant itself. Pickling it is refused, and so is any use in a forked process.
 
     Examples
     --------
@@ -98,7 +97,7 @@ class Accountant:
             raise TypeError(f"budget must be a Budget, got {budget!r}.")
         if isinstance(rule, type) or not (rule is None or hasattr(rule, "remaining")):
             raise TypeError(
-                f"rule must say how charges add up, got {rule!r}; pass SumOrGaussian(budget), "
+                f"rule must be a composition rule, got {rule!r}; pass SumOrGaussian(budget), "
                 "SumOfEpsilons(), GaussianSum(), RenyiSum(...) or Odometer(...) of tacit.privacy, "
                 "or None."
             )
@@ -110,12 +109,12 @@ class Accountant:
 
     @property
     def budget(self) -> Budget:
-        """What may be spent in all."""
+        """The budget for all charges together."""
         return self._budget
 
     @property
     def rule(self) -> Filter:
-        """How charges add up."""
+        """The composition rule."""
         return self._rule
 
     def __copy__(self) -> Accountant:
@@ -144,7 +143,7 @@ class Accountant:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was charged so far, oldest first."""
+        """The events charged so far, oldest first."""
         return tuple(charge.event for charge in self._booked())
 
     def spent(self) -> float:
@@ -155,7 +154,7 @@ class Accountant:
     def remaining(self) -> float:
         """Return the epsilon of the largest release that would still be accepted.
 
-        That is at the budget's delta; by `SumOfEpsilons`, at what is left of it.
+        It is stated at the budget's delta; under `SumOfEpsilons`, at the rest of that delta.
         """
         return self.rule.remaining(self._booked(), self.budget)
 
@@ -165,10 +164,10 @@ class Accountant:
         return rule.planning_delta(delta) if isinstance(rule, Additive) else delta
 
     def guarantee(self) -> Guarantee | None:
-        """Return the guarantee of the events charged, had they been fixed in advance.
+        """Return the guarantee of the charged events, as if they had been fixed in advance.
 
-        It says so, and what they cost by the accountant's rule, which holds however they were
-        chosen.
+        Its assumptions say so. Its notes give the cost by the accountant's rule, which also holds
+        for events that were chosen in view of earlier outputs.
         """
         charges = self._booked()
         if not charges:
@@ -191,12 +190,12 @@ class Accountant:
         Parameters
         ----------
         event
-            What is about to be released.
+            The event of the planned release.
         delta
-            The part of the budget's delta at which `SumOfEpsilons` counts the event; 0 for a
-            pure event, a tenth of the budget's by default.
+            The part of the budget's delta at which `SumOfEpsilons` counts the event. By default
+            0 for a pure event, and a tenth of the budget's delta for others.
         """
-        # Asked before the lock: in a forked process another thread may hold it for ever.
+        # Check before taking the lock: in a forked process a missing thread may hold it for ever.
         self._refuse_forked()
         with self._lock:
             charges, total = self._with(event, delta)
@@ -204,7 +203,7 @@ class Accountant:
         return total
 
     def check(self, event: Event, delta: float | None = None) -> None:
-        """Raise if charging ``event`` would overspend; book nothing either way."""
+        """Raise if charging ``event`` would exceed the budget; book nothing either way."""
         self._refuse_forked()
         self._with(event, delta)
 
@@ -215,9 +214,10 @@ class Accountant:
     def _refuse_forked(self) -> None:
         if self._generation != generation():
             raise RuntimeError(
-                "this Accountant was made in the process that this one was forked from, and what "
-                "is charged here would not be seen there. It lives in one process; several share a "
-                "tacit.ledger.Ledger. Or make the releases in the process that made the accountant."
+                "this Accountant was made in the process that this one was forked from, which "
+                "would not see charges made here. An Accountant lives in one process; several "
+                "share a tacit.ledger.Ledger. Or make the releases in the process that made the "
+                "accountant."
             )
 
     def _with(self, event: Event, delta: float | None) -> tuple[Charges, float]:
@@ -241,10 +241,10 @@ def _in_words(rule: Filter, charges: Charges, total: float, budget: Budget) -> t
 
 
 def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
-    """Return an event as it is charged to a budget: under its relation, at a delta of its own."""
+    """Return an event with the delta at which it is charged; raise if relations differ."""
     if not isinstance(event, Event):
         raise TypeError(
-            f"event must be what is released, got {type(event).__name__}; pass one of "
+            f"event must be an event, got {type(event).__name__}; pass one of "
             "tacit.privacy, such as PureEpsilon(0.5) or Gaussian(noise_multiplier). Nothing was "
             "charged."
         )
@@ -252,10 +252,10 @@ def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
         asked, kept = event.relation.value, budget.relation.value
         raise CannotCharge(
             f"the release is under the relation {asked}, but the budget is kept under {kept}, and "
-            "promises under both do not add up. Nothing was released. Keep one budget of each: a "
-            f"ledger that tacit ledger create --relation {asked} makes, or an accountant of "
-            f"Budget(..., relation=Relation.{event.relation.name}). Promises about people are "
-            "those with a unit."
+            "guarantees under different relations do not add up. Nothing was released. Keep one "
+            f"budget of each: a ledger made by tacit ledger create --relation {asked}, or an "
+            f"accountant of Budget(..., relation=Relation.{event.relation.name}). Guarantees for "
+            "persons are those with a unit."
         )
     if delta is None:
         pure = math.isfinite(Guarantee(event).epsilon(0.0))
@@ -279,7 +279,7 @@ def planning_budget(budget: Budget, accountant: object) -> Budget:
 
 
 class Remedies(NamedTuple):
-    """What to do about a refusal, which depends on who keeps the budget."""
+    """Advice for a refused charge, which depends on the kind of accountant."""
 
     no_guarantee: str
     overspent: str

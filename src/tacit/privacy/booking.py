@@ -1,4 +1,4 @@
-"""Where a release is written down, for certificates to name."""
+"""Identify the ledger entry that paid for a release, so that certificates can name it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Booking:
     Parameters
     ----------
     ledger
-        The ledger's number: 32 hexadecimal digits, drawn when it was made.
+        The ledger's identifier: 32 random hexadecimal digits.
     entry
         The entry's number.
     head
-        The SHA-256 of that entry and, through it, of all before: whoever keeps it can tell a
-        ledger that was rewritten or put back to an older state.
+        The SHA-256 of that entry, which depends on all entries before it. It shows whether a
+        ledger was rewritten or restored from an older copy.
 
     Examples
     --------
@@ -52,14 +52,14 @@ class Booking:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Booking:
-        """Return what `to_dict` was made from."""
+        """Return the booking of a dictionary made by `to_dict`."""
         if not isinstance(record, Mapping) or set(record) != {"ledger", "entry", "head"}:
             raise ValueError("a booking states ledger, entry and head; this one does not.")
         return cls(**record)
 
 
 class Booked(float):
-    """The epsilon spent in all after a charge, and where that charge is written.
+    """The epsilon spent in all after a charge, and the entry of that charge.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a user is willing to spend."""
+"""Define the budget of a release or of several releases."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tacit.privacy.relation import Relation, checked_relation
 class Budget:
     """Spend at most ``epsilon`` with failure probability ``delta`` under ``relation``.
 
-    A budget with delta 0 is pure. An infinite epsilon asks for no privacy, so that a private
-    and a non-private run differ in one number.
+    A budget with delta 0 is pure. An infinite epsilon means no privacy, so that a private and a
+    non-private run differ in one number only.
 
     Examples
     --------
@@ -45,12 +45,12 @@ class Budget:
 
     @property
     def is_pure(self) -> bool:
-        """Whether no failure probability is allowed."""
+        """Whether delta is 0."""
         return self.delta == 0.0
 
     @property
     def is_infinite(self) -> bool:
-        """Whether anything may be released."""
+        """Whether epsilon is infinite, so that any release fits."""
         return math.isinf(self.epsilon)
 
     def __str__(self) -> str:

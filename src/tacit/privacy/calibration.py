@@ -1,4 +1,4 @@
-"""The least noise within a budget, for any one-parameter family of events."""
+"""Find the least noise within a budget, for any one-parameter family of events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tacit.privacy.routes import (
     WorstPartRoute,
 )
 
-_TINY = 1e-300
+_TINY = 1e-300  # stands for a cost of 0, whose logarithm would be infinite
 
 
 class BudgetUnreachable(ValueError):
@@ -35,7 +35,7 @@ def calibrate(family: Callable[[float], Event], budget: Budget, *, guess: float 
     family
         Maps a positive noise parameter (more is more private) to an event.
     budget
-        What may be spent. An infinite epsilon returns a `NonPrivate` event.
+        The budget of the release. An infinite epsilon returns a `NonPrivate` event.
     guess
         A noise parameter to start the search from.
 
@@ -62,7 +62,7 @@ def calibrate(family: Callable[[float], Event], budget: Budget, *, guess: float 
 
 
 def least_noise(family: Callable[[float], Event], budget: Budget, *, guess: float = 1.0) -> float:
-    """Return the noise parameter of what `calibrate` returns; 0 for an infinite budget."""
+    """Return the noise parameter of the event of `calibrate`; 0 for an infinite budget."""
     if not isinstance(budget, Budget):
         raise TypeError(f"budget must be a Budget, got {budget!r}; pass Budget(epsilon, delta).")
     first = family(guess)
@@ -93,14 +93,15 @@ def gaussian_multiplier(budget: Budget) -> float:
 def _start(
     family: Callable[[float], Event], budget: Budget, guess: float
 ) -> tuple[float, float, float]:
-    """Return where to start the search, how far off that may be, and how closely to search."""
+    """Return a starting point of the search, its relative error, and the tolerance."""
     route = Guarantee(family(guess))._routes[0]
     route = route.rest if isinstance(route, LeakyRoute) else route
     if isinstance(route, GaussianRoute) and not budget.is_pure:
-        # mu falls as 1 / noise in most families: then this is the answer itself.
+        # In most families mu is proportional to 1 / noise: then this is the solution itself.
         return guess * route.mu / gaussian_mu(budget.epsilon, budget.delta), 1e-9, 1e-13
     if _convolves(route) and not budget.is_pure:
-        # Each look costs a convolution: start from the Renyi bound, a little above the answer.
+        # Each evaluation costs a convolution: start from the Renyi bound, a little above the
+        # solution.
         bound = decreasing_root(_excess(family, budget, _renyi_only), guess, 1e-3)
         if math.isfinite(bound):
             return bound * 0.93, 0.08, 1e-4
@@ -128,7 +129,7 @@ def _excess(
     routes: Callable[[Event], tuple[Route, ...]],
 ) -> Callable[[float], float]:
     """Return log(cost / budget) as a function of noise: of epsilon if pure, else of delta."""
-    # Aim a hair below the budget, so that the solver's last digit never oversteps it.
+    # Aim slightly below the budget, so that the solver's last digit never exceeds it.
     epsilon = budget.epsilon * (1 - 1e-10)
 
     def of_epsilon(noise: float) -> float:

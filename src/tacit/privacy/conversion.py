@@ -1,4 +1,4 @@
-"""From one relation to another, where that is sound."""
+"""Convert a guarantee from ADD_REMOVE to REPLACE."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tacit.privacy.roots import decreasing_root
 
 
 def replace_from_add_remove(guarantee: Guarantee, delta: float) -> Budget:
-    """Return what an ADD_REMOVE guarantee promises when one record is replaced.
+    """Return the guarantee under REPLACE that follows from a guarantee under ADD_REMOVE.
 
-    Replacing is removing one record and adding another, so for any epsilon
+    A replacement is a removal and an addition, so for any epsilon
 
         delta_replace(2 epsilon) <= (1 + exp(epsilon)) delta_add_remove(epsilon)
 
-    (group privacy for two steps), and for a Gaussian mechanism mu doubles, which is tighter and
-    used where it applies. The other way there is no conversion: under REPLACE the number of
-    records was never protected.
+    (group privacy for two steps). For a Gaussian mechanism mu doubles, which is tighter and is used
+    if all events are Gaussian. No conversion exists in the other direction: REPLACE does not
+    protect the number of records.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def replace_from_add_remove(guarantee: Guarantee, delta: float) -> Budget:
     mus = [(leaf.gaussian_mu(), n) for leaf, n in guarantee.event.leaves()]
     if all(mu is not None for mu, _ in mus):
         mu = 2 * math.sqrt(sum(n * mu**2 for mu, n in mus if mu is not None))
-        # a Budget's epsilon is positive: the least double stands for none
+        # A Budget needs a positive epsilon: the least positive double stands for 0.
         return Budget(max(gaussian_epsilon(mu, delta), 5e-324), delta, Relation.REPLACE)
     if delta == 0.0:
         return Budget(2 * guarantee.epsilon(0.0), 0.0, Relation.REPLACE)

@@ -1,8 +1,8 @@
-"""How charges add up when later events may be chosen in view of earlier outputs.
+"""Compose charges whose events may be chosen in view of earlier outputs.
 
-Composing what happened to be charged is not enough then: an analyst could pick the event that is
-cheap exactly where the earlier output was revealing. What is sound is a rule fixed in advance that
-adds up the same few numbers of every event, a privacy filter (docs/proofs/events.md, section 2, and
+The composition of the charged events is not enough then: an analyst could pick an event that is
+cheap exactly if the earlier output was revealing. A privacy filter is sound: a rule fixed in
+advance that adds up the same few numbers of every event (docs/proofs/events.md, section 2, and
 docs/proofs/ledger.md).
 """
 
@@ -52,7 +52,7 @@ Totals = tuple[float, ...]
 
 
 class Filter(Protocol):
-    """A rule that bounds what adaptively chosen events cost together."""
+    """A rule that bounds the total cost of adaptively chosen events."""
 
     def spent(self, charges: Charges, delta: float) -> float:
         """Return a sound epsilon at ``delta`` for all charges, infinite if there is none."""
@@ -61,13 +61,13 @@ class Filter(Protocol):
         """Return the epsilon of the largest release that would still be accepted."""
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
-        """Return why the last charge has no finite total, and what to do about it."""
+        """Return the reason for which the last charge has no finite total, and the remedy."""
 
 
 class Additive(ABC):
-    """A filter that is a few numbers of each event, added up, and what their totals promise.
+    """A filter that adds up a few numbers of each event and derives epsilon from the totals.
 
-    So it needs no list of what was charged: a ledger keeps the totals alone.
+    It needs no list of charges: a ledger stores only the totals.
     """
 
     #: Whether which totals are within `most` decides (`holds`); else `fits` does.
@@ -75,15 +75,15 @@ class Additive(ABC):
 
     @abstractmethod
     def cost(self, charge: Charge) -> Totals:
-        """Return what a charge adds to each total, infinite where it has no price."""
+        """Return the cost of a charge in each total, infinite if the rule has no price for it."""
 
     @abstractmethod
     def epsilon(self, totals: Totals, delta: float) -> float:
-        """Return a sound epsilon at ``delta`` for what was charged, infinite if there is none."""
+        """Return a sound epsilon at ``delta`` for the totals, infinite if there is none."""
 
     @abstractmethod
     def most(self, budget: Budget) -> Totals:
-        """Return what each total may reach at most within a finite budget."""
+        """Return the most that each total may be within a finite budget."""
 
     @abstractmethod
     def left(self, totals: Totals, budget: Budget) -> float:
@@ -91,7 +91,7 @@ class Additive(ABC):
 
     @abstractmethod
     def why_infinite(self, charges: Charges, delta: float) -> str:
-        """Return why the last charge has no finite total, and what to do about it."""
+        """Return the reason for which the last charge has no finite total, and the remedy."""
 
     def planning_delta(self, delta: float) -> float:
         """Return the delta with which a fit that asks for ``delta`` is planned and charged."""
@@ -147,7 +147,7 @@ class Additive(ABC):
 
 @dataclass(frozen=True)
 class SumOfEpsilons(Additive):
-    """Epsilons add up and deltas add up: simple, for any events, best for a few.
+    """Adds up epsilons and deltas: for any events, best for a few.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class SumOfEpsilons(Additive):
         return budget.epsilon, budget.delta
 
     def left(self, totals: Totals, budget: Budget) -> float:
-        """Return the difference, for a release at what is left of delta."""
+        """Return the difference, for a release at the rest of delta."""
         return max(budget.epsilon - self.epsilon(totals, budget.delta), 0.0)
 
     def accepts(self, totals: Totals, budget: Budget) -> str:
@@ -198,9 +198,9 @@ class SumOfEpsilons(Additive):
 
 @dataclass(frozen=True)
 class GaussianSum(Additive):
-    """Squared mu add up: exact for Gaussian mechanisms, sound for what tells no more than one.
+    """Adds up squared mu: exact for Gaussian mechanisms, sound for events that one dominates.
 
-    Pure releases count at the mu they have, noisy majorities at that of the margin.
+    A pure release counts with the mu of `mu_of_pure`, a noisy majority with that of its margin.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class GaussianSum(Additive):
         return (0.0 if budget.is_pure else gaussian_mu(budget.epsilon, budget.delta) ** 2,)
 
     def left(self, totals: Totals, budget: Budget) -> float:
-        """Return the epsilon, at the budget's delta, of the mu that is left."""
+        """Return the epsilon, at the budget's delta, of the remaining mu."""
         if budget.is_infinite:
             return math.inf
         left = self.most(budget)[0] - totals[0]
@@ -411,7 +411,7 @@ class SumOrGaussian(Additive):
 
 @dataclass(frozen=True)
 class RenyiSum(Additive):
-    """Renyi divergences add up at one order fixed in advance: any events, best for many.
+    """Adds up Renyi divergences at one order fixed in advance: for any events, best for many.
 
     Examples
     --------
@@ -429,10 +429,10 @@ class RenyiSum(Additive):
 
     @classmethod
     def best_for(cls, budget: Budget) -> RenyiSum:
-        """Return the rule at the order at which a budget holds most Gaussian releases.
+        """Return the rule at the order that fits the most Gaussian releases into a budget.
 
-        A release of mu costs a mu^2 / 2 at order a, so the mu^2 that fit are 2 most(a) / a. From 8
-        on the order is a whole number, at which sampled releases are cheaper to price.
+        A release of mu costs a mu^2 / 2 at order a, so mu^2 may add up to 2 most(a) / a. From 8
+        on the order is an integer, at which sampled releases are cheaper to price.
 
         Examples
         --------
@@ -511,5 +511,5 @@ def default_rule(budget: Budget) -> Additive:
 def _squared_mu(leaf: Event) -> float:
     mu = leaf.gaussian_bound()
     mu = mu_of_pure(leaf.pure_epsilon()) if mu is None else mu
-    # Rounded up where the square of a tiny mu would vanish.
+    # The square of a tiny mu may underflow: round it up.
     return max(mu * mu, LEAST)

@@ -1,13 +1,13 @@
-"""The Gaussian mechanism's privacy loss moved onto atoms, never down.
+"""Approximate the Gaussian mechanism's privacy loss from above by atoms.
 
-Under P the loss is L = mu^2/2 + mu Z, Z ~ N(0, 1). An event with profile h together with
-Gaussians of total mu has the profile (docs/proofs/events.md, section 11)
+Under P the loss is L = mu^2/2 + mu Z, Z ~ N(0, 1). An event with profile h, composed with Gaussians
+of total mu, has the profile (docs/proofs/events.md, section 11)
 
     delta(e) = E h(e - L) <= sum over atoms of mass * h(e - loss)
 
-since h is convex in exp(e): on a cell [a, b] of losses it lies below its chord in exp(-L), which
-splits the mass of the cell between a and b. For a given event this is a fixed sum, which falls as
-e grows.
+The bound holds since h is convex in exp(e): on a cell [a, b] of losses h lies below its chord in
+exp(-L), which splits the mass of the cell between a and b. For a given event the bound is a fixed
+sum, which decreases in e.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from scipy.special import erfcx, ndtr
 
 Array = npt.NDArray[np.float64]
 
-# Z below LOW is moved up to it (1e-19 of delta at most, as h grows with L); beyond FINE, where a
-# delta above 1e-18 has nothing left, cells are wide; beyond HIGH the mass, 6e-300, is all charged.
+# Mass with Z below LOW is moved up to LOW; it changes delta by at most 1e-19, as h grows with L.
+# Beyond FINE a delta above 1e-18 has no mass left, so cells are wide. The mass beyond HIGH, 6e-300,
+# counts as an infinite loss.
 _LOW, _FINE, _HIGH, _WIDE = -9.0, 9.0, 37.0, 0.25
-# Cell width times the slope of log h there: chords overstate delta by about FINENESS^2 / 12.
+# Cell width times the slope of log h: chords overstate delta by about FINENESS^2 / 12.
 _FINENESS = 0.015
 # Cells are wider than 1e-3, so rounding loses less than 3e-9 of a mass and 1e-9 of a profile.
 _ROUND_UP = 1.0 + 1e-8
-_VAST = 50.0  # from here on all mass goes to the upper end
-_LEAST_MU = 1e-100  # a smaller mu is taken for it, so that widths do not vanish
+_VAST = 50.0  # wider cells put all mass on the upper end
+_LEAST_MU = 1e-100  # a smaller mu is rounded up to it, so that widths do not vanish
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ def gaussian_atoms(mu: float, beside: float) -> GaussianAtoms:
     Parameters
     ----------
     mu
-        Of all Gaussian mechanisms together.
+        Total mu of all Gaussian mechanisms.
     beside
-        About the mu of what they are composed with; it decides accuracy, not soundness.
+        Approximate mu of the other event; it affects accuracy, not soundness.
 
     Examples
     --------
@@ -74,9 +75,9 @@ def gaussian_atoms(mu: float, beside: float) -> GaussianAtoms:
 
 
 def _cells(mu: float, share: float) -> Array:
-    """Return cell edges in units of Z, as narrow as delta down to 1e-16 or so needs them.
+    """Return cell edges in units of Z, fine enough for a delta down to about 1e-16.
 
-    Where delta is settled, log h has slope Z in these units, but at most ``share`` times 9.
+    At the Z that determine delta, log h has slope Z in these units, but at most 9 times ``share``.
     """
     wide = np.arange(_LOW, _HIGH, _WIDE)
     steepest = -_LOW * share
@@ -88,13 +89,13 @@ def _cells(mu: float, share: float) -> Array:
 
 
 def _moments(z: Array) -> tuple[Array, Array]:
-    """Return E[1; a < Z < b] and E[Z - a; a < Z < b] of every cell, to nearly all digits.
+    """Return E[1; a < Z < b] and E[Z - a; a < Z < b] of every cell, to nearly full precision.
 
     With phi the density, R Mills' ratio and r = phi(b) / phi(a), for 0 <= a < b
 
         E[1] = phi(a) (R(a) - r R(b))       E[Z - a] = phi(a) (1 - r) - a E[1]
 
-    and a cell below 0 is the mirror of one above.
+    A cell below 0 is the mirror image of one above.
     """
     below = z[:-1] < 0.0
     a, b = np.where(below, -z[1:], z[:-1]), np.where(below, -z[:-1], z[1:])

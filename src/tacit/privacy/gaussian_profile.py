@@ -1,18 +1,19 @@
-"""The Gaussian mechanism's exact trade-off between epsilon and delta, and its inverses.
+"""Compute the Gaussian mechanism's exact delta(epsilon) and its inverses.
 
     dG(mu, e) = Phi(mu/2 - e/mu) - exp(e) * Phi(-mu/2 - e/mu)
 
-where mu = sensitivity / noise standard deviation (docs/proofs/events.md, section 3). Evaluated
-through logarithms, so that a delta of 1e-300 keeps its digits.
+Here mu = sensitivity / noise standard deviation (docs/proofs/events.md, section 3). The formula is
+evaluated through logarithms, so that a delta of 1e-300 keeps its digits.
 
-The two terms cancel where mu is small. There, with x = e / mu, phi the normal density and
+The two terms cancel if mu is small. Then, with x = e / mu, phi the normal density and
 R(t) = Phi(-t) / phi(t) Mills' ratio, phi(x - mu/2) = exp(e) phi(x + mu/2) gives
 
     dG(mu, e) = phi(x - mu/2) (R(x - mu/2) - R(x + mu/2))
               = phi(x - mu/2) times the integral of g = -R' = 1 - t R(t) over |t - x| < mu/2
 
-which Gauss and Legendre's rule of three points gives to mu^6 / 40,000 of itself: its error is
-mu^7 g^(6) / 2,016,000, and g(t) = integral of s exp(-t s - s^2/2) over s > 0 has g^(6) < 50 g.
+The three-point Gauss-Legendre rule computes the integral with a relative error of mu^6 / 40,000:
+its error is mu^7 g^(6) / 2,016,000, and g(t) = integral of s exp(-t s - s^2/2) over s > 0 has
+g^(6) < 50 g.
 """
 
 from __future__ import annotations
@@ -27,38 +28,38 @@ from tacit.privacy.roots import decreasing_root
 
 Array = npt.NDArray[np.float64]
 
-# Below it differences of tails are taken with care and rounded up. From there on they are right to
-# 1e-10 of delta.
+# Below this mu, differences of tails use the quadrature above and are rounded up. From this mu on
+# the plain difference is accurate to 1e-10 of delta.
 _SMALL_MU = 0.0101
 _RULE = tuple(zip((-math.sqrt(0.15), 0.0, math.sqrt(0.15)), (5 / 18, 8 / 18, 5 / 18), strict=True))
-# What 1 - x R(x) may lose up to x = 50: about x^2 2^-53.
+# Relative error of 1 - x R(x) by cancellation for x up to 50: about x^2 2^-53.
 _CANCELLED = 1e-12
-# To which epsilon is solved for, relatively, and the mu whose slopes floats can tell.
+# Relative tolerance of the solved epsilon, and the range of mu in which Newton's method works.
 _TOLERANCE = 1e-13
 _NEWTON = 1e-100, 1e3
-_MOST_LOG = 700.0
+_MOST_LOG = 700.0  # exp of more overflows
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-_ROUNDINGS = 8 * 2.0**-53
+_ROUNDINGS = 8 * 2.0**-53  # eight roundings of a double
 _FARTHEST = 40.0  # Phi(-40) is 0
 
 
 def lost_digits(mu: float, quotient: npt.ArrayLike, exponent: npt.ArrayLike = 0.0) -> Array:
-    """Return how much of its terms a difference of normal tails may lack, for a small mu.
+    """Bound the relative rounding error of the terms of a difference of normal tails, for small mu.
 
         delta = Phi(-z) - exp(a) Phi(-z')
 
-    Each term is computed to a few units u = 2^-53 of itself, to z^2 u more since its argument is
-    rounded and to a u more since the exponent is. Where mu is small the terms are nearly equal and
-    delta is about mu times as large.
+    Each term has a relative error of a few units u = 2^-53, of z^2 u more since its argument is
+    rounded, and of a u more since the exponent is. If mu is small, the terms are nearly equal, and
+    delta is about mu times a term.
 
     Parameters
     ----------
     mu
-        Sensitivity / noise standard deviation; from 0.0101 on nothing counts as lost.
+        Sensitivity / noise standard deviation; from 0.0101 on the error counts as 0.
     quotient
-        z, the smaller argument; negative ones count as 0.
+        z, the smaller argument; a negative one counts as 0.
     exponent
-        The size of what is in exponents.
+        Bound on the absolute values in exponents.
 
     Examples
     --------
@@ -67,13 +68,13 @@ def lost_digits(mu: float, quotient: npt.ArrayLike, exponent: npt.ArrayLike = 0.
     (80.0, 0.0)
     """
     z = np.clip(np.asarray(quotient, dtype=np.float64), 0.0, _FARTHEST)
-    size = np.minimum(np.abs(exponent), 1e300)  # of an infinite epsilon nothing is left
+    size = np.minimum(np.abs(exponent), 1e300)  # an infinite epsilon has delta 0 anyway
     return (_ROUNDINGS if mu < _SMALL_MU else 0.0) * (1.0 + z * z + size)
 
 
 def _mills_fall(t: Array) -> Array:
     """Return g(t) = 1 - t R(t), for t from -0.01 on."""
-    # It cancels for large t; R(t) >= t / (1 + t^2) (Gordon 1941) bounds it by the rest.
+    # The difference cancels for large t; R(t) >= t / (1 + t^2) (Gordon 1941) bounds it there.
     mills = math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2.0))
     result: Array = np.where(t < 50.0, 1.0 - t * mills, 1.0 / (1.0 + t * t))
     return result
@@ -116,12 +117,12 @@ def gaussian_delta(mu: float, epsilon: npt.ArrayLike) -> Array:
 
 
 def log_gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return log dG(mu, epsilon) for one epsilon >= 0; the scalar twin used for root finding."""
+    """Return log dG(mu, epsilon) for one epsilon >= 0; root finders use this scalar version."""
     return _log_delta_and_fall(mu, epsilon)[0]
 
 
 def _log_delta_and_fall(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return log dG, and how fast it falls in epsilon: d dG / de = -exp(e) Phi(-mu/2 - e/mu)."""
+    """Return log dG and its decrease in epsilon: d dG / de = -exp(e) Phi(-mu/2 - e/mu)."""
     if mu == 0.0:
         return -math.inf, math.inf
     second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
@@ -151,10 +152,10 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if not _NEWTON[0] < mu < _NEWTON[1]:
         return decreasing_root(lambda e: log_gaussian_delta(mu, e) - target, mu * mu / 2 + mu)
-    # dG <= Phi(mu/2 - e/mu) <= exp(-(e/mu - mu/2)^2 / 2): to start with, more than it takes.
+    # dG <= Phi(mu/2 - e/mu) <= exp(-(e/mu - mu/2)^2 / 2): this start is above the solution.
     epsilon = mu * (math.sqrt(-2.0 * target) + mu / 2)
-    # Newton's steps from above stay above: log dG falls ever more steeply (docs/proofs/events.md,
-    # section 3).
+    # Newton's steps from above stay above, since log dG is concave in epsilon
+    # (docs/proofs/events.md, section 3).
     log_delta, fall = _log_delta_and_fall(mu, epsilon)
     while log_delta < target:
         step = (target - log_delta) / fall
@@ -162,8 +163,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
             return epsilon
         epsilon = max(epsilon - step, 0.0)
         log_delta, fall = _log_delta_and_fall(mu, epsilon)
-    # As near as floats tell: now to the side where the promise holds. An epsilon near 0 may have
-    # been rounded to 0.
+    # The steps have reached float precision: now move to the side where dG <= delta. An epsilon
+    # near 0 may have been rounded to 0.
     factor = 1.0 + _TOLERANCE
     while log_gaussian_delta(mu, epsilon) > target:
         epsilon = max(epsilon, _TOLERANCE * mu) * factor
@@ -183,7 +184,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     3.730632
     """
     target = math.log(delta)
-    # A first guess from the two regimes: mu ~ epsilon / z for small epsilon, sqrt(2 epsilon) for
+    # First guess from the two regimes: mu ~ epsilon / z for small epsilon, sqrt(2 epsilon) for
     # large, with z the normal quantile of delta, about sqrt(2 log(1/delta)).
     z = math.sqrt(-2.0 * target) + 1.0
     guess = (z + epsilon / z) / max(epsilon, 1e-300)
@@ -191,7 +192,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def mu_of_pure(epsilon: float) -> float:
-    """Return the least mu whose Gaussian mechanism is at most as private as every pure epsilon.
+    """Return the least mu whose Gaussian mechanism dominates every pure release of this epsilon.
 
         mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)) <= sqrt(pi / 2) epsilon
 

@@ -1,4 +1,4 @@
-"""Composed events seen as a promise: numbers, a sentence, a certificate."""
+"""Compute the guarantee of composed events: numbers, a statement, a certificate."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class Curve:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What an event promises about every record.
+    """The privacy guarantee of an event, computed from the event alone.
 
     Parameters
     ----------
     event
-        What was released; `Composed` and `Repeated` for several releases.
+        The released event; `Composed` and `Repeated` for several releases.
     target_delta
         The delta the release was planned for; statements quote it.
     assumptions
-        What was vouched for and could not be checked, one sentence each.
+        Facts that somebody vouches for and tacit cannot check, one sentence each.
     notes
-        What else a reader must know to read the promise right, whole sentences.
+        Further remarks that a reader of the guarantee needs, whole sentences.
     booking
-        The entry of a ledger that paid for it, if one did.
+        The entry of a ledger that paid for the event, if there is one.
 
     Examples
     --------
@@ -83,12 +83,12 @@ class Guarantee:
 
     @property
     def relation(self) -> Relation:
-        """The neighbours the promise is about."""
+        """The relation of the neighbours that the guarantee is about."""
         return self.event.relation
 
     @property
     def voided_by(self) -> tuple[str, ...]:
-        """Why there is no promise at all; empty when there is one."""
+        """Reasons for which there is no guarantee at all; empty if there is one."""
         return tuple(dict.fromkeys(why for leaf, _ in self._leaves for why in leaf.reasons_void()))
 
     @cached_property
@@ -124,11 +124,11 @@ class Guarantee:
         return Curve(deltas, np.array([self.epsilon(float(d)) for d in deltas.ravel()]))
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Return whether the promise is at least as strong as (epsilon, delta)."""
+        """Return whether the guarantee is at least as strong as (epsilon, delta)."""
         return math.isinf(epsilon) or self.epsilon(delta) <= epsilon
 
     def statement(self, delta: float | None = None) -> str:
-        """Return the promise in plain English, for a privacy officer to paste."""
+        """Return the guarantee in plain English, for a privacy officer to paste."""
         if delta is None:
             pure = math.isfinite(self.epsilon(0.0))
             default = 0.0 if pure else 1e-6
@@ -139,7 +139,7 @@ class Guarantee:
         return self.statement()
 
     def to_json(self) -> str:
-        """Return the certificate: the event, what was assumed, and the resulting curve."""
+        """Return the certificate: the event, the assumptions and the curve, as JSON."""
         points = self.curve()
         return json.dumps(
             {
@@ -178,7 +178,7 @@ class Guarantee:
 
 
 def _up(value: float, digits: int) -> str:
-    """Format rounded up, so that a printed epsilon is never too small."""
+    """Format a number rounded up, so that a printed epsilon is never too small."""
     unit = 10.0**-digits
     rounded = math.ceil(round(value / unit, 6)) * unit
     return f"{rounded:.{digits}f}"
@@ -189,7 +189,7 @@ def _one(relation: Relation) -> str:
 
 
 def _factor(epsilon: float) -> str:
-    """Format exp(epsilon), in digits where anybody would read them."""
+    """Format exp(epsilon), as a decimal number unless it is too large to read."""
     return _up(math.exp(epsilon), 3) if epsilon <= 10.0 else f"exp({_up(epsilon, 4)})"
 
 

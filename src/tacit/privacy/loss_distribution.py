@@ -1,4 +1,4 @@
-"""Privacy-loss distributions through dp-accounting: one for each event, composed by its count."""
+"""Compose privacy-loss distributions through dp-accounting: one per event, composed by count."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def _turns_up(epsilon: Array, deltas: Array, a: int, b: int, c: int) -> bool:
 def from_greatest_profile(parts: Sequence[Leaves], interval: float) -> PrivacyLossDistribution:
     """Return the pessimistic distribution through the greatest of the profiles of ``parts``.
 
-    Each part is composed on a grid of its own; what its convolutions may hide, 2^-51
-    for each as everywhere, is added to its delta.
+    Each part is composed on its own grid. The possible error of its convolutions, 2^-51 each, is
+    added to its delta, as in `LossDistributionRoute`.
     """
     each = [composed(leaves, good_interval(leaves)) for leaves in parts]
     hidden = [sum(n for _, n in leaves) * 2.0**-51 for leaves in parts]
@@ -118,7 +118,7 @@ def from_greatest_profile(parts: Sequence[Leaves], interval: float) -> PrivacyLo
         return min(max(deltas), 1.0)
 
     def profile(epsilon: Array) -> Array:
-        # One at a time: dp-accounting's sums for many at once cancel, and overflow.
+        # Evaluate one epsilon at a time: dp-accounting's vectorised sums cancel and overflow.
         return np.array([at(e) for e in epsilon.tolist()])
 
     return _through_dots(profile, _high(profile), interval)
@@ -131,18 +131,18 @@ def _through_dots(
 
     grid = np.arange(math.floor(-high / interval), math.ceil(high / interval) + 1)
     deltas = profile(np.asarray(grid * interval, dtype=np.float64))
-    # rounding may break monotony by an ulp: mend it upwards
+    # Rounding may break monotonicity by an ulp: restore it upwards.
     deltas = np.clip(np.maximum.accumulate(deltas[::-1])[::-1], 0.0, 1.0)
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, grid, deltas)
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 
 def _high(profile: Callable[[Array], Array]) -> float:
-    """Return a loss above which there is hardly more mass than at infinity, and `_TAIL`."""
+    """Return a loss above which the mass exceeds that at infinity by about `_TAIL` at most."""
     probes = np.geomspace(_LEAST_PROBED, 1e6, 600)
     above = profile(probes)
-    # What the grid leaves out above is delta(high), which becomes mass at infinity; losses below
-    # -high are moved up to it. Both are pessimistic, so the choice is about size alone.
+    # delta(high), the mass above the grid, becomes mass at infinity; losses below -high are moved
+    # up to -high. Both are pessimistic, so the choice only affects the size of the grid.
     if above[-1] >= 1.0:
         return 1.0  # all mass is infinite on any grid
     tiny = np.flatnonzero(above <= max(_TAIL, 1.001 * above[-1]))
@@ -150,7 +150,7 @@ def _high(profile: Callable[[Array], Array]) -> float:
 
 
 def fits_a_grid(event: Event, interval: float) -> bool:
-    """Return whether a grid over the losses of an event, if it is pure, can be convolved."""
+    """Return whether the losses of an event, if it is pure, fit a grid that can be convolved."""
     pure = event.pure_epsilon()
     inside = [leaf for part in event.parts() for leaf, _ in part.leaves()]
     return (math.isinf(pure) or 2 * pure <= _MOST_POINTS * interval) and all(
@@ -169,7 +169,7 @@ def composed(leaves: Leaves, interval: float) -> PrivacyLossDistribution:
             raise ValueError(f"{event} has no loss distribution; use the Renyi route.")
         if count > 1 and not _all_infinite(part):
             part = part.self_compose(count, tail_mass_truncation=1e-17)
-        # An infinite loss stays so whatever is added; dp-accounting cannot convolve it.
+        # Infinite loss stays infinite in any composition; dp-accounting cannot convolve it.
         if total is None or _all_infinite(part):
             total = part
         else:
@@ -211,9 +211,9 @@ def _variance(event: Event, order: Array) -> float:
 
 
 def points_of(distribution: PrivacyLossDistribution) -> tuple[Array, Array, Array]:
-    """Return epsilons and delta there in each order, between which delta is linear in exp(epsilon).
+    """Return epsilons and delta at each, per direction; delta is linear in exp(epsilon) between.
 
-    The points are all losses of either order; where the orders are alike, the arrays are the same.
+    The points are all losses of either direction. For a symmetric pair both arrays are one object.
     """
     one = distribution._pmf_remove.to_dense_pmf()
     if distribution._symmetric:
@@ -229,8 +229,8 @@ def points_of(distribution: PrivacyLossDistribution) -> tuple[Array, Array, Arra
 def _hockey_sticks(pmf: DensePLDPmf, lower: int, size: int) -> tuple[Array, Array]:
     """Return losses from ``lower`` on, and delta at each.
 
-    With t_k = exp(loss_k), delta(t_k) = delta(t_(k+1)) + (t_(k+1) - t_k) sum_(l > k) p_l / t_l:
-    sums of what is positive, so that no digits cancel.
+    With t_k = exp(loss_k), delta(t_k) = delta(t_(k+1)) + (t_(k+1) - t_k) sum_(l > k) p_l / t_l.
+    All terms are positive, so no digits cancel.
     """
     losses = (np.arange(size) + lower) * pmf._discretization
     masses = np.zeros(size)

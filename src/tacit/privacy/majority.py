@@ -1,10 +1,10 @@
-"""The Renyi divergence of one noisy majority, at its worst margin.
+"""Bound the Renyi divergence of one noisy majority at its worst margin.
 
     P_t = Bernoulli(Phi(t)),   r(a) = sup over t of D_a(P_t || P_(t + h))
 
-(docs/proofs/pate.md, section 3). The supremum is taken over cells of t, in each of which every
-factor is replaced by its greatest value there, so that what is returned is an upper bound; cells
-that cannot hold the supremum are dropped, and the rest are cut finer.
+(docs/proofs/pate.md, section 3). The supremum is taken over cells of t. In each cell every factor
+is replaced by its greatest value, so the result is an upper bound. Cells that cannot contain the
+supremum are dropped, and the others are refined.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from scipy.special import log_ndtr
 
 Array = npt.NDArray[np.float64]
 
-# Below it the terms cancel; the Gaussian's own divergence, at most pi / 2 as much, is given.
+# Below this shift the terms cancel; the Gaussian's divergence, at most pi / 2 as much, is used.
 SMALL_SHIFT = 1e-4
 _N_CELLS = 256
 _N_ROUNDS = 4
-# How far the grid reaches to either side of where the supremum can be.
+# Distance that the grid extends to either side of the possible location of the supremum.
 _REACH = 9.0
-# What rounding may take away: relative, of what is summed and of the exponents.
+# Relative rounding errors: of the sums, and of the exponents.
 _RELATIVE, _OF_EXPONENTS = 1e-8, 4e-15
-# From here on r^a - 1 - a (r - 1) is taken for r^a.
+# Above this exponent, r^a is used as an upper bound of r^a - 1 - a (r - 1).
 _LARGE = 30.0
 
 
 def majority_renyi(shift: float, orders: Array) -> Array:
-    """Return a bound on the supremum over t of D_a(P_t || P_(t + shift)), and never a (shift)^2/2.
+    """Return a bound on the supremum over t of D_a(P_t || P_(t + shift)), at most a shift^2/2.
 
-    By t -> -t - shift the supremum is that of the other order of arguments, too.
+    The substitution t -> -t - shift shows that the other order of arguments has the same supremum.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def majority_renyi(shift: float, orders: Array) -> Array:
         edges = np.linspace(low, high, _N_CELLS + 1, axis=1)
         upper, at = _cells(a.reshape(-1, 1), shift, edges)
         best = at.max(axis=1, keepdims=True)
-        kept = upper >= best  # the supremum is in one of these
+        kept = upper >= best  # only these cells can contain the supremum
         first, last = kept.argmax(axis=1), _N_CELLS - 1 - kept[:, ::-1].argmax(axis=1)
         rows = np.arange(a.size)
         low, high = edges[rows, first], edges[rows, last + 1]
@@ -62,13 +62,13 @@ def majority_renyi(shift: float, orders: Array) -> Array:
 
 
 def _cells(a: Array, shift: float, edges: Array) -> tuple[Array, Array]:
-    """Return, of log(M - 1), a bound over each cell and the value at its lower edge.
+    """Return log(M - 1): an upper bound over each cell, and the value at its lower edge.
 
         M - 1 = q f(p / q) + (1 - q) f((1 - p) / (1 - q)),   f(r) = r^a - 1 - a (r - 1)
 
-    p = Phi(t), q = Phi(t + shift). As t grows q grows, p / q < 1 grows, and (1 - p) / (1 - q) > 1
-    grows; f falls below 1 and rises above it. So the first term is at most q at the upper edge
-    times f at the lower one, the second 1 - q at the lower edge times f at the upper one.
+    p = Phi(t), q = Phi(t + shift). As t grows, q, p / q < 1 and (1 - p) / (1 - q) > 1 all grow; f
+    decreases below 1 and increases above it. So the first term is at most q at the upper edge
+    times f at the lower one, and the second 1 - q at the lower edge times f at the upper one.
     """
     log_q, log_rest = log_ndtr(edges + shift), log_ndtr(-edges - shift)
     log_p, log_other = log_ndtr(edges), log_ndtr(-edges)
@@ -81,7 +81,7 @@ def _cells(a: Array, shift: float, edges: Array) -> tuple[Array, Array]:
 
 
 def _log_f(a: Array, log_ratio: Array) -> Array:
-    """Return log(r^a - 1 - a (r - 1)), or a log r, which is more, where that is large."""
+    """Return log(r^a - 1 - a (r - 1)), or its upper bound a log r if that is large."""
     exponent = a * log_ratio
     with np.errstate(divide="ignore"):
         small = np.minimum(exponent, _LARGE), np.minimum(log_ratio, _LARGE)
@@ -90,7 +90,7 @@ def _log_f(a: Array, log_ratio: Array) -> Array:
 
 
 def _left_tail(a: Array, shift: float, t: Array) -> Array:
-    """Return a bound on log(M - 1) below t: q f(p / q) <= q (a - 1), the other term at t."""
+    """Return a bound on log(M - 1) below t: q f(p / q) <= q (a - 1), and the other term at t."""
     ratio = log_ndtr(-t) - log_ndtr(-t - shift)
     bound: Array = np.logaddexp(log_ndtr(t + shift) + np.log(a - 1), _log_f(a, ratio))
     return bound
@@ -99,7 +99,8 @@ def _left_tail(a: Array, shift: float, t: Array) -> Array:
 def _right_tail(a: Array, shift: float, t: Array) -> Array:
     """Return a bound on log(M - 1) above t >= (a - 1) shift, where (1 - p)^a (1 - q)^(1 - a) falls.
 
-    Its slope is -a m(t) + (a - 1) m(t + shift), m the Gaussian's hazard, m' < 1 and m(t) > t.
+    Its logarithmic derivative is -a m(t) + (a - 1) m(t + shift), with m the Gaussian's hazard,
+    m' < 1 and m(t) > t.
     """
     log_other, log_rest = log_ndtr(-t), log_ndtr(-t - shift)
     slack = _OF_EXPONENTS * a * (np.abs(log_other) + np.abs(log_rest))

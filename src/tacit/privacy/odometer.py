@@ -1,4 +1,4 @@
-"""Renyi divergences added up at many orders at once, and what they promise whenever one looks."""
+"""Add up Renyi divergences at many orders at once, and bound epsilon at any time."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from tacit.privacy.routes import renyi_of
 
 Array = npt.NDArray[np.float64]
 
-# Whole numbers where releases on samples need them, close where an epsilon above 5 has its best.
+# Integers where sampled releases need them; dense where epsilons above 5 have their best order.
 ORDERS: tuple[float, ...] = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0)
 ORDERS += (16.0, 20.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 512.0, 1024.0)
-# A total beyond so many times the budget's epsilon says nothing any more.
+# A total above this multiple of the budget's epsilon (or of 1) is far over the budget.
 _FAR = 1000.0
 _HALVINGS = 50
 
 
 @dataclass(frozen=True)
 class Odometer(Additive):
-    """Renyi divergences at many orders, none chosen in advance: any events, any budget.
+    """Adds up Renyi divergences at many orders, none chosen in advance: any events, any budget.
 
-    With weights w_a that sum to 1 and totals s_a, what was charged is (epsilon, delta)-DP if
+    With weights w_a that sum to 1 and totals s_a, the charges are (epsilon, delta)-DP if
 
         sup over L of (1 - e^(epsilon - L)) / sum_a w_a e^((a - 1)(L - s_a)) <= delta
 
-    (docs/proofs/ledger.md, section 4). That costs about a fifth of the budget for Gaussian
-    releases at epsilon 1; in return nobody needs to know beforehand what will be asked.
+    (docs/proofs/ledger.md, section 4). This costs about a fifth of the budget for Gaussian
+    releases at epsilon 1. In return nobody needs to know the later releases in advance.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Odometer(Additive):
         return tuple(total.tolist())
 
     def epsilon(self, totals: Totals, delta: float) -> float:
-        """Return the least epsilon with which the formula holds."""
+        """Return the least epsilon that satisfies the formula."""
         if delta <= 0.0 or math.isinf(min(totals)):
             return math.inf
         target = math.log(delta)
@@ -64,11 +64,11 @@ class Odometer(Additive):
         return decreasing_root(lambda e: _log_delta(e, totals) - target, max(min(totals), 1e-3))
 
     def most(self, budget: Budget) -> Totals:
-        """Return where a total ceases to say anything; `fits` decides."""
+        """Return a scale of the totals; `fits` decides whether they are within the budget."""
         return (0.0 if budget.is_pure else _FAR * max(budget.epsilon, 1.0),) * len(ORDERS)
 
     def fits(self, totals: Totals, budget: Budget) -> bool:
-        """Return whether the formula holds with the budget's numbers."""
+        """Return whether the formula holds with the budget's epsilon and delta."""
         if budget.is_pure or math.isinf(min(totals)):
             return False
         return _log_delta(budget.epsilon, totals) <= math.log(budget.delta)
@@ -103,10 +103,10 @@ class Odometer(Additive):
 def _log_delta(epsilon: float, totals: Totals) -> float:
     """Return the log of the supremum, rounded up.
 
-    With x = L - epsilon its logarithm is f(x) = log(1 - e^-x) - log sum w_a e^((a-1)(L - s_a)),
-    concave, with f'(x) = 1 / (e^x - 1) - mean(a - 1) for some weights of the orders: the peak has
-    1 / (e^x - 1) between the least and the greatest a - 1, and on [l, u] around it f is at most
-    f(l) + f'(l) (u - l).
+    With x = L - epsilon the logarithm is f(x) = log(1 - e^-x) - log sum w_a e^((a-1)(L - s_a)),
+    which is concave, with f'(x) = 1 / (e^x - 1) - mean(a - 1) for some weights of the orders. At
+    the peak 1 / (e^x - 1) is between the least and the greatest a - 1. On [l, u] around the peak,
+    f is at most f(l) + f'(l) (u - l).
     """
     sums = np.array(totals)
     told = np.isfinite(sums)

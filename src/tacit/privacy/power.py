@@ -1,8 +1,8 @@
-"""What a test can do against a release: its profile and its power, in one order of neighbours.
+"""Bound the profile and the power of tests against a release, in one order of neighbours.
 
 For neighbours with output laws Q and Q' the profile is h(e) = sup_S Q(S) - exp(e) Q'(S), and the
-power F(p) = sup { Q'(S) : Q(S) <= p }. Both here are bounds from above, which is what
-`tacit.privacy.selection` needs.
+power F(p) = sup { Q'(S) : Q(S) <= p }. Both are upper bounds here, as `tacit.privacy.selection`
+needs them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tacit.privacy.loss_distribution import composed, fits_a_grid, good_interval
 
 Array = npt.NDArray[np.float64]
 
-_GREATEST_POINTS = 2001
-_VAST = 700.0  # exp of more is no float
-_ROUND_UP = 1.0 + 1e-10  # errors of ndtri and ndtr, and of lines that cross
+_GREATEST_POINTS = 2001  # grid on which several profiles are compared
+_VAST = 700.0  # exp of more overflows
+_ROUND_UP = 1.0 + 1e-10  # covers errors of ndtri and ndtr, and of the crossings of lines
 
 
 class Power(Protocol):
-    """Bounds on what a test can do, in one order of neighbours."""
+    """Upper bounds on the profile and the power of tests, in one order of neighbours."""
 
     def delta(self, epsilon: Array) -> Array:
         """Return h at each epsilon, of either sign."""
@@ -39,7 +39,7 @@ class Power(Protocol):
 
     @property
     def reach(self) -> float:
-        """An epsilon at which h hardly falls any more."""
+        """An epsilon beyond which h hardly falls."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class GaussianPower:
 
     @property
     def reach(self) -> float:
-        """Where h is below 1e-19."""
+        """Epsilon at which h is below 1e-19."""
         return self.mu * (9.0 + self.mu / 2)
 
     def delta(self, epsilon: Array) -> Array:
@@ -68,9 +68,9 @@ class TabulatedPower:
     """Chords of h in exp(e), and F from the profile of the opposite order.
 
         h(e) <= chord of the points          since h is convex in t = exp(e)
-        F(p) <= t p + h_opposite(log t)      for every t: the least over the points is taken
+        F(p) <= t p + h_opposite(log t)      for every t: take the least over the points
 
-    Contract: ``epsilons`` increase; both columns are bounds that fall.
+    Contract: ``epsilons`` increase; both columns are decreasing upper bounds.
     """
 
     epsilons: Array
@@ -83,16 +83,16 @@ class TabulatedPower:
         return float(self.epsilons[-1])
 
     def delta(self, epsilon: Array) -> Array:
-        """Return the chord; beyond the points the last one, before them a line to (0, 1)."""
+        """Return the chord; beyond the last point its value, before the first a line to (0, 1)."""
         e = np.minimum(epsilon, self.epsilons[-1])
         i = np.clip(np.searchsorted(self.epsilons, e, side="right"), 1, self.epsilons.size - 1)
         low, high = self.epsilons[i - 1], self.epsilons[i]
-        # (exp(e) - exp(low)) / (exp(high) - exp(low)), without large numbers
+        # (exp(e) - exp(low)) / (exp(high) - exp(low)), written so that nothing overflows
         of_width = np.exp(np.minimum(e - high, 0.0)) * np.expm1(np.minimum(low - e, 0.0))
         share = np.clip(of_width / np.expm1(low - high), 0.0, 1.0)
         chord = self.deltas[i - 1] + share * (self.deltas[i] - self.deltas[i - 1])
         first, d0 = self.epsilons[0], self.deltas[0]
-        # h(-inf) = 1, and h is convex: below the line from (0, 1) to the first point
+        # h(-inf) = 1 and h is convex, so h is below the line from (0, 1) to the first point.
         before = 1.0 - np.exp(np.minimum(e - first, 0.0)) * (1.0 - d0)
         result: Array = np.where(e < first, before, chord)
         return result
@@ -100,9 +100,9 @@ class TabulatedPower:
     def better(self, p: Array) -> Array:
         """Return the least of the lines."""
         t = np.exp(self.epsilons[self.epsilons < _VAST])
-        # Lines k and k + 1 cross at -(h_(k+1) - h_k) / (t_(k+1) - t_k), which falls with k. Where
-        # rounding breaks that the wrong line is taken, which is a bound as well.
-        with np.errstate(all="ignore"):  # points that floats cannot tell apart: any line will do
+        # Lines k and k + 1 cross at -(h_(k+1) - h_k) / (t_(k+1) - t_k), which falls with k. If
+        # rounding breaks this order, another line is taken, which is an upper bound too.
+        with np.errstate(all="ignore"):  # points that coincide in floats: any line is a bound
             crossing = np.nan_to_num(-np.diff(self.opposite[: t.size]) / np.diff(t))
         steepest = np.maximum.accumulate(crossing[::-1])
         k = t.size - 1 - np.searchsorted(steepest, p, side="left")
@@ -112,7 +112,7 @@ class TabulatedPower:
 
 @dataclass(frozen=True)
 class RenyiPower:
-    """F alone, of a release of which only Renyi divergences are known.
+    """F only, for a release with known Renyi divergences and unknown profile.
 
     p' <= (exp(r) p)^((a-1)/a)   and   1 - p' >= exp(-r) (1 - p)^(a/(a-1))   for every order a
     """
@@ -138,9 +138,9 @@ class RenyiPower:
 
 
 def pure_power(epsilon: float) -> TabulatedPower:
-    """Return what a test can do against a release of this greatest loss: randomised response.
+    """Return bounds for a pure release of this epsilon: those of randomised response.
 
-    Its profile is linear in exp(e) between -epsilon and epsilon, so that two points are exact.
+    Its profile is linear in exp(e) between -epsilon and epsilon, so two points are exact.
     """
     below = -math.expm1(-epsilon)
     both = np.array([below, 0.0])
@@ -148,9 +148,9 @@ def pure_power(epsilon: float) -> TabulatedPower:
 
 
 def powers_of(event: Event) -> tuple[Power, ...] | None:
-    """Return bounds for each order of neighbours of any event; None if only Renyi's are known.
+    """Return bounds for each order of an event's neighbours; None if only Renyi bounds exist.
 
-    One alone stands for both orders.
+    A single element holds for both orders.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _tabulated(leaves: Sequence[tuple[Event, int]]) -> tuple[Power, ...] | None:
         distribution = composed(leaves, interval)
     except ValueError:  # a leaf without a loss distribution
         return None
-    # what float convolution may hide, as in LossDistributionRoute
+    # Possible error of float convolutions, as in LossDistributionRoute.
     charge = sum(n for _, n in leaves) * 2.0**-51
     epsilons, first, second = points_of(distribution)
     return _both_orders(epsilons, first + charge, second + charge, alike=first is second)
@@ -193,9 +193,9 @@ def _both_orders(
 ) -> tuple[TabulatedPower, ...]:
     """Return the power in each order from bounds on both profiles at epsilons of either sign.
 
-    H(-e) = 1 - exp(-e) + exp(-e) H'(e), H' of the opposite order, so that the half e >= 0 of both
-    says all; what a profile says for e < 0 may be looser. The profiles are convex in exp(e), and so
-    below the lower hull of any points above them.
+    H(-e) = 1 - exp(-e) + exp(-e) H'(e), with H' of the opposite order. So the half e >= 0 of both
+    profiles determines the rest, and a given bound at e < 0 may be looser. The profiles are convex
+    in exp(e), so they are below the lower hull of any points above them.
     """
     right = epsilons >= 0.0
     e, one, two = epsilons[right], np.minimum(first[right], 1.0), np.minimum(second[right], 1.0)

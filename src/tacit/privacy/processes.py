@@ -1,4 +1,4 @@
-"""Telling a forked process from the one it was forked from."""
+"""Detect whether this process was forked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 
 
 class _Forks:
-    """How many forks lie between this process and the first one that loaded tacit."""
+    """Number of forks between this process and the first one that loaded tacit."""
 
-    # A process's number does not tell: in its own namespace a child can have its parent's.
+    # A process id is not enough: in a namespace of its own a child can have its parent's id.
     generation = 0
 
 

@@ -1,4 +1,4 @@
-"""Which data sets are neighbours."""
+"""Define which data sets are neighbours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Relation(Enum):
-    """Which pairs of data sets a guarantee protects.
+    """Relation between the data sets that a guarantee calls neighbours.
 
     ``ADD_REMOVE``
         One data set has one record more than the other. The number of records is private.
@@ -15,8 +15,8 @@ class Relation(Enum):
     ``ADD_REMOVE_PERSON``
         One data set has one person more than the other, with all their records, however many.
 
-    Costs under the two are different quantities: they are never compared, added or converted
-    silently. `tacit.privacy.replace_from_add_remove` converts where that is sound.
+    Costs under different relations are different quantities: they are never compared, added or
+    converted silently. `tacit.privacy.replace_from_add_remove` converts ADD_REMOVE to REPLACE.
 
     Examples
     --------
@@ -36,24 +36,24 @@ class Relation(Enum):
 
     @property
     def adds_or_removes(self) -> bool:
-        """Whether one of two neighbours is the other and something more."""
+        """Whether one of two neighbours contains the other."""
         return self is not Relation.REPLACE
 
     @property
     def sentence(self) -> str:
-        """What a person may do to the data, in words."""
+        """The change between neighbours, in words."""
         if self is Relation.REPLACE:
             return "replacing one record (the number of records is public)"
         return f"adding or removing {self.subject}"
 
     @property
     def subject(self) -> str:
-        """What is protected, in words."""
+        """The privacy unit, in words."""
         return "one person with all their records" if self.by_person else "one record"
 
 
 def checked_relation(value: object) -> Relation:
-    """Return ``value`` if it is a Relation."""
+    """Return ``value``; raise if it is no Relation."""
     if not isinstance(value, Relation):
         raise TypeError(
             f"relation must be a tacit.privacy.Relation, got {value!r}; "

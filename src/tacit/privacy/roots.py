@@ -1,11 +1,11 @@
-"""Where a decreasing function crosses zero, rounded to the side that keeps the promise."""
+"""Solve for the zero of a decreasing function, rounded to the side where it is not positive."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-_FLOOR = -1e3  # logarithms of a vanished delta are minus infinity; the solver needs a number
+_FLOOR = -1e3  # stands for minus infinity, the logarithm of delta = 0; the solver needs a number
 
 
 def decreasing_root(
@@ -63,7 +63,7 @@ def decreasing_root(
             return high
         at_low = clipped(low)
     root = float(brentq(clipped, low, high, xtol=1e-300, rtol=max(relative_tolerance, 1e-14)))
-    # Brent's answer may lie on either side: step to the side where the promise holds.
+    # Brent's answer may lie on either side: step to the side where the function is not positive.
     step = relative_tolerance / 4
     while clipped(root) > 0.0:
         root = min(root * (1.0 + step), high)

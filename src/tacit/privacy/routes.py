@@ -1,7 +1,7 @@
-"""The ways to turn composed events into epsilon and delta, tightest first.
+"""Convert composed events to epsilon and delta by several routes, tightest first.
 
-A route is sound on its own; the accountant takes the least epsilon among those that apply. Exact
-routes end the search: nothing sound can beat them.
+Each route is sound on its own. A guarantee takes the least epsilon of the applicable routes. An
+exact route ends the search, since no sound route can be tighter.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-# Every order that is ever best for epsilon from 0.01 to 50 and delta from 1e-12 to 1e-2.
+# Contains every order that is best for an epsilon from 0.01 to 50 and a delta from 1e-12 to 1e-2.
 INTEGER_ORDERS: Array = np.unique(
     np.concatenate([np.arange(2, 64), np.geomspace(64, 8192, 30)]).round()
 )
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(1e-3, 1, 60)[:-1], INTEGER_ORDERS]))
 
-# More cases than these are not looked at one by one; the greatest profile stands for all.
+# With more cases than this, one route through the greatest profile replaces a route per case.
 _MOST_CASES = 64
 
 
-# More than the rounding of a few operations.
+# Exceeds the rounding of a few operations.
 _ROUNDED_DOWN = 1.0 - 2.0**-50
 
 
@@ -46,7 +46,7 @@ class Route(Protocol):
 
     @property
     def name(self) -> str:
-        """What the route is called in statements."""
+        """Name of the route in statements."""
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon the route proves at delta."""
@@ -57,7 +57,7 @@ class Route(Protocol):
 
 @dataclass(frozen=True)
 class NoPromise:
-    """Something left without protection."""
+    """A release without protection."""
 
     name = "none: the release is not private"
 
@@ -108,7 +108,7 @@ class ProfileRoute:
 class ProfileAndGaussiansRoute:
     """One event with a profile h, once, and Gaussians of total mu: delta(e) = E h(e - L).
 
-    L ~ N(mu^2/2, mu^2) is moved up onto atoms (docs/proofs/events.md, section 11).
+    L ~ N(mu^2/2, mu^2) is rounded up to atoms (docs/proofs/events.md, section 11).
     """
 
     event: Event
@@ -117,7 +117,7 @@ class ProfileAndGaussiansRoute:
 
     @cached_property
     def atoms(self) -> GaussianAtoms:
-        """The loss of the Gaussians."""
+        """The privacy loss of the Gaussians."""
         return gaussian_atoms(self.mu, _tail_mu(self.event))
 
     def epsilon(self, delta: float) -> float:
@@ -125,7 +125,7 @@ class ProfileAndGaussiansRoute:
         return math.inf if delta == 0.0 else _least_epsilon(self.delta, delta)
 
     def delta(self, epsilon: float) -> float:
-        """Return the sum over atoms, and what is at infinity."""
+        """Return the sum over atoms plus the mass at infinity."""
         at = self.event.profile(epsilon - self.atoms.losses)
         if at is None:
             return 1.0
@@ -134,13 +134,13 @@ class ProfileAndGaussiansRoute:
 
 @dataclass(frozen=True)
 class PureRoute:
-    """Pure losses add up."""
+    """Pure epsilons add up."""
 
     total: float
     name = "pure composition"
 
     def epsilon(self, delta: float) -> float:
-        """Return the sum, whatever delta is."""
+        """Return the sum at any delta."""
         return self.total
 
     def delta(self, epsilon: float) -> float:
@@ -152,7 +152,7 @@ class PureRoute:
 
 @dataclass(frozen=True)
 class RenyiRoute:
-    """Renyi divergences add up, and convert at the best order.
+    """Renyi divergences add up, and convert to epsilon at the best order.
 
     epsilon = r(a) + log(1 - 1/a) - log(delta a) / (a - 1)     (docs/proofs/events.md, section 8)
     """
@@ -185,10 +185,10 @@ class RenyiRoute:
 
 @dataclass(frozen=True)
 class LossDistributionRoute:
-    """Privacy-loss distributions convolve, on a grid that rounds losses up.
+    """Privacy-loss distributions are convolved, on a grid that rounds losses up.
 
-    Convolving by Fourier transforms leaves an absolute error in delta, of either sign, of about
-    2^-53 for each composition; four times that is charged. A delta below it is out of reach here.
+    Fourier transforms leave an absolute error in delta, of either sign, of about 2^-53 per
+    composition. Four times that error is charged. A smaller delta cannot be proved here.
     """
 
     leaves: Leaves
@@ -197,7 +197,7 @@ class LossDistributionRoute:
 
     @property
     def charge(self) -> float:
-        """What float convolution may hide."""
+        """Bound on the error of the float convolutions."""
         return sum(n for _, n in self.leaves) * 2.0**-51
 
     @cached_property
@@ -222,7 +222,7 @@ class LossDistributionRoute:
 class WorstPartRoute:
     """Neighbours differ in one of several disjoint parts: the worst case counts.
 
-    Each case is one part's releases together with those from all records, by its own best route
+    Each case is the releases of one part together with those from all records, by its best route
     (docs/proofs/events.md, section 12).
     """
 
@@ -240,9 +240,9 @@ class WorstPartRoute:
 
 @dataclass(frozen=True)
 class LeakyRoute:
-    """All else, by a route of its own, and leaks of p_i: delta(e) = p + (1 - p) d(e).
+    """Rare leaks of probabilities p_i beside other events of profile d.
 
-    p = 1 - product of (1 - p_i)     (docs/proofs/events.md, section 13)
+    delta(e) = p + (1 - p) d(e),  p = 1 - product of (1 - p_i)  (docs/proofs/events.md, section 13)
     """
 
     rest: Route
@@ -250,11 +250,11 @@ class LeakyRoute:
 
     @property
     def name(self) -> str:
-        """What the route is called in statements."""
-        return f"{self.rest.name}, and what may leak"
+        """Name of the route in statements."""
+        return f"{self.rest.name}, plus the probability of rare leaks"
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon of all else at what the leaks leave of delta."""
+        """Return the epsilon of the other events at the delta that the leaks leave."""
         left = (delta - self.leak) / (1.0 - self.leak) * _ROUNDED_DOWN
         return math.inf if left < 0.0 else self.rest.epsilon(left)
 
@@ -265,7 +265,7 @@ class LeakyRoute:
 
 
 def renyi_of(event: Event, orders: Array) -> Array:
-    """Return an event's Renyi divergence at each order; one that is NaN bounds nothing."""
+    """Return an event's Renyi divergence at each order; raise if one is NaN."""
     curve = event.renyi(orders)
     if np.isnan(curve).any():
         worst = orders[np.isnan(curve)][0]
@@ -278,7 +278,7 @@ def renyi_of(event: Event, orders: Array) -> Array:
 
 
 def routes_for(leaves: Leaves) -> tuple[Route, ...]:
-    """Return the sound routes worth asking; one alone when it is exact."""
+    """Return the sound routes to compare; only one if it is exact."""
     if any(event.reasons_void() for event, _ in leaves):
         return (NoPromise(),)
     rest = [(event, n) for event, n in leaves if event.leak() is None]
@@ -293,7 +293,7 @@ def routes_for(leaves: Leaves) -> tuple[Route, ...]:
         return (_worst_part(split[0], leaves),)
     if len(leaves) == 1 and leaves[0][1] == 1 and _has_profile(leaves[0][0]):
         return (ProfileRoute(leaves[0][0]),)
-    # Neither always wins: bounded range has a tighter Renyi curve than loss distribution.
+    # Neither always wins: the exponential mechanism has a tighter Renyi curve than distribution.
     routes: list[Route] = [RenyiRoute(leaves)]
     if len(others) == 1 and others[0][1] == 1 and _has_profile(others[0][0]):
         # No convolution, and never looser than the loss distribution of one profile. Where orders
@@ -319,7 +319,7 @@ def _worst_part(split: Event, leaves: Leaves) -> WorstPartRoute:
 
 
 def merged(leaves: Iterable[tuple[Event, int]]) -> Leaves:
-    """Return leaves with equal ones merged, so that each is looked at once."""
+    """Return the leaves with equal ones merged, so that each is evaluated once."""
     total: Counter[Event] = Counter()
     for leaf, n in leaves:
         total[leaf] += n
@@ -338,7 +338,7 @@ def _leak_of(leaves: Leaves) -> float:
 
 
 def _tail_mu(event: Event) -> float:
-    """Return mu of the Gaussian whose Renyi curve, mu^2 a / 2, rises as the event's at the end."""
+    """Return mu of the Gaussian whose Renyi curve, mu^2 a / 2, rises as the event's near 1e4."""
     order = 1e4
     low, high = renyi_of(event, np.array([order, 2 * order])).tolist()
     return math.sqrt(2 * (high - low) / order) if low < high < math.inf else 0.0

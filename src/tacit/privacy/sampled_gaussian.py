@@ -1,10 +1,10 @@
-"""Renyi divergence of the Poisson-sampled Gaussian, all orders at once.
+"""Compute the Renyi divergence of the Poisson-sampled Gaussian at all orders at once.
 
     r(a) = log( sum_k C(a,k) q^k (1-q)^(a-k) exp(k (k-1) / (2 z^2)) ) / (a - 1)
 
-for integer a, where q = sampling rate and z = noise multiplier (docs/proofs/events.md, section 4).
-All (a, k) pairs lie in one flat array: the binomials are computed once per set of orders, and each
-call is one exponential over it.
+for integer a, with q the sampling rate and z the noise multiplier (docs/proofs/events.md, section
+4). All (a, k) pairs lie in one flat array. The binomials are computed once per set of orders, and
+each call takes one exponential of the array.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The best of K private runs: what it costs, whatever decides which is best.
+"""Bound the privacy cost of the best of K private runs, for any score.
 
     delta(e) <= sum_j w_j h(e + u_j),     w_j > 0,  sum_j w_j = E K
 
-with h the profile of one run: the same profile, shifted and weighted by the law of K and the power
-of one run's tests (docs/proofs/selection.md). Everything here is rounded up.
+Here h is the profile of one run. Weights and shifts follow from the law of K and from the power of
+tests against one run (docs/proofs/selection.md). All bounds are rounded up.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from tacit.privacy.tries import TriesLaw
 
 Array = npt.NDArray[np.float64]
 
-_POINTS = 3000
-_SPAN = 60.0  # logarithms of a slope this far below its greatest are not told apart
-# Of each slope: errors of powers and of what is extended over a cell, and the 1e-11 by which a
-# drawn K may miss its law.
+_POINTS = 3000  # cells of the polygon
+_SPAN = 60.0  # slopes below exp(-60) of the greatest get no finer cells
+# Relative slack of each slope: it covers errors of powers, errors of chords extended over a cell,
+# and the 1e-11 by which a drawn K may deviate from its law.
 _SLACK = 1e-9
-# Knots between lines whose slopes differ by less could not be found in floats.
+# Floats cannot resolve the knot between lines whose slopes differ by less.
 _LEAST_STEP = 1e-8
-_AT_ONCE = 2**18  # terms held in memory
+_AT_ONCE = 2**18  # terms held in memory at a time
 
 
 @dataclass(frozen=True)
 class Points:
     """Corners of a polygon above the curve p -> (phi'(1 - p), phi'(1 - F(p))), p in [0, 1].
 
-    Where a run is better with probability p, ``released`` is how much more often it is released
-    than made, and ``elsewhere`` the same on the neighbour, at least. Whatever is convex in both,
-    grows with the first and falls with the second is greatest at a corner.
+    Suppose another run is better with probability p. Then ``released`` is the ratio of how often
+    the run is released to how often it is made, and ``elsewhere`` a lower bound of that ratio on
+    the neighbour. A function that is convex in both, increasing in the first and decreasing in the
+    second has its maximum at a corner.
     """
 
     released: Array
@@ -43,21 +44,21 @@ class Points:
 
 
 def points(power: Power, law: TriesLaw, *also: float) -> Points:
-    """Return corners for cells over which neither slope changes by much.
+    """Return corners for cells over which both slopes change little.
 
-    s(p) = phi'(1 - p) is convex in p, so below its chord over a cell. c(p) = phi'(1 - F(p)) is
-    convex too, F being concave, so above the chord of either neighbouring cell, extended: where
-    that is closer, its value is the corner's.
+    s(p) = phi'(1 - p) is convex in p, so it is below its chord over a cell. c(p) = phi'(1 - F(p))
+    is convex too, as F is concave, so it is above the extended chord of either neighbouring cell.
+    The closer of the two chords gives the corner.
     """
     p = _edges(power, law, also)
     s, c = law.slope(p), law.slope(power.better(p))
     width, steepness = np.diff(p), np.diff(c) / np.diff(p)
     bend = np.diff(steepness)
-    # how far the extended chord of the cell before is below c at a cell's end, of that after at its
-    # beginning
+    # Distance between c and the extended chord of the previous cell at a cell's end, and of the
+    # next cell at its beginning.
     at_end = np.concatenate([[np.inf], bend * width[1:]])
     at_begin = np.concatenate([bend * width[:-1], [np.inf]])
-    with np.errstate(invalid="ignore"):  # c may end at 0: there the cell before is extended
+    with np.errstate(invalid="ignore"):  # c may end at 0: there the previous cell is extended
         of_end = ~(at_end * c[:-1] > at_begin * c[1:])
     below = np.zeros_like(c)
     below[1:][of_end] = at_end[of_end]
@@ -67,7 +68,7 @@ def points(power: Power, law: TriesLaw, *also: float) -> Points:
 
 
 def _edges(power: Power, law: TriesLaw, also: tuple[float, ...]) -> Array:
-    """Return probabilities from 0 to 1 between which p and both slopes change by little."""
+    """Return probabilities from 0 to 1 between which p and both slopes change little."""
     small = np.geomspace(1e-30, 0.5, 1000)
     coarse = np.concatenate([small, 1.0 - small[-2:500:-1]])
     change = -_log(law.slope(coarse)) - _log(law.slope(power.better(coarse)))
@@ -75,7 +76,7 @@ def _edges(power: Power, law: TriesLaw, also: tuple[float, ...]) -> Array:
     change = change + 0.1 * np.log(coarse / small[0]) - 0.1 * np.log1p(-coarse)
     inside = np.interp(np.linspace(0.0, change[-1], _POINTS), change, np.log(coarse))
     edges = np.unique(np.concatenate([[0.0], np.exp(inside), [1.0]]))
-    for kink in also:  # next to it no other: chords over tiny cells are noise
+    for kink in also:  # replace the nearest edge: chords over tiny cells are rounding noise
         edges[np.argmin(np.abs(edges - kink))] = kink
     result: Array = np.unique(np.clip(edges, 0.0, 1.0))
     return result
@@ -101,9 +102,9 @@ class Mixture:
 def mixture(of: Points) -> Mixture:
     """Return weights and shifts: steps and knots of psi(L) = max over corners of (L s - c)_+.
 
-    A line of psi is a point (s, c), and its upper envelope is their lower hull, from (0, 0): the
-    knot between two neighbours is at L = (c_2 - c_1) / (s_2 - s_1), and the slope steps by
-    s_2 - s_1.
+    A line of psi is a point (s, c), and the upper envelope of the lines is the lower hull of the
+    points, from (0, 0). The knot between two neighbours is at L = (c_2 - c_1) / (s_2 - s_1), and
+    the slope steps by s_2 - s_1.
     """
     some = of.released > 0.0
     s = np.concatenate([[0.0], of.released[some]])
@@ -115,8 +116,8 @@ def mixture(of: Points) -> Mixture:
 
 
 def _merged(s: Array, c: Array) -> tuple[Array, Array]:
-    """Return points whose slopes differ enough: a slope is rounded up to the next that is kept."""
-    # Rounded up to a geometric lattice; of equal slopes the least c is the highest line.
+    """Merge points whose slopes nearly agree; a slope is rounded up to a geometric lattice."""
+    # Of points with equal slopes, the one with the least c is the highest line.
     up = np.zeros_like(s)
     up[1:] = np.exp(np.ceil(np.log(s[1:]) / _LEAST_STEP) * _LEAST_STEP)
     order = np.lexsort((c, up))
@@ -141,7 +142,7 @@ def renyi(of: Points, at_zero: float, divergence: Array, orders: Array) -> Array
 
 
 def greatest_ratio(of: Points) -> float:
-    """Return max_p log(phi'(1-p) / phi'(1-F(p))): what a search adds to a pure epsilon."""
+    """Return max_p log(phi'(1-p) / phi'(1-F(p))): the cost of a search beyond a pure epsilon."""
     some = of.released > 0.0
     return float(np.max(_log(of.released[some]) - _log(of.elsewhere[some])))
 

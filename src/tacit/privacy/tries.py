@@ -1,7 +1,7 @@
-"""Laws of the number of tries of a search, K: drawn apart from the data, and kept secret.
+"""Define laws of the number of trials of a search, K, which is independent of the data and secret.
 
-All that privacy asks of a law is phi(u) = E u^K: its derivative is how much more often a run is
-released than it is made, given how good it is (docs/proofs/selection.md).
+Privacy depends on a law only through phi(u) = E u^K. Its derivative is the ratio of how often a run
+is released to how often it is made, given its rank (docs/proofs/selection.md).
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from tacit.privacy.roots import decreasing_root
 
 Array = npt.NDArray[np.float64]
 
-_LEFT_OUT = 1e-13  # of E K, beyond a table of probabilities
-_MOST_ENTRIES = 10**7
-_LEAST_GAMMA = 1e-5
+_LEFT_OUT = 1e-13  # part of E K beyond a table of probabilities
+_MOST_ENTRIES = 10**7  # of a table: 80 MB
+_LEAST_GAMMA = 1e-5  # least accepted gamma: the geometric law then has mean 1e5
 
 _KINDS: dict[str, type[TriesLaw]] = {}
 
 
 class TriesLaw(ABC):
-    """How many tries a search makes.
+    """Law of the number of trials of a search.
 
-    Guarantee: 1. ``slope(p)`` = phi'(1 - p), falling in p. 2. ``at_zero`` = P(K = 0). 3. ``table``
-    holds P(K = 0), P(K = 1), ..., each to 1e-12 of itself; what it leaves out is 1e-13 of E K.
+    Guarantee: 1. ``slope(p)`` = phi'(1 - p), decreasing in p. 2. ``at_zero`` = P(K = 0).
+    3. ``table`` holds P(K = 0), P(K = 1), ..., each with a relative error of 1e-12; the omitted
+    tail contains 1e-13 of E K.
     """
 
     kind: ClassVar[str]
@@ -45,16 +46,16 @@ class TriesLaw(ABC):
 
     @abstractmethod
     def slope(self, better: Array) -> Array:
-        """Return phi'(1 - p) for probabilities p that a run is better."""
+        """Return phi'(1 - p) for probabilities p that another run is better."""
 
     @property
     @abstractmethod
     def table(self) -> Array:
-        """P(K = 0), P(K = 1), ... as far as they matter."""
+        """P(K = 0), P(K = 1), ... up to a negligible tail."""
 
     @property
     def at_zero(self) -> float:
-        """P(K = 0): nothing is tried, and what is released is the same whatever the data."""
+        """P(K = 0): no trial is made, and the release does not depend on the data."""
         return float(self.table[0])
 
     @property
@@ -72,7 +73,7 @@ class TriesLaw(ABC):
 
 
 def law_from_dict(record: Mapping[str, Any]) -> TriesLaw:
-    """Return the law that ``to_dict`` described.
+    """Return the law of a dictionary made by ``to_dict``.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class TruncatedNegativeBinomial(TriesLaw):
         phi'(1 - p) = c (gamma + (1 - gamma) p)^(-eta - 1)
         c = eta (1 - gamma) / (gamma^-eta - 1),   (1 - gamma) / log(1 / gamma) at eta = 0
 
-    eta = 1 is the geometric law, eta = 0 the logarithmic one; the mean grows as gamma falls.
+    eta = 1 is the geometric law, eta = 0 the logarithmic law; the mean increases as gamma falls.
 
     Examples
     --------
@@ -126,14 +127,14 @@ class TruncatedNegativeBinomial(TriesLaw):
 
     @classmethod
     def of_mean(cls, mean: float, eta: float = 1.0) -> TruncatedNegativeBinomial:
-        """Return the law of this mean, which is above 1."""
+        """Return the law with this mean, which must be above 1."""
         most = cls(eta, _LEAST_GAMMA).mean
         if not 1.0 < checks.real("mean", mean) < most:
             raise ValueError(
                 f"the mean number of tries must be above 1 and below {most:g}, got {mean!r}; one "
                 "try is a fit without search."
             )
-        # 1 / gamma - 1 is positive, and the mean grows with it from 1 on
+        # The odds 1 / gamma - 1 are positive, and the mean increases in them from 1 on.
         odds = decreasing_root(lambda x: mean - cls(eta, 1 / (1 + x)).mean, 1.0)
         return cls(eta, 1.0 / (1.0 + odds))
 
@@ -156,7 +157,7 @@ class TruncatedNegativeBinomial(TriesLaw):
 
 @dataclass(frozen=True)
 class Poisson(TriesLaw):
-    """K = 0, 1, ... of Poisson's law: phi'(1 - p) = m exp(-m p). K = 0 releases a default.
+    """Poisson law, K = 0, 1, ...: phi'(1 - p) = m exp(-m p). K = 0 releases a default.
 
     Examples
     --------
@@ -189,10 +190,10 @@ class Poisson(TriesLaw):
 
 @dataclass(frozen=True)
 class FixedTries(TriesLaw):
-    """K tries always: phi'(1 - p) = K (1 - p)^(K - 1).
+    """Fixed number of trials: phi'(1 - p) = K (1 - p)^(K - 1).
 
-    For comparison: ten tries of a Gaussian run of mu = 0.5 cost epsilon 6.8 at delta 1e-5, and a
-    geometric number of tries with mean ten costs 3.0.
+    For comparison: ten trials of a Gaussian run of mu = 0.5 cost epsilon 6.8 at delta 1e-5, and a
+    geometric number of trials with mean ten costs 3.0.
 
     Examples
     --------
@@ -216,7 +217,7 @@ class FixedTries(TriesLaw):
 
     @cached_property
     def table(self) -> Array:
-        """One at K."""
+        """Probability 1 at K."""
         table = np.zeros(self.count + 1)
         table[self.count] = 1.0
         return table
@@ -224,10 +225,10 @@ class FixedTries(TriesLaw):
 
 @dataclass(frozen=True)
 class Capped(TriesLaw):
-    """Another law given that K is at most ``most``: phi is a polynomial, evaluated as it is.
+    """Another law, conditioned on K <= ``most``: phi is a polynomial, evaluated directly.
 
-    The tail of K is long, and a search with a cap has a longest time. For the same mean it costs
-    more: a cap is a step towards a fixed K.
+    The tail of K is long; a cap bounds the time of a search. For the same mean a capped law costs
+    more: it is closer to a fixed K.
 
     Examples
     --------
@@ -252,7 +253,7 @@ class Capped(TriesLaw):
 
     @cached_property
     def table(self) -> Array:
-        """The probabilities up to the cap, over their sum."""
+        """The probabilities up to the cap, divided by their sum."""
         kept = self.law.table[: self.most + 1]
         result: Array = kept / kept.sum()
         return result
@@ -265,14 +266,14 @@ class Capped(TriesLaw):
 
 
 def _table(first: Array, ratio: Any, mean: float) -> Array:
-    """Return P(0), P(1) and what follows by P(k + 1) = P(k) ratio(k), until E K is exhausted."""
+    """Return P(0), P(1) and the next by P(k + 1) = P(k) ratio(k), until E K is exhausted."""
     n = 64
     while n <= _MOST_ENTRIES:
         rest = first[1] * np.cumprod(ratio(np.arange(1.0, n)))
         table: Array = np.concatenate([first, rest])
         k = np.arange(table.size)
-        # the terms fall at least geometrically once ratio < 1: what is left out is below
-        # k P(k) / (1 - r)^2 of the last
+        # The terms fall at least geometrically once ratio < 1: the omitted tail is below
+        # k P(k) / (1 - r)^2 of the last term.
         r = float(ratio(np.array([float(n)]))[0])
         if r < 1.0 and n * table[-1] / (1 - r) ** 2 <= _LEFT_OUT * mean:
             return table[: int(np.flatnonzero(k * table > 0.0)[-1]) + 1]

@@ -1,24 +1,24 @@
-"""That a budget promises little, in a sentence."""
+"""Warn about budgets that protect little."""
 
 from __future__ import annotations
 
 import math
 
-# exp(10) is 22,026: a bet of one in 22,000 that somebody is in the data may become an even one.
+# exp(10) is 22,026: odds of 1 in 22,000 that somebody is in the data may become even odds.
 _LARGE_EPSILON = 10.0
-# To publish each record whole with probability delta keeps a promise of delta, whatever epsilon:
-# above 1 in 1,000 that is more than one record in a thousand, however many there are.
+# A mechanism that publishes each record whole with probability delta satisfies (0, delta)-DP. Above
+# 1 in 1,000 it publishes more than one record in a thousand, for any number of records.
 _LARGE_DELTA = 1e-3
 
 
 class WeakPromiseWarning(UserWarning):
-    """A fit or a plan is asked for a promise that protects little."""
+    """The budget of a fit or a plan protects little."""
 
 
 def weakness(epsilon: float, delta: float, n_records: int | None) -> str:
-    """Return why a budget promises little, in one sentence, or nothing.
+    """Return a sentence on why a budget protects little, or an empty text.
 
-    An epsilon of infinity is no weak promise but none, which is said elsewhere.
+    An infinite epsilon gives an empty text: other messages state that there is no guarantee.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The only code that opens records."""
+"""Open records, and return sums over them. No other package reads records in memory."""
 
 from tacit.records.block import Block
 from tacit.records.bounds import INTERCEPT_SHARE, Bounds

@@ -1,4 +1,4 @@
-"""A few rows at a time, each already within its bounds."""
+"""Hold a few rows at a time, each already within its bounds."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tacit.row_clipping import clip_factors, row_norms
 
 Array = npt.NDArray[np.float64]
 
-_LABELS = 1 << 16
+_LABELS = 1 << 16  # labels compared at once
 
 
 @dataclass(frozen=True)
 class Block:
     """Rows x_i, clip factors c_i and labels; the record's vector is (c_i x_i, intercept).
 
-    Everything is linear in the rows, so clipping is one multiplication per row of a score or a
-    residual and the rows themselves are never copied. Weights are shares in [0, 1] of the greatest
-    that counts, None where all are 1; every sum over records has them in it, once.
+    Scores and sums are linear in the rows. So clipping is one multiplication per row of a score or
+    a residual, and the rows are never copied. Weights are shares in [0, 1] of the greatest weight,
+    None if all are 1. Every sum over records contains them exactly once.
     """
 
     rows: Any
@@ -33,12 +33,12 @@ class Block:
     labels: Array | None
     intercept: float
     weights: Array | None = None
-    people: npt.NDArray[np.int64] | None = None  # where each person's rows start, if sorted so
-    lengths: Array | None = None  # of each record in a descent's coordinates, where noted
+    people: npt.NDArray[np.int64] | None = None  # first row of each person, if sorted by person
+    lengths: Array | None = None  # norm of each record in preconditioned coordinates, if stored
 
     @property
     def n_rows(self) -> int:
-        """How many records the block holds."""
+        """Number of records in the block."""
         return int(self.rows.shape[0])
 
     def scores(self, weights: Array) -> Array:
@@ -46,10 +46,10 @@ class Block:
         return self._scores(weights, lambda inner: self.rows @ inner)
 
     def steady_scores(self, weights: Array) -> Array:
-        """Return the same scores, to the last bit a function of each record alone.
+        """Return the scores; each is bitwise a function of its own record and the weights.
 
-        For slopes that jump (docs/proofs/noisy_gradient.md, section 3); slower than a matrix
-        product.
+        Losses with discontinuous gradients need them (docs/proofs/noisy_gradient.md, section 3).
+        This is slower than a matrix product.
         """
         return self._scores(weights, self._one_by_one)
 
@@ -62,12 +62,12 @@ class Block:
 
     def _one_by_one(self, weights: Array) -> Array:
         if _is_sparse(self.rows):
-            # SciPy's product goes from row to row, and through each in the order of its entries.
+            # SciPy's product goes row by row, and through each row in the order of its entries.
             return np.asarray(self.rows @ weights)
         return row_products(self.rows, weights)
 
     def weighed(self, values: Array) -> Array:
-        """Return a number, or a row of them, of every record times its weight."""
+        """Return each record's number, or row of numbers, times the record's weight."""
         return values if self.weights is None else _scale(self.weights, values)
 
     def weighted_sum(self, coefficients: Array) -> Array:
@@ -80,9 +80,9 @@ class Block:
         return np.concatenate([inner, last])
 
     def gram(self, coefficients: Array) -> Array:
-        """Return the sum of weight_i coefficient_i x_i x_i', for coefficients not negative."""
+        """Return the sum of weight_i coefficient_i x_i x_i', for nonnegative coefficients."""
         coefficients = self.weighed(coefficients)
-        # as A'A with A = sqrt(c) x, which BLAS computes in half the work
+        # As A'A with A = sqrt(c) x, which BLAS computes with half the work.
         root = self.factors * np.sqrt(coefficients)
         if _is_sparse(self.rows):
             scaled = self.rows.multiply(root[:, None]).tocsr()
@@ -97,7 +97,7 @@ class Block:
         return np.block([[inner, border[:, None]], [border[None, :], np.array([[corner]])]])
 
     def squared_norms(self) -> Array:
-        """Return the squared length of every clipped row, without the intercept's coordinate."""
+        """Return the squared norm of every clipped row, without the intercept's coordinate."""
         lengths = sparse_norms(self.rows) if _is_sparse(self.rows) else row_norms(self.rows)
         result: Array = (self.factors * lengths) ** 2
         return result
@@ -105,7 +105,7 @@ class Block:
     def points(self) -> Array:
         """Return the records' vectors as a dense array (point losses need them).
 
-        Each is one stretch of memory, so that its distances are added up the same way everywhere.
+        Each vector is contiguous in memory, so that its distances are summed in a fixed order.
         """
         dense = self.rows.toarray() if _is_sparse(self.rows) else self.rows
         points: Array = np.multiply(dense, self.factors[:, None], order="C")
@@ -115,9 +115,9 @@ class Block:
 
 
 def factors_of(rows: Any, bounds: Bounds) -> Array:
-    """Return the factor, at most 1, by which each row is scaled to its norm.
+    """Return the factor, at most 1, by which each row is scaled down to its norm.
 
-    Dense rows, or a canonical CSR array. Sizes are in double precision whatever the rows are;
+    Rows are dense, or a canonical CSR array. Norms are computed in double precision for any dtype.
     `tacit.row_clipping` states the rule and proves it.
     """
     norms = sparse_norms(rows) if _is_sparse(rows) else row_norms(rows)
@@ -129,8 +129,8 @@ def make_block(
 ) -> Block:
     """Return rows in double precision, dense or canonical, as a block within its bounds.
 
-    ``factors`` are those of `factors_of`; labels are clipped here, and those not finite count as
-    0. So are weights, of which one that is no number counts as 0.
+    ``factors`` are those of `factors_of`. Labels are clipped here, and a label that is not finite
+    counts as 0. Weights are clipped too, and a weight that is no number counts as 0.
     """
     if not factors.all():
         rows = _without(rows, factors == 0.0)
@@ -139,9 +139,9 @@ def make_block(
 
 
 def of_a_class(labels: Any | None, bounds: Bounds) -> npt.NDArray[np.bool_] | None:
-    """Return which records count, each by its own label: those of a class that bounds declare.
+    """Return which records have a label among the declared classes; each by its own label.
 
-    None where all of them do. A source leaves the others out, with their rows, weights and people.
+    None if all of them have. A source drops the others, with their rows, weights and people.
 
     Examples
     --------
@@ -158,11 +158,11 @@ def of_a_class(labels: Any | None, bounds: Bounds) -> npt.NDArray[np.bool_] | No
     def known(at: int) -> npt.NDArray[np.bool_]:
         some = labels[at : at + _LABELS]
         among: npt.NDArray[np.bool_] = (some >= lowest) & (some <= highest)
-        if some.dtype.kind == "f":  # whole numbers between them; NaN is not between them
+        if some.dtype.kind == "f":  # integers only; the comparison has excluded NaN
             among &= np.rint(some) == some
         return among
 
-    # Some at a time: labels may be on disk, and more than memory holds.
+    # Process some at a time: labels may be on disk and larger than memory.
     starts = range(0, len(labels), _LABELS)
     if all(known(at).all() for at in starts):
         return None
@@ -170,22 +170,22 @@ def of_a_class(labels: Any | None, bounds: Bounds) -> npt.NDArray[np.bool_] | No
 
 
 def bounded_labels(labels: Any | None, bounds: Bounds) -> Array | None:
-    """Return labels as numbers within their range; those not finite count as 0."""
+    """Return labels as numbers within their range; a label that is not finite counts as 0."""
     if labels is None:
         return None
     is_whole = getattr(labels, "dtype", np.dtype(float)).kind in "biu"
     if is_whole:
         numbers = np.asarray(labels, dtype=float)
     else:
-        # What is not finite counts as 0: a NaN would be in every sum that its record is in. Of a
-        # copy, to which nobody writes after it was looked at.
+        # A label that is not finite counts as 0, as a NaN would spoil the whole sum. Change a copy,
+        # which nobody else can write to after the check.
         numbers = np.array(labels, dtype=float)
         numbers[~np.isfinite(numbers)] = 0.0
     return numbers if bounds.label_range is None else np.clip(numbers, *bounds.label_range)
 
 
 def shares_of(weights: Any | None, bounds: Bounds) -> Array | None:
-    """Return weights as shares of the greatest: whatever they are, finite and in [0, 1]."""
+    """Return weights as shares of the greatest weight: finite and in [0, 1] for any input."""
     if weights is None or bounds.max_weight is None:
         return None
     shares: Array = np.clip(np.asarray(weights, dtype=float), 0.0, bounds.max_weight)  # NaN stays
@@ -194,7 +194,7 @@ def shares_of(weights: Any | None, bounds: Bounds) -> Array | None:
 
 
 def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:
-    """Return a copy of a block's rows with some set to zero."""
+    """Return a copy of a block's rows with some rows set to zero."""
     rows = rows.copy()
     if _is_sparse(rows):
         rows.data[np.repeat(absurd, np.diff(rows.indptr))] = 0.0

@@ -1,4 +1,4 @@
-"""What the user vouches for about every record, and is therefore public."""
+"""Declare public bounds on every record; the user vouches for them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from tacit import checks
 
-# The constant coordinate that carries the intercept, as a share of the row norm: large enough to
-# learn it in a few units of score, small enough that it adds 3 % to the norm.
+# The constant coordinate that carries the intercept, as a share of the row norm. It is large enough
+# to learn an intercept of a few units of score, and adds only 3 % to the norm.
 INTERCEPT_SHARE = 0.25
 
 
 def checked_row_norm(value: object) -> float:
-    """Return ``value`` if it can be the norm of a row."""
+    """Return ``value``; raise unless it can be the norm of a row."""
     remedy = "pass the norm to which rows may be scaled down."
     return checks.positive("row_norm", value, remedy=remedy)
 
 
 def checked_max_weight(value: object) -> float:
-    """Return ``value`` if it can be the greatest weight."""
+    """Return ``value``; raise unless it can be the greatest weight."""
     return checks.positive("max_weight", value, remedy="pass the greatest weight that may count.")
 
 
@@ -34,15 +34,15 @@ class Bounds:
     label_range
         Labels are clipped to this interval (regression).
     n_classes
-        How many classes there are (classification). Labels are -1 (or 0) and 1 for two of them,
-        and 0, 1, 2, ... for more; a record of another label is of no class, and does not count.
+        Number of classes (classification). Labels are -1 (or 0) and 1 for two classes, and 0, 1,
+        2, ... for more. A record with another label does not count.
     n_records
-        The number of records, where that is public.
+        Number of records, if it is public.
     intercept
         The constant coordinate appended to every row after clipping; 0 for none.
     max_weight
-        Weights of records are clipped to [0, max_weight] and count as shares of it, so that none
-        counts for more than 1; None where records have no weights.
+        Weights are clipped to [0, max_weight] and divided by it, so that no record counts for more
+        than 1. None if records have no weights.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Bounds:
         return math.hypot(self.row_norm, self.intercept)
 
     def length(self, scale: float) -> float:
-        """Return how long a row times ``scale`` with its intercept coordinate is, at most, by R."""
+        """Return the greatest norm of a row times ``scale``, with intercept, over `total_norm`."""
         if scale == 1.0:
             return 1.0
         # rounded up
@@ -88,7 +88,7 @@ class Bounds:
 
     @property
     def total_weight(self) -> int | None:
-        """What the records weigh together, if that is public: n where each weighs 1."""
+        """Total weight of the records, if it is public: n if each weighs 1."""
         return self.n_records if self.max_weight is None else None
 
     @property

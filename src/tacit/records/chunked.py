@@ -1,4 +1,4 @@
-"""Records read block by block, as often as a fit asks: from files, a database, a generator."""
+"""Read records block by block in every pass: from files, a database, a generator."""
 
 from __future__ import annotations
 
@@ -33,34 +33,33 @@ class ChunkedRecords:
     Parameters
     ----------
     read
-        Called once a pass; returns an iterable of pairs (rows, labels). Rows are whatever
-        `as_rows` takes: arrays, SciPy sparse arrays, frames, Arrow tables; labels are one number
-        a row, or None throughout; where ``bounds`` declare classes, a record of none of them is
-        left out. Where records have weights, triples (rows, labels, weights). A
-        block may be empty, and its memory may be used again for the next one.
+        Called once per pass; returns an iterable of pairs (rows, labels), or of triples (rows,
+        labels, weights) if records have weights. Rows are anything that `as_rows` accepts: arrays,
+        SciPy sparse arrays, frames, Arrow tables. Labels are one number per row, or None
+        throughout. If ``bounds`` declare classes, records of other classes are dropped. A block
+        may be empty, and its memory may be reused for the next one.
     n_features
-        How many columns a row has: declared, since nothing is read before a fit was charged.
+        Number of columns: declared, since nothing is read before a fit was charged.
     bounds
-        What is declared about every record.
+        Public bounds on every record.
 
     Notes
     -----
     **Guarantee**
 
-    1. Sums are those of `MemoryRecords` of the same rows within `sum_error`, and no bit of them
-       depends on where blocks end: they are cut anew.
-    2. At most one block as it was read and one of some megabytes are held at a time; a Poisson
-       sample holds one byte a record, and its rows are read like any others.
-    3. A source that yields other records, or the same ones in another order, than in its first
-       pass is refused before a sum is returned.
+    1. Sums equal those of `MemoryRecords` of the same rows within `sum_error`. No bit of them
+    depends on the blocks of ``read``, since records are regrouped.
+    2. At most one block as read and one of some megabytes are held at a time. A Poisson sample
+    takes one byte per record, and its rows are read like any others.
+    3. A source that yields other records, or another order, than in its first pass is refused
+    before a sum is returned.
     4. No error repeats a value, not even one that ``read`` raises.
 
-    **Assumes** that changes happen by accident: they are found by the number of records and
-    checksums of 32 bits. Sensitivity needs less than that. In each pass one person may move at
-    most one row, and may not decide which rows others have; then every single sum moves by at
-    most its bound, even if passes differ. The checksums are for what spans passes: a sample that is
-    read twice must hold the same records twice, and float error is bounded by the number of
-    records.
+    **Assumes** that changes are accidental: the number of records and 32-bit checksums detect them.
+    Sensitivity needs less. In each pass one person may change at most one row, and may not decide
+    which rows others have. Then every single sum moves by at most its bound, even if passes differ.
+    The checksums protect what spans passes: a sample that is read twice must contain the same
+    records twice, and float error is bounded by the number of records.
 
     Examples
     --------
@@ -89,11 +88,11 @@ class ChunkedRecords:
 
     @property
     def n_features(self) -> int:
-        """How many columns a row has."""
+        """Number of columns."""
         return self._n_features
 
     def count(self) -> int:
-        """Return the number of records; the first time by reading them. Private."""
+        """Return the number of records, read in a first pass if necessary. Private."""
         if self._seen is None:
             for _ in self._pass():
                 pass
@@ -110,31 +109,31 @@ class ChunkedRecords:
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        `tacit.records.summing` proves it.
+        Proof: `tacit.records.summing`.
         """
         return float_error(self.count(), self._block_rows(fine), fine=fine)
 
     def every(self, step: int) -> ChunkedRecords:
-        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
+        """Return every ``step``-th record. The choice is fixed, so it amplifies no privacy."""
         return self._where(lambda start, n: np.arange(-start % step, n, step))
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
-        """Return each record independently with probability ``rate``, by a word of its own."""
+        """Return each record independently with probability ``rate``, by its own random word."""
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
 
     def counting(self) -> npt.NDArray[np.bool_] | None:
-        """Return which of the records as they are read count; None if all of them do. Private."""
+        """Return which of the records as read count; None if all of them do. Private."""
         marks = [(part[0].shape[0], of_a_class(part[1], self.bounds)) for part in self._parts()]
         if all(known is None for _, known in marks):
             return None
         return np.concatenate([np.ones(n, bool) if known is None else known for n, known in marks])
 
     def chosen(self, kept: npt.NDArray[np.bool_]) -> ChunkedRecords:
-        """Return the records that are marked, one mark a record."""
+        """Return the marked records; one mark per record."""
         return self._where(lambda start, n: np.flatnonzero(kept[start : start + n]))
 
     def _where(self, places: Callable[[int, int], npt.NDArray[np.intp]]) -> ChunkedRecords:
-        """Return some of the records: of the n from ``start`` on, those at ``places(start, n)``."""
+        """Return some records: of the n from ``start`` on, those at ``places(start, n)``."""
 
         def parts() -> Iterator[Part]:
             start = 0
@@ -151,18 +150,18 @@ class ChunkedRecords:
         return fine_rows(self._n_features, self.count()) if fine else usual_rows(self._n_features)
 
     def _blocks(self, parts: Iterator[Part]) -> Iterator[Block]:
-        """Yield each part within its bounds; one without records if there is none."""
+        """Yield each part within its bounds; an empty part if there is none."""
         nothing: Part = np.empty((0, self._n_features)), np.empty(0), None
         for rows, labels, weights in chain([next(parts, nothing)], parts):
-            # Sums in single precision would move further than the sensitivity allows.
+            # Sums in single precision would exceed the sensitivity.
             rows = rows.astype(np.float64, copy=may_change_rows(rows))
             if not hasattr(rows, "tocsr"):
-                rows = np.ascontiguousarray(rows)  # as they lie when blocks were joined
+                rows = np.ascontiguousarray(rows)  # the layout of joined blocks
             refuse_undeclared_weights(weights, self.bounds)
             yield make_block(rows, labels, factors_of(rows, self.bounds), self.bounds, weights)
 
     def _pass(self) -> Iterator[Part]:
-        """Yield the blocks as they come, and refuse at the end if they were not the same."""
+        """Yield the blocks; raise at the end if they differ from the first pass."""
         count = 0
         checksums: tuple[int, ...] = ()
         for part in self._parts():
@@ -175,13 +174,13 @@ class ChunkedRecords:
         if self._seen not in (None, (count, checksums)):
             raise ValueError(
                 "the blocks did not hold the same records in the same order as in an earlier "
-                "pass; let read() return the same ones each time, such as those of a copy."
+                "pass; let read() return the same ones each time, for instance from a copy."
             )
         self._seen = count, checksums
 
 
 def _checked(read: Read, n_features: int, bounds: Bounds) -> Iterator[Part]:
-    """Yield the blocks that hold anything, as numbers, all alike; errors repeat no value."""
+    """Yield the blocks that are not empty, as numbers of one kind; errors repeat no value."""
     first: tuple[bool, ...] | None = None
     for rows, labels, weights in _silently(read):
         if _is_empty(rows) and (labels is None or _is_empty(labels)):
@@ -208,7 +207,7 @@ def _checked(read: Read, n_features: int, bounds: Bounds) -> Iterator[Part]:
 
 
 def _silently(read: Read) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield what ``read`` returns; its own errors may quote a record, and are not passed on."""
+    """Yield the blocks of ``read``; its errors may quote a record, so they are replaced."""
     try:
         for block in read():
             rows, labels, *rest = block
@@ -216,8 +215,8 @@ def _silently(read: Read) -> Iterator[tuple[Any, Any, Any]]:
             yield rows, labels, weights
     except Exception as error:
         raise RuntimeError(
-            f"reading the blocks failed with {type(error).__name__}, whose words may repeat a "
-            "record and are left out. Pairs (rows, labels), or triples with weights, are "
+            f"reading the blocks failed with {type(error).__name__}; its message may repeat a "
+            "record and is left out. Pairs (rows, labels), or triples with weights, are "
             "expected; call read() by itself to see more."
         ) from None
 
@@ -228,7 +227,7 @@ def _is_empty(values: Any) -> bool:
 
 
 def _cut(parts: Iterator[Part], step: int) -> Iterator[Part]:
-    """Yield the same records ``step`` at a time."""
+    """Yield the records ``step`` at a time."""
     kept: list[Part] = []
     held = 0
     for part in parts:
@@ -238,7 +237,7 @@ def _cut(parts: Iterator[Part], step: int) -> Iterator[Part]:
             yield _joined([*kept, _taken(part, slice(at, upto))])
             at, kept, held = upto, [], 0
         if at < n:
-            # Places, not a slice, for a copy: the reader may use the memory for its next block.
+            # Fancy indexing copies: the reader may reuse the memory for its next block.
             kept.append(_taken(part, np.arange(at, n)))
             held += n - at
     if kept:
@@ -272,7 +271,7 @@ def _joined(parts: list[Part]) -> Part:
 
 
 def _checksums(part: Part, earlier: tuple[int, ...]) -> tuple[int, ...]:
-    """Return checksums that go on from earlier ones, the same wherever blocks end."""
+    """Continue checksums over a part; they do not depend on where blocks end."""
     rows, *numbers = part
     if hasattr(rows, "tocsr"):
         arrays = [rows.data, rows.indices.astype(np.int64), np.diff(rows.indptr).astype(np.int64)]

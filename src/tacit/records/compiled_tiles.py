@@ -1,13 +1,14 @@
-"""Loops over tiles of rows in whole steps, in machine code; imported only where there is numba.
+"""Compile loops over tiles of rows in lattice steps; imported only if numba is installed.
 
-A tile holds the same column of many rows side by side, so that processors take several rows at
-once. Weights and slopes are taken apart into limbs, whose products with rows add up in 32 bits:
+A tile stores the same column of many rows contiguously, so that processors handle several rows at
+once. Weights and gradient coefficients are split into limbs, whose products with rows add up in 32
+bits:
 
     weight = high 2^13 + low,   |high| <= 2^14, |low| <= 2^12   128 columns at a time
     slope  = high 2^9 + low,    |high| <= 2^9, |low| <= 2^8     1,024 rows at a time
 
-Nothing there is rounded (docs/proofs/exact_sums.md, section 3). What makes a slope of a score is
-done in the order it is written, operation by operation as `tacit.records.sigmoid` has it.
+Nothing is rounded (docs/proofs/exact_sums.md, section 3). The operations from a score to its slope
+have the order of `tacit.records.sigmoid`, operation by operation.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from tacit.records.vector_products import (
 Array = npt.NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Columns whose products with a limb, and rows whose products with one, add up below 2^31.
+# Columns, and rows, whose products with a limb add up below 2^31.
 _COLUMNS, _ROWS = 128, 1024
 # Numbers that stay in a core's cache from the scores to the sums.
 _NUMBERS = 1 << 18
@@ -47,31 +48,31 @@ _NUMBERS = 1 << 18
 
 @lru_cache(maxsize=1)
 def _made_of() -> str:
-    """Return a digest of everything that is written into machine code: these files' sources."""
+    """Return a digest of all sources that are compiled into machine code."""
     files = (sys.modules[__name__], vector_products, sigmoid, lattice_kernels)
     return sha256("".join(map(getsource, files)).encode()).hexdigest()[:16]
 
 
 def _machine_code(function: F) -> F:
-    """Return a function compiled, and kept on disk by the sources that it was made of.
+    """Compile a function, and cache the machine code under a digest of all its sources.
 
-    By itself numba looks at the file of the function alone, its time and size. But it keeps
-    machine code in a file of the function's full name, so that this one has the digest.
+    numba itself only checks time and size of the function's file. It names the cache file after
+    the function's full name, so the digest becomes part of that name.
     """
     options = {"nogil": True, "error_model": "numpy"}
     try:
         function.__qualname__ += f"_{_made_of()}"
         made: F = njit(cache=True, **options)(function)
-    except (OSError, RuntimeError):  # no sources, or nowhere to keep machine code: made anew
+    except (OSError, RuntimeError):  # no sources, or no writable cache: compile every time
         made = njit(**options)(function)
     return made
 
 
 def weight_limbs(weights: Array) -> npt.NDArray[np.int32]:
-    """Return whole weights of norm up to 2^27, (column, output), as `add_scores` takes them.
+    """Return integer weights of norm up to 2^27, (column, output), in the layout of `add_scores`.
 
-    Of shape (group of outputs, pair of columns, output, limb), two 16-bit numbers in one entry.
-    What is missing to whole pairs and groups is 0.
+    The shape is (group of outputs, pair of columns, output, limb), two 16-bit numbers per entry.
+    Incomplete pairs and groups are filled with 0.
     """
     d, n_outputs = weights.shape
     together = min(n_outputs, 2)
@@ -85,7 +86,7 @@ def weight_limbs(weights: Array) -> npt.NDArray[np.int32]:
 
 @_machine_code
 def put(tiles: Any, start: int, rows: Any) -> None:
-    """Write rows from the place ``start`` on."""
+    """Write rows from position ``start`` on."""
     size = tiles.shape[2]
     for i in range(rows.shape[0]):
         tile, at = tiles[(start + i) // size], (start + i) % size
@@ -95,7 +96,7 @@ def put(tiles: Any, start: int, rows: Any) -> None:
 
 @_machine_code
 def _tiles_scores(tiles: Any, limbs: Any, out: Array) -> None:
-    """Set out[tile, output, row] to the rows' whole scores."""
+    """Set out[tile, output, row] to the rows' integer scores."""
     n, d, size = tiles.shape
     out[:] = 0.0
     n_pairs, together = limbs.shape[1], limbs.shape[2]
@@ -130,7 +131,7 @@ def _tiles_sums(tiles: Any, limbs: Any, out: Any) -> None:
 
 @_machine_code
 def _put_limbs(number: float, limbs: Any, i: int) -> Any:
-    """Take a whole number of up to 18 bits apart, and return it."""
+    """Split an integer of up to 18 bits into limbs, and return it."""
     whole = np.int32(number)
     high = (whole + (1 << (SLOPE_BITS - 1))) >> SLOPE_BITS
     limbs[0, i] = whole - (high << SLOPE_BITS)
@@ -147,7 +148,7 @@ def _add_up(sums: Any, out: Array) -> None:
 
 @_machine_code
 def along(tiles: Any, limbs: Any, out: Array) -> None:
-    """Set out[i, k] to the sum of row i times the whole weights of output k."""
+    """Set out[i, k] to the product of row i with the integer weights of output k."""
     size, most = tiles.shape[2], _ROWS // tiles.shape[2]
     held = np.empty((most, limbs.shape[0] * limbs.shape[2], size))
     for t in range(0, tiles.shape[0], most):
@@ -160,7 +161,7 @@ def along(tiles: Any, limbs: Any, out: Array) -> None:
 
 @_machine_code
 def down(tiles: Any, numbers: Array, out: Array) -> None:
-    """Add the sums of every row times its whole numbers to out[column, output]."""
+    """Add the sums of every row times its integers to out[column, output]."""
     n_outputs, d, most = numbers.shape[1], tiles.shape[1], _ROWS // tiles.shape[2]
     padded = n_outputs if n_outputs == 1 else n_outputs + n_outputs % 2
     sums = np.zeros((d + ABREAST, padded), dtype=np.int64)
@@ -185,7 +186,7 @@ def _put_slopes(
     most: float,
     limbs: Any,
 ) -> int:
-    """Take clip(rint((sigmoid - (label > 0)) scale)) of whole scores apart; return their sum."""
+    """Split clip(rint((sigmoid - (label > 0)) scale)) of integer scores; return their sum."""
     total = 0
     for i in range(scores.shape[0]):
         z = min(max(scores[i] * unit + constant, -FARTHEST), FARTHEST)
@@ -197,7 +198,8 @@ def _put_slopes(
         top = (even + odd) * power_of_two(shifted)
         share = top / ((even - odd) + top)
         steps = (share - (1.0 if labels[i] > 0.0 else 0.0)) * scale
-        # held first: a number below 2^51 plus this one and minus it is the nearest whole one
+        # Clip first: adding and subtracting WHOLE rounds a number below 2^51 to the nearest
+        # integer.
         steps = min(max(steps, -most), most)
         total += _put_limbs((steps + WHOLE) - WHOLE, limbs, i)
     limbs[:, scores.shape[0] :] = 0
@@ -215,10 +217,10 @@ def logistic_sum(
     most: float,
     out: Array,
 ) -> float:
-    """Add the sum of every row times its whole slope to ``out``, and return that of the slopes.
+    """Add the sum of every row times its integer slope to ``out``, and return the sum of slopes.
 
-    A score is unit (row . weights) + constant, the weights in limbs of one output; its slope in
-    steps is that of `_slopes`.
+    A score is unit (row . weights) + constant, with the weights in limbs of one output; its slope
+    in steps is that of `_put_slopes`.
     """
     _, d, size = tiles.shape
     n_tiles = max(1, min(_ROWS, _NUMBERS // d) // size)

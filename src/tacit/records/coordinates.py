@@ -1,4 +1,4 @@
-"""Other coordinates for records' vectors, in which gradients are clipped."""
+"""Change the coordinates of records' vectors, in which gradients are clipped."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """A x for a record's vector x, its intercept coordinate included.
+    """The map x -> A x of a record's vector x, its intercept coordinate included.
 
     Parameters
     ----------
     matrix
-        A, symmetric: a function of releases and public facts.
+        A, symmetric: a function of releases and public facts (a preconditioner).
 
     Examples
     --------
@@ -46,13 +46,13 @@ class Coordinates:
         return product
 
     def lengths(self, block: Block) -> Array:
-        """Return ||A x|| of every record of a block, as noted or worked out."""
+        """Return ||A x|| of every record of a block, stored or computed."""
         if block.lengths is not None:
             return block.lengths
         return row_norms(block.points() @ self.matrix)
 
     def squares(self, inner: Any, last: Array, intercept: float) -> Array:
-        """Return ||A s||^2 of sums s, given without and at the intercept coordinate."""
+        """Return ||A s||^2 of sums s; the intercept coordinate is passed separately."""
         dense = inner.toarray() if hasattr(inner, "tocsr") else inner
         sums = np.column_stack([dense, last]) if intercept else dense
         squares: Array = row_norms(sums @ self.matrix) ** 2
@@ -61,14 +61,14 @@ class Coordinates:
 
 @runtime_checkable
 class NotesLengths(Protocol):
-    """A source that can keep a length of each record from one pass to the next."""
+    """A source that can store a norm of each record from one pass to the next."""
 
     def measured(self, lengths: Callable[[Block], Array]) -> RecordSource:
-        """Return the same records, whose blocks know a length of each record."""
+        """Return the records with blocks that know a norm of each record."""
 
 
 def measured(records: RecordSource, coordinates: Coordinates) -> RecordSource:
-    """Return the same records; where the source can, their lengths are worked out once.
+    """Return the records; if the source can store norms, compute them once.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Counts, totals and second moments of records, added up exactly (docs/proofs/exact_sums.md)."""
+"""Sum counts, totals and second moments of records exactly (docs/proofs/exact_sums.md)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tacit.records.source import RecordSource
 
 Array = npt.NDArray[np.float64]
 
-# Of a number that a record adds to a total: 2^33 of them are below 2^53.
+# Bits of a number that a record adds to a total: 2^33 such numbers add up below 2^53.
 _TOTAL_BITS = 20
 
 
 def exact_totals(
     records: RecordSource, function: Callable[[LatticeBlock], Array], greatest: float
 ) -> Array:
-    """Return the sum of ``function``, one number or row of numbers a record, without float error.
+    """Return the sum of ``function``, a number or row of numbers per record, without float error.
 
-    Each number is in [0, ``greatest``], or is moved there, and is rounded towards zero to 20 bits:
-    none adds more than it did before.
+    Each number is clipped to [0, ``greatest``] and rounded towards zero to 20 bits, so that no
+    record adds more than before.
 
     Examples
     --------
@@ -48,14 +48,14 @@ def exact_totals(
     return exact_sum(records, whole, Rounding(_TOTAL_BITS), keep=False) * unit
 
 
-# The matrix is rounded once, and once more where it is packed with a factor of sqrt(2).
+# The matrix is rounded once, and once more when it is packed with a factor of sqrt(2).
 MOMENT_SLACK = 2 * Rounding(2 * ROW_BITS).slack + 2.0**-50
 
 
 def exact_moment(records: RecordSource) -> Array:
     """Return the sum of a x x' for rows x with their intercept and weights a in [0, 1].
 
-    Rows times sqrt(a) are in whole steps, so that their products are.
+    Rows times sqrt(a) are multiples of the lattice step, so their products are exact.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def exact_moment(records: RecordSource) -> Array:
 
 
 def _vectors(block: LatticeBlock, bounds: Bounds) -> Array:
-    """Return sqrt(a) x in whole steps, with the intercept in steps of its own."""
+    """Return sqrt(a) x in lattice steps, with the intercept in steps of its own."""
     check_few_rows(block.n_rows)
     rows, constant = block.doubles(), np.full(block.n_rows, float(constant_steps(bounds)))
     if block.weights is not None:

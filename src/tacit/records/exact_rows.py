@@ -1,4 +1,4 @@
-"""Sums of rows, each times a bounded number, on a public lattice."""
+"""Sum rows times bounded coefficients on a public lattice."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tacit.row_clipping import clipped_rows
 
 Array = npt.NDArray[np.float64]
 
-# Of a coordinate of a row times a number.
+# Bits of one row-coordinate x coefficient product.
 TERM_BITS = ROW_BITS + COEFFICIENT_BITS
 
 
 @dataclass(frozen=True)
 class RowLattice:
-    """Rows x with their intercept, and numbers a (or rows of them) of norm at most ``limit``.
+    """Rows x with their intercept, and coefficients a (or rows of them) of norm at most ``limit``.
 
-    Guarantee (docs/proofs/exact_sums.md, section 2): what a record adds is no longer than
-    ``limit`` R, R the norm of a row with its intercept, in real numbers.
+    Guarantee (docs/proofs/exact_sums.md, section 2): the norm of a record's term is at most
+    ``limit`` R in real numbers, with R the norm of a row with its intercept.
 
     Examples
     --------
@@ -39,34 +39,34 @@ class RowLattice:
 
     @property
     def step(self) -> float:
-        """Of the numbers: a power of two, 2^-18 of the limit or a little more."""
+        """Step of the coefficients: a power of two, 2^-18 of the limit or a little more."""
         return math.ldexp(1.0, power_above(self.limit) - COEFFICIENT_BITS)
 
     def units(self, shape: tuple[int, ...]) -> Array:
-        """Return what one whole number stands for, on each coordinate of a sum."""
+        """Return the value of one integer step, on each coordinate of a sum."""
         units = np.full(shape, row_step(self.bounds.row_norm))
         if self.bounds.intercept:
             units[-1] = row_step(self.bounds.intercept)
         return units * self.step
 
     def whole_sum(self, block: LatticeBlock, numbers: Array) -> Array:
-        """Return sum_i a_i x_i over a block, in whole numbers."""
+        """Return sum_i a_i x_i over a block, in integers."""
         whole = self.whole(numbers)
         return self.with_constant(block.whole_sum(whole), whole.sum(axis=0, keepdims=True))
 
     def with_constant(self, inner: Array, total: Array) -> Array:
-        """Return a sum over rows with that of the intercept, which is the total of the numbers."""
+        """Append the intercept's sum, which is the total of the coefficients."""
         if not self.bounds.intercept:
             return inner
         return np.concatenate([inner, constant_steps(self.bounds) * total])
 
     @property
     def most(self) -> int:
-        """The greatest whole number that is no longer than the limit."""
+        """The greatest integer whose value is at most the limit."""
         return math.floor(self.limit / self.step)
 
     def whole(self, numbers: Array) -> Array:
-        """Return numbers in whole steps, none (or no row of them) longer than the limit.
+        """Return coefficients in integer steps, each (or each row of them) within the limit.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class RowLattice:
         if numbers.ndim == 1:
             steps = numbers * (1 / self.step)  # a power of two
             return np.clip(np.rint(steps, out=steps), -self.most, self.most, out=steps)
-        # Towards zero, no row gets longer.
+        # Rounding towards zero makes no row longer.
         whole: Array = np.trunc(clipped_rows(numbers, self.limit) / self.step)
         return whole
 
@@ -87,7 +87,7 @@ class RowLattice:
 def constant_steps(bounds: Bounds) -> int:
     """Return the intercept's coordinate in steps of its own, rounded down.
 
-    It is off by at most 2^-14 of itself, in sums alone: where the sum is 0 does not move.
+    Its relative error is at most 2^-14, and only sums contain it: the zero of a sum does not move.
     """
     if not bounds.intercept:
         return 0

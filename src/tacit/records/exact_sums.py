@@ -1,9 +1,8 @@
-"""Sums of whole numbers that are exact whichever blocks there are and however they are added.
+"""Sum integers exactly, for any blocks and any order of additions.
 
-A block's sum, a whole number below 2^53, is split into its low 26 bits and the rest, and each is
-added by itself: floats add both exactly for up to 2^26 blocks. At the end the two are one number
-again, which is a double itself if it is below 2^53 and is rounded once if it is not
-(docs/proofs/exact_sums.md, section 3).
+A block's sum, an integer below 2^53, is split into its low 26 bits and the rest. Each part is added
+separately: floats add both exactly for up to 2^26 blocks. At the end the two parts are joined. The
+result is exact below 2^53 and rounded once above (docs/proofs/exact_sums.md, section 3).
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ Array = npt.NDArray[np.float64]
 _LOW = 2.0**26
 _MOST = 2.0**53
 _MOST_RECORDS = 2**31
-# Four times as many records as are said to be there may be there before a sum is held back.
+# Safety factor: four times the stated number of records may exist before a sum is clipped.
 _MARGIN = 4
 
 
 def split(whole: Array) -> tuple[Array, Array]:
-    """Return whole numbers of size up to 2^53 as high and low parts.
+    """Return integers of size up to 2^53 as high and low parts.
 
     Examples
     --------
@@ -42,23 +41,24 @@ def split(whole: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Rounding:
-    """What becomes of a sum of terms of a number of bits, and what that costs.
+    """Rounding of a sum of terms with a given number of bits, and its cost in sensitivity.
 
     Parameters
     ----------
     term_bits
-        A term is a vector of whole numbers, each and all together of norm below 2^term_bits.
+        A term is a vector of integers; its norm and each integer are below 2^term_bits.
     n_records
-        About how many there are, if that is public; decides nothing but the way of rounding.
+        Approximate number of records, if public; it only decides the way of rounding.
 
     Notes
     -----
-    **Guarantee** (docs/proofs/exact_sums.md, section 3). Between data sets of which one has a term
-    more, the result moves by at most the term's norm times 1 + `slack`:
+    **Guarantee** (docs/proofs/exact_sums.md, section 3). If one of two data sets has one term more,
+    the result moves by at most the term's norm times 1 + `slack`. The slack is
 
-    - 0, if four times ``n_records`` terms are below 2^53. A sum beyond is held to 2^53, coordinate
-      by coordinate: that loses accuracy, never privacy.
-    - 2^-21 else: the sum is rounded once, by 2^-53 of itself, and there are at most 2^31 records.
+    - 0, if four times ``n_records`` terms are below 2^53. A larger sum is clipped to 2^53, per
+      coordinate: that loses accuracy, never privacy.
+    - 2^-21 otherwise: the sum is rounded once, by 2^-53 of itself, and there are at most 2^31
+      records.
 
     Examples
     --------
@@ -72,26 +72,26 @@ class Rounding:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is rounded."""
+        """Whether no sum is rounded."""
         if self.n_records is None:
             return self.term_bits <= 20  # 2^33 records
         return _MARGIN * max(self.n_records, 1.0) * 2.0**self.term_bits <= _MOST
 
     @property
     def slack(self) -> float:
-        """What is charged to the sensitivity, as a share of it."""
+        """Relative increase of the sensitivity by rounding."""
         return 0.0 if self.is_exact else 2.0**-52 * _MOST_RECORDS
 
     def joined(self, parts: tuple[Array, Array]) -> Array:
-        """Return the sum of parts as doubles."""
+        """Return the joined parts as doubles."""
         high, low = parts
         carried = np.floor(low / _LOW)
-        # In [0, 2^26) there is one low part for a sum, however it was split.
+        # Normalise the low part to [0, 2^26): it is then unique, however the sum was split.
         high, low = high + carried, low - carried * _LOW
         if not self.is_exact:
             return high * _LOW + low  # one rounding: both terms are doubles
         limit = _MOST / _LOW
-        # Beyond a limit the sum is the limit: a low part there would make it jump.
+        # At the limit drop the low part, which would make the sum jump.
         low = np.where((high >= -limit) & (high < limit), low, 0.0)
         return np.clip(high, -limit, limit) * _LOW + low
 
@@ -104,7 +104,7 @@ def exact_sum(
     n_outputs: int = 1,
     keep: bool = True,
 ) -> Array:
-    """Return the sum over blocks in steps of ``function``, whole numbers of size up to 2^53.
+    """Return the sum over lattice blocks of ``function``, integers of size up to 2^53.
 
     ``keep`` as in `sum_in_steps`.
 
@@ -125,6 +125,6 @@ def exact_sum(
 
 
 def check_not_too_many(records: RecordSource, rounding: Rounding) -> None:
-    """Refuse more records than the charge for rounding covers."""
+    """Raise if there are more records than the rounding slack covers."""
     if not rounding.is_exact and records.count() > _MOST_RECORDS:
-        raise ValueError("there are more than 2^31 records to add up; fit on a part.")
+        raise ValueError("there are more than 2^31 records to add up; fit on a part of them.")

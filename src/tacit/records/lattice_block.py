@@ -1,4 +1,4 @@
-"""A few rows in whole steps of a lattice, whose scores and sums have no float error."""
+"""Hold a few rows in integer steps of a lattice; their scores and sums have no float error."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tacit.records.source import RecordSource
 
 Array = npt.NDArray[np.float64]
 
-# Slopes are whole numbers of at most this many bits (`tacit.erm.exact_gradient`), so that
-# 2^20 rows of 2^15 steps times slopes of 2^18 are below 2^53.
+# Bits of gradient coefficients, which are integers (`tacit.erm.exact_gradient`): 2^20 rows of 2^15
+# steps times coefficients of 2^18 add up below 2^53.
 COEFFICIENT_BITS = 18
-# Weights are of so many bits below a power of two above their norm: where gradients are taken
-# moves by less than noise moves the weights (docs/proofs/exact_sums.md, section 5).
+# Bits of weights below a power of two above their norm. The rounding moves the point at which a
+# gradient is evaluated by less than the noise moves it (docs/proofs/exact_sums.md, section 5).
 WEIGHT_BITS = 28
 MOST_ROWS = 2 ** (53 - ROW_BITS - COEFFICIENT_BITS)
 
@@ -33,28 +33,28 @@ MOST_ROWS = 2 ** (53 - ROW_BITS - COEFFICIENT_BITS)
 class LatticeBlock:
     """Rows k_i in steps, labels and weights; the record's vector is (step k_i, intercept).
 
-    To losses it is a block like any other: it has scores, labels and weights.
+    Losses use it like a `Block`: it has scores, labels and weights.
 
     Notes
     -----
     **Guarantee** (docs/proofs/exact_sums.md)
 
-    1. A score depends on its own row and the weights alone, to the last bit, and is the same with
-       any BLAS, with numba and without.
-    2. Sums of whole numbers times rows are exact.
+    1. A score depends on its own row and the weights alone, to the last bit. It is the same with
+    any BLAS, with numba and without.
+    2. Sums of integers times rows are exact.
     """
 
-    rows: Any  # int16, `Tiles` of it for compiled loops, or a CSR array of whole float64
+    rows: Any  # int16, `Tiles` of int16 for compiled loops, or a CSR array of integer float64
     step: float
     labels: Array | None
     intercept: float
     weights: Array | None = None
-    buffer: Array | None = None  # room for the rows in double precision
-    people: None = None  # a person's records are added up in ordinary blocks
+    buffer: Array | None = None  # the rows in double precision
+    people: None = None  # a person's records are summed in ordinary blocks
 
     @property
     def n_rows(self) -> int:
-        """How many records the block holds."""
+        """Number of records in the block."""
         return int(self.rows.shape[0])
 
     def scores(self, weights: Array) -> Array:
@@ -67,7 +67,7 @@ class LatticeBlock:
         return scores
 
     def lattice_weights(self, weights: Array) -> tuple[Array, float, Any]:
-        """Return the rows' weights as whole numbers, and what makes scores of their sums.
+        """Return the rows' weights as integers, and the numbers that turn their sums into scores.
 
         score = unit sum_j k_j whole_j + constant
         """
@@ -78,17 +78,17 @@ class LatticeBlock:
         return whole, spacing * self.step, constant
 
     def steady_scores(self, weights: Array) -> Array:
-        """Return the same: no score depends on other rows."""
+        """Return `scores`: no score depends on other rows."""
         return self.scores(weights)
 
     def weighed(self, values: Array) -> Array:
-        """Return a number, or a row of them, of every record times its weight."""
+        """Return each record's number, or row of numbers, times the record's weight."""
         if self.weights is None:
             return values
         return values * (self.weights if values.ndim == 1 else self.weights[:, None])
 
     def squared_norms(self) -> Array:
-        """Return the squared length of every row, without the intercept's coordinate; exact."""
+        """Return the squared norm of every row, without the intercept's coordinate; exact."""
         if hasattr(self.rows, "tocsr"):
             squares = np.asarray(self.rows.multiply(self.rows).sum(axis=1)).reshape(-1)
         else:
@@ -98,7 +98,7 @@ class LatticeBlock:
         return result
 
     def whole_sum(self, coefficients: Array) -> Array:
-        """Return sum_i c_i k_i, for whole numbers c_i of at most `COEFFICIENT_BITS`; exact."""
+        """Return sum_i c_i k_i, for integers c_i of at most `COEFFICIENT_BITS`; exact."""
         d, n = self.rows.shape[1], self.n_rows
         total = np.zeros((d, *coefficients.shape[1:]))
         if hasattr(self.rows, "tocsr"):
@@ -129,7 +129,7 @@ class LatticeBlock:
 
     def _doubles(self) -> Array:
         if self.buffer is not None:
-            return self.buffer  # filled when the block was made
+            return self.buffer  # filled by `LatticeTable`
         rows = self.rows.rows() if isinstance(self.rows, Tiles) else self.rows
         return np.asarray(rows, dtype=np.float64)
 
@@ -140,12 +140,12 @@ def _slices(n: int, step: int) -> list[slice]:
 
 @lru_cache(maxsize=8)
 def _known_on_lattice(weights: bytes, shape: tuple[int, ...]) -> tuple[Array, float]:
-    """Return the same as `on_lattice`, once for all blocks of a pass; nobody writes to it."""
+    """Return `on_lattice`, computed once for all blocks of a pass; nobody writes to the result."""
     return on_lattice(np.frombuffer(weights).reshape(shape))
 
 
 def on_lattice(weights: Array) -> tuple[Array, float]:
-    """Return weights as whole numbers of a spacing, so that products with rows in steps are exact.
+    """Return weights as integer multiples of a spacing; products with lattice rows are then exact.
 
         spacing = 2^(e - 28),   ||w|| < 2^e for every column;
         sum_j |k_j w_j| <= ||k|| ||w|| <= 2^(15 + e)
@@ -162,7 +162,7 @@ def on_lattice(weights: Array) -> tuple[Array, float]:
     _refuse_unless(size < 2.0**400)
     if size < 2.0**-400:
         return np.zeros_like(weights), 1.0
-    # One more bit than the norm needs: it is rounded, and so are the weights.
+    # One bit more than the norm needs, since the norm and the weights are rounded.
     spacing = math.ldexp(1.0, power_above(size) + 1 - WEIGHT_BITS)
     return np.rint(weights / spacing), spacing
 
@@ -173,7 +173,7 @@ def _refuse_unless(are_usable: Any) -> None:
 
 
 def check_few_rows(n_rows: int) -> None:
-    """Refuse a block with more rows than floats add up exactly.
+    """Raise if a block has more rows than floats add up exactly.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def check_few_rows(n_rows: int) -> None:
 
 
 def lattice_block(block: Block, bounds: Bounds) -> LatticeBlock:
-    """Return a block in whole steps."""
+    """Return a block in lattice steps."""
     check_few_rows(block.n_rows)
     rows = in_steps(block.rows, block.factors, bounds.row_norm)
     return LatticeBlock(
@@ -197,7 +197,7 @@ def lattice_block(block: Block, bounds: Bounds) -> LatticeBlock:
 
 @runtime_checkable
 class OnLattice(Protocol):
-    """A source that keeps its rows in steps, or passes on to one."""
+    """A source that stores its rows in lattice steps, or wraps one that does."""
 
     def sum_in_steps(
         self,
@@ -206,7 +206,7 @@ class OnLattice(Protocol):
         n_outputs: int = 1,
         keep: bool = True,
     ) -> tuple[Array, ...]:
-        """Add up ``function`` over blocks in whole steps, for ``n_outputs`` scores a record."""
+        """Add up ``function`` over lattice blocks, for ``n_outputs`` scores per record."""
 
 
 def sum_in_steps(
@@ -216,9 +216,9 @@ def sum_in_steps(
     n_outputs: int = 1,
     keep: bool = True,
 ) -> tuple[Array, ...]:
-    """Add up ``function`` over blocks of any source in whole steps.
+    """Add up ``function`` over lattice blocks of any source.
 
-    ``keep`` says that there will be more such sums, so that a source may hold on to the steps.
+    ``keep`` announces more such sums, so that a source may store the rows in steps.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Products of rows in whole steps with whole numbers: compiled by numba if it is there, or BLAS.
+"""Choose how integer rows are multiplied: loops compiled by numba if installed, else BLAS.
 
-All numbers are whole and all sums below 2^53, so that every order of additions and every way of
-rounding gives the same bits; compilers may add up as they like.
+All numbers are integers and all sums below 2^53. So every order of additions gives the same bits,
+and compilers may reorder them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import lru_cache
 from types import ModuleType
 
-# BLAS multiplies small matrices as they lie; larger ones it copies first.
+# BLAS multiplies small matrices in place; it copies larger ones first.
 _SMALL_PRODUCT = 1_000_000
-# Rows of a tile for compiled loops: as many 16-bit numbers as are multiplied at once, so that one
-# tile after the other is one stretch of memory.
+# Rows of a tile for compiled loops: as many 16-bit numbers as are multiplied at once, so that
+# consecutive tiles are contiguous in memory.
 TILE_ROWS = 32
-# Fewer numbers than this are not worth what compiling costs.
+# For fewer numbers compilation takes longer than it saves.
 _WORTH_COMPILING = 1 << 21
 
 
@@ -29,10 +29,10 @@ def compiled() -> ModuleType | None:
 
 
 def small_rows(d: int, n_outputs: int) -> int:
-    """Return how many rows of d numbers BLAS multiplies as they lie."""
+    """Return how many rows of d numbers BLAS multiplies without a copy."""
     return max(8, _SMALL_PRODUCT // max(d * n_outputs, 1) // 8 * 8)
 
 
 def is_worth_compiling(n: int, d: int) -> bool:
-    """Return whether sums over so many rows are large enough to compile for them."""
+    """Return whether sums over so many rows are worth compiling for."""
     return n * d >= _WORTH_COMPILING

@@ -1,9 +1,9 @@
-"""Rows in whole steps of a public lattice, so that floats add and multiply them exactly.
+"""Round rows to integer steps of a public lattice, so that floats add and multiply them exactly.
 
-    step = 2^(ceil(log2(row_norm)) - 15)        whole numbers below 2^15 in size, two bytes each
+    step = 2^(ceil(log2(row_norm)) - 15)        integers below 2^15 in size, two bytes each
 
-A clipped row is rounded to the nearest multiples of the step, or, where that would make it longer
-than its norm, towards zero. What a row becomes depends on that row and its bound alone
+A clipped row is rounded to the nearest multiples of the step. If that would exceed its norm, it is
+rounded towards zero. The result depends on the row itself and its bound only
 (docs/proofs/exact_sums.md, section 2).
 """
 
@@ -20,7 +20,7 @@ Whole = npt.NDArray[np.int16]
 
 ROW_BITS = 15
 _GREATEST = 2**ROW_BITS - 1
-# Numbers worked on at once: they stay in the cache.
+# Numbers processed at once; they stay in the cache.
 _AT_ONCE = 1 << 16
 
 
@@ -50,7 +50,7 @@ def row_step(row_norm: float) -> float:
 
 
 def in_steps(rows: Any, factors: Array, row_norm: float, out: Whole | None = None) -> Any:
-    """Return rows, each times its factor, in whole steps; none longer than its norm.
+    """Return rows, each times its factor, in integer steps; none exceeds its norm.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ def in_steps(rows: Any, factors: Array, row_norm: float, out: Whole | None = Non
     factors
         Those of `factors_of`.
     row_norm
-        What a row times its factor is at most as long as.
+        Bound on the norm of a row times its factor.
     out
-        Where to write dense rows.
+        Output for dense rows.
 
     Returns
     -------
-    array of int16, or CSR array of whole float64
-        A row that is nearer its norm than rounding allows is rounded towards zero.
+    array of int16, or CSR array of integer float64
+        A row whose nearest multiples would exceed its norm is rounded towards zero.
 
     Examples
     --------
@@ -86,13 +86,13 @@ def in_steps(rows: Any, factors: Array, row_norm: float, out: Whole | None = Non
         at = slice(start, start + at_once)
         exact = np.multiply(rows[at], scales[at, None], dtype=np.float64)
         nearest = np.rint(exact)
-        # Whole numbers below 2^53: their sum is exact in any order. One that is not too long has
-        # no number of 2^15 or more.
+        # Integers below 2^53 add up exactly in any order. A row within its norm has no entry of
+        # 2^15 or more.
         too_long = np.einsum("ij,ij->i", nearest, nearest) > _longest(row_norm)
         if too_long.any():
-            # Indicators of levels alone are all as long as they may be: then nothing is picked.
+            # If all are too long, as for one-hot rows, avoid the copy of a selection.
             which: Any = slice(None) if too_long.all() else too_long
-            # None of these is too long now; if one were, it would be cut and not wrap around.
+            # Rounding towards zero suffices; the clip only prevents a wrap-around.
             held = np.trunc(exact[which])
             nearest[which] = np.clip(held, -_GREATEST, _GREATEST, out=held)
         whole[at] = nearest
@@ -111,6 +111,6 @@ def _sparse_in_steps(rows: Any, factors: Array, row_norm: float) -> Any:
 
 
 def _longest(row_norm: float) -> float:
-    """Return the greatest squared length in steps, rounded down."""
+    """Return the greatest squared norm in steps, rounded down."""
     size = row_norm / row_step(row_norm)  # exact
     return math.floor(size * size * (1 - 2.0**-50))

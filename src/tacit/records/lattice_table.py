@@ -1,4 +1,4 @@
-"""A table of rows in whole steps, summed over by all threads."""
+"""Sum over a table of rows in lattice steps with all threads."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tacit.records.threads import Buffers, Workers
 
 Array = npt.NDArray[np.float64]
 
-# Numbers in a block: enough that calls do not count; of several outputs that BLAS multiplies, what
-# the cache holds as doubles from scores to sums. Compiled loops see to their caches themselves.
+# Numbers in a block: enough to amortise the calls. For several outputs by BLAS, what the cache
+# holds as doubles from scores to sums. Compiled loops manage their cache themselves.
 _NUMBERS, _NUMBERS_IN_TILES = 1 << 20, 1 << 21
 _NUMBERS_OF_SEVERAL = 1 << 18
-# So many rows of wide tables, too, lest weights be taken apart more often than used.
+# At least so many rows in wide tables, as each block splits the weights into limbs again.
 _LEAST_ROWS = 2048
-# Smaller tables are not worth handing over to other threads.
+# Smaller tables are not worth sharing among threads.
 _SHARED_NUMBERS = 1 << 21
 
 
 class LatticeTable:
-    """Rows in steps of `in_steps`, with labels and weights as they came.
+    """Rows in the steps of `in_steps`, with labels and weights as given.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class LatticeTable:
         self, rows: Any, labels: Any | None, bounds: Bounds, weights: Any | None = None
     ) -> None:
         self.rows, self.bounds = rows, bounds
-        # Of labels in memory what counts is found once; of those on disk, block by block.
+        # Labels in memory are clipped once; labels on disk block by block.
         self._labels = labels if is_on_disk(labels) else bounded_labels(labels, bounds)
         self._are_usable = not is_on_disk(labels) or (
             not may_change(labels) and _are_within(labels, bounds)
@@ -70,13 +70,13 @@ class LatticeTable:
     def sum(
         self, function: Callable[[LatticeBlock], tuple[Array, ...]], *, n_outputs: int = 1
     ) -> tuple[Array, ...]:
-        """Add up ``function`` over blocks; by several threads if the table is large."""
+        """Add up ``function`` over blocks, with several threads if the table is large."""
         n, d = self.rows.shape
         is_tiled = isinstance(self.rows, Tiles)
         of_rows = _NUMBERS if n_outputs == 1 else _NUMBERS_OF_SEVERAL
         numbers = _NUMBERS_IN_TILES if is_tiled else of_rows
         step = min(max(1, numbers // max(d, 1)), MOST_ROWS)
-        if is_tiled:  # whole ones
+        if is_tiled:  # cut between tiles only
             step = max(step, _LEAST_ROWS) // TILE_ROWS * TILE_ROWS
         starts = range(0, max(n, 1), step)
 
@@ -116,7 +116,7 @@ class LatticeTable:
 
 
 def _are_within(labels: Any, bounds: Bounds) -> bool:
-    """Return whether labels are whole numbers, all of them within their range."""
+    """Return whether labels are integers within their range."""
     if labels.dtype.kind not in "iu" or not len(labels):
         return False
     lower, upper = bounds.label_range or (-np.inf, np.inf)

@@ -1,4 +1,4 @@
-"""Rows in whole steps for compiled loops: many rows' numbers of one column side by side."""
+"""Store rows in lattice steps as tiles for compiled loops: one column of many rows contiguously."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Whole = npt.NDArray[np.int16]
 
 
 class Tiles:
-    """Rows in tiles of shape (columns, rows of a tile); those beyond the last row do not count.
+    """Rows in tiles of shape (columns, rows of a tile); positions beyond the last row are ignored.
 
     Examples
     --------
@@ -35,22 +35,22 @@ class Tiles:
 
     @classmethod
     def room_for(cls, rows: Any) -> Tiles:
-        """Return room for the steps of ``rows``: on disk if they are."""
+        """Return room for the steps of ``rows``, on disk if the rows are."""
         n, d = rows.shape
         return cls(empty_like_rows(rows, (-(-n // TILE_ROWS), d, TILE_ROWS), np.int16), n)
 
     def put(self, start: int, rows: Whole) -> None:
-        """Write rows from the place ``start`` on."""
+        """Write rows from position ``start`` on."""
         self._loops.put(self.tiles, start, rows)
 
     def __getitem__(self, at: slice) -> Tiles:
-        """Return the rows from one tile's first to before another's."""
+        """Return the rows of a slice that starts and ends between tiles."""
         start, stop, _ = at.indices(self.shape[0])
         first, last = start // TILE_ROWS, -(-stop // TILE_ROWS)
         return Tiles(self.tiles[first:last], stop - start)
 
     def along(self, weights: Array) -> Array:
-        """Return the sum of every row times whole weights, of one output or several."""
+        """Return the product of every row with integer weights, of one output or several."""
         sums = np.empty((self.shape[0], *weights.shape[1:]))
         self._loops.along(self.tiles, self._limbs(weights), _columns(sums))
         return sums
@@ -60,7 +60,7 @@ class Tiles:
         return _limbs_of(doubles.tobytes(), doubles.shape)
 
     def down(self, numbers: Array) -> Array:
-        """Return the sum of all rows, each times its whole number, or numbers, of 18 bits."""
+        """Return the sum of all rows times their integers of 18 bits, for one output or several."""
         total = np.zeros((self.shape[1], *numbers.shape[1:]))
         self._loops.down(self.tiles, _columns(numbers), _columns(total))
         return total
@@ -74,10 +74,10 @@ class Tiles:
         scale: float,
         most: int,
     ) -> tuple[Array, Array]:
-        """Return the sum of all rows, each times its slope, and that of the slopes.
+        """Return the sum of all rows, each times its slope, and the sum of the slopes.
 
         score = unit (row . weights) + constant
-        slope = rint((sigmoid(score) - (label > 0)) scale), held to +-most
+        slope = rint((sigmoid(score) - (label > 0)) scale), clipped to +-most
         """
         total = np.zeros(self.shape[1])
         of_slopes = self._loops.logistic_sum(
@@ -93,19 +93,19 @@ class Tiles:
         return total, np.array([of_slopes])
 
     def at(self, places: npt.NDArray[np.int64]) -> Whole:
-        """Return rows at some places, each row in one stretch."""
+        """Return the rows at some places, each contiguous."""
         found: Whole = self.tiles[places // TILE_ROWS, :, places % TILE_ROWS]
         return found
 
     def rows(self) -> Whole:
-        """Return all rows, each in one stretch."""
+        """Return all rows, each contiguous."""
         rows: Whole = self.tiles.transpose(0, 2, 1).reshape(-1, self.shape[1])[: self.shape[0]]
         return rows
 
 
 @lru_cache(maxsize=8)
 def _limbs_of(weights: bytes, shape: tuple[int, int]) -> Any:
-    """Return weights taken apart, once for all blocks of a pass."""
+    """Split weights into limbs, once for all blocks of a pass."""
     loops: Any = compiled()
     return loops.weight_limbs(np.frombuffer(weights).reshape(shape))
 

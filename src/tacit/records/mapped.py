@@ -1,4 +1,4 @@
-"""Rows that are made of other rows, a block at a time, whenever they are looked at."""
+"""Compute rows from other rows, a block at a time, in every pass."""
 
 from __future__ import annotations
 
@@ -20,35 +20,34 @@ Array = npt.NDArray[np.float64]
 class RowMap(Protocol):
     """A public function of one row, applied to several.
 
-    Contract: a row that it makes depends on the row it is made of and on nothing else, to the last
-    bit: not on the rows around it, on how many they are or on how they lie in memory. Otherwise
-    one record more would change others.
+    Contract: a mapped row depends on its original row only, to the last bit: not on the rows around
+    it, on their number or on their memory layout. Otherwise one record more would change others.
     """
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """Number of columns of a mapped row."""
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows, dense or a canonical CSR array, to ``out``."""
+        """Write the images of finite rows, dense or a canonical CSR array, to ``out``."""
 
 
 class MappedRows:
-    """Rows that a `RowMap` makes, never all of them at once unless they are asked for.
+    """Rows that a `RowMap` computes, block by block unless all are requested.
 
-    Slices, masks and places give rows that are still to be made. `MemoryRecords` takes them where
-    it takes an array, and makes each block in every pass.
+    Slices, masks and indices give rows that are still lazy. `MemoryRecords` accepts them in place
+    of an array, and computes each block in every pass.
 
     Parameters
     ----------
     rows
         An array, a CSR array or other `MappedRows`.
     function
-        What makes one row of another.
+        The map of one row.
 
     Notes
     -----
-    **Guarantee**. Of a row that is not finite a row of zeros is made.
+    **Guarantee**. A row that is not finite is mapped to a row of zeros.
 
     Examples
     --------
@@ -68,34 +67,34 @@ class MappedRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many rows there are, and how many numbers each has."""
+        """Numbers of rows and of columns."""
         return int(self._rows.shape[0]), self._function.n_columns
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Double precision; of what is not made of numbers, its own type."""
+        """Double precision; the original dtype if that is not numeric."""
         own: np.dtype[Any] = self._rows.dtype
         return np.dtype(np.float64) if own.kind in "biuf" else own
 
     @property
     def nbytes(self) -> int:
-        """How much memory all of them would take."""
+        """Memory that all rows would take, in bytes."""
         return 8 * self.shape[0] * self.shape[1]
 
     @property
     def may_change(self) -> bool:
-        """Whether others may write to the rows that they are made of."""
+        """Whether others may write to the original rows."""
         return may_change_rows(self._rows)
 
     def __getitem__(self, at: Any) -> MappedRows:
-        some = MappedRows.__new__(MappedRows)  # what is canonical stays so
+        some = MappedRows.__new__(MappedRows)  # skip __init__: the rows are canonical already
         some._rows, some._function = self._rows[at], self._function
         return some
 
     def made(self, out: Array | None = None) -> Array:
-        """Return the rows, written to ``out`` if it is given."""
+        """Compute the rows, into ``out`` if it is given."""
         rows = self._rows.made() if isinstance(self._rows, MappedRows) else self._rows
-        if may_change_rows(rows):  # after they were found to be finite
+        if may_change_rows(rows):  # others could change them after the check for finite values
             rows = np.array(rows)
         made = np.empty(self.shape) if out is None else out
         odd = _odd(rows)
@@ -110,13 +109,13 @@ class MappedRows:
         return made
 
     def blocks(self) -> Iterator[MappedRows]:
-        """Yield the rows some at a time, at least once."""
+        """Yield the rows in blocks, at least one."""
         n, step = self.shape[0], usual_rows(self.shape[1])
         for start in range(0, max(n, 1), step):
             yield self[start : start + step]
 
     def whole(self, progress: Callable[[float], None]) -> npt.NDArray[np.float32]:
-        """Return all rows in single precision, telling after each block what share is made."""
+        """Return all rows in single precision; report the finished share after each block."""
         made, start = np.empty(self.shape, np.float32), 0
         for block in self.blocks():
             stop = start + block.shape[0]
@@ -135,7 +134,7 @@ class MappedRows:
 
 
 def may_change_rows(rows: Any) -> bool:
-    """Return whether others may write to rows: dense, to be made, or canonical and so one's own."""
+    """Return whether others may write to rows; canonical sparse rows are private copies."""
     if isinstance(rows, MappedRows):
         return rows.may_change
     return not hasattr(rows, "tocsr") and may_change(rows)
@@ -153,28 +152,29 @@ def _odd(rows: Any) -> npt.NDArray[np.bool_]:
 
 
 class Assumed(Protocol):
-    """What a table brings that a guarantee must speak of."""
+    """A table with assumptions that a guarantee must state."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the guarantee must say, if anything."""
+        """Assumptions that the guarantee must state, if any."""
 
 
 @dataclass(frozen=True)
 class MappedTable:
-    """A table that is not read yet, and whose rows are made of another's.
+    """A table that is not read yet, and whose rows are computed from another table's.
 
     Parameters
     ----------
     table
-        The other one, with its labels and people.
+        The original table, with its labels and people.
     function
-        What makes one row of another.
+        The map of one row.
     facts
-        What a guarantee must say of the other one.
+        Assumptions of the original table.
     progress
-        Told what share of the rows is made, all at once when they are read and in single precision:
-        for rows that take longer to make than to keep. Without it they are made in every pass.
+        If given, all rows are computed once, when they are read, in single precision, and the
+        finished share is reported to it. Use it for rows that take longer to compute than to
+        store. Without it they are computed in every pass.
     """
 
     table: UnreadTable
@@ -184,17 +184,17 @@ class MappedTable:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has."""
+        """Number of columns."""
         return self.function.n_columns
 
     @property
     def n_rows(self) -> int | None:
-        """How many records there are, if that shows without reading; private."""
+        """Number of records, if it is known without reading; private."""
         return self.table.n_rows
 
     @property
     def has_people(self) -> bool:
-        """Whether it is known whose each record is."""
+        """Whether the person of each record is known."""
         return has_people(self.table)
 
     def identifiers(self) -> Any:
@@ -203,7 +203,7 @@ class MappedTable:
         return self.table.identifiers()
 
     def read(self) -> tuple[Any, npt.NDArray[Any] | None]:
-        """Return the rows, made or still to be made, and the labels as they came."""
+        """Return the rows, computed or lazy, and the labels as given."""
         rows, labels = self.table.read()
         mapped = MappedRows(rows, self.function)
         return mapped if self.progress is None else mapped.whole(self.progress), labels

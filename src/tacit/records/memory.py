@@ -1,4 +1,4 @@
-"""Records held in memory: dense or sparse, from arrays, frames or Arrow tables."""
+"""Hold records in memory: dense or sparse, from arrays, frames or Arrow tables."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tacit.records.threads import Buffers, Workers
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
-_SHARED_BYTES = 64 << 20
-# Rows that are made of others and take no more than this are made once, and not in every pass.
+_SHARED_BYTES = 64 << 20  # larger tables are shared among threads
+# Mapped rows that take no more memory than this are computed once, not in every pass.
 KEPT_BYTES = 256 << 20
 
 
@@ -39,22 +39,22 @@ class MemoryRecords:
     Parameters
     ----------
     rows
-        A float32 or float64 array, or a SciPy sparse array, of shape (n, n_features). Entries of
-        a sparse array at the same place are added up first. `MappedRows` are made block by block.
+        A float32 or float64 array, or a SciPy sparse array, of shape (n, n_features). Duplicate
+        entries of a sparse array are added up first. `MappedRows` are computed block by block.
     labels
-        One number per row, or None; where ``bounds`` declare classes, a record of none of them is
-        left out.
+        One number per row, or None. If ``bounds`` declare classes, records of other classes are
+        dropped.
     bounds
-        What is declared about every record.
+        Public bounds on every record.
     weights
         One number per row, or None for no weights; needs ``bounds.max_weight``.
 
     Notes
     -----
-    **Guarantee**. In every pass, what is summed is within its bounds, whatever happens to the rows
-    between passes or during one: of memory to which others may write (`may_change`), such as a
-    mapped file, each block is copied, and the copy is clipped, in every pass. Of other memory clip
-    factors are found once; this process must not write to it during a fit.
+    **Guarantee**. In every pass the summed records are within their bounds, even if rows change
+    between passes or during one. Memory that others may write to (`may_change`), such as a mapped
+    file, is copied block by block, and each copy is clipped, in every pass. For other memory clip
+    factors are computed once; this process must not write to it during a fit.
 
     Examples
     --------
@@ -86,7 +86,8 @@ class MemoryRecords:
         self.bounds = bounds
         self._may_change = may_change_rows(self.rows)
         self._factors: Array | None = None
-        # A pass for them alone would make all rows: the first one notes them.
+        # A separate pass for clip factors would compute all rows; the first pass stores them
+        # instead.
         if self._is_mapped and not self._may_change:
             self._factors = np.full(self.rows.shape[0], np.nan)
         self._lengths: Array | None = None
@@ -96,7 +97,7 @@ class MemoryRecords:
 
     @property
     def n_features(self) -> int:
-        """How many columns a row has."""
+        """Number of columns."""
         return int(self.rows.shape[1])
 
     def count(self) -> int:
@@ -118,17 +119,17 @@ class MemoryRecords:
         return added_up(iter(self._shared(total, starts)), fine=fine)
 
     def _find_factors(self) -> None:
-        """Find clip factors that hold for the fit, before work is shared.
+        """Compute clip factors for the whole fit before work is shared.
 
-        Finding them shares work too, and a thread must not wait for its own pool.
+        The computation shares work too, and a thread must not wait for its own pool.
         """
         if self._factors is None and not self._may_change:
             self.clip_factors()
 
     def _shared(self, function: Callable[[Sequence[int]], T], starts: Sequence[int]) -> list[T]:
-        """Return what each thread makes of its share of the blocks, in order."""
-        # Contiguous shares, so that each thread reads one stretch of memory; none for a table that
-        # is in the cache anyway, where handing over the interpreter costs more than it saves.
+        """Return the results of each thread's share of the blocks, in order."""
+        # Contiguous shares, so that each thread reads contiguous memory. A table that fits into the
+        # cache is not shared: switching threads in the interpreter costs more than it saves.
         if self._workers is None:
             self._workers = Workers()
         is_large = self.count() * self.n_features * 8 > _SHARED_BYTES
@@ -144,17 +145,17 @@ class MemoryRecords:
         n_outputs: int = 1,
         keep: bool = True,
     ) -> tuple[Array, ...]:
-        """Add up ``function`` over blocks in whole steps; to ``keep`` for the next time or not.
+        """Add up ``function`` over lattice blocks; ``keep`` stores the steps for the next time.
 
-        They take a quarter of the memory of rows in double precision. Rows that are made anew in
-        every pass are rounded anew, too.
+        Stored steps take a quarter of the memory of rows in double precision. Rows that are
+        computed in every pass are rounded in every pass, too.
         """
         if self._is_mapped or (self._steps is None and not keep):
             return self.sum(lambda block: function(lattice_block(block, self.bounds)))
         return self._table().sum(function, n_outputs=n_outputs)
 
     def _table(self) -> LatticeTable:
-        """Return the rows in whole steps, made the first time."""
+        """Return the rows in lattice steps, computed the first time."""
         if self._steps is None:
             self._find_factors()
             is_sparse = hasattr(self.rows, "tocsr")
@@ -189,37 +190,37 @@ class MemoryRecords:
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        `tacit.records.summing` proves it.
+        Proof: `tacit.records.summing`.
         """
         return float_error(self.count(), self._block_rows(fine), fine=fine)
 
     def every(self, step: int) -> MemoryRecords:
-        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy.
+        """Return every ``step``-th record. The choice is fixed, so it amplifies no privacy.
 
-        For a start near the answer; rows in memory are not copied.
+        Solvers use it for a start near the solution; rows in memory are not copied.
         """
         return self.where(slice(None, None, step))
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each record independently with probability ``rate``.
 
-        `tacit.records.sampling` says how; of the records that are in, rows are copied.
+        `tacit.records.sampling` states how; the chosen rows are copied.
         """
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
 
     def counting(self) -> npt.NDArray[np.bool_] | None:
-        """Return which of the records it was made of count; None where all of them do. Private."""
+        """Return which of the given records count; None if all of them do. Private."""
         return self._counting
 
     def chosen(self, kept: npt.NDArray[np.bool_]) -> MemoryRecords:
-        """Return the records that are marked, one mark a record."""
+        """Return the marked records; one mark per record."""
         return self.where(np.flatnonzero(kept))
 
     def where(self, at: Any) -> MemoryRecords:
         """Return the records at some places."""
         labels, weights = _at(self._labels, at), _at(self._weights, at)
         some = MemoryRecords(self.rows[at], labels, self.bounds, weights)
-        # Else they are found with the rows, made or copied now.
+        # Otherwise factors are found with the rows, which are computed or copied now.
         if self._is_mapped == some._is_mapped and not self._may_change:
             some._factors = self._noted_factors()[at]
         if self._steps is not None and not some._is_mapped:
@@ -227,13 +228,13 @@ class MemoryRecords:
         return some
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave threads behind, and what can be found again."""
+        """Leave out threads, and state that can be computed again."""
         return {**self.__dict__, "_workers": None, "_steps": None}
 
     def measured(self, lengths: Callable[[Block], Array]) -> MemoryRecords:
-        """Return the same records, whose blocks know a length of each record, found in one pass.
+        """Return the records with a norm of each record in their blocks, computed in one pass.
 
-        Not of records that may change: a length would be that of an earlier pass.
+        Records that may change are returned as they are: a norm would be that of an earlier pass.
         """
         if self._may_change:
             return self
@@ -242,7 +243,7 @@ class MemoryRecords:
 
         def fill(starts: Sequence[int]) -> None:
             for at in starts:
-                # not those that were noted before, in coordinates that may be others
+                # Ignore stored norms, which may belong to other coordinates.
                 block = replace(self._block(at, at + step), lengths=None)
                 known[at : at + step] = lengths(block)
 
@@ -257,13 +258,13 @@ class MemoryRecords:
         return usual_rows(self.n_features)
 
     def clip_factors(self) -> Array:
-        """Return the factor, at most 1, by which each row is scaled to its norm.
+        """Return the factor, at most 1, by which each row is scaled down to its norm.
 
-        `tacit.row_clipping` states the rule and proves it. Of rows that may change they are those
-        of now, and nothing may rest on them.
+        `tacit.row_clipping` states the rule and proves it. For rows that may change, the factors
+        are those of this moment, and no guarantee may depend on them.
         """
         if self._factors is None or np.isnan(self._factors).any():
-            # in one pass, and kept for the fit
+            # Computed in one pass, and kept for the fit.
             factors = empty_like_rows(self.rows, (self.count(),), np.float64)
             step = self._block_rows()
 
@@ -279,20 +280,20 @@ class MemoryRecords:
         return self._factors
 
     def _noted_factors(self) -> Array:
-        """Return the same; of rows that are still to be made NaN, until their block was."""
+        """Return clip factors; NaN for mapped rows whose block was not computed yet."""
         return self.clip_factors() if self._factors is None else self._factors
 
     def _rows(self, at: slice) -> Any:
-        """Return some rows, in double precision if they are dense: made, converted or as they lie.
+        """Return some rows, dense ones in double precision: computed, converted or in place.
 
-        Sums in single precision would move further than the sensitivity allows.
+        Sums in single precision would exceed the sensitivity.
         """
         rows = self.rows[at]
         if hasattr(rows, "tocsr"):
             return rows.astype(np.float64, copy=False)
         if rows.dtype == np.float64 and not (self._is_mapped or self._may_change):
             return rows
-        # Nobody keeps a block's rows beyond its function call.
+        # A block's rows are not used after its function returns, so one buffer per thread suffices.
         converted = self._buffers.room(*rows.shape)
         if self._is_mapped:
             rows.made(converted)
@@ -319,18 +320,18 @@ def _at(values: npt.NDArray[Any] | None, at: Any) -> npt.NDArray[Any] | None:
 
 
 def refuse_undeclared_weights(weights: Any | None, bounds: Bounds) -> None:
-    """Refuse weights to which nothing was declared that could bound them."""
+    """Raise if records have weights without a declared bound."""
     if weights is not None and bounds.max_weight is None:
         raise ValueError(
-            "the records have weights, and bounds declare no max_weight: a weight multiplies what "
-            "its record can do. Pass Bounds(max_weight=...), the greatest weight that may count."
+            "the records have weights, and bounds declare no max_weight: a weight multiplies the "
+            "effect of its record. Pass Bounds(max_weight=...), the greatest weight that may count."
         )
 
 
 def _refuse_other_than_numbers(
     rows: Any, labels: npt.NDArray[Any] | None, weights: npt.NDArray[Any] | None
 ) -> None:
-    """Refuse here what NumPy would refuse later, in words that quote a value or a shape."""
+    """Raise before NumPy does, whose messages quote a value or a shape."""
     for what, values in (("rows", rows), ("labels", labels), ("weights", weights)):
         if values is not None and values.dtype.kind not in "biuf":
             raise TypeError(

@@ -1,4 +1,4 @@
-"""One door: whatever records come in, a record source comes out."""
+"""Open any kind of records as a record source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tacit.records.unread import TableInMemory
 
 
 def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
-    """Return records as a source of sums: a source as it is, anything else read into memory.
+    """Return a record source: a source as it is, anything else read into memory.
 
     Parameters
     ----------
@@ -23,16 +23,16 @@ def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
         A record source, which is not read; or an array, a SciPy sparse array, a frame or an
         Arrow table of numbers.
     y
-        One number a row, or None; None for a record source, whose labels are its own. Where
-        ``bounds`` declare classes, a record of none of them does not count.
+        One number per row, or None. It must be None for a record source, which has its own labels.
+        If ``bounds`` declare classes, records of other classes do not count.
     bounds
-        What is declared about every record.
+        Public bounds on every record.
 
     Raises
     ------
     ValueError, TypeError
-        If a source was made with other bounds, or what `as_rows` and `as_numbers` refuse. Messages
-        never repeat a value.
+        If a source was made with other bounds, or if `as_rows` or `as_numbers` refuse the table.
+        Messages never repeat a value.
 
     Examples
     --------
@@ -56,5 +56,5 @@ def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
 
 
 def labels_as_numbers(labels: Any, bounds: Bounds) -> npt.NDArray[np.float64]:
-    """Return labels as numbers: of classes, NaN for what is none; else all must be finite."""
+    """Return labels as numbers; a label that is no class is NaN, other labels must be finite."""
     return as_numbers(labels) if bounds.n_classes is None else as_codes(labels)

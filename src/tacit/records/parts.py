@@ -1,4 +1,4 @@
-"""Disjoint parts of the records, decided for each record without regard to any other."""
+"""Split the records into disjoint parts; the part of a record does not depend on others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tacit.records.people import People
 PartOfEach = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-NO_PART = -1  # of a record that is nobody's, and does not count
+NO_PART = -1  # part of a record without a person, which does not count
 KEY_BYTES = 32
 
 
@@ -30,7 +30,7 @@ class _Words(Protocol):
 
 
 def new_key(source: _Words) -> bytes:
-    """Return a key by which records are split; it has nothing to do with any record."""
+    """Draw a key by which records are split, independently of the records."""
     return source.words(KEY_BYTES // 8).tobytes()
 
 
@@ -48,28 +48,28 @@ def parts_of(
     Parameters
     ----------
     shares
-        The share of the records that each part gets, about; they add up to 1.
+        Approximate share of the records in each part; shares add up to 1.
     key
         Random bytes, drawn independently of the records (`new_key`); they may be public.
     relation
-        Decides by what records are split: ADD_REMOVE by the record itself, ADD_REMOVE_PERSON by
-        who it is about, REPLACE by its position.
+        Decides how records are split: under ADD_REMOVE by the record itself, under
+        ADD_REMOVE_PERSON by its person, under REPLACE by its position.
     rows, columns
-        The records: a two-dimensional array of numbers, dense or sparse, and whatever else a
-        release may read of a record: its label, its weight.
+        The records: a two-dimensional array of numbers, dense or sparse, and everything else that
+        a release may read of a record: its label, its weight.
     people
-        Whose each record is, under ADD_REMOVE_PERSON; nobody's records are in no part.
+        The person of each record, under ADD_REMOVE_PERSON; records without one are in no part.
     positions
-        Where each record stands in the table as it came, under REPLACE, if some that do not count
-        were left out: without it, one of those would move all records after it.
+        Position of each record in the original table, under REPLACE, if records that do not count
+        were dropped. Without it, one of those would move all records after it.
 
     Notes
     -----
-    **Guarantee** (docs/proofs/events.md, section 12). Whatever the key, the parts of neighbours
-    differ in one part, and there in one record (or one person); as collections, in which the order
-    of equal records does not show.
+    **Guarantee** (docs/proofs/events.md, section 12). For any key, the parts of neighbours differ
+    in one part, and there in one record (or one person). Parts are compared as multisets: the order
+    of equal records does not matter.
 
-    Equal records are told apart by their turn (first, second, ...), so that a table of few
+    Equal records are distinguished by their occurrence (first, second, ...), so that a table of few
     different records is split as evenly as one of many.
 
     Examples
@@ -98,13 +98,13 @@ def places_of_parts(
     people: People | None = None,
     positions: Sequence[int] | None = None,
 ) -> list[PartOfEach]:
-    """Return where the records of each of ``n_parts`` equal parts are, in an order of their own.
+    """Return the positions of the records of each of ``n_parts`` equal parts, in a fixed order.
 
     Notes
     -----
-    **Guarantee**. As for `parts_of`; besides, what is done with a part may depend on the order of
-    its records: under ADD_REMOVE they are in the order of their hashes, so that equal collections
-    are equal lists, and otherwise in the order in which they came.
+    **Guarantee**. As for `parts_of`. In addition, a computation on a part may depend on the order
+    of its records. Under ADD_REMOVE they are in the order of their hashes, so that equal multisets
+    are equal lists. Otherwise they are in their original order.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def _words_by(
     people: People | None,
     positions: Sequence[int] | None,
 ) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """Return the word by which each record is put into a part, and whether it counts at all."""
+    """Return the word that decides the part of each record, and whether the record counts."""
     every = np.ones(rows.shape[0], dtype=np.bool_)
     if relation.by_person:
         if people is None:
@@ -158,7 +158,7 @@ def _edges(shares: Sequence[float]) -> Words:
 
 
 def _part(edges: Words, words: Words) -> PartOfEach:
-    """Return in which interval between edges each word lies: one that is an edge, in the next."""
+    """Return the interval between edges that contains each word; an edge is in the next one."""
     return np.searchsorted(edges, words, side="right").astype(np.int64)
 
 
@@ -167,13 +167,13 @@ def _words_of_people(key: bytes, people: People) -> Words:
 
 
 def _words_of_positions(key: bytes, n_records: int) -> Words:
-    # The i-th word of a stream: it depends on i and the key, not on how many records there are.
+    # The i-th word of a stream depends on i and the key, not on the number of records.
     seed = int.from_bytes(blake2b(key, digest_size=32).digest(), "little")
     return np.random.Philox(seed).random_raw(n_records).astype(np.uint64)
 
 
 def _words_of_records(key: bytes, rows: Any, columns: Sequence[Any]) -> Words:
-    """Return the keyed hash of each record and its turn among its equals."""
+    """Return the keyed hash of each record and its occurrence among equal records."""
     beside = zip(*map(_each_value, columns), strict=True) if columns else repeat(())
     before: dict[bytes, int] = {}
     words = np.empty(rows.shape[0], dtype=np.uint64)
@@ -184,7 +184,7 @@ def _words_of_records(key: bytes, rows: Any, columns: Sequence[Any]) -> Words:
         same = record.digest()
         turn = before.get(same, 0)
         before[same] = turn + 1
-        # most records have no equal: their own hash has bits to spare
+        # Most records have no equal: use their own hash directly.
         words[i] = _word(key, same + struct.pack("<q", turn)) if turn else _first_word(same)
     return words
 
@@ -198,11 +198,11 @@ def _word(key: bytes, content: bytes) -> int:
 
 
 def _each_row(rows: Any) -> Iterator[bytes]:
-    """Yield the bytes of each row as float64; -0.0 and 0.0 are the same, and so is every NaN."""
+    """Yield the bytes of each row as float64; -0.0 equals 0.0, and all NaN are equal."""
     sparse = hasattr(rows, "tocsr")
     for start in range(0, rows.shape[0], 4096):
         block = rows[start : start + 4096]
-        # Block by block, so that a sparse table is never held as a dense one.
+        # Block by block, so that a sparse table is never dense as a whole.
         dense = np.array(block.toarray() if sparse else block, dtype=np.float64) + 0.0
         dense[np.isnan(dense)] = np.nan
         for row in dense:
@@ -210,7 +210,7 @@ def _each_row(rows: Any) -> Iterator[bytes]:
 
 
 def _each_value(column: Any) -> Iterator[bytes]:
-    if _are_doubles(column):  # as `_bytes_of` has them, many at a time
+    if _are_doubles(column):  # the result of `_bytes_of`, vectorised
         numbers = (column.astype("<f8") + 0.0)[:, None]
         return (number.tobytes() for number in np.where(np.isnan(numbers), np.nan, numbers))
     values = column.tolist() if hasattr(column, "tolist") else list(column)
@@ -218,7 +218,7 @@ def _each_value(column: Any) -> Iterator[bytes]:
 
 
 def _are_doubles(column: Any) -> bool:
-    """Return whether every value of a column is a double, exactly, or NaN."""
+    """Return whether every value of a column is exactly a double, or NaN."""
     kind = column.dtype.kind if isinstance(column, np.ndarray) and column.ndim == 1 else "O"
     if kind in "iu":
         return bool(np.all((column >= -(2**53)) & (column <= 2**53)))
@@ -226,8 +226,8 @@ def _are_doubles(column: Any) -> bool:
 
 
 def _bytes_of(value: Any) -> bytes:
-    """Return what stands for a value: the same for 1, 1.0 and True, as a column's type changes."""
-    # A number of thousands of digits, say, has no text.
+    """Return the bytes of a value; equal for 1, 1.0 and True, since a column's type may change."""
+    # An integer of thousands of digits, for instance, cannot be converted to text.
     return alone(_number_or_text, value, type(value).__name__.encode())
 
 
@@ -238,5 +238,5 @@ def _number_or_text(value: Any) -> bytes:
             return struct.pack("<d", number)
         if value != value:
             return struct.pack("<d", np.nan)
-    text = str(value) if isinstance(value, str) else repr(value)  # np.str_ is a text, too
+    text = str(value) if isinstance(value, str) else repr(value)  # np.str_ is text, too
     return str.encode(text, "utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Which records are whose. Identifiers are read here, turned into numbers, and go no further."""
+"""Assign records to people. Identifiers are read here, converted to numbers, and not kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.odd_values import alone
 
 Places = npt.NDArray[np.int64]
 
-# Texts that say that nobody is named.
+# Texts that mean a missing identifier.
 _NOBODY = frozenset(
     [
         "",
@@ -37,27 +37,27 @@ _NOBODY = frozenset(
         "NaT",
     ]
 )
-# From here on several whole numbers are one float; of shorter floats from less.
+# From this size on several integers share one float; for shorter floats from a smaller size.
 _INEXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class People:
-    """Whose each record is, as a number, and a random-looking word for each person.
+    """The person of each record as a number, and a pseudorandom word for each person.
 
     Parameters
     ----------
     owner
-        For each record the number of its person, from 0 on, or -1 where nobody is named.
+        For each record the number of its person, from 0 on, or -1 without an identifier.
     words
-        For each person 64 bits that their identifier alone decides.
+        For each person 64 bits that depend on their identifier only.
 
     Notes
     -----
     **Guarantee**
 
-    1. Whether two records are one person's, and a person's word, are decided by these two
-       identifiers, whatever the others are.
+    1. Whether two records belong to one person depends on their two identifiers only, and a
+    person's word on that person's identifier only.
     2. No identifier is kept.
     """
 
@@ -68,24 +68,24 @@ class People:
         return len(self.owner)
 
     def where(self, kept: Any) -> People:
-        """Return the people of some of the records; a slice or a mask."""
+        """Return the people of some of the records; pass a slice or a mask."""
         present, owner = np.unique(self.owner[kept], return_inverse=True)
         nobody = int(np.sum(present < 0))
         return People(owner.reshape(-1) - nobody, self.words[present[nobody:]])
 
     def order(self) -> Places:
-        """Return the places of people's records, one person's after another's, as they came."""
+        """Return the positions of records by person, each person's in their original order."""
         return np.argsort(self.owner, kind="stable")[np.sum(self.owner < 0) :]
 
     def sizes(self) -> Places:
-        """Return how many records each person has; at least one."""
+        """Return the number of records of each person, at least one."""
         return np.bincount(self.owner[self.owner >= 0], minlength=len(self.words))
 
     def one_each(self) -> Places:
-        """Return the place of one record of each person, in the order of the records.
+        """Return the position of one record of each person, in the order of the records.
 
-        It is the (word mod k)-th of a person's k records: it depends on nobody else's records, and
-        on what no record says.
+        It is the (word mod k)-th of a person's k records. The choice depends neither on other
+        people's records nor on the content of any record.
         """
         sizes = self.sizes()
         starts = np.cumsum(sizes) - sizes
@@ -94,27 +94,27 @@ class People:
 
 
 def people_of(identifiers: Any) -> People:
-    """Return whose each record is.
+    """Return the person of each record.
 
     Parameters
     ----------
     identifiers
-        One a record: text, bytes, numbers, dates, UUIDs or tuples of these. Blanks around a text do
-        not count, and 1, 1.0, "1" and b"1" are the same person. A record without an identifier, or
-        with one that is nothing of these or fails to say what it is, is nobody's, and does not
-        count.
+        One per record: text, bytes, numbers, dates, UUIDs or tuples of these. Blanks around a text
+        are ignored, and 1, 1.0, "1" and b"1" are the same person. A record without an identifier
+        does not count, nor does one with an identifier of another type or one that raises when
+        read.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not one identifier a record. Messages never repeat one.
+        If there is not one identifier per record. Messages never repeat one.
 
     Notes
     -----
-    A whole number of size 2^53 or more that is stored as a number names nobody: libraries turn
-    whole numbers to floats when another record's is missing, and floats of that size have lost
-    their last digits (those of single precision from 2^24 on, of half precision from 2^11). Two
-    people taken for one would be protected less, as would one taken for two.
+    An integer of size 2^53 or more that is stored as a number identifies nobody. Libraries convert
+    integers to floats if another record's is missing, and floats of that size have lost their last
+    digits (in single precision from 2^24 on, in half precision from 2^11). Two people taken for one
+    would be protected less, and so would one taken for two.
 
     Examples
     --------
@@ -123,9 +123,10 @@ def people_of(identifiers: Any) -> People:
     array([ 0,  1,  0, -1, -1])
     """
     values = _one_each_record(identifiers)
-    if isinstance(values, np.ndarray):  # numbers, of which each different one is read once
+    if isinstance(values, np.ndarray):  # numbers: read each distinct one once
         different, place = np.unique(values, return_inverse=True)
-        # Python's own numbers are quicker; shorter floats keep their type, which says how short.
+        # Python's numbers are faster; shorter floats keep their dtype, which states their
+        # precision.
         plain = different.dtype.kind != "f" or different.dtype == np.float64
         texts = [_text_of(value) for value in (different.tolist() if plain else different)]
         place = place.reshape(-1)
@@ -140,7 +141,7 @@ def people_of(identifiers: Any) -> People:
 
 
 def n_identifiers(identifiers: Any) -> int:
-    """Return how many there are, without looking at one; refuse what is not one a record."""
+    """Return the number of identifiers without reading one; raise unless it is one per record."""
     shape = getattr(identifiers, "shape", None)
     listed = hasattr(identifiers, "__len__") and not isinstance(
         identifiers, str | bytes | bytearray | Mapping | Set
@@ -154,7 +155,7 @@ def n_identifiers(identifiers: Any) -> int:
 
 
 def _one_each_record(identifiers: Any) -> npt.NDArray[Any] | list[Any]:
-    """Return an array of numbers, or a list of whatever they are, as their type decides."""
+    """Return an array of numbers, or a list of other values, depending on the dtype."""
     n_identifiers(identifiers)
     dtype = getattr(identifiers, "dtype", None)
     masked = isinstance(identifiers, np.ma.MaskedArray)
@@ -170,13 +171,13 @@ def _one_each_record(identifiers: Any) -> npt.NDArray[Any] | list[Any]:
 
 
 def _text_of(value: Any) -> str | None:
-    """Return what the identifiers of one person have in common; None where nobody is named."""
+    """Return a text that is equal for all identifiers of one person; None without a person."""
     return alone(_plain_text, value, None)
 
 
 def _plain_text(value: Any) -> str | None:
     text = _text(value)
-    # Python's own text: a kind of its own could answer otherwise when it is compared or encoded.
+    # Convert to a plain str: a subclass could compare or encode differently.
     return None if text is None else str.strip(text)
 
 
@@ -192,22 +193,22 @@ def _text(value: Any) -> str | None:
         return _number_text(value)
     if isinstance(value, tuple):
         parts = [_text(part) for part in value]
-        # A length before each part, so that no two tuples have one text.
+        # Put a length before each part, so that different tuples have different texts.
         return None if None in parts else "".join(f"({len(p or '')}){p}" for p in parts)
     if isinstance(value, UUID | date | time | np.datetime64):
         text = str(value)
-        return None if text in _NOBODY else text  # pandas has a date that is none
+        return None if text in _NOBODY else text  # pandas' NaT is a date
     return None
 
 
 def _number_text(value: Real | Decimal) -> str | None:
     number = float(value)
     exact = 2.0 ** (np.finfo(value).nmant + 1) if isinstance(value, np.floating) else _INEXACT
-    if not abs(number) < min(exact, _INEXACT):  # NaN is not, either
+    if not abs(number) < min(exact, _INEXACT):  # also excludes NaN
         return None
     if isinstance(value, Decimal) and number != value:
         return f"{value:f}".rstrip("0")
-    if number != value:  # the digits that are lost may be another's
+    if number != value:  # the lost digits may distinguish another person
         return None
     return str(int(number)) if number.is_integer() else repr(number)
 

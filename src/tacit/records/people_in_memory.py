@@ -1,4 +1,4 @@
-"""Records in memory of people who may have several: a person's are in one block."""
+"""Hold records of people in memory, with each person's records in one block."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tacit.records.sampling import Sample, Words, poisson_choice
 
 
 class PeopleInMemory(MemoryRecords):
-    """Rows and labels in memory, sorted by person; a block knows where each person's rows start.
+    """Rows and labels in memory, sorted by person; a block knows the first row of each person.
 
     Parameters
     ----------
     rows, labels, bounds, weights
         As in `MemoryRecords`.
     people
-        Whose each row is; a row that is nobody's is left out.
+        The person of each row; rows without a person are dropped.
 
     Notes
     -----
-    **Guarantee**. All rows of a person are in one block, and a block has no more people than it
-    would have rows: its edges are moved on to where the next person starts. Rows on disk are
-    sorted on disk.
+    **Guarantee**. All rows of a person are in one block, and a block has no more people than an
+    ordinary block has rows: its edges move to the start of the next person. Rows on disk are sorted
+    on disk.
 
     Examples
     --------
@@ -80,15 +80,15 @@ class PeopleInMemory(MemoryRecords):
         self._starts = np.cumsum(self._sizes) - self._sizes
 
     def counted(self) -> int:
-        """Return the number of records, of each person at most `MOST_COUNTED`. Private."""
+        """Return the number of records, counting at most `MOST_COUNTED` of each person. Private."""
         return int(np.minimum(self._sizes, MOST_COUNTED).sum())
 
     def everybody(self) -> PeopleInMemory:
-        """Return all records, whoever's they are."""
+        """Return all records."""
         return self
 
     def one_each(self) -> MemoryRecords:
-        """Return one record of each person, chosen by who they are."""
+        """Return one record of each person, chosen by the person's word."""
         return self.where(self._people.one_each())
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:

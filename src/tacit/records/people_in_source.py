@@ -1,4 +1,4 @@
-"""Records that a source gives in blocks, of people who may have several: one of each is used."""
+"""Use one record of each person from a source that yields blocks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tacit.records.source import RecordSource
 
 @runtime_checkable
 class Choosing(Protocol):
-    """A source that can be asked for some of its records, in the order in which it gives them."""
+    """A source that can return some of its records, in its own order."""
 
     def chosen(self, kept: npt.NDArray[np.bool_]) -> RecordSource:
-        """Return the records that are marked, one mark a record."""
+        """Return the marked records; one mark per record."""
 
 
 class PeopleInSource:
-    """A source, and an identifier for each of its records in the order in which it gives them.
+    """A source, and an identifier for each of its records in the source's order.
 
-    A person's records may be in several blocks, so that only one of them can be used.
+    A person's records may be in several blocks, so only one of them can be used.
 
     Examples
     --------
@@ -38,20 +38,20 @@ class PeopleInSource:
         n_identifiers(identifiers)
         if not isinstance(records, Choosing):
             raise ValueError(
-                "this record source gives sums over records and cannot be asked for one record of "
+                "this record source gives sums over records and cannot return one record of "
                 "each person; give it a method chosen(marks), pass the rows themselves with unit, "
                 "or one record a person without."
             )
         self._records, self._choose, self._identifiers = records, records.chosen, identifiers
 
     def everybody(self) -> RecordSource:
-        """Return all records, whoever's they are."""
+        """Return all records."""
         return self._records
 
     def one_each(self) -> RecordSource:
-        """Return one record of each person, chosen by who they are."""
+        """Return one record of each person, chosen by the person's word."""
         people = people_of(self._identifiers)
-        # Identifiers are of the records as they came, and those of no class are left out.
+        # Identifiers belong to the records as given, before records of other classes are dropped.
         counting = getattr(self._records, "counting", lambda: None)()
         if len(people) != (self._records.count() if counting is None else len(counting)):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a person's records add up to, clipped: docs/proofs/people.md, section 2."""
+"""Sum each person's records, and clip the sums (docs/proofs/people.md, section 2)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-# A person's records count as at most this many. Slopes of records that fit are about half of the
-# greatest, of either sign, so that k of them add up to about sqrt(k) / 2 times the clip: from 4
-# on more records would only be clipped, but turn the slope of the sum faster than a step allows.
+# A person's records count as at most this many. Gradients of well-fitted records are about half the
+# greatest norm, of either sign, so k of them add up to about sqrt(k) / 2 times the clip. From 4 on,
+# more records would only be clipped, but raise the curvature of the sum beyond the step size.
 MOST_COUNTED = 4
 
 
@@ -24,8 +24,8 @@ def clipped_by_person(
 ) -> Array:
     """Return the sum over people of sum_i coefficient_i x_i, each of norm at most ``clip``.
 
-    The norm is that of ``coordinates``, if there are any; the sum is not in them. In units of the
-    clip, so that no square overflows; one column of ``coefficients`` an output.
+    The norm is taken in ``coordinates``, if given; the sum itself is not. Numbers are in units of
+    the clip, so that no square overflows. ``coefficients`` have one column per output.
     """
     scaled = (coefficients[:, None] if coefficients.ndim == 1 else coefficients) / clip
     parts = [_of_each_person(block, column) for column in scaled.T]
@@ -39,16 +39,17 @@ def clipped_by_person(
 
 
 def clipped_vectors(block: Block, vectors: Array, clip: float) -> Array:
-    """Return the same of vectors, one a record."""
+    """Return the clipped sum over people of vectors, one vector per record."""
     sums = _selection(block, np.full(block.n_rows, 1 / clip)) @ vectors
     result: Array = sums.T @ (clip * _factors(np.sqrt(_squares(sums)), _sizes(block)))
     return result
 
 
 def summed_by_person(block: Block, coefficients: Array) -> Array:
-    """Return sum_i coefficient_i x_i of each person, as if they had at most `MOST_COUNTED` records.
+    """Return each person's sum_i coefficient_i x_i, scaled as if from `MOST_COUNTED` records.
 
-    One row a person, or a matrix with one column an output; nothing of it depends on other people.
+    The result has one row per person, or a matrix with one column per output. It does not depend on
+    other people.
     """
     columns = coefficients[:, None] if coefficients.ndim == 1 else coefficients
     sums = [_dense_sums(block, column) for column in columns.T]
@@ -59,7 +60,7 @@ def summed_by_person(block: Block, coefficients: Array) -> Array:
 
 
 def vectors_by_person(block: Block, vectors: Array) -> Array:
-    """Return the same of vectors, one a record."""
+    """Return each person's sum of vectors, one vector per record, scaled likewise."""
     sums: Array = _selection(block, np.ones(block.n_rows)) @ vectors
     return sums * _shares(_sizes(block))[:, None]
 
@@ -88,7 +89,7 @@ def _sizes(block: Block) -> npt.NDArray[np.int64]:
 
 
 def _selection(block: Block, coefficients: Array) -> Any:
-    """Return the matrix, one row a person, that adds up their records with these coefficients."""
+    """Return the matrix, one row per person, that sums their records with these coefficients."""
     from scipy.sparse import csr_array
 
     assert block.people is not None
@@ -99,7 +100,7 @@ def _selection(block: Block, coefficients: Array) -> Any:
 
 def _of_each_person(block: Block, coefficients: Array) -> tuple[Any, Array]:
     """Return the sums of the rows, and of the intercept coordinate."""
-    # Each person's is added up by itself, in the order of their records: the same whoever is near.
+    # Each person's records are summed separately, in their own order: others have no effect.
     inner = _selection(block, block.factors * coefficients) @ block.rows
     last = _selection(block, coefficients) @ np.full(block.n_rows, block.intercept)
     return inner, last

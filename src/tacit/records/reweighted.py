@@ -1,7 +1,7 @@
-"""Records that count by a weight in [0, 1], each by a function of itself: its class, its length.
+"""Weight records by a number in [0, 1], a function of each record alone: its class, its norm.
 
-A weight never makes a record count for more (docs/proofs/weights.md), and no record's weight
-depends on another record, so that neighbours stay neighbours.
+A weight never increases the effect of a record (docs/proofs/weights.md). No record's weight depends
+on another record, so neighbours stay neighbours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tacit.records.source import RecordSource
 
 Array = npt.NDArray[np.float64]
 
-# So that no rounding of a length lets a record do more than was said.
+# Margin for rounding: a rounded norm must not let a record exceed its bound.
 _DOWN = 1 - 1e-9
 
 
@@ -33,15 +33,15 @@ class WeightFunction(Protocol):
         """Return the bounds of the records with these weights; raise if they have none."""
 
     def prepared(self, records: RecordSource) -> RecordSource:
-        """Return the same records, with what is worked out once for all passes."""
+        """Return the records, with values computed once for all passes."""
 
     def on_block(self, block: Block) -> Array:
-        """Return one weight a record."""
+        """Return one weight per record."""
 
 
 @dataclass(frozen=True)
 class ClassWeights:
-    """A weight for each class, whatever weight a record has of its own.
+    """A weight for each class, multiplied with a record's own weight.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class ClassWeights:
     def __post_init__(self) -> None:
         if not all(0.0 <= share <= 1.0 for share in self.shares):
             raise ValueError(
-                f"shares must be in [0, 1], got {self.shares!r}; divide by the greatest."
+                f"shares must be in [0, 1], got {self.shares!r}; divide by the greatest share."
             )
 
     def bounds(self, bounds: Bounds) -> Bounds:
@@ -73,7 +73,7 @@ class ClassWeights:
         return weighted_bounds(bounds)
 
     def prepared(self, records: RecordSource) -> RecordSource:
-        """Return the records as they are."""
+        """Return the records unchanged."""
         return records
 
     def on_block(self, block: Block | LatticeBlock) -> Array:
@@ -88,15 +88,15 @@ class LeverageWeights:
 
         a = min(1, (length / ||A x||)^2)
 
-    so that a ||A x|| <= length and a ||A x||^2 <= length^2: neither a record's gradient nor its
-    Hessian is more than that of a row of this length, and its score is what it was.
+    So a ||A x|| <= length and a ||A x||^2 <= length^2: a record's gradient and Hessian are at most
+    those of a row of this norm, and its score does not change.
 
     Parameters
     ----------
     coordinates
-        A, a function of releases and public facts.
+        A, a function of releases and public facts (a preconditioner).
     length
-        The greatest length that counts in full.
+        The greatest norm that counts in full.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class LeverageWeights:
         return weighted_bounds(bounds)
 
     def prepared(self, records: RecordSource) -> RecordSource:
-        """Return records that know their lengths, where the source can keep them."""
+        """Return records that know their norms, if the source can store them."""
         return measured(records, self.coordinates)
 
     def on_block(self, block: Block) -> Array:
@@ -128,7 +128,7 @@ class LeverageWeights:
 
 
 class ReweightedRecords:
-    """The same records, each times a weight that is a function of it alone.
+    """Records times a weight that is a function of each record alone.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class ReweightedRecords:
 
     @property
     def n_features(self) -> int:
-        """How many columns a row has."""
+        """Number of columns."""
         return self.records.n_features
 
     def count(self) -> int:
@@ -170,7 +170,7 @@ class ReweightedRecords:
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks in whole steps."""
         weight = self.weight
-        if not isinstance(weight, ClassWeights):  # lengths are those of rows as they are
+        if not isinstance(weight, ClassWeights):  # norms need the rows before rounding
             return self.sum(lambda block: function(lattice_block(block, self.bounds)))
 
         def of_weighted(block: LatticeBlock) -> tuple[Array, ...]:
@@ -183,22 +183,22 @@ class ReweightedRecords:
         return self.records.sum_error(fine=fine)
 
     def every(self, step: int) -> RecordSource:
-        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
+        """Return every ``step``-th record. The choice is fixed, so it amplifies no privacy."""
         return ReweightedRecords(self.records.every(step), self.weight)
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
-        """Return each record independently with probability ``rate``, by a word of its own."""
+        """Return each record independently with probability ``rate``, by its own random word."""
         sample = self.records.poisson_sample(rate, words)
         return replace(sample, records=ReweightedRecords(sample.records, self.weight))
 
 
 def weighted_bounds(bounds: Bounds) -> Bounds:
-    """Return the bounds of the same records with weights in [0, 1] besides their own."""
+    """Return the bounds of the records with further weights in [0, 1]."""
     return replace(bounds, max_weight=bounds.max_weight or 1.0)
 
 
 def class_codes(block: Block | LatticeBlock, n_classes: int | None) -> npt.NDArray[np.int64]:
-    """Return the class of every record of a block, a whole number from 0 on."""
+    """Return the class of every record of a block, an integer from 0 on."""
     if block.labels is None or n_classes is None:
         raise ValueError("weights of classes need labels, and bounds that declare n_classes.")
     if n_classes == 2:

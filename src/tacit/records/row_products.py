@@ -1,8 +1,8 @@
-"""Scores of rows one at a time: for slopes that jump, where the last bit of a score decides.
+"""Compute scores row by row, for discontinuous gradients, which depend on a score's last bit.
 
-A matrix product rounds a score one way in the middle of a block and another way at its edge, so
-that one record more can change the scores of others. Here every operation is on one number at a
-time, and each of those IEEE arithmetic rounds by itself.
+A matrix product may round a score differently in the middle of a block and at its edge, so that one
+record more can change the scores of others. Here every operation is on single numbers, each rounded
+by IEEE arithmetic on its own.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _TERMS = 1 << 15
 def row_products(rows: Array, weights: Array) -> Array:
     """Return <row, weights> for every row, as a function of that row and the weights alone.
 
-    Of weights for several outputs, one a column, a product with each of them.
+    For several outputs, pass one column of weights each.
 
-    Guarantee: the same bits whatever the row's place, the rows around it, how many there are and
-    how they lie in memory. The terms x_j w_j are added in pairs, term j to term j + ceil(d / 2),
-    until one is left.
+    Guarantee: the same bits for any position of the row, any rows around it, any number of rows and
+    any memory layout. The terms x_j w_j are added in pairs, term j to term j + ceil(d / 2), until
+    one is left.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def row_products(rows: Array, weights: Array) -> Array:
     products = np.zeros((n, len(outputs)))
     step = max(1, _TERMS // max(d, 1))
     for start in range(0, n if d else 0, step):
-        # One line a column, so that whole lines are added at once.
+        # Store columns contiguously, so that whole columns are added at once.
         columns = np.ascontiguousarray(rows[start : start + step].T)
         for made, output in zip(products.T, outputs, strict=True):
             terms = columns * output[:, None]

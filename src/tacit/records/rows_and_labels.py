@@ -1,6 +1,6 @@
-"""Tables of numbers as rows, and their labels: arrays, frames of pandas and polars, Arrow tables.
+"""Convert tables of numbers and labels: arrays, pandas and polars frames, Arrow tables.
 
-None of the frame libraries is imported: a table is known by the module its type comes from.
+No frame library is imported: a table is recognised by the module of its type.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tacit.odd_values import alone, as_objects
 
 _FLOATS = [np.float64, np.float32]
 _COMPLEX = "Complex data not supported: {name} holds complex numbers; pass real ones."
-_NUMBERS = "biufc"  # NumPy's kinds; complex numbers are refused with scikit-learn's words
+_NUMBERS = "biufc"  # NumPy's kinds; complex numbers are refused in scikit-learn's words
 
 
 def shape_of(X: Any) -> tuple[int, int]:
-    """Return how many rows and columns a table has, without reading a value.
+    """Return the numbers of rows and columns of a table without reading a value.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def shape_of(X: Any) -> tuple[int, int]:
 
 
 def refuse_types(X: Any) -> None:
-    """Refuse columns that cannot be numbers, by their types alone: no value is read.
+    """Raise if a column's type cannot be numbers; no value is read.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def refuse_types(X: Any) -> None:
 
 
 def _types_of(X: Any) -> Iterable[tuple[Any, Any]]:
-    """Return the type of each column by name; of an array, its one type."""
+    """Return name and type of each column; for an array its single type."""
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):  # not a LazyFrame, not a Series
         return zip(X.columns, X.dtypes, strict=True)
     if hasattr(X, "column_names") and hasattr(X, "schema"):
@@ -83,10 +83,10 @@ def _is_number(dtype: Any) -> bool:
 
 
 def _shape_of_lists(X: Any) -> tuple[int, ...]:
-    """Return the shape of a list of rows, or of any other sequence of sequences."""
+    """Return the shape of a list of rows, or of another sequence of sequences."""
     if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
         if hasattr(X, "__array__"):
-            return tuple(np.asarray(X).shape)  # says its shape in no other way
+            return tuple(np.asarray(X).shape)  # the only way to learn the shape
         return ()
     if not len(X):
         return (0, 1)
@@ -106,14 +106,14 @@ def _as_table_of(X: Any) -> str:
 
 
 def as_labels(y: Any) -> npt.NDArray[Any]:
-    """Return labels as a one-dimensional array, one a record, in whatever type they came.
+    """Return labels as a one-dimensional array, one per record, of their original type.
 
-    A list stays a list of its values: one label of another type must not change the others.
+    A list becomes an array of objects: one label of another type must not convert the others.
 
     Raises
     ------
     ValueError, TypeError
-        If there is more than one label a record. Messages never repeat a value.
+        If there is more than one label per record. Messages never repeat a value.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def kind_of_array(values: npt.NDArray[Any]) -> str:
 
 
 def _one_column(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return labels without a second dimension; the number of records is not said."""
+    """Return one-dimensional labels; messages do not state the number of records."""
     if labels.ndim == 2 and labels.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -200,9 +200,9 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
         if labels.dtype.kind not in _NUMBERS + "O":
             raise ValueError
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what NumPy has to say tells of one record
+            warnings.simplefilter("ignore")  # NumPy's warnings depend on single records
             numbers = np.asarray(labels, dtype=np.float64)
-    except Exception:  # whatever an odd object says of itself
+    except Exception:  # an object may raise anything
         raise ValueError(
             "y holds something else than numbers: could not convert it to float. Drop such "
             "records, or use a classifier."
@@ -216,9 +216,9 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
 
 
 def as_codes(y: Any) -> npt.NDArray[np.float64]:
-    """Return labels that are numbers of classes, NaN for one that is no number.
+    """Return numbers of classes as floats, NaN for a label that is no number.
 
-    Whatever one of them is, the others are read as they would be without it.
+    Each label is read independently of the others.
 
     Examples
     --------
@@ -330,23 +330,23 @@ _ARROW_NUMBERS = frozenset(
     ["bool", "halffloat", "float", "double"]
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
-# How many rows there are is not said: the number of records is private.
+# Do not state the number of rows: the number of records is private.
 _NOT_A_TABLE = (
     "Expected 2D array, got {n}D array instead. Reshape your data: one row a record and one column "
     "a feature, such as {what}."
 )
 _NO_ROWS = "Found array with 0 sample(s), while a minimum of 1 is required."
-# In scikit-learn's words, but for the number of rows.
+# scikit-learn's message without the number of rows.
 _NO_COLUMNS = "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
 
 
 def _names(columns: list[Any]) -> tuple[str, ...] | None:
-    """Return the names as scikit-learn would keep them: all strings, or none at all."""
+    """Return the names if all are strings, as scikit-learn does, else None."""
     return tuple(columns) if all(isinstance(name, str) for name in columns) else None
 
 
 def _not_numbers(name: Any, dtype: Any) -> ValueError:
-    # An Enum would list its categories, and the width of a text type tells the longest text.
+    # An Enum's text would list its categories, and a text type's width reveals the longest text.
     kind = "text" if getattr(dtype, "kind", "") in ("U", "S") else str(dtype).partition("(")[0]
     return ValueError(
         f"column {name!r} of X holds {kind}, not numbers: could not convert string to float or "
@@ -356,15 +356,15 @@ def _not_numbers(name: Any, dtype: Any) -> ValueError:
 
 
 def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
-    """Return what scikit-learn makes of X: two-dimensional, float, finite, not empty."""
+    """Return scikit-learn's check_array of X: two-dimensional, float, finite, not empty."""
     from sklearn.utils import check_array
 
     if not hasattr(X, "tocsr") and not hasattr(X, "dtypes"):
         X = plain_array(X)
     elif hasattr(X, "tocsr") and X.dtype.kind in "biu":
-        X = X.astype(np.float64)  # before entries at one place are added up, and wrap around
+        X = X.astype(np.float64)  # before duplicate entries are added, which could overflow
     try:
-        # A signalling NaN is refused like any other, and not warned of first.
+        # A signalling NaN is refused like any other, without a warning.
         with np.errstate(invalid="ignore"):
             return check_array(X, accept_sparse="csr", dtype=_FLOATS, input_name="X")
     except OverflowError:
@@ -378,11 +378,11 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
                 f"{message.splitlines()[0]} It is in column {_bad_column(X, names)!r}; fill in or "
                 "drop such values, by a rule that does not look at other records."
             ) from None
-        if "Complex data" in message:  # the rest of the message would repeat the table
+        if "Complex data" in message:  # the rest of the message repeats the table
             raise ValueError(_COMPLEX.format(name="X")) from None
         if "0 sample(s)" in message or "0 feature(s)" in message:
             raise ValueError(_NO_ROWS if "0 sample(s)" in message else _NO_COLUMNS) from None
-        if "could not convert" in message:  # the rest of the message would repeat the value
+        if "could not convert" in message:  # the rest of the message repeats the value
             raise ValueError(
                 "X holds text: could not convert string to float. Drop or encode such columns, "
                 "by categories that are public."
@@ -390,8 +390,8 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
         raise
     except Exception as error:
         if isinstance(error, TypeError) and "argument must be" in str(error):
-            raise  # which names a type
-        # of an object that does not want to be a number: what it says may be what it is
+            raise  # the message names a type only
+        # Raised by an object that cannot become a number: its message may contain its value.
         raise ValueError(
             "X holds something else than numbers: could not convert it to float. Drop or encode "
             "such columns, by categories that are public."
@@ -399,7 +399,7 @@ def _checked(X: Any, names: tuple[str, ...] | None) -> Any:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Refuse an array whose mask NumPy would ignore."""
+    """Raise for a masked array, whose mask NumPy would ignore."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array, and masks would be ignored; pass {name}.filled(value) for "
@@ -408,7 +408,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def plain_array(X: Any) -> npt.NDArray[Any]:
-    """Return a table that is no frame as an array of two dimensions; its values are not checked."""
+    """Return a table that is no frame as a two-dimensional array; values are not checked."""
     refuse_masked(X, "X")
     array = _array_of(X)
     if array.ndim != 2:
@@ -420,7 +420,7 @@ def plain_array(X: Any) -> npt.NDArray[Any]:
 def _array_of(X: Any) -> npt.NDArray[Any]:
     try:
         return np.asarray(X)
-    except ValueError:  # NumPy's words tell how many rows there are
+    except ValueError:  # NumPy's message states the number of rows
         raise ValueError(
             "the rows of X are not all of one length; pass one number for each feature."
         ) from None
@@ -429,7 +429,7 @@ def _array_of(X: Any) -> npt.NDArray[Any]:
 def _bad_column(X: Any, names: tuple[str, ...] | None) -> str | int:
     if hasattr(X, "tocsr"):
         entries = X.tocsr(copy=True)
-        entries.sum_duplicates()  # which may be how the infinity came about
+        entries.sum_duplicates()  # the sum of duplicates may be infinite
         bad_places = entries.indices[~np.isfinite(entries.data.astype(np.float64))]
         return int(bad_places.min(initial=X.shape[1] - 1))
     values = np.asarray(X.to_numpy(dtype=float, na_value=np.nan) if hasattr(X, "dtypes") else X)

@@ -40,9 +40,9 @@ class Sample:
 
 
 def poisson_choice(rate: float, n_records: int, words: Words) -> npt.NDArray[np.bool_]:
-    """Return which records are in: each with probability ``rate``, by a random word of its own.
+    """Return which records are in: each with probability ``rate``, by its own random word.
 
-    A record is in when its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
+    A record is in if its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
     rounded down.
 
     Examples

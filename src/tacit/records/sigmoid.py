@@ -1,11 +1,11 @@
-"""1 / (1 + exp(-z)) by additions, multiplications and one division: the same bits everywhere.
+"""Compute 1 / (1 + exp(-z)) by additions, multiplications and one division: reproducible bits.
 
     z = k log 2 + r,  |r| <= log(2) / 2,    exp(r) = (a + b) / (a - b)      (Pade, 5 by 5)
     sigmoid = 2^k (a + b) / (a - b + 2^k (a + b))
 
-Machines agree to the last bit on these operations and on no library's exp, so that slopes of
-lattice rows are those of every processor, and of compiled loops (`compiled_tiles`), which do the
-same in the same order.
+Machines agree to the last bit on these operations, but not on a library's exp. So gradients of
+lattice rows are the same on every processor, and in compiled loops (`compiled_tiles`), which use
+the same operations in the same order.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Array = npt.NDArray[np.float64]
 
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
-# A number of size up to 2^51 plus this one is rounded to a whole number, in its lowest bits.
+# Adding this constant rounds a number of size up to 2^51 to an integer, in its lowest bits.
 WHOLE = 1.5 * 2.0**52
 # Beyond this score the sigmoid is 0 or 1 within 2^-57.
 FARTHEST = 40.0
-BIAS, MANTISSA = 1023, 52
+BIAS, MANTISSA = 1023, 52  # exponent bias and mantissa bits of a double
 
 
 def sigmoid(scores: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The door to private rows: sums over blocks, and nothing else."""
+"""Define record sources: private rows are accessible through sums over blocks only."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ Array = npt.NDArray[np.float64]
 class RecordSource(Protocol):
     """Records that can be summed over.
 
-    Everything a solver learns comes through `sum`; the number of records is itself private under
-    ADD_REMOVE and is only ever used in float-error bounds and noisy counts.
+    A solver learns about records through `sum` only. The number of records is itself private under
+    ADD_REMOVE; it is used in float-error bounds and noisy counts only.
 
     A source of your own is one class: make blocks with `tacit.records.block.make_block`, add up
     with `tacit.records.summing`, choose with `tacit.records.sampling`, and pass
-    `tacit.testing.check_record_source`. What a guarantee must say of it, if anything, are its
-    ``assumptions``, a tuple of sentences.
+    `tacit.testing.check_record_source`. If a guarantee must state assumptions about the source, its
+    ``assumptions`` are a tuple of sentences.
     """
 
     bounds: Bounds
 
     @property
     def n_features(self) -> int:
-        """How many columns a row has; public."""
+        """Number of columns; public."""
 
     def sum(
         self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks of rows in one pass.
 
-        ``fine`` asks for small blocks in double precision: slower, with a tighter bound on
-        float error (`sum_error`).
+        ``fine`` requests small blocks in double precision: slower, with a tighter bound on float
+        error (`sum_error`).
         """
 
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        In whichever order a function adds up the terms of its block.
+        The bound holds for any order in which a function adds up the terms of its block.
         """
 
     def count(self) -> int:
         """Return the number of records. Private."""
 
     def every(self, step: int) -> RecordSource:
-        """Return every ``step``-th record: the same ones each time, so it amplifies no privacy."""
+        """Return every ``step``-th record. The choice is fixed, so it amplifies no privacy."""
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
-        """Return each record independently with probability ``rate``, by a word of its own.
+        """Return each record independently with probability ``rate``, by its own random word.
 
-        The sample is the same however often it is read; one release from it costs its `event`.
+        Every pass over the sample reads the same records; one release from it costs its `event`.
         """
 
 
 def assumptions_of_source(records: object) -> tuple[str, ...]:
-    """Return what a guarantee that rests on records must say of where they come from.
+    """Return the assumptions about a source that a guarantee must state.
 
     Examples
     --------

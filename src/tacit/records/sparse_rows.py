@@ -1,4 +1,4 @@
-"""Sparse rows in one form, whatever came in: each place stored once, in order, within the shape."""
+"""Convert sparse rows to a canonical form: no duplicates, sorted, indices within the shape."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Array = npt.NDArray[np.float64]
 
 
 def canonical(matrix: Any) -> Any:
-    """Return the same rows as a CSR array in which every place is stored once.
+    """Return the rows as a CSR array without duplicate entries.
 
-    Norms are of places and products are of entries: with two entries at one place a row could be
-    short by the first and long by the second. They are added up in double precision, once, before
-    anything is computed. What a matrix says of itself (``has_canonical_format``) may be out of
-    date and is not asked; it is left as it was, and its memory is shared where nothing changes
-    and nobody else can write to it: indices that change after they were checked could be any.
+    Norms are per place and products are per entry: with two entries at one place a row could be
+    short for the norm and long for the product. Duplicates are added up in double precision, once,
+    before anything is computed. ``has_canonical_format`` may be out of date and is ignored. The
+    matrix itself stays as it was. Its memory is shared if nothing changes and nobody else can write
+    to it: indices that change after the check could be arbitrary.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def canonical(matrix: Any) -> Any:
     rows = matrix if issparse(matrix) else matrix.tocsr()
     try:
         rows = rows if rows.format == "csr" else _as_csr(rows)
-        # A new array over the same memory: it knows nothing yet, and finds out by looking.
+        # A new array over the same memory has no cached flags and must check the indices.
         parts = (own(part) for part in (rows.data, rows.indices, rows.indptr))
         rows = csr_array(tuple(parts), shape=rows.shape)
         rows.check_format(full_check=True)
@@ -58,11 +58,11 @@ def canonical(matrix: Any) -> Any:
 def _as_csr(matrix: Any) -> Any:
     from scipy.sparse import coo_array
 
-    if hasattr(matrix, "check_format"):  # before it is converted, which trusts it
+    if hasattr(matrix, "check_format"):  # check before the conversion, which trusts the indices
         matrix = matrix.copy()
         matrix.check_format(full_check=True)
     entries = matrix.tocoo()
-    # In double precision before anything is added, and made anew, which checks the places.
+    # In double precision before duplicates are added; a new array checks the indices.
     data, places = entries.data.astype(np.float64), tuple(map(own, entries.coords))
     return coo_array((data, places), shape=matrix.shape).tocsr()
 

@@ -1,7 +1,7 @@
-"""Adding up the sums of blocks, and how far off such a sum can be.
+"""Add up the sums of blocks, and bound the float error of the result.
 
-A source says how many rows its blocks have (`rows_per_block`), adds up what a function makes of
-each (`added_up`) and passes the bound on (`float_error`); the three belong together.
+A source chooses the rows per block (`usual_rows`, `fine_rows`), adds up the results of a function
+on each (`added_up`) and states the bound (`float_error`). The three belong together.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # unit roundoff of a double
 _BLOCK_BYTES = 4 << 20
 _FEWEST_ROWS = 256
-# Small blocks are as large as keeps the bound on float error, (rows) u n, near 2^-24: a quarter
-# of what the most demanding certificate allows (tests/erm/test_objective_perturbation.py).
+# Small blocks are as large as the bound on float error allows: (rows) u n stays near 2^-24, a
+# quarter of what the most demanding certificate allows (tests/erm/test_objective_perturbation.py).
 _FINE_PRODUCT = 2**29
 _FINE_ROWS = (64, 4096)
 
 
 def usual_rows(n_features: int) -> int:
-    """Return how many rows a block has where no tight bound on float error is asked for."""
-    # Beyond 128 kB a temporary costs page faults; within, a block's stay in the cache.
+    """Return the number of rows per block if no tight bound on float error is needed."""
+    # A temporary of one number per row costs page faults above 128 kB; with blocks of 4 MB it is
+    # smaller from 32 columns on, and stays in the cache.
     return max(_BLOCK_BYTES // max(n_features * 8, 1), _FEWEST_ROWS)
 
 
 def fine_rows(n_features: int, n_records: int) -> int:
-    """Return how many rows a small block has."""
+    """Return the number of rows per small block."""
     least, most = _FINE_ROWS
     return min(max(_FINE_PRODUCT // max(n_records, 1), least), most, usual_rows(n_features))
 
 
 def float_error(n_records: int, block_rows: int, *, fine: bool) -> float:
-    """Return e such that a sum of n terms of size at most 1, added so, is off by at most e.
+    """Return e such that a sum of n terms of size at most 1, added in blocks, is off by at most e.
 
     Within a block of m rows float summation in any order errs by at most (m - 1) u times the
-    sum of sizes; adding b block sums errs by b u, or (log2(b) + 1) u when paired; forming each
-    term costs a few u more (docs/proofs/noisy_gradient.md, section 3).
+    sum of sizes. Adding b block sums errs by b u, or (log2(b) + 1) u in pairs. Forming each term
+    costs a few u more (docs/proofs/noisy_gradient.md, section 3).
 
     Examples
     --------
@@ -59,7 +60,7 @@ def float_error(n_records: int, block_rows: int, *, fine: bool) -> float:
 
 
 def added_up(parts: Iterator[tuple[Array, ...]], *, fine: bool) -> tuple[Array, ...]:
-    """Return the sum of the parts, of which there is at least one; in pairs if ``fine``."""
+    """Return the sum of at least one part; added in pairs if ``fine``."""
     return _paired(parts) if fine else _in_turn(parts)
 
 
@@ -73,7 +74,7 @@ def _in_turn(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
 
 
 def _paired(parts: Iterator[tuple[Array, ...]]) -> tuple[Array, ...]:
-    """Add parts in pairs, pairs in pairs, and so on; of b parts only log2(b) are kept at a time."""
+    """Add parts in pairs, pairs in pairs, and so on; only log2(b) of b parts are held at a time."""
     kept: list[tuple[int, tuple[Array, ...]]] = []
     for part in parts:
         level, total = 0, tuple(np.array(value, dtype=np.float64) for value in part)

@@ -1,8 +1,8 @@
-"""Sharing a pass over blocks among threads, each with its own single-threaded BLAS.
+"""Share a pass over blocks among threads, each with its own single-threaded BLAS.
 
 A block then stays in one core's cache from the scores to the sum, and the element-wise work in
-between is shared too. The order of additions is fixed by the blocks, not by which thread is fast,
-so a sum is the same every time.
+between is shared too. The blocks determine the order of additions, not the speed of a thread, so a
+sum is reproducible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _controller() -> Any:
 
 
 def available_threads() -> int:
-    """Return how many threads the user lets BLAS have."""
+    """Return the number of threads that the user allows BLAS."""
     counts = [library["num_threads"] for library in _controller().select(user_api="blas").info()]
     return max(counts, default=1)
 
@@ -47,7 +47,7 @@ class Workers:
 
     def map(self, function: Callable[[Any], T], shares: Sequence[Any]) -> list[T]:
         """Return function(share) for every share, in order."""
-        if self._generation != generation():  # threads do not follow a fork: it would wait for ever
+        if self._generation != generation():  # threads do not survive a fork; a pool would hang
             self._begin()
         if self._pool is None or len(shares) < 2:
             return [function(share) for share in shares]
@@ -56,11 +56,11 @@ class Workers:
 
 
 class Buffers:
-    """Room for one block's rows in double precision, of each thread its own.
+    """One buffer per thread for a block's rows in double precision.
 
-    A fresh one for every block costs more in page faults than the arithmetic does. Threads are told
-    apart by themselves and not by their shares: two fits at once over the same records would write
-    into each other's blocks, and a record would be in a sum as often as it was read.
+    A new array for every block costs more in page faults than the arithmetic. Buffers belong to
+    threads, not to shares: two simultaneous fits on the same records would otherwise overwrite
+    each other's blocks, and a record could enter a sum more than once.
     """
 
     def __init__(self) -> None:

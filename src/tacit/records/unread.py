@@ -1,4 +1,4 @@
-"""A table of which only what is public has been looked at: its shape and its columns' names."""
+"""Describe a table before it is read: only its shape and its column names are known."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from tacit.records.source import RecordSource, assumptions_of_source
 
 @runtime_checkable
 class UnreadTable(Protocol):
-    """Rows and labels that are read when a plan has been charged, and not before."""
+    """Rows and labels that are read after a plan has been charged, and not before."""
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has."""
+        """Number of columns."""
 
     @property
     def n_rows(self) -> int | None:
-        """How many records there are, if that shows without reading; private."""
+        """Number of records, if it is known without reading; private."""
 
     def read(self) -> tuple[Any, npt.NDArray[Any] | None]:
-        """Return the rows, ready for `MemoryRecords`, and the labels as they came."""
+        """Return the rows, ready for `MemoryRecords`, and the labels as given."""
 
 
 @runtime_checkable
 class TableOfPeople(UnreadTable, Protocol):
-    """The same, if ``has_people``, with an identifier for each record."""
+    """An unread table with an identifier for each record, if ``has_people``."""
 
     @property
     def has_people(self) -> bool:
-        """Whether it is known whose each record is."""
+        """Whether the person of each record is known."""
 
     def identifiers(self) -> Any:
         """Return one identifier for each record, after `read`."""
 
 
 def has_people(table: UnreadTable) -> TypeGuard[TableOfPeople]:
-    """Return whether it is known whose each record of a table is."""
+    """Return whether the person of each record of a table is known."""
     return isinstance(table, TableOfPeople) and table.has_people
 
 
 def read_people(table: TableOfPeople) -> People:
-    """Return whose each record of a table is, after `read`."""
+    """Return the person of each record of a table, after `read`."""
     return people_of(table.identifiers())
 
 
 def shown_rows(table: UnreadTable) -> int | None:
-    """Return how many records, or people, there are, if that shows without reading; private."""
+    """Return the number of records, if it is known without reading and no people are; private."""
     return None if has_people(table) else table.n_rows
 
 
@@ -76,7 +76,7 @@ class TableInMemory:
 
     @property
     def has_people(self) -> bool:
-        """Whether it is known whose each record is."""
+        """Whether the person of each record is known."""
         return self._unit is not None
 
     def identifiers(self) -> Any:
@@ -85,16 +85,16 @@ class TableInMemory:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has."""
+        """Number of columns."""
         return self._shape[1]
 
     @property
     def n_rows(self) -> int:
-        """How many records there are; private."""
+        """Number of records; private."""
         return self._shape[0]
 
     def read(self) -> tuple[Any, npt.NDArray[Any] | None]:
-        """Return the rows, checked, and the labels as they came."""
+        """Return the checked rows, and the labels as given."""
         rows, _ = as_rows(self._rows)
         if self._labels is None:
             return rows, None
@@ -106,9 +106,9 @@ class TableInMemory:
 
 @dataclass(frozen=True)
 class UnreadRecords:
-    """A record source where a table is expected: it has columns, and no rows that could be read.
+    """A record source in place of a table: it has columns, but its rows cannot be read.
 
-    ``unit``, if it is known whose each record is, has an identifier for each in their order.
+    ``unit``, if people are known, has an identifier for each record in their order.
 
     Examples
     --------
@@ -120,17 +120,17 @@ class UnreadRecords:
     """
 
     records: RecordSource
-    n_rows: None = None  # it would have to be counted, which is reading
+    n_rows: None = None  # counting would read the records
     unit: Any = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee must say of the source."""
+        """Assumptions about the source that a guarantee must state."""
         return assumptions_of_source(self.records)
 
     @property
     def has_people(self) -> bool:
-        """Whether it is known whose each record is."""
+        """Whether the person of each record is known."""
         return self.unit is not None
 
     def identifiers(self) -> Any:
@@ -139,11 +139,11 @@ class UnreadRecords:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has."""
+        """Number of columns."""
         return self.records.n_features
 
     def read(self) -> tuple[Any, npt.NDArray[Any] | None]:
-        """Refuse: only sums over records come out of a source."""
+        """Raise: a source gives only sums over records."""
         raise TypeError(
             "this estimator looks at single rows, and a record source gives sums over blocks of "
             "them and nothing else; pass the rows themselves, as an array or a frame."

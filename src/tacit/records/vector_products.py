@@ -1,9 +1,9 @@
-"""Products of 16-bit numbers for compiled loops, 32 at a time; imported only where there is numba.
+"""Multiply 16-bit integers in compiled loops, 32 at a time; imported only if numba is installed.
 
-Processors multiply pairs of 16-bit numbers and add the two products up in 32 bits in one step, many
-pairs at once. Compilers of loops do not find that step where numbers lie apart, so that it is
-written out here, in LLVM's language and not in that of one processor. Arguments are addresses, and
-distances in numbers.
+Processors multiply pairs of 16-bit numbers and add the two products in 32 bits in one instruction,
+for many pairs at once. Compilers do not find that instruction if the numbers are not adjacent. So
+it is written out here, in LLVM IR and not for one processor. Arguments are addresses; distances are
+counted in numbers.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from tacit.records.lattice_kernels import TILE_ROWS
 from tacit.records.sigmoid import BIAS, MANTISSA
 
 LANES = TILE_ROWS
-# Limbs of a weight and how many bits apart they are; those of a slope.
+# Number of limbs of a weight and bits of each; the same for a slope.
 WEIGHT_LIMBS, WEIGHT_BITS = 2, 13
 SLOPE_LIMBS, SLOPE_BITS = 2, 9
-# Columns that are summed up at once.
+# Columns that are summed at once.
 ABREAST = 4
 
 _SHORT, _INT, _LONG, _DOUBLE = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 _SHORTS, _PAIRS = ir.VectorType(_SHORT, LANES), ir.VectorType(_INT, LANES // 2)
 _DOUBLES, _LONGS = ir.VectorType(_DOUBLE, LANES), ir.VectorType(_LONG, LANES // 2)
 
-# Four and four of two vectors' numbers side by side, as processors do it in one step; and where
-# each row has come to lie.
+# Interleave four and four numbers of two vectors, which processors do in one instruction; and the
+# resulting position of each row.
 _HALVES = [
     [at for q in range(0, LANES, 8) for i in range(q + h, q + h + 4) for at in (i, i + LANES)]
     for h in (0, 4)
@@ -40,13 +40,12 @@ _BACK = [i // 8 * 4 + i % 4 + i % 8 // 4 * (LANES // 2) for i in range(LANES)]
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def add_scores(_: Any, n_outputs: Any, where: Any) -> Any:
-    """Add the sums of 32 rows times the weights of 1 or 2 outputs to ``out``, doubles.
+    """Add the products of 32 rows with the weights of 1 or 2 outputs to ``out``, doubles.
 
         add_scores(n_outputs, (rows, n_columns, limbs, out))
 
     ``limbs`` are pairs of 16-bit numbers, (pair of columns, output, limb from the lowest). A last
-    column without another is multiplied by the first of its pair and again by the second, which
-    must be 0.
+    column without a partner is multiplied by both numbers of its pair, so the second must be 0.
     """
     n = n_outputs.literal_value
 
@@ -84,9 +83,9 @@ def add_sums(_: Any, n_outputs: Any, where: Any) -> Any:
 
         add_sums(n_outputs, (rows, n_columns, tile, limbs, far, n, out, n_out))
 
-    Four columns, or fewer and then the last one again, times 1 or 2 outputs; to 64-bit numbers
-    of which a column has ``n_out``. Tiles are ``tile`` apart, limbs, (output, limb from the
-    lowest), ``far``.
+    The first four columns are used; if there are fewer, the last one is repeated. There are 1 or 2
+    outputs. Results are 64-bit numbers, ``n_out`` per column. Tiles are ``tile`` numbers apart,
+    limbs, (output, limb from the lowest), ``far`` numbers.
     """
     n_limbs = n_outputs.literal_value * SLOPE_LIMBS
 
@@ -117,7 +116,7 @@ def add_sums(_: Any, n_outputs: Any, where: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def power_of_two(_: Any, shifted: Any) -> Any:
-    """Return 2^k of the number k + 1.5 2^52, whose lowest bits are k."""
+    """Return 2^k for the number k + 1.5 2^52, whose lowest bits are k."""
 
     def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         exponent = builder.add(builder.bitcast(arguments[0], _LONG), _LONG(BIAS))
@@ -133,7 +132,7 @@ def _each(builder: Any, several: Any) -> list[Any]:
 def _summed(
     builder: Any, count: Any, n_sums: int, terms: Callable[[Any], Sequence[Any]]
 ) -> list[Any]:
-    """Return the sums of terms(i) for i from 0 to below ``count``, which is at least 1."""
+    """Return the sums of terms(i) for 0 <= i < ``count``, which is at least 1."""
     before = builder.block
     loop, after = builder.append_basic_block(), builder.append_basic_block()
     builder.branch(loop)
@@ -160,7 +159,7 @@ def _products(builder: Any, first: Any, second: Any) -> Any:
 
 
 def _in_doubles(builder: Any, sums: Sequence[Any]) -> Any:
-    """Return the sums of limbs, two halves each, as one number a row."""
+    """Return the sums of limbs, two halves each, as one double per row."""
     radix = ir.Constant(_DOUBLES, [2.0**WEIGHT_BITS] * LANES)
     parts = [
         builder.sitofp(_picked(builder, sums[k], sums[k + 1], _BACK), _DOUBLES)
@@ -173,7 +172,7 @@ def _in_doubles(builder: Any, sums: Sequence[Any]) -> Any:
 
 
 def _in_long(builder: Any, sums: Sequence[Any]) -> Any:
-    """Return the sums of limbs, sixteen parts each, as one number."""
+    """Return the sums of limbs, sixteen parts each, as one integer."""
     low, high = (builder.sext(each, _LONGS) for each in sums)
     total = builder.add(low, builder.shl(high, ir.Constant(_LONGS, [SLOPE_BITS] * _LONGS.count)))
     n = _LONGS.count
@@ -190,13 +189,13 @@ def _picked(builder: Any, first: Any, second: Any, places: Sequence[int]) -> Any
 
 
 def _everywhere(builder: Any, pair: Any) -> Any:
-    """Return a pair of 16-bit numbers again and again."""
+    """Repeat a pair of 16-bit numbers over a vector."""
     one = builder.insert_element(ir.Constant(_PAIRS, ir.Undefined), pair, _INT(0))
     return builder.bitcast(_picked(builder, one, one, [0] * _PAIRS.count), _SHORTS)
 
 
 def _loaded(builder: Any, address: Any, offset: Any, kind: Any) -> Any:
-    """Return what lies ``offset`` numbers beyond an address."""
+    """Load the value ``offset`` numbers beyond an address."""
     number = getattr(kind, "element", kind)
     at = builder.gep(builder.inttoptr(address, number.as_pointer()), [offset])
     return builder.load(builder.bitcast(at, kind.as_pointer()), align=number.width // 8)

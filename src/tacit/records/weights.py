@@ -1,4 +1,4 @@
-"""Weights of records as they come: one number each, and whatever else one of them may be."""
+"""Convert weights of records to numbers; anything else counts as 0."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from tacit.records.rows_and_labels import refuse_masked
 
 
 def as_weights(weights: Any, n_rows: int) -> npt.NDArray[np.float64]:
-    """Return one weight a record, as numbers; what is no number counts as 0.
+    """Return one weight per record, as numbers; a weight that is no number counts as 0.
 
-    Whatever one of them is, the others are read as they would be without it. Weights are clipped
-    where they are used, in `tacit.records.block`.
+    Each weight is read independently of the others. `tacit.records.block` clips them.
 
     Raises
     ------
@@ -40,12 +39,12 @@ def as_weights(weights: Any, n_rows: int) -> npt.NDArray[np.float64]:
         return _numbers(numbers.tolist())
     if numbers.dtype.kind not in "biuf":
         raise ValueError("sample_weight holds something else than numbers; pass numbers.")
-    with np.errstate(over="ignore"):  # a warning would tell of a record
+    with np.errstate(over="ignore"):  # a warning would depend on a single record
         return numbers.astype(np.float64)
 
 
 def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
-    """Refuse weights that are not one a record, by their shape alone: no value is read.
+    """Raise unless there is one weight per record, by shape alone: no value is read.
 
     Examples
     --------
@@ -56,7 +55,7 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
     shape: tuple[int, ...] | None = getattr(weights, "shape", None)
     if shape is None:
         if hasattr(weights, "__array__"):
-            shape = np.asarray(weights).shape  # says its shape in no other way
+            shape = np.asarray(weights).shape  # the only way to learn the shape
         else:
             listed = hasattr(weights, "__len__") and not isinstance(weights, Mapping | Set)
             shape = (len(weights),) if listed else ()
@@ -68,7 +67,7 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
 
 
 def _numbers(values: Iterable[Any]) -> npt.NDArray[np.float64]:
-    # 0 also for a whole number too large for a float
+    # 0 also for an integer too large for a float
     return np.array([alone(_number, value, 0.0) for value in values], dtype=np.float64)
 
 

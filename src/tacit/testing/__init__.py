@@ -1,4 +1,4 @@
-"""Checks that would fail if a promise were wrong; for our tests and for anyone's extensions."""
+"""Check guarantees: fail if a stated constant is wrong; for tacit's tests and for extensions."""
 
 from tacit.testing.densities import exact_delta_1d, exact_epsilon_1d
 from tacit.testing.events import check_event

@@ -1,4 +1,4 @@
-"""Epsilon and delta of a one-dimensional mechanism, from its two densities, by quadrature."""
+"""Compute epsilon and delta of a one-dimensional mechanism from two densities, by quadrature."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def exact_delta_1d(
     log_density_a, log_density_b
         Logarithms of the output densities on two neighbouring data sets; vectorised, normalised.
     support
-        An interval that holds all mass that matters at the delta looked for.
+        An interval that contains all mass that matters at the requested delta.
     n_panels
-        Eight-point Gauss-Legendre panels; double it to see that the answer stands.
+        Number of eight-point Gauss-Legendre panels; double it to check that the answer is stable.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def exact_delta_1d(
     log_p, log_q = log_density_a(x), log_density_b(x)
 
     def one_way(log_top: Array, log_bottom: Array) -> float:
-        # (p - e^eps q)_+ = p (1 - e^{eps - loss})_+ keeps its digits where p is tiny
+        # (p - e^eps q)_+ = p (1 - e^{eps - loss})_+ keeps its digits for tiny p
         gap = np.minimum(epsilon - (log_top - log_bottom), 0.0)
         return float(np.sum(weight * np.exp(log_top) * -np.expm1(gap)))
 
@@ -70,7 +70,7 @@ def exact_epsilon_1d(
 ) -> float:
     """Return the exact epsilon at ``delta``, the worse of the two directions.
 
-    At delta 0 this is the greatest absolute log ratio seen on ``support``.
+    At delta 0 it is the greatest absolute log ratio on the nodes of ``support``.
 
     Examples
     --------

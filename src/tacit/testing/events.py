@@ -1,4 +1,4 @@
-"""What every event must satisfy."""
+"""Check that an event behaves as a privacy cost must."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def check_event(
 ) -> None:
     """Raise AssertionError unless the events of a family behave as costs must.
 
-    Guarantee: 1. Repeated(e, n) costs what n copies of e composed cost. 2. The cost falls as
-    noise grows. 3. It is unbounded at no noise and ``cost_at_infinite_noise`` at infinite noise.
-    4. JSON gives the same event back. 5. delta(epsilon(d)) = d where the profile is continuous,
+    Guarantee: 1. Repeated(e, n) costs as much as n copies of e composed. 2. The cost falls as
+    noise grows. 3. It is unbounded without noise and ``cost_at_infinite_noise`` at infinite noise.
+    4. JSON restores the same event. 5. delta(epsilon(d)) = d if the profile is continuous, and
     never more. 6. The Renyi curve, the profile and the pure bound do not contradict each other.
 
     Parameters
@@ -35,9 +35,9 @@ def check_event(
     noises
         Increasing noise parameters to try.
     count
-        How often to repeat.
+        Number of repetitions.
     cost_at_infinite_noise
-        The epsilon that remains however much noise there is (objective perturbation's Jacobian).
+        The epsilon that remains at any amount of noise (objective perturbation's Jacobian).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What every loss must satisfy: derivatives that are derivatives, constants that are least."""
+"""Check that a loss has the derivatives and the least constants that it declares."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from tacit.erm.losses import AnyLoss, Loss, PointLoss
 
 Array = npt.NDArray[np.float64]
 
-_TIGHT = 0.99
+_TIGHT = 0.99  # a declared constant must be attained to 1 %
 _ROUNDING = 1e-12
-_N_CHORDS = 2000
+_N_CHORDS = 2000  # random chords for convexity
 
 
 def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
     """Raise AssertionError unless ``loss`` is what it declares.
 
-    Guarantee: 1. ``d1`` is a subgradient of ``value`` at every score tried, and ``d2`` the
+    Guarantee: 1. ``d1`` is a subgradient of ``value`` at every tested score, and ``d2`` the
     derivative of ``d1`` away from kinks. 2. ``lipschitz`` bounds ``|d1|`` and is attained to 1 %
-    where it is finite. 3. ``smoothness`` bounds ``d2`` and every difference quotient of ``d1``,
-    and is attained to 1 % where it is finite. 4. ``value`` is convex on random chords.
-    ``hessian_rank``, ``hessian_trace`` and ``bend`` are those of the Hessian in the scores.
-    5. ``monotone`` is set if and only if the loss is a function of label times score whose slope
-    has one sign. 6. The loss is frozen and hashable, takes arrays of any length, and leaves its
-    arguments alone. 7. A record's ``d1`` and ``d2`` are functions of its own score and label, to
-    the last bit: sums on a lattice rely on that. For several scores at once (``n_outputs``) norms
-    of vectors and of Hessians take the place of sizes.
+    if it is finite. 3. ``smoothness`` bounds ``d2`` and every difference quotient of ``d1``, and is
+    attained to 1 % if it is finite. 4. ``value`` is convex on random chords. ``hessian_rank``,
+    ``hessian_trace`` and ``bend`` are those of the Hessian in the scores. 5. ``monotone`` is set if
+    and only if the loss is a function of label times score whose derivative has one sign. 6. The
+    loss is frozen and hashable, accepts arrays of any length, and does not change its arguments.
+    7. A record's ``d1`` and ``d2`` are functions of its own score and label, to the last bit: sums
+    on a lattice rely on that. For several scores at once (``n_outputs``) norms of vectors and of
+    Hessians replace absolute values.
 
     Parameters
     ----------
     loss
         The loss to check.
     labels
-        Labels to try. Include the extremes the loss declares, on both sides, or its constants
-        cannot be attained; and some in between, or regression looks monotone.
+        Labels to test. Include the extremes that the loss declares, on both sides, or its constants
+        cannot be attained; and some in between, or a regression loss looks monotone.
     seed
-        For the random scores.
+        Seed of the random scores.
 
     Examples
     --------
@@ -77,8 +77,8 @@ def check_point_loss(loss: PointLoss, dimension: int = 3, *, seed: int = 0) -> N
     """Raise AssertionError unless ``loss``, a loss of points, is what it declares.
 
     Guarantee: 1. ``gradients`` are subgradients of ``value``. 2. ``lipschitz`` bounds their norm
-    and is attained to 1 % where it is finite. 3. ``smoothness`` bounds how fast they turn, and is
-    attained to 1 % where it is finite. 4. ``value`` is convex on random chords. 5. The loss is
+    and is attained to 1 % if it is finite. 3. ``smoothness`` bounds their Lipschitz constant, and
+    is attained to 1 % if it is finite. 4. ``value`` is convex on random chords. 5. The loss is
     frozen and hashable.
 
     Parameters
@@ -86,9 +86,9 @@ def check_point_loss(loss: PointLoss, dimension: int = 3, *, seed: int = 0) -> N
     loss
         The loss to check.
     dimension
-        Of the points to try.
+        Dimension of the points to test.
     seed
-        For the random points.
+        Seed of the random points.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _check_arrays(loss: Loss, labels: Array) -> None:
 
 
 def _check_alone(loss: Loss, score: Array, label: Array) -> None:
-    # In blocks of several sizes, in both orders in memory.
+    # In blocks of several sizes, in both memory orders.
     n = len(score)
     for name, method in (("d1", loss.d1), ("steady_d1", loss.steady_d1), ("d2", loss.d2)):
         whole = method(score, label)
@@ -171,7 +171,7 @@ def _check_alone(loss: Loss, score: Array, label: Array) -> None:
 
 
 def _scores(label: float, rng: np.random.Generator) -> Array:
-    """Return scores near and far: around 0, the label and its logarithm, at every scale."""
+    """Return scores around 0, the label, 1 and -1, at every scale."""
     scales = np.geomspace(1e-7, 1e4, 150)
     around = [0.0, label, 1.0, -1.0]
     spread = [centre + sign * scales for centre in around for sign in (-1.0, 1.0)]
@@ -179,12 +179,13 @@ def _scores(label: float, rng: np.random.Generator) -> Array:
 
 
 def _steps(score: Array) -> Array:
-    # a third of the digits; a power of two, so that score + step is exact enough
+    # A third of the digits; a power of two, so that score + step is nearly exact.
     return np.asarray(2.0**-17 * 2.0 ** np.ceil(np.log2(np.maximum(np.abs(score), 1.0))))
 
 
 def _check_first(loss: Loss, score: Array, label: Array) -> None:
-    # For a convex function h d1(z) <= value(z + h) - value(z) <= h d1(z + h), kinks or not.
+    # A convex function has h d1(z) <= value(z + h) - value(z) <= h d1(z + h), with kinks or
+    # without.
     h = _steps(score)
     here, there = loss.value(score, label), loss.value(score + h, label)
     noise = 8 * 2.0**-53 * (np.abs(here) + np.abs(there) + 1)
@@ -207,7 +208,7 @@ def _check_second(loss: Loss, score: Array, label: Array) -> None:
         noise = 8 * 2.0**-53 * (np.abs(loss.d1(z, label)) + np.abs(label) + 1) / h
         d2 = loss.d2(z, label)
         matches[i] = np.abs(slope - d2) <= 1e-6 * (np.abs(d2) + 1) + noise
-    # One kink can spoil one of three neighbouring quotients, not two.
+    # One kink can affect one of three neighbouring quotients, not two.
     wrong = matches.sum(axis=0) < 2
     assert not wrong.any(), (
         f"d2 of {loss} is not the derivative of d1 at score {score[wrong][0]:g}, label "
@@ -222,7 +223,7 @@ def _check_second(loss: Loss, score: Array, label: Array) -> None:
 def _greatest_bend(loss: Loss, score: Array, label: Array) -> float:
     """Return the greatest of d2 and of the difference quotients of d1."""
     gaps, rises = np.diff(score), np.diff(loss.d1(score, label))
-    wide = gaps > 1e-5 * (1 + np.abs(score[1:]))  # narrower, and rounding would show
+    wide = gaps > 1e-5 * (1 + np.abs(score[1:]))  # rounding would dominate narrower gaps
     quotient = float(np.max(rises[wide] / gaps[wide]))
     return max(float(np.max(loss.d2(score, label))), quotient * (1 - 1e-9))
 
@@ -263,7 +264,7 @@ def _check_monotone(loss: Loss, labels: Array, rng: np.random.Generator) -> None
         if -label in labels:
             there, back = loss.value(score, same), loss.value(-score, -same)
             of_margin &= bool(np.allclose(there, back, rtol=1e-9, atol=1e-9))
-        of_margin &= label != 0.0 or not d1.any()  # where y z is always 0
+        of_margin &= label != 0.0 or not d1.any()  # for label 0 the margin y z is always 0
     one_sign = not {-1.0, 1.0} <= signs
     assert loss.monotone == (one_sign and of_margin), (
         f"{loss} declares monotone = {loss.monotone}, but d1 times label has "
@@ -308,7 +309,7 @@ def _check_several_scores(loss: Loss, labels: Array, rng: np.random.Generator) -
 
 
 def _several_scores(k: int, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return random scores, ones that are sure of one class, and ones torn between two."""
+    """Return random scores, scores certain of one class, and scores undecided between two."""
     random = rng.standard_normal((300, k)) * np.geomspace(0.01, 30.0, 300)[:, None]
     sure = 60.0 * np.eye(k)
     torn = 60.0 * (np.eye(k) + np.roll(np.eye(k), 1, axis=1))

@@ -1,4 +1,4 @@
-"""What every noise sampler must satisfy: the right law, on a lattice the data cannot change."""
+"""Check that a noise sampler has the stated law, on a lattice that the data cannot change."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tacit.noise import Source, secure_source
 Array = npt.NDArray[np.float64]
 Sampler = Callable[[Array, Source], Array]
 
-_ACCEPT, _REJECT = 1e-9, 1e-12
-_LOW_BITS = 64
+_ACCEPT, _REJECT = 1e-9, 1e-12  # p-values of the stated law, and of noise scaled by 0.9 or 1.1
+_LOW_BITS = 64  # residues of a multiple that must be equally frequent
 
 
 class EvenlySpacedWords:
-    """A source whose first ``total`` words divide [0, 2^64) evenly: nothing is random.
+    """A deterministic source whose first ``total`` words divide [0, 2^64) evenly.
 
-    Words asked for beyond those, to refine a draw, are midpoints.
+    Further words, which refine a draw, are midpoints.
 
     Examples
     --------
@@ -55,11 +55,11 @@ def check_noise(
     """Raise AssertionError unless ``sampler`` adds the stated noise on the stated lattice.
 
     Guarantee: 1. Noise around every input follows ``cdf`` (Kolmogorov-Smirnov, p > 1e-9), and
-    the same test rejects noise scaled by 0.9 and 1.1, so that it has the power to tell. 2. Every
-    output is a multiple of ``spacing`` whatever the input. 3. The low bits of the multiple are
-    uniform for every input (no missing outputs, Mironov 2012; no precision that depends on the
-    input, Haney et al. 2022). 4. With words enumerated evenly, every quantile is within one
-    step of the stated law (one word a sample; pass ``enumerate_words=False`` otherwise).
+    the same test rejects noise scaled by 0.9 and 1.1, so it has power. 2. Every output is a
+    multiple of ``spacing`` for any input. 3. The low bits of the multiple are uniform for every
+    input (no missing outputs, Mironov 2012; no precision that depends on the input, Haney et al.
+    2022). 4. With words enumerated evenly, every quantile is within one step of the stated law (one
+    word per sample; pass ``enumerate_words=False`` otherwise).
 
     Parameters
     ----------
@@ -119,7 +119,8 @@ def _check_enumeration(
     sampler: Sampler, cdf: Callable[[Array], Array], spacing: float, n: int
 ) -> None:
     outputs = np.sort(sampler(np.zeros(n), EvenlySpacedWords(n)))
-    # The i-th of n even quantiles rounds to the lattice: cdf half a step either side encloses it.
+    # The i-th of n even quantiles rounds to the lattice: cdf half a step on either side encloses
+    # it.
     quantiles = (np.arange(n) + 0.5) / n
     below, above = cdf(outputs - 0.51 * spacing), cdf(outputs + 0.51 * spacing)
     wrong = np.count_nonzero((below > quantiles + 1e-9) | (above < quantiles - 1e-9))

@@ -1,4 +1,4 @@
-"""Whether a query moves no further than it says, tried on many neighbours."""
+"""Check the sensitivity of a query on many neighbours."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from tacit.records import MemoryRecords
 
 Array = npt.NDArray[np.float64]
 
-# For the subtraction of two totals, not for the total.
+# Tolerance for the subtraction of two totals, not for the totals.
 _SLACK = 1e-9
 _N_RECORDS = 12
 
 
 def check_query(query: NoisySum, facts: Facts, *, attained: float = 0.5, seed: int = 0) -> float:
-    """Check what a noisy sum declares, on neighbours of tables that are hard for it.
+    """Check the declared sensitivity of a noisy sum on neighbours of hard tables.
 
-    Rows are as long as they may be, longer, along an axis, along the diagonal, opposite to others,
-    or zeros; labels, where bounds declare some, are at both ends and beyond. Each is added to,
+    Rows have the greatest norm or more, along an axis, along the diagonal, opposite to others, or
+    are zeros. Labels, if bounds declare some, are at both ends and beyond. Each record is added to,
     removed from and, under REPLACE, exchanged in tables of other such rows.
 
     Parameters
     ----------
     query
-        What is asked.
+        The query to check.
     facts
-        What is public of the records it is asked of.
+        The public facts of the records.
     attained
         The share of the sensitivity that some neighbours must reach: a sensitivity that is far too
         large costs accuracy.
     seed
-        Of the random rows among them.
+        Seed of the random rows.
 
     Returns
     -------
     float
-        The greatest move that was found, as a share of the sensitivity.
+        The greatest change that was found, as a share of the sensitivity.
 
     Raises
     ------
     AssertionError
-        If a total moved further than declared, if no neighbour came near it, if the sensitivity
-        names no proof, or if the event is not that of the noise.
+        If a total moved further than declared, if no neighbours reached ``attained``, if the
+        sensitivity names no proof, or if the event has another relation than the facts.
 
     Examples
     --------
@@ -84,7 +84,8 @@ def check_query(query: NoisySum, facts: Facts, *, attained: float = 0.5, seed: i
 def _neighbours(facts: Facts, rng: np.random.Generator) -> Any:
     """Yield pairs of record sources that are neighbours under the relation."""
     rows, labels = _odd_rows(facts, rng), _odd_labels(facts)
-    # Nobody, a few, and many in all directions but the first: a record along it counts most there.
+    # Empty, a few, and many in all directions but the first, in which a record then has most
+    # weight.
     axes = facts.bounds.row_norm * np.eye(facts.n_features)[1:]
     lopsided = np.repeat(np.vstack([axes, -axes]), 100, axis=0)
     for few in (rows[:0], rows[rng.permutation(len(rows))[:_N_RECORDS]], lopsided):

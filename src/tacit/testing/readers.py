@@ -1,4 +1,4 @@
-"""Whether a reader reads each record on its own, whatever another record holds."""
+"""Check that a reader reads each record independently of the others."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# What hostile records hold, so that a message that repeats one is known by it.
+# Digits in hostile records: a message that repeats a record contains them.
 MARK = "471147"
 _MARKS = (MARK, "4.71147")
-# A sum of a few hundred records of size one is off by far less.
+# Exceeds the float error of a sum of a few hundred records of size one by far.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What became of some records: the bytes of each, in order, and sums over all of them.
+    """The result of reading some records: the bytes of each, in order, and sums over all.
 
-    Of each sum one record may make a difference of at most 1 in L2 norm.
+    One record may change each sum by at most 1 in L2 norm.
 
     Examples
     --------
@@ -39,23 +39,23 @@ class Encoded:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """A way from records to their encodings, and records to try it with.
+    """A function from records to their encodings, and records to test it with.
 
     Parameters
     ----------
     name
-        How errors call it.
+        Name in error messages.
     records
         Ordinary records, in the reader's own terms; each gives one row.
     hostile
-        Records that stand for mistakes and attacks, by kind. Put the digits 471147 into them: by
-        these a message is known that repeats one.
+        Records that represent mistakes and attacks, by kind. Put the digits 471147 into them: they
+        identify a message that repeats a record.
     encode
         Writes records where the reader finds them, reads and encodes them.
     most_rows
-        How many rows a hostile record may give; several for a text of several lines.
+        Number of rows that a hostile record may give; several for a text of several lines.
     may_refuse
-        The kinds of which one may be refused, since docs/known_limits.md says so.
+        Kinds that may be refused according to docs/known_limits.md.
 
     Examples
     --------
@@ -75,11 +75,11 @@ class Reader:
 
     @cached_property
     def plain(self) -> Encoded | str:
-        """The encoding of the ordinary records, or why the table is refused whatever they are."""
+        """The encoding of the ordinary records, or the reason for which their table is refused."""
         return self.attempt(self.records)
 
     def attempt(self, records: Sequence[Any]) -> Encoded | str:
-        """Return the encoding of records, or all that a traceback would say."""
+        """Return the encoding of records, or the whole text of the error."""
         try:
             return self.encode(records)
         except Exception as error:
@@ -91,29 +91,29 @@ def check_reader(reader: Reader, kind: str, positions: Sequence[int] | None = No
 
     A table that is refused without it, for its type, must be refused with it in the same words.
 
-    1. The encoding of every other record is the same bit for bit, and sums move by at most what
-    one record may move them. 2. The hostile record gives at most its own rows, the same ones
-    wherever it stands. 3. Nothing warns of it, no error or log line repeats it, and only known
-    kinds are refused. Taking a record out is inserting it, seen from the other side.
+    1. The encoding of every other record is unchanged bit for bit, and sums move by at most what
+    one record may move them. 2. The hostile record gives at most its own rows, the same at any
+    position. 3. Nothing warns of it, no error or log line repeats it, and only known kinds are
+    refused. Removal of a record is insertion with the tables exchanged.
 
     Parameters
     ----------
     reader
         The reader and its records.
     kind
-        Which of the hostile records.
+        The hostile record to use.
     positions
-        Where, from 0 to the number of records; by default first, in the middle and last.
+        Positions from 0 to the number of records; by default first, in the middle and last.
 
     Returns
     -------
     int
-        How many tables were read.
+        Number of tables that were read.
 
     Raises
     ------
     AssertionError
-        If a promise is broken; names the reader, the kind and the position.
+        If one of these conditions fails; the message names the reader, the kind and the position.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def check_reader(reader: Reader, kind: str, positions: Sequence[int] | None = No
 def _check_refusal(
     plain: Encoded | str, encoded: Encoded | str, is_known: bool, where: str
 ) -> None:
-    """See that a refusal is by type, and so the same without the record, or a known one."""
+    """Check that a refusal is by type, and so the same without the record, or a known one."""
     assert isinstance(encoded, str), f"{where}: the table is no longer refused"
     _check_unsaid(where, encoded)
     assert is_known or encoded == plain, f"{where}: the table is refused: {encoded}"
@@ -170,7 +170,7 @@ def _check_refusal(
 def _rest(
     plain: Sequence[bytes], rows: Sequence[bytes], position: int, after: int, where: str
 ) -> Sequence[bytes]:
-    """Return the rows that are not the other records', which must be where and what they were."""
+    """Return the hostile record's rows; check that the other records' rows did not change."""
     n_after = len(plain) - after
     assert len(rows) >= position + n_after, f"{where}: another record is lost"
     end = len(rows) - n_after
@@ -193,7 +193,7 @@ def _check_sums(
 
 @contextlib.contextmanager
 def _listening() -> Iterator[list[str]]:
-    """Collect what is warned of and logged."""
+    """Collect warnings and log lines."""
     heard = _Lines()
     root = logging.getLogger()
     level = root.level
@@ -215,12 +215,12 @@ class _Lines(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the line."""
+        """Store the line."""
         self.lines.append(record.getMessage())
 
 
 def _messages(error: BaseException | None) -> Iterator[str]:
-    """Yield what a traceback would say: the error, and those that it came from."""
+    """Yield the messages of a traceback: the error, and the errors that caused it."""
     while error is not None:
         yield str(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

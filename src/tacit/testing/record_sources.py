@@ -1,4 +1,4 @@
-"""What every record source must satisfy: sums of clipped records, and nothing else of them."""
+"""Check that a record source gives sums of clipped records, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tacit.testing.replay import replay
 Array = npt.NDArray[np.float64]
 Make = Callable[[Any, Any, Bounds], RecordSource]
 
-_UNIT = 2.0**-53
-_ACCEPT = 1e-9
+_UNIT = 2.0**-53  # unit roundoff of a double
+_ACCEPT = 1e-9  # least p-value of a sampler that passes
 _SECRET = "7777777"
 _SECRET_COUNT = 4177
 
@@ -30,34 +30,34 @@ _SECRET_COUNT = 4177
 def check_record_source(
     make_source: Make, *, takes_sparse: bool = True, keyed_samples: bool = False
 ) -> None:
-    """Raise AssertionError unless what ``make_source`` makes is a sound source of sums.
+    """Raise AssertionError unless ``make_source`` makes a sound source of sums.
 
-    Guarantee: 1. The number of records and of columns and the bounds are those of what went in.
-    2. Sums are those of `MemoryRecords`, within the float error that both admit, and the same each
-    time. 3. No row is longer than its bound, in real numbers, and no label is out of its range;
-    shorter rows are left as they are, and the places of a sparse row add up first. 4. `sum_error`
-    bounds the error of hostile sums, computed exactly, and is no less than theory demands for the
-    blocks that were seen. 5. `every` takes the records it says. 6. `poisson_sample` takes each
-    record at the stated rate, independently, afresh each time and by a word of its own; the
-    sample stays the same when it is read again, and its event names the rate. 7. One record more
-    moves what a fit releases by at most its sensitivity. 8. Where the bounds declare classes, a
-    record of none of them does not count. 9. No error repeats a value, or tells how many records
-    there are.
+    Guarantee: 1. The numbers of records and of columns and the bounds are those of the input.
+    2. Sums are those of `MemoryRecords`, within the float error that both admit, and reproducible.
+    3. No row exceeds its norm, in real numbers, and no label its range; shorter rows are not
+    changed, and duplicate entries of a sparse row are added up first. 4. `sum_error` bounds the
+    error of hostile sums, computed exactly, and is no less than theory requires for the observed
+    blocks. 5. `every` takes the records that it states. 6. `poisson_sample` takes each record at
+    the stated rate, independently, afresh each time and by its own random word; the sample stays
+    the same when it is read again, and its event names the rate. 7. One record more moves the
+    releases of a fit by at most their sensitivity. 8. If the bounds declare classes, records of
+    other classes do not count. 9. No error repeats a value, or reveals the number of records.
 
     Parameters
     ----------
     make_source
-        Called with rows, labels (or None) and bounds; returns the source to check. The rows are a
-        float64 array whose numbers single precision holds too, in one hostile case one of objects.
+        Called with rows, labels (or None) and bounds; returns the source to check. Rows are a
+        float64 array of numbers that single precision represents too, and in one hostile case an
+        array of objects.
     takes_sparse
-        Whether it also takes SciPy sparse arrays.
+        Whether it also accepts SciPy sparse arrays.
     keyed_samples
-        Whether samples go by a key of two words, and not by a word of the caller's for each record.
+        Whether samples use a key of two words, not one of the caller's words per record.
 
     Notes
     -----
-    How a source cuts its records into blocks is its own affair: check it with several ways of
-    cutting, empty blocks among them. Random words are seeded, so that a verdict is final.
+    A source may cut its records into blocks in any way: check it with several ways, including
+    empty blocks. Random words are seeded, so the result is reproducible.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def _rows(n: int, seed: int = 0) -> Array:
 
 
 def _seen(records: RecordSource, *, fine: bool = False) -> tuple[Array, Array, list[int]]:
-    """Return the vectors and labels that a sum is over, by label, and the sizes of the blocks."""
+    """Return the summed vectors and labels, sorted by label, and the sizes of the blocks."""
     points, labels, sizes = [], [], []
 
     def look(block: Block) -> tuple[Array]:
@@ -132,7 +132,8 @@ def _check_sums(make_source: Make) -> None:
         for y in (labels, None):
             local, records = MemoryRecords(rows, y, bounds), make_source(rows, y, bounds)
             for fine in (False, True):
-                # both sums, and each record's own term: a score of 5 terms, and its tanh
+                # The error of both sums, and of each record's own term: a score of 5 terms, and its
+                # tanh.
                 own = (5 + 16) * _UNIT * n * (1 + size * math.sqrt(5.0))
                 error = local.sum_error(fine=fine) + records.sum_error(fine=fine) + own
                 found = records.sum(_everything, fine=fine)
@@ -179,7 +180,7 @@ def _check_lengths(points: Array, rows: Array, norm: float) -> None:
 def _check_sparse(make_source: Make) -> None:
     from scipy.sparse import csr_array
 
-    # 0.75 twice in one place: within the bound only if each were squared alone
+    # 0.75 twice at one place: within the bound only if each were squared alone.
     entries = np.array([0.75, 0.75, 2.0**60, -(2.0**60), 0.5, 0.25, 0.25])
     places, starts = [0, 0, 1, 1, 2, 2, 0], [0, 2, 5, 5, 7]
     rows = csr_array((entries, places, starts), shape=(4, 3))
@@ -188,7 +189,7 @@ def _check_sparse(make_source: Make) -> None:
 
 
 def _terms(n: int) -> list[Array]:
-    """Return terms of size at most 1 whose float sums go wrong."""
+    """Return terms of size at most 1 whose float sums have large errors."""
     rng = np.random.default_rng(n)
     size = 10.0 ** rng.uniform(-18, 0, n)
     return [
@@ -205,7 +206,7 @@ def _check_float_error(make_source: Make) -> None:
         for terms in _terms(n):
             columns = np.stack([terms, terms[::-1], np.zeros(n)], axis=1)
             rows = columns.astype(np.float32).astype(np.float64)
-            records = make_source(rows, None, Bounds(row_norm=4.0))  # none is clipped
+            records = make_source(rows, None, Bounds(row_norm=4.0))  # no row is clipped
             exact = [sum(map(Fraction, column.tolist()), Fraction(0)) for column in rows.T]
             for fine in (False, True):
                 _check_exactly(records, exact, fine)
@@ -224,8 +225,8 @@ def _check_exactly(records: RecordSource, exact: list[Fraction], fine: bool) -> 
 
 
 def _check_theory(records: RecordSource, n: int, fine: bool) -> None:
-    # A function may add up its block in any order, m - 1 roundings deep, and b block sums cannot
-    # be added less than log2(b) deep; each rounding is u times sums of up to n.
+    # A function may add up its block in any order, m - 1 roundings deep, and b block sums need at
+    # least log2(b) more; each rounding is u times sums of up to n.
     _, _, sizes = _seen(records, fine=fine)
     needed = (max(sizes) - 1 + math.ceil(math.log2(len(sizes)))) * _UNIT * n
     declared = records.sum_error(fine=fine)
@@ -251,7 +252,7 @@ def _check_every(make_source: Make) -> None:
 
 
 class _Words:
-    """Seeded words, which count how many were asked for."""
+    """Seeded words that count how many were drawn."""
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.PCG64(seed)
@@ -291,7 +292,7 @@ def _check_sampling(make_source: Make, keyed: bool) -> None:
 
 
 def _check_own_words(records: RecordSource, n: int) -> None:
-    # As many records are in as there are words that say so, whatever the rate.
+    # As many records are in as words say so, at any rate.
     for share in (0.1, 0.5):
         scripted = np.where(np.arange(n) < share * n, 0, 2**64 - 1).astype(np.uint64)
         given = iter(scripted.tolist())
@@ -386,7 +387,7 @@ def _check_silence(make_source: Make) -> None:
 
 
 def _said(error: BaseException) -> str:
-    """Return what a person would be shown of an error and of what led to it."""
+    """Return the displayed text of an error and of the errors that caused it."""
     text = ""
     shown: BaseException | None = error
     while shown is not None:

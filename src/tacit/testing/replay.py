@@ -1,4 +1,4 @@
-"""Replaying a fit on neighbouring data with the first run's noise."""
+"""Replay a fit on neighbouring data with the first run's noise."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Data = TypeVar("Data")
 def replay(fit: Callable[[Data], object], data: Data, neighbour: Data) -> int:
     """Run ``fit`` on both data sets, the second with the mechanism outputs of the first.
 
-    With the outputs held fixed, all that may differ between neighbours is the value each
-    mechanism was given, and that by no more than its declared sensitivity.
+    With the outputs held fixed, neighbours may differ only in the value that each mechanism
+    receives, and that by no more than its declared sensitivity.
 
     Parameters
     ----------
     fit
         Runs the whole computation on one data set.
     data, neighbour
-        Two data sets that are neighbours under the relation ``fit`` declares. Try the worst you
-        can think of: one extreme record, opposite labels, an empty class.
+        Two data sets that are neighbours under the relation ``fit`` declares. Try extreme cases:
+        one extreme record, opposite labels, an empty class.
 
     Returns
     -------
     int
-        How many releases were compared.
+        Number of compared releases.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Events: what was released and what it cost. A new event is one file and one line here."""
+"""Define events: records of a release and its cost. A new event is one file and one line here."""
 
 from tacit.privacy.events.base import Event, event_from_dict
 from tacit.privacy.events.composed import Composed, NonPrivate, Repeated, common_relation

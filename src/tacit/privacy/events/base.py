@@ -1,4 +1,4 @@
-"""What every event is: a frozen record of one release that knows its own cost."""
+"""Define the base class of events: frozen records of one release that know their own cost."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Event(ABC):
     ``gaussian_mu``
         exact: the release is at worst a Gaussian mechanism with this mu.
     ``leak``
-        exact: anything may be revealed with this probability, and nothing otherwise.
+        exact: with this probability anything may be revealed, and otherwise nothing is.
     ``profile``
-        exact or an upper bound: delta as a function of epsilon, in both directions, convex in
+        exact or an upper bound: delta as a function of epsilon, in both directions. It is convex in
         exp(epsilon), so that it is the profile of a dominating pair and composes
         (docs/proofs/events.md, section 2).
     ``profiles_by_order``
@@ -64,28 +64,28 @@ class Event(ABC):
         return None
 
     def gaussian_bound(self) -> float | None:
-        """Return the mu of a Gaussian mechanism that tells at least as much, or None.
+        """Return the mu of a Gaussian mechanism that dominates the release, or None.
 
-        Looser than what the event says of itself elsewhere, so only a rule that counts by mu asks.
+        The other costs of the event are tighter, so only a rule that adds up mu uses this one.
         """
         return self.gaussian_mu()
 
     def dominated_gaussian_mu(self) -> float | None:
-        """Return the mu of a Gaussian mechanism that tells at most as much, or None.
+        """Return the mu of a Gaussian mechanism that the release dominates, or None.
 
-        What was charged may then be spent on that mechanism instead.
+        A charge for the release then also pays for that mechanism.
         """
         return self.gaussian_mu()
 
     def covers(self, other: Event) -> bool:
-        """Return whether ``other`` is known to cost no more, whatever it is composed with.
+        """Return whether ``other`` is known to cost no more, in any composition.
 
-        By default only the same event; kinds whose parameters can be compared override it.
+        By default only an equal event; kinds with comparable parameters override it.
         """
         return self == other
 
     def leak(self) -> float | None:
-        """Return p if anything may be revealed with probability p and nothing else is, or None."""
+        """Return p if anything may be revealed with probability p and else nothing, or None."""
         return None
 
     def profile(self, epsilon: Array) -> Array | None:
@@ -119,27 +119,27 @@ class Event(ABC):
         return from_profile(self, interval)
 
     def leaves(self) -> Iterator[tuple[Event, int]]:
-        """Yield the elementary events this one is made of, each with its count."""
+        """Yield the elementary events of this event, each with its count."""
         yield self, 1
 
     def parts(self) -> tuple[Event, ...]:
-        """Return the events of disjoint parts, or of choices, of which the worst is the cost."""
+        """Return the events of disjoint parts, or of a public choice; the worst is the cost."""
         return ()
 
     def reasons_void(self) -> tuple[str, ...]:
-        """Return what makes a guarantee from this event void; empty if nothing does."""
+        """Return the reasons that make a guarantee from this event void; empty if there is none."""
         return ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dictionary with a stable ``kind`` and ``version``."""
-        # Every event is a frozen dataclass; the base is not, so that each orders its own fields.
+        # Every event is a frozen dataclass; the base is not, so each class orders its own fields.
         names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
         fields = {name: _plain(getattr(self, name)) for name in names}
         return {"kind": self.kind, "version": self.version, **fields}
 
 
 def event_from_dict(record: Mapping[str, Any]) -> Event:
-    """Return the event that ``to_dict`` described.
+    """Return the event of a dictionary made by ``to_dict``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Several releases seen as one, and values that carry no promise at all."""
+"""Combine several releases into one event, and mark values without any guarantee."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tacit.privacy.relation import Relation, checked_relation
 
 
 def common_relation(events: tuple[Event, ...]) -> Relation:
-    """Return the relation all events share, or refuse to mix."""
+    """Return the relation that all events share; raise if they differ."""
     relations = {event.relation for event in events}
     if len(relations) > 1:
         raise ValueError(
@@ -37,8 +37,8 @@ def _not_a_leaf(self: Event, orders: Array) -> Array:
 class Composed(Event):
     """Events that happened one after another.
 
-    Each release may depend on the outputs of those before it; which events there are may not.
-    For events chosen in view of earlier outputs use an `Accountant`, which keeps to a sound rule.
+    Each release may depend on the outputs before it; the list of events may not. For events chosen
+    in view of earlier outputs use an `Accountant`, whose rule is sound for them.
 
     Examples
     --------
@@ -68,24 +68,24 @@ class Composed(Event):
     renyi = _not_a_leaf
 
     def covers(self, other: Event) -> bool:
-        """Return whether every part covers its counterpart."""
+        """Return whether every event covers its counterpart."""
         if not isinstance(other, Composed) or len(self.events) != len(other.events):
             return False
         return all(mine.covers(its) for mine, its in zip(self.events, other.events, strict=True))
 
     def leaves(self) -> Iterator[tuple[Event, int]]:
-        """Yield the leaves of every part."""
+        """Yield the leaves of every event."""
         for event in self.events:
             yield from event.leaves()
 
 
-# Up to there a float holds every count, and costs are counts times floats.
+# Floats represent counts exactly up to here, and costs are counts times floats.
 _MOST_TIMES = 2**53
 
 
 @dataclass(frozen=True)
 class Repeated(Event):
-    """The same event ``count`` times.
+    """An event that happened ``count`` times.
 
     Examples
     --------
@@ -108,24 +108,27 @@ class Repeated(Event):
         object.__setattr__(self, "event", event)
         times = checks.count("count", count) * max(n for _, n in event.leaves())
         if times > _MOST_TIMES:
-            raise ValueError(f"count makes it more than {_MOST_TIMES} releases of one kind.")
+            raise ValueError(
+                f"count must make at most {_MOST_TIMES} releases of one kind, got {times}; split "
+                "the event into several."
+            )
         object.__setattr__(self, "count", int(count))
         object.__setattr__(self, "relation", event.relation)
 
     renyi = _not_a_leaf
 
     def leaves(self) -> Iterator[tuple[Event, int]]:
-        """Yield the leaves of the event, their counts multiplied. The only place that does."""
+        """Yield the leaves of the event with multiplied counts; counts are multiplied only here."""
         for leaf, n in self.event.leaves():
             yield leaf, n * self.count
 
 
 @dataclass(frozen=True)
 class NonPrivate(Event):
-    """A value that left without protection: infinite cost, said out loud.
+    """A value that was released without protection, at infinite cost.
 
-    ``would_be`` keeps the event the release would have had, for instance had its noise not come
-    from a seeded generator.
+    ``would_be`` is the event that the release would have had, for instance without a seeded
+    generator.
 
     Examples
     --------
@@ -146,7 +149,7 @@ class NonPrivate(Event):
         checked_relation(self.relation)
 
     def profile(self, epsilon: Array) -> Array:
-        """Return 1: nothing is promised."""
+        """Return 1: there is no guarantee."""
         return np.ones_like(epsilon)
 
     def renyi(self, orders: Array) -> Array:

@@ -102,7 +102,7 @@ class SampledGaussian(Event):
             )
 
     def gaussian_mu(self) -> float | None:
-        """Return mu when every record is in every batch."""
+        """Return mu if every record is in every batch, else None."""
         return 1.0 / self.noise_multiplier if self.sampling_rate == 1.0 else None
 
     def renyi(self, orders: Array) -> Array:
@@ -112,7 +112,7 @@ class SampledGaussian(Event):
         return sampled_gaussian_renyi(self.sampling_rate, self.noise_multiplier, orders)
 
     def loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        """Return the pair's distribution from dp-accounting, one instance, no counts."""
+        """Return dp-accounting's distribution of the dominating pair, for one release."""
         from dp_accounting.pld import privacy_loss_distribution
 
         return privacy_loss_distribution.from_gaussian_mechanism(

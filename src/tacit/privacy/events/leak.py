@@ -1,4 +1,4 @@
-"""A release that is harmless but for a small probability, with which it may reveal anything."""
+"""A release that reveals nothing, except that with a small probability it may reveal anything."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RareLeak(Event):
-    """With ``probability`` anything may be revealed, and otherwise nothing at all.
+    """With ``probability`` anything may be revealed, and otherwise nothing.
 
     Contract: on each of two neighbours the output has the law (1 - p) B + p A with the same B and
-    any A, p at most ``probability``. Beside another event: given all that this event adds, B is
-    what the other one is about (a value that one record alone has, and the noise on the values that
-    are common: `tacit.preprocessing.private.PrivateVocabulary`).
+    any A, and p is at most ``probability``. Beside another event, B is the output that the other
+    event accounts for, given all that this event adds. Example: a value that one record alone has,
+    and the noise on the common values (`tacit.preprocessing.private.PrivateVocabulary`).
 
-    Guarantee (docs/proofs/events.md, section 13), p the probability:
+    Guarantee (docs/proofs/events.md, section 13), with p the probability:
 
         delta(e) = p + (1 - p) (1 - exp(e))_+
 
-    and together with whatever costs d(e), delta(e) = p + (1 - p) d(e).
+    Together with events of profile d(e), delta(e) = p + (1 - p) d(e).
 
     Examples
     --------
@@ -66,11 +66,11 @@ class RareLeak(Event):
         return p - (1.0 - p) * np.expm1(np.minimum(epsilon, 0.0))
 
     def renyi(self, orders: Array) -> Array:
-        """Return infinity: the loss is infinite with the probability."""
+        """Return infinity: the loss is infinite with positive probability."""
         return np.full_like(orders, np.inf)
 
     def loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        """Return the loss that is 0, or infinite."""
+        """Return the distribution of a loss that is 0 or infinite."""
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
         p = self.probability

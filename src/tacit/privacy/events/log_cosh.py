@@ -1,4 +1,4 @@
-"""Objective perturbation of a loss that flattens as its slope saturates, such as log cosh."""
+"""Objective perturbation of a loss whose curvature vanishes as its slope saturates: log cosh."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _RIDGE = "objective perturbation needs strong convexity: pass a positive L2 regu
 
 @dataclass(frozen=True)
 class LogCoshObjective(ObjectiveEvent):
-    """A linear model whose loss is nowhere both steep and curved, b ~ N(0, noise_std^2 I).
+    """A linear model with a loss that is never both steep and curved, b ~ N(0, noise_std^2 I).
 
-    Contract: a record's gradient lies along its row and has length t ``lipschitz`` for a t in
+    Contract: a record's gradient is parallel to its row and has norm t ``lipschitz`` for a t in
     [-1, 1], and its Hessian has rank one and norm at most (1 - t^2) ``smoothness``.
     ``regularization`` is lam of the SUM form. ADD_REMOVE only.
 
@@ -33,8 +33,8 @@ class LogCoshObjective(ObjectiveEvent):
 
         X = max over t in [-1, 1] of t mu Z + t^2 mu^2 / 2 + (1 - t^2) k,   Z ~ N(0, 1)
 
-    so that delta(epsilon) is twice the Gaussian mechanism's for epsilon >= 2 k - mu^2 / 2: what a
-    record does to the curvature is free there.
+    So delta(epsilon) is twice the Gaussian mechanism's for epsilon >= 2 k - mu^2 / 2: at these
+    epsilons the effect of a record on the Hessian costs nothing.
 
     Examples
     --------
@@ -74,19 +74,19 @@ class LogCoshObjective(ObjectiveEvent):
 
     @property
     def _stretch(self) -> float:
-        # k: how much one record can stretch the Jacobian
+        # k: one record changes the Jacobian's determinant by a factor of at most 1 + k
         return self.smoothness / self.regularization
 
     @property
     def _excess(self) -> float:
-        # k - mu^2 / 2: what of it the quadratic of the noise does not give back
+        # k - mu^2 / 2: the part of k that the quadratic term of the noise does not offset
         return self._stretch - self._mu**2 / 2
 
     def profile(self, epsilon: Array) -> Array:
         """Return E(1 - exp(epsilon - X))_+.
 
-        X grows with |Z| in up to three pieces, of which the first keeps the logarithm of the
-        Jacobian, c = log(1 + k), and e = k - mu^2 / 2:
+        X increases in |Z| and has up to three pieces. The first uses the logarithm of the Jacobian,
+        c = log(1 + k); e = k - mu^2 / 2:
 
             c + mu |Z| + mu^2 / 2     for mu |Z| < 2 (e - sqrt(c e))
             k + (mu Z)^2 / (4 e)      for mu |Z| < 2 e
@@ -95,7 +95,7 @@ class LogCoshObjective(ObjectiveEvent):
         mu, k, e = self._mu, self._stretch, max(self._excess, 0.0)
         c, half = math.log1p(k), mu**2 / 2
         first, corner = self._first, 2 * e / mu
-        # the least |Z| at which X reaches epsilon, 0 if it always does
+        # the least |Z| at which X is epsilon, 0 if X always exceeds it
         inner = np.sqrt(4 * e * np.maximum(epsilon - k, 0.0)) / mu
         z = np.maximum((epsilon - c - half) / mu, 0.0)
         z = np.where(z < first, z, np.maximum(inner, first))
@@ -113,7 +113,7 @@ class LogCoshObjective(ObjectiveEvent):
         reached = 2 * ndtr(-z)
         lost = lost_digits(mu, z, np.abs(epsilon) + k) * (reached + subtracted)
         below = np.clip(reached - subtracted + lost, 0.0, 1.0)
-        # Where X is linear this is twice the Gaussian mechanism's, which keeps its precision.
+        # Where X is linear, delta is twice the Gaussian mechanism's, which is computed precisely.
         free = max(mu * corner + half, half)
         above = np.minimum(2 * gaussian_delta(mu, np.maximum(epsilon, free)), 1.0)
         result: Array = np.where(epsilon >= free, above, below)
@@ -125,12 +125,12 @@ class LogCoshObjective(ObjectiveEvent):
 
     @property
     def _first(self) -> float:
-        # |Z| up to which the logarithm of the Jacobian is the better bound
+        # |Z| below which the logarithm of the Jacobian is the better bound
         e = max(self._excess, 0.0)
         return max(2 * (e - math.sqrt(e * math.log1p(self._stretch))) / self._mu, 0.0)
 
     def renyi(self, orders: Array) -> Array:
-        """Return a bound on log E exp((a-1) X) / (a-1): X is at most its value where pieces end."""
+        """Return a bound on log E exp((a-1) X) / (a-1), with X at its value where a piece ends."""
         mu, e = self._mu, max(self._excess, 0.0)
         b, first, corner = orders - 1.0, self._first, 2 * e / mu
         # E[exp(b (mu |Z| + mu^2/2)); |Z| > c] = 2 exp(b (b+1) mu^2 / 2) Phi(b mu - c)
@@ -138,17 +138,17 @@ class LogCoshObjective(ObjectiveEvent):
         parts = [log_linear + log_ndtr(b * mu - corner)]
         middle = math.log(2) + _log_between(-corner, -first)
         parts.append(b * (self._stretch + e) + middle)
-        # Phi(b mu) - Phi(b mu - first), seen from the other side
+        # Phi(b mu) - Phi(b mu - first), by symmetry in the other tail
         inside = _log_between(-b * mu, first - b * mu)
         parts.append(b * math.log1p(self._stretch) + log_linear + inside)
         total = np.logaddexp.reduce(parts)
-        # The expectation is nearly 1 where mu is small: what it lacks of its logarithm is added.
+        # The expectation is nearly 1 for small mu: add the rounding error of its logarithm.
         result: Array = (total + lost_digits(mu, 0.0, total)) / b
         return result
 
 
 def _log_between(low: npt.ArrayLike, high: npt.ArrayLike) -> Array:
-    """Return log(Phi(high) - Phi(low)) for low <= 0, in which a tail beyond 38 does not vanish."""
+    """Return log(Phi(high) - Phi(low)) for low <= 0, so that a tail beyond 38 does not vanish."""
     top = log_ndtr(high)
     with np.errstate(divide="ignore", invalid="ignore"):
         below = np.where(np.isneginf(top), 0.0, np.minimum(log_ndtr(low) - top, 0.0))

@@ -1,4 +1,4 @@
-"""A majority of two classes that is decided with Gaussian noise, and nothing else of it."""
+"""A majority of two classes decided with Gaussian noise; only the winner is released."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.privacy.relation import Relation, checked_relation
 
 @dataclass(frozen=True)
 class NoisyMajority(Event):
-    """Which of two classes has more votes, noise added to both counts; only the winner leaves.
+    """The class with more votes, after noise on both counts; only the winner is released.
 
     Contract: neighbours differ in one vote, which moves one count up and the other down by one;
     the second class wins if n_2 - n_1 + N(0, 2 noise_std^2) is above a public number.
@@ -23,9 +23,9 @@ class NoisyMajority(Event):
 
         renyi(a) = sup over t of D_a(Bernoulli(Phi(t)) || Bernoulli(Phi(t + h))), rounded up
 
-    Many winners together cost as little as 2 / pi of what Gaussian counts do. One alone costs what
-    a Gaussian of mu = h does, since each epsilon has a t that is worst for it: state a few winners
-    as ``Gaussian(noise_std / sqrt(2))``, which is true as well, and cheaper.
+    Many winners together cost as little as 2 / pi of what Gaussian counts cost. A single winner
+    costs as much as a Gaussian of mu = h, since each epsilon has its own worst t. State a few
+    winners as ``Gaussian(noise_std / sqrt(2))``, which is also true, and cheaper.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class NoisyMajority(Event):
         return math.sqrt(2.0) / self.noise_std
 
     def gaussian_bound(self) -> float:
-        """Return the mu of the noisy margin itself, of which the winner is the sign.
+        """Return the mu of the noisy margin, whose sign is the winner.
 
         A vote moves n_2 - n_1 by 2, the noise has std sqrt(2) noise_std: mu = sqrt(2) / noise_std.
         """

@@ -1,13 +1,13 @@
 """Objective perturbation: minimise sum of losses + (lam/2)||w||^2 + <b, w> with random b.
 
 All four approximate forms bound the privacy loss by a random variable X, in both directions and
-whatever the other records are:
+for any other records:
 
     X = jacobian + max over vertices of G_i, at least ``jacobian``,  G_i ~ N(mu_i^2/2, mu_i^2)
 
 (proofs in docs/proofs/objective_perturbation.md). A union bound over the vertices gives
-P[X > x] <= sum_i weight_i P[G_i > x - jacobian], from which delta(epsilon) =
-E(1 - exp(epsilon - X))_+ and the Renyi bound log E exp((a-1) X) / (a-1) follow in closed form.
+P[X > x] <= sum_i weight_i P[G_i > x - jacobian]. From it follow, in closed form, delta(epsilon) =
+E(1 - exp(epsilon - X))_+ and the Renyi bound log E exp((a-1) X) / (a-1).
 Since E(1 - exp(epsilon - X))_+ is convex in exp(epsilon), it composes.
 
 Assumes, for every event here: the released w is the exact minimiser over the whole space; the
@@ -31,7 +31,7 @@ from tacit.privacy.gaussian_profile import gaussian_delta, lost_digits
 from tacit.privacy.relation import Relation, checked_relation
 from tacit.privacy.roots import decreasing_root
 
-_WEAK_RIDGE = 2.0  # k above which the bound with a fixed Jacobian is the tighter
+_WEAK_RIDGE = 2.0  # above this k the bound with a fixed Jacobian is tighter
 _NOISE = "calibrate it to a Budget; without noise record NonPrivate(reason=...)."
 _BOUND = "pass the bound enforced on every record."
 _RIDGE = "objective perturbation needs strong convexity: pass a positive L2 regularization."
@@ -48,7 +48,7 @@ class LossBound:
     vertices: tuple[tuple[float, float], ...]
 
     def _floor(self) -> float:
-        """Return y0 >= 0 where the union bound on P[G > y] stops exceeding 1."""
+        """Return y0 >= 0, the point from which on the union bound on P[G > y] is at most 1."""
 
         def excess(y: float) -> float:
             return sum(k * float(ndtr(m / 2 - y / m)) for k, m in self.vertices) - 1.0
@@ -68,10 +68,10 @@ class LossBound:
             return total
 
         y = epsilon - self._rounded_jacobian
-        # Below the floor X is certain to exceed epsilon: 1 - e^{y - y0} (1 - delta(y0)).
+        # Below the floor X exceeds epsilon with certainty: 1 - e^{y - y0} (1 - delta(y0)).
         at_floor = above(np.array([floor]))[0]
         short = np.minimum(y - floor, 0.0)
-        below = np.exp(short) * at_floor - np.expm1(short)  # so that delta(y0) keeps its digits
+        below = np.exp(short) * at_floor - np.expm1(short)  # keeps the digits of delta(y0)
         result: Array = np.where(y >= floor, above(np.maximum(y, floor)), below)
         return np.clip(result, 0.0, 1.0)
 
@@ -87,7 +87,7 @@ class LossBound:
                 log_total = np.logaddexp(
                     log_total, math.log(weight) + b * (b + 1) * mu**2 / 2 + log_mass
                 )
-        # The expectation is nearly 1 where mu is small: what it lacks of its logarithm is added.
+        # The expectation is nearly 1 for small mu: add the rounding error of its logarithm.
         log_total += lost_digits(self._greatest_mu, 0.0, log_total)
         result: Array = self._rounded_jacobian + log_total / b
         return result
@@ -98,34 +98,34 @@ class LossBound:
 
     @property
     def _rounded_jacobian(self) -> float:
-        # rounded up where its last bits are much beside mu
+        # Round up: for small mu the last bits of the Jacobian are large beside mu.
         return self.jacobian * (1.0 + float(lost_digits(self._greatest_mu, 0.0)))
 
 
 def _one_sided(mu: float, relation: Relation) -> tuple[tuple[float, float], ...]:
-    """Return the vertices of a loss whose derivative keeps one sign."""
+    """Return the vertices of a loss whose derivative has a constant sign."""
     return ((1.0, mu),) if relation.adds_or_removes else ((1.0, 2 * mu), (2.0, mu))
 
 
 class ObjectiveEvent(Event):
-    """The event of a random linear term: it grows with a few ratios, which can be compared."""
+    """Event of a random linear term: the cost increases in a few ratios, which can be compared."""
 
     @abstractmethod
     def cost_ratios(self) -> tuple[float, ...]:
-        """Return gradient over noise, curvature over ridge and, if it counts, the rank.
+        """Return gradient over noise, curvature over ridge and, if it matters, the rank.
 
-        X grows with each of them, and depends on nothing else
+        X increases in each of them, and depends on nothing else
         (docs/proofs/objective_perturbation.md, section 13).
         """
 
     def covers(self, other: Event) -> bool:
-        """Return whether ``other`` is of this kind and no ratio is greater."""
+        """Return whether ``other`` is of this kind and none of its ratios is greater."""
         if type(other) is not type(self) or other.relation is not self.relation:
             return False
         return all(b <= a for a, b in zip(self.cost_ratios(), other.cost_ratios(), strict=True))
 
     def dominated_gaussian_mu(self) -> float | None:
-        """Return L / s where one record is added or removed: X is nowhere below that loss.
+        """Return L / s under ADD_REMOVE, None otherwise: X is never below that Gaussian's loss.
 
         Proof: docs/proofs/objective_perturbation.md, section 15.
         """
@@ -150,7 +150,7 @@ class ObjectiveEvent(Event):
 
 
 class _Perturbed(ObjectiveEvent):
-    """An event whose loss is bounded by X."""
+    """An event whose privacy loss is bounded by X."""
 
     @abstractmethod
     def _bound(self) -> LossBound:
@@ -182,9 +182,9 @@ class LogisticObjective(_Perturbed):
 
         X = max over t in [0, 1] of t G + k t (1 - t),   G ~ N(mu^2/2, mu^2)
 
-    so delta(epsilon) is the Gaussian mechanism's for epsilon >= k, and the release is mu-GDP
-    outright when lam >= 2 noise_std^2. Under REPLACE: jacobian k_+/4 and the vertices 2 mu once
-    and mu twice. For k > 2 the jacobian is the greatest of log(1 + u R^2/lam) -
+    So delta(epsilon) is the Gaussian mechanism's for epsilon >= k, and the release is mu-GDP
+    if lam >= 2 noise_std^2. Under REPLACE the jacobian is k_+/4 and the vertices are 2 mu once and
+    mu twice. For k > 2 the jacobian is the greatest of log(1 + u R^2/lam) -
     u R^2/(2 noise_std^2) over u in [0, 1/4], with the vertex mu under ADD_REMOVE.
 
     Examples
@@ -215,12 +215,12 @@ class LogisticObjective(_Perturbed):
 
     @property
     def _stretch(self) -> float:
-        # R^2 / lam: how much one record can stretch the Jacobian
+        # R^2 / lam: effect of one record on the Jacobian, per unit of second derivative
         return self.row_norm**2 / self.regularization
 
     @property
     def _relief(self) -> float:
-        # R^2 / (2 s^2): what the quadratic of the noise gives back
+        # R^2 / (2 s^2): the part that the quadratic term of the noise offsets
         return self.row_norm**2 / (2 * self.noise_std**2)
 
     @property
@@ -231,7 +231,7 @@ class LogisticObjective(_Perturbed):
     def _jacobian(self) -> float:
         """Return the greatest of log(1 + u R^2/lam) - u R^2/(2 s^2), u = t (1 - t) <= 1/4."""
         if self._curvature <= _WEAK_RIDGE:
-            # log(1 + a) <= a is close enough
+            # log(1 + a) <= a is tight enough for a weak effect
             return max(self._curvature, 0.0) / 4
         u = min(1 / self._relief - 1 / self._stretch, 0.25)
         return math.log1p(u * self._stretch) - u * self._relief
@@ -241,7 +241,7 @@ class LogisticObjective(_Perturbed):
         return LossBound(self._jacobian(), _one_sided(mu, self.relation))
 
     def gaussian_mu(self) -> float | None:
-        """Return mu when the Jacobian is free at every epsilon."""
+        """Return mu if the Jacobian costs nothing at any epsilon, else None."""
         if self.relation.adds_or_removes and self._curvature <= 0.0:
             return self.row_norm / self.noise_std
         return None
@@ -249,8 +249,8 @@ class LogisticObjective(_Perturbed):
     def profile(self, epsilon: Array) -> Array:
         """Return E(1 - exp(epsilon - X))_+."""
         mu, k = self.row_norm / self.noise_std, self._curvature
-        # Two valid bounds; which one is used depends on the parameters alone, since the lesser of
-        # two profiles at each epsilon need not be convex.
+        # Two valid bounds. The choice depends on the parameters only: the pointwise minimum of two
+        # profiles need not be convex.
         if self.relation is Relation.REPLACE or k > _WEAK_RIDGE:
             return self._bound().delta(epsilon)
         if k <= 0.0:
@@ -260,7 +260,7 @@ class LogisticObjective(_Perturbed):
         return result
 
     def renyi(self, orders: Array) -> Array:
-        """Return the bound with jacobian k/4, or the Gaussian's if that is free."""
+        """Return the bound with jacobian k/4, or the Gaussian's if the Jacobian costs nothing."""
         mu = self.gaussian_mu()
         return orders * mu**2 / 2 if mu is not None else self._bound().renyi(orders)
 
@@ -282,7 +282,7 @@ def _below_curvature(mu: float, k: float, epsilon: Array) -> Array:
     above = ndtr(-mu / 2 - k / mu)  # E[exp(-G); G > k]
     below = np.where(epsilon < 0, ndtr(-mu / 2 - k / mu), 0.0)  # P[G < -k], where X = 0
     reached = np.where(epsilon < 0, 1.0, ndtr(mu / 2 - g / mu))
-    # Through logarithms: exp(epsilon) alone may overflow where the product is small. A part that
+    # Through logarithms: exp(epsilon) may overflow although the product is small. A part that
     # underflows is subtracted as 0, which rounds delta up.
     with np.errstate(divide="ignore"):
         subtracted = np.exp(np.minimum(epsilon + np.log(middle + above + below), 0.0))
@@ -293,7 +293,7 @@ def _below_curvature(mu: float, k: float, epsilon: Array) -> Array:
 
 @dataclass(frozen=True)
 class _OfOneScore(_Perturbed):
-    """A loss on one score, whose derivatives are bounded."""
+    """A loss of one score with bounded derivatives."""
 
     lipschitz: float
     smoothness: float
@@ -319,13 +319,13 @@ class _OfOneScore(_Perturbed):
 
     @property
     def _jacobian(self) -> float:
-        # the determinant of a Hessian that one record changes by rank one
+        # log-determinant of a Hessian that one record changes by rank one
         return math.log1p(self.smoothness / self.regularization)
 
 
 @dataclass(frozen=True)
 class MonotoneObjective(_OfOneScore):
-    """A margin loss whose derivative keeps one sign (Huber-smoothed hinge).
+    """A margin loss whose derivative has a constant sign (Huber-smoothed hinge).
 
     Contract: the loss is a convex function of y <w, x> with derivative of one sign; per-record
     gradient norm at most ``lipschitz``, Hessian of rank one and norm at most ``smoothness``.
@@ -464,11 +464,11 @@ class PureObjective(ObjectiveEvent):
         return ratio, self.hessian_trace / self.regularization, float(self.rank)
 
     def dominated_gaussian_mu(self) -> None:
-        """Return None: it is not known to dominate a Gaussian release."""
+        """Return None: no Gaussian release is known to be dominated."""
         return
 
     def pure_epsilon(self) -> float:
-        """Return noise term plus Jacobian term."""
+        """Return the noise term plus the Jacobian term."""
         moved = 2.0 if self.relation is Relation.REPLACE else 1.0
         jacobian = self.rank * math.log1p(self.hessian_trace / (self.rank * self.regularization))
         return moved * self.lipschitz / self.noise_radius + jacobian

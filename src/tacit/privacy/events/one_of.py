@@ -1,4 +1,4 @@
-"""One of several releases, chosen without regard to the records."""
+"""One of several releases, chosen independently of the records."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OneOf(Event):
-    """One of ``events``, by a public law that does not depend on the records; which, is released.
+    """One of ``events``, chosen by a public law independent of the records; the choice is public.
 
     Contract: the choice, and all that it is made from, is independent of the records.
 
     Guarantee (docs/proofs/selection.md, section 3): the greatest of the costs, in each way of
-    stating one, as for `Parallel`: given the choice c the privacy loss is that of event c, so every
-    divergence of the whole is a mean of theirs.
+    stating one, as for `Parallel`. Given the choice c, the privacy loss is that of event c, so
+    every divergence of the whole is a mean of theirs.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class OneOf(Event):
     relation: Relation = field(init=False)
 
     def __init__(self, events: tuple[Event, ...], relation: Relation | None = None) -> None:
-        # equal ones are one case; in their order, so that the event is a function of its cases
+        # Equal events are one case; their order is kept, so the event is a function of its cases.
         greatest = Parallel(tuple(dict.fromkeys(events)), relation)
         object.__setattr__(self, "events", greatest.events)
         object.__setattr__(self, "relation", greatest.relation)
@@ -47,15 +47,15 @@ class OneOf(Event):
         return Parallel(self.events)
 
     def parts(self) -> tuple[Event, ...]:
-        """Return the events, of which the worst is the cost."""
+        """Return the events; the worst is the cost."""
         return self.events
 
     def gaussian_mu(self) -> float | None:
-        """Return the greatest mu, where all are Gaussian."""
+        """Return the greatest mu, if all are Gaussian."""
         return self._greatest.gaussian_mu()
 
     def profile(self, epsilon: Array) -> Array | None:
-        """Return the greatest delta at each epsilon, where each has a closed form."""
+        """Return the greatest delta at each epsilon, if each event has a closed form."""
         return self._greatest.profile(epsilon)
 
     def renyi(self, orders: Array) -> Array:
@@ -63,7 +63,7 @@ class OneOf(Event):
         return self._greatest.renyi(orders)
 
     def pure_epsilon(self) -> float:
-        """Return the greatest loss of any."""
+        """Return the greatest pure epsilon."""
         return self._greatest.pure_epsilon()
 
     def loss_distribution(self, interval: float) -> PrivacyLossDistribution | None:
@@ -71,5 +71,5 @@ class OneOf(Event):
         return self._greatest.loss_distribution(interval)
 
     def reasons_void(self) -> tuple[str, ...]:
-        """Return what makes any promise void."""
+        """Return the reasons that make any of the guarantees void."""
         return self._greatest.reasons_void()

@@ -1,4 +1,4 @@
-"""Releases from disjoint parts of the records: the worst of them is the cost of all."""
+"""Releases from disjoint parts of the records: the worst part is the cost of all."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parallel(Event):
-    """One event for each part of the records; neighbours differ in one part alone.
+    """One event for each part of the records; neighbours differ in one part only.
 
-    Contract: which part a record belongs to is decided without regard to other records and to
-    every release (`tacit.records.parts`): by the record itself and a key under ADD_REMOVE, by who
-    it is about under ADD_REMOVE_PERSON, by its position under REPLACE. Event j is the cost of all
-    that is released from part j. A release may depend on the outputs of all those before it, of
-    whichever part (a model learned from one part may be tried on another); the events may not.
+    Contract: a record's part does not depend on other records or on any release
+    (`tacit.records.parts`). Under ADD_REMOVE it follows from the record itself and a key, under
+    ADD_REMOVE_PERSON from its person, under REPLACE from its position. Event j is the cost of all
+    releases from part j. A release may depend on all outputs before it, of any part (a model
+    learned from one part may be tried on another); the events may not.
 
     Guarantee (docs/proofs/events.md, section 12): the greatest of the parts' costs, in each way of
     stating one: mu, delta at every epsilon, Renyi divergence at every order, pure loss.
@@ -62,13 +62,13 @@ class Parallel(Event):
         return self.events
 
     def gaussian_mu(self) -> float | None:
-        """Return the greatest mu, where each part's releases are Gaussian."""
+        """Return the greatest mu, if each part's releases are Gaussian."""
         each = [_gaussian_mu(part) for part in self.events]
         known = [mu for mu in each if mu is not None]
         return max(known) if len(known) == len(each) else None
 
     def profile(self, epsilon: Array) -> Array | None:
-        """Return the greatest delta at each epsilon, where each part has a closed form."""
+        """Return the greatest delta at each epsilon, if each part has a closed form."""
         each = [_profile(part, epsilon) for part in self.events]
         known = [deltas for deltas in each if deltas is not None]
         return np.max(known, axis=0) if len(known) == len(each) else None
@@ -93,14 +93,14 @@ class Parallel(Event):
         return from_greatest_profile([tuple(part.leaves()) for part in self.events], interval)
 
     def reasons_void(self) -> tuple[str, ...]:
-        """Return what makes any part's promise void."""
+        """Return the reasons that make any part's guarantee void."""
         return tuple(
             why for part in self.events for leaf, _ in part.leaves() for why in leaf.reasons_void()
         )
 
 
 def _gaussian_mu(part: Event) -> float | None:
-    """Return the mu of Gaussian releases one after another, or None."""
+    """Return the total mu of Gaussian releases, or None."""
     squares = 0.0
     for leaf, n in part.leaves():
         mu = leaf.gaussian_mu()

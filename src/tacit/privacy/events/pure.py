@@ -1,4 +1,4 @@
-"""Releases known by one number: pure, of the exponential mechanism, or zero-concentrated."""
+"""Releases described by one number: pure, of the exponential mechanism, or zero-concentrated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tacit import checks
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.relation import Relation, checked_relation
 
-_SMALL, _LARGE = 1e-3, 700.0
-_ROUND_UP = 1.0 + 1e-13  # logarithms of some twenty, each to 2^-53 of itself
-_ROUNDINGS = 16 * 2.0**-53
+_SMALL, _LARGE = 1e-3, 700.0  # range of epsilon in which the exact Renyi formulas are accurate
+_ROUND_UP = 1.0 + 1e-13  # some twenty logarithms, each with a relative error of 2^-53
+_ROUNDINGS = 16 * 2.0**-53  # sixteen roundings of a double
 _REMEDY = "pass the epsilon the mechanism was calibrated to, or NonPrivate(reason=...) if none."
 
 
@@ -59,7 +59,7 @@ class PureEpsilon(_Pure):
     def profile(self, epsilon: Array) -> Array:
         """Return randomised response's delta."""
         e0 = self.epsilon
-        # 1 - exp(e) below -epsilon, where the likelihood ratio never falls.
+        # Below -epsilon delta is 1 - exp(e): the likelihood ratio is never that small.
         inside = -np.expm1(np.minimum(epsilon - e0, 0.0)) / (1.0 + np.exp(-e0))
         result: Array = np.where(epsilon < -e0, -np.expm1(np.minimum(epsilon, 0.0)), inside)
         return result
@@ -68,9 +68,9 @@ class PureEpsilon(_Pure):
         """Return randomised response's divergence."""
         e0 = self.epsilon
         if e0 < _SMALL:
-            # docs/proofs/events.md, section 5: here the exact form could vanish
+            # docs/proofs/events.md, section 5: the exact form could underflow here
             return np.minimum(orders * e0**2 / 2, e0)
-        # 1 + 2 sinh(a e0 / 2) sinh((a-1) e0 / 2) / cosh(e0 / 2): nothing cancels
+        # 1 + 2 sinh(a e0 / 2) sinh((a-1) e0 / 2) / cosh(e0 / 2): no terms cancel
         b = orders - 1
         excess = np.log(-np.expm1(-orders * e0)) + np.log(-np.expm1(-b * e0))
         excess = b * e0 - np.log1p(np.exp(-e0)) + excess
@@ -118,14 +118,14 @@ class ExponentialMechanism(_Pure):
         eta, a = self.epsilon, orders
         simple: Array = np.minimum(a * eta**2 / 8, eta)
         if not _SMALL <= eta <= _LARGE:
-            return simple  # where the exact form would lose its digits or overflow
+            return simple  # the exact form would lose its digits or overflow
         # Maximise x^(a-1) (A - B x) over x in [1, E]: x* = A (a-1) / (a B).
         decay = np.exp((1 - a) * eta)
         upper = np.exp(eta) - decay
         lower = -np.expm1((1 - a) * eta)
         x = np.clip(upper * (a - 1) / (a * lower), 1.0, np.exp(eta))
         value = (a - 1) * np.log(x) + np.log((upper - lower * x) / np.expm1(eta))
-        # What rounding may have taken: upper - lower x is upper / a.
+        # Add the possible rounding error: upper - lower x is upper / a.
         value += _ROUNDINGS * (a / -np.expm1(-a * eta) + a * eta)
         result: Array = np.minimum(value / (a - 1), simple)
         return result

@@ -1,4 +1,4 @@
-"""The best of K private runs, of which nothing else leaves."""
+"""The best of K private runs; only the best is released."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ if TYPE_CHECKING:
     from tacit.privacy.power import Power, TabulatedPower
     from tacit.privacy.selection import Mixture, Points
 
-_FEW = 64  # epsilons that are computed one by one; more are read off a table
+_FEW = 64  # up to this many epsilons are computed one by one; more are read from a table
 _TABLE_POINTS = 3001
-_TAIL = 1e-21
+_TAIL = 1e-21  # the table ends where delta is below this
 
 
 @dataclass(frozen=True)
 class BestOf(Event):
-    """The best of K runs that each cost ``base``, by whatever score, K being of a public law.
+    """The best of K runs that each cost ``base``, by any score, with K of a public law.
 
     Contract: K is drawn independently of the records and never shown, nor is any run but the
-    best. A run's score is part of what ``base`` pays for (or public data give it). Ties are broken
-    by randomness that is independent of everything; where K = 0 a result is released that is the
-    same for all records.
+    best. ``base`` also pays for a run's score, unless public data give the score. Ties are broken
+    by randomness that is independent of everything. If K = 0, the released result does not depend
+    on the records.
 
     Guarantee (docs/proofs/selection.md): with h the profile of ``base``,
 
         delta(e) <= sum_j w_j h(e + u_j),   sum_j w_j = E K
 
-    where w and u follow from the law and from the power F of tests against ``base``. A Gaussian
-    base has F in closed form. The Renyi divergence and the greatest loss are bounded likewise.
+    Weights w and shifts u follow from the law and from the power F of tests against ``base``. A
+    Gaussian base has F in closed form. The Renyi divergence and the greatest loss are bounded
+    likewise.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class BestOf(Event):
         few = size.size <= _FEW
         at = self._direct(size.ravel()) if few else self._table.delta(size.ravel())
         at = np.where(size >= self.pure_epsilon(), 0.0, at.reshape(size.shape))
-        # H(e) = 1 - exp(e) + exp(e) H'(-e), H' of the opposite order
+        # H(e) = 1 - exp(e) + exp(e) H'(-e), with H' of the opposite order
         below = -np.expm1(-size) + np.exp(-size) * at
         result: Array = np.where(epsilon < 0.0, below, at)
         return result
@@ -108,7 +109,7 @@ class BestOf(Event):
         return alone + greatest_ratio(points(pure_power(alone), self.law, kink))
 
     def reasons_void(self) -> tuple[str, ...]:
-        """Return what makes the promise of a run void."""
+        """Return the reasons that make the guarantee of a run void."""
         return tuple(why for leaf, _ in self.base.leaves() for why in leaf.reasons_void())
 
     @cached_property
@@ -143,7 +144,7 @@ class BestOf(Event):
         return greatest
 
     def _direct(self, epsilon: Array) -> Array:
-        """Return the raw bound from its tangent on, and the tangent before."""
+        """Return the raw bound from its tangent point on, and the tangent before."""
         touching, share = self._tangent
         line = 1.0 - share * (1.0 + np.exp(np.minimum(epsilon, touching)))
         result: Array = np.where(epsilon < touching, line, self._raw(epsilon))
@@ -151,9 +152,9 @@ class BestOf(Event):
 
     @cached_property
     def _tangent(self) -> tuple[float, float]:
-        """Return where the line 1 - b (1 + exp(e)) touches the raw bound, and b.
+        """Return the point where the line 1 - b (1 + exp(e)) touches the raw bound, and b.
 
-        b = max (1 - B(e)) / (1 + exp(e)), which rises and then falls: found by narrowing.
+        b = max (1 - B(e)) / (1 + exp(e)), which rises and then falls: refine a grid around it.
         """
         grid = np.concatenate([[0.0], np.geomspace(1e-9, 600.0, 60)])
         for _ in range(14):
@@ -167,7 +168,7 @@ class BestOf(Event):
 
     @cached_property
     def _table(self) -> TabulatedPower:
-        """The profile at many epsilons, between which its chords are a bound."""
+        """The profile at many epsilons; its chords in between are an upper bound."""
         from tacit.privacy.power import TabulatedPower
 
         probes = np.geomspace(1e-9, 1e6, 300)

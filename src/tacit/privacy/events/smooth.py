@@ -1,4 +1,4 @@
-"""A number with Gaussian noise whose size follows the data smoothly."""
+"""A number with Gaussian noise scaled to its smooth sensitivity."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class SmoothGaussian(Event):
     """A number f plus (margin + N(0, 1)) * noise_multiplier * S, S its smooth sensitivity.
 
     Contract: between neighbours f moves by at most min(S, S'), and S by a factor within
-    exp(+-smoothness). ``margin``, in standard deviations of the noise, is added so that what is
-    released is below f with probability Phi(-margin) only.
+    exp(+-smoothness). ``margin``, in standard deviations of the noise, is added so that the
+    released number is below f with probability Phi(-margin) only.
 
     Guarantee (docs/proofs/pate.md, section 5), z the multiplier, b the smoothness, m the margin:
 
