@@ -270,11 +270,11 @@ def planning_budget(budget: Budget, accountant: object) -> Budget:
     they ask for. Statements quote the delta that was asked for.
     """
     asked: Callable[[float], float] | None = getattr(accountant, "planning_delta", None)
-    if asked is None or budget.is_pure or budget.is_infinite or budget.asked_delta is not None:
+    if asked is None or budget.is_pure or budget.is_infinite or budget.requested_delta is not None:
         return budget
     delta = asked(budget.delta)
     return (
-        budget if delta == budget.delta else replace(budget, delta=delta, asked_delta=budget.delta)
+        budget if delta == budget.delta else replace(budget, delta=delta, requested_delta=budget.delta)
     )
 
 

@@ -27,21 +27,21 @@ class Budget:
     delta: float = 0.0
     relation: Relation = Relation.ADD_REMOVE
     # The delta that statements quote, where a fit is planned and charged at less (`SumOrGaussian`).
-    asked_delta: float | None = None
+    requested_delta: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.epsilon(self.epsilon))
         object.__setattr__(self, "delta", checks.delta(self.delta))
         checked_relation(self.relation)
-        if self.asked_delta is not None and not self.delta <= checks.delta(self.asked_delta):
+        if self.requested_delta is not None and not self.delta <= checks.delta(self.requested_delta):
             raise ValueError(
-                f"asked_delta must be at least delta, {self.delta!r}, got {self.asked_delta!r}."
+                f"requested_delta must be at least delta, {self.delta!r}, got {self.requested_delta!r}."
             )
 
     @property
     def target_delta(self) -> float:
         """The delta that was asked for: ``delta``, or more if the fit is planned at less."""
-        return self.delta if self.asked_delta is None else self.asked_delta
+        return self.delta if self.requested_delta is None else self.requested_delta
 
     @property
     def is_pure(self) -> bool:

@@ -218,6 +218,6 @@ def _check_budget(model: Any, plan: Any, spec: ModelSpec) -> None:
     if plan is None:
         return
     other = isinstance(plan, Plan) and plan.problem.n_features != spec.n_terms(model)
-    planned = replace(plan.budget, delta=plan.budget.target_delta, asked_delta=None)
+    planned = replace(plan.budget, delta=plan.budget.target_delta, requested_delta=None)
     if planned != budget or other:
         raise NotAModel("its plan is for another budget or table than its parameters.")
