@@ -87,9 +87,9 @@ def pytest_fixture_setup(
 
 
 _REMEMBERED = {
-    "tacit.erm.planner": "_remembered",
-    "tacit.erm.inference": "_remembered",
-    "tacit.privacy.calibration": "gaussian_multiplier",
+    "tacit.erm.planning.planner": "_remembered",
+    "tacit.erm.inference.plan": "_remembered",
+    "tacit.privacy.accounting.calibration": "gaussian_multiplier",
 }
 
 

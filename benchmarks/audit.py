@@ -23,9 +23,9 @@ import numpy as np
 
 from tacit.audit import audit, audit_fits
 from tacit.linear_model import LogisticRegression
-from tacit.noise.minimizer import GaussianPerturbation
+from tacit.noise.perturbed_minimizer import GaussianPerturbation
 from tacit.privacy import Budget
-from tacit.privacy.gaussian_profile import gaussian_mu
+from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 
 Row = tuple[str, str, str]
 DELTA = 1e-5

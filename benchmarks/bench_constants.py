@@ -23,11 +23,14 @@ from tacit.local.sanitizers import (  # noqa: E402
     Sanitizer,
     SphereNoise,
 )
-from tacit.local.sanitizers.cap_law import best_gamma, widest_cap  # noqa: E402
-from tacit.local.sanitizers.cap_tail import cap_variance  # noqa: E402
+from tacit.local.sanitizers.cap import (  # noqa: E402
+    best_gamma,
+    cap_variance,
+    widest_cap,
+)
 from tacit.noise import Grid, Norm  # noqa: E402
 from tacit.noise.bounded import Bounded  # noqa: E402
-from tacit.noise.grid_selection import select_on_line  # noqa: E402
+from tacit.noise.selection.line import select_on_line  # noqa: E402
 from tacit.privacy import (  # noqa: E402
     Budget,
     Event,
@@ -37,7 +40,7 @@ from tacit.privacy import (  # noqa: E402
     SampledGaussian,
     calibrate,
 )
-from tacit.privacy.routes import RenyiRoute  # noqa: E402
+from tacit.privacy.accounting.composition import RenyiRoute  # noqa: E402
 
 BUDGET = Budget(1.0, 1e-5)
 RATE, STEPS, D = 0.01, 10_000, 1000

@@ -17,9 +17,9 @@ import numpy as np  # noqa: E402
 from tacit.noise import Grid, Norm  # noqa: E402
 from tacit.noise.bounded import Bounded  # noqa: E402
 from tacit.noise.gaussian import gaussian  # noqa: E402
-from tacit.noise.grid_selection import select_on_line  # noqa: E402
 from tacit.noise.laplace import laplace  # noqa: E402
-from tacit.noise.selection import select  # noqa: E402
+from tacit.noise.selection.finite import select  # noqa: E402
+from tacit.noise.selection.line import select_on_line  # noqa: E402
 from tacit.noise.sphere import sphere  # noqa: E402
 from tacit.privacy import Relation  # noqa: E402
 

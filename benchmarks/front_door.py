@@ -18,8 +18,9 @@ pin_threads(os.cpu_count() or 1)
 import numpy as np  # noqa: E402
 
 from tacit.datasets.adult import ROUND  # noqa: E402
-from tacit.preprocessing import ClassTarget, Schema, read_table  # noqa: E402
+from tacit.io import read_table  # noqa: E402
 from tacit.saving import load  # noqa: E402
+from tacit.schema import ClassTarget, Schema  # noqa: E402
 
 EPSILON, DELTA = 1.0, 1e-5
 HEADER = (
@@ -34,7 +35,7 @@ ENCODE = (
 
 def records(name: str) -> list[str]:
     """Return the lines of a file of Adult as plain CSV."""
-    from tacit.datasets._folder import find_file
+    from tacit.datasets.base import find_file
 
     with gzip.open(find_file(f"adult/{name}.gz"), "rt") as file:
         lines = (line.strip().rstrip(".") for line in file)

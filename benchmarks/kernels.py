@@ -136,7 +136,7 @@ def speed_here(repeats: int) -> Row:
     """Measure one pass and its parts in this process, and the most memory it has had."""
     from tacit.features import GaussianKernel, RandomFourierFeatures
     from tacit.records import Block, Bounds, MemoryRecords
-    from tacit.records.summing import usual_rows
+    from tacit.records.block_sums import usual_rows
 
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (N_ROWS, N_COLUMNS))
@@ -171,7 +171,7 @@ def speed_here(repeats: int) -> Row:
         np.sin(turns, out=out[:, N_FEATURES // 2 :])
 
     def of_tacit(turns: Any, out: Any) -> None:
-        from tacit.features.turns import waves
+        from tacit.features.fourier import waves
 
         waves(turns, length, out, compiled=True)
 

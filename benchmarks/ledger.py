@@ -25,9 +25,9 @@ from pathlib import Path
 import harness
 
 from tacit.ledger import Ledger
-from tacit.ledger.books import following
-from tacit.ledger.entry import Draft
+from tacit.ledger.journal import next_entry
 from tacit.ledger.sqlite import SqliteStore
+from tacit.ledger.store import Draft
 from tacit.privacy import Budget, Event, Gaussian, PureEpsilon
 from tacit.privacy.accountant import charge_of
 
@@ -61,7 +61,7 @@ def lengthened(path: str | os.PathLike[str], event: Event, n: int) -> None:
             connection.execute(f"DROP TRIGGER {name}")
         for _ in range(n):
             state = state.after(fixed)
-            last = following(draft, uuid.uuid4().hex, last, state)
+            last = next_entry(draft, uuid.uuid4().hex, last, state)
             row = (last.number, last.key, last.body, last.hash)
             connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
         head = (last.number, last.hash, state.text)

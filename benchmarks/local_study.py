@@ -254,7 +254,7 @@ def sanitizer_task(args: tuple[int, float, int, int]) -> list[list[Any]]:
     sphere = SphereNoise(epsilon, d)
     half, unit = HalfSphere(epsilon, d), PrivUnit(epsilon, d)
     gaussian = GaussianNoise(epsilon, 1e-6, d)
-    poster_tail = Tail(18.0 * d**2 / epsilon**2, sphere.tail.reach)
+    poster_tail = Tail(18.0 * d**2 / epsilon**2, sphere.tail.largest_rate)
     cases: dict[str, tuple[Sanitizer, Tail]] = {
         "sphere, the poster's 18 d^2": (sphere, poster_tail),
         "sphere, corrected 4.6 (d + 1)": (sphere, sphere.tail),

@@ -47,8 +47,8 @@ from tacit.pate.plan import PATEPlan, make_plan  # noqa: E402
 from tacit.pate.student import learned  # noqa: E402
 from tacit.pate.teachers import each_vote  # noqa: E402
 from tacit.privacy import Budget, Guarantee, Relation  # noqa: E402
-from tacit.records.parts import new_key, places_of_parts  # noqa: E402
-from tacit.records.people import people_of  # noqa: E402
+from tacit.records.privacy_unit import people_of  # noqa: E402
+from tacit.records.splits import new_key, places_of_parts  # noqa: E402
 
 DELTA, SEEDS = 1e-5, 5
 PIECES = harness.SCRATCH / "pate"

@@ -25,7 +25,7 @@ from tacit.linear_model import LogisticRegression
 from tacit.pate import DesignedQueries, Majority, RandomQueries, WorstCase
 from tacit.pate.classifier import ask_teachers
 from tacit.pate.plan import make_plan
-from tacit.pate.queries import Queries
+from tacit.pate.query_points import Queries
 from tacit.pate.student import learned
 from tacit.privacy import Budget
 

@@ -24,7 +24,7 @@ def mnist_features() -> tuple[Any, Any, Any, Any, str]:
     """
     data = load_mnist()
     try:
-        found: Any = import_module("tacit.features.scattering")
+        found: Any = import_module("tacit.features.images")
         scattered, what = found.scattered, "scattering"
     except ImportError:
         scattered, what = None, "pixels (scattering is not there)"

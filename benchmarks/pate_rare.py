@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingClassifier
 
 from tacit.datasets import adult, load_adult
-from tacit.datasets._folder import find_file
+from tacit.datasets.base import find_file
 from tacit.engine import release_answers
 from tacit.linear_model import LogisticRegression
 from tacit.pate import WorstCase

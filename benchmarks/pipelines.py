@@ -23,11 +23,14 @@ import numpy as np  # noqa: E402
 from sklearn.metrics import roc_auc_score  # noqa: E402
 
 from tacit.datasets import diabetes130  # noqa: E402
-from tacit.datasets._folder import find_file  # noqa: E402
-from tacit.datasets.schema import OneHot  # noqa: E402
+from tacit.datasets.base import (  # noqa: E402
+    OneHot,
+    find_file,
+)
 from tacit.linear_model import LogisticRegression  # noqa: E402
 from tacit.pipeline import PrivatePipeline  # noqa: E402
-from tacit.preprocessing import (  # noqa: E402
+from tacit.queries import Split  # noqa: E402
+from tacit.schema import (  # noqa: E402
     Category,
     ClassTarget,
     Column,
@@ -36,7 +39,6 @@ from tacit.preprocessing import (  # noqa: E402
     Schema,
     SchemaEncoder,
 )
-from tacit.queries import Split  # noqa: E402
 
 EPSILON, DELTA, SHARE = 1.0, 1e-6, 0.1
 RUNS, QUICK_RUNS = 100, 3

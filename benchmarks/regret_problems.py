@@ -27,7 +27,7 @@ from tacit.datasets import (
     load_uci_regression,
     uci_regression,
 )
-from tacit.datasets.schema import Scaled, encode, feature_names
+from tacit.datasets.base import Scaled, encode, feature_names
 from tacit.linear_model import LinearRegression, LogisticRegression
 
 DELTA = uci_regression.DELTA

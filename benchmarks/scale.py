@@ -71,7 +71,7 @@ def files_of(folder: Path, n_rows: int) -> list[Path]:
 
 
 def schema() -> Any:
-    from tacit.preprocessing import ClassTarget, Number, Schema
+    from tacit.schema import ClassTarget, Number, Schema
 
     columns = [Number(name, -1, 1) for name in names()[:N_FLOATS]]
     columns += [Number(name, 0, 1) for name in names()[N_FLOATS:]]
@@ -94,8 +94,8 @@ class AnonymousMemory(threading.Thread):
 
 def model_and_records(folder: Path, n_rows: int, mechanism: Any, shown: list[float]) -> Any:
     """Return a private logistic regression and the records of files, not read yet."""
-    from tacit.file_records import ParquetRecords
     from tacit.linear_model import LogisticRegression
+    from tacit.records.files import ParquetRecords
 
     declared = schema()
     model = LogisticRegression(

@@ -1,4 +1,4 @@
-"""What is declared in `tacit.models`, made and fitted; and every class of tacit, found."""
+"""What is declared in `tacit.registry`, made and fitted; and every class of tacit, found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.models import MODELS, Example, ModelSpec
+from tacit.registry import MODELS, Example, ModelSpec
 
 # Every declared model with each of its example problems, by name.
 PROBLEMS: dict[str, tuple[ModelSpec, Example]] = {

@@ -23,7 +23,7 @@ from typing import Any
 
 from tacit.noise import Norm
 from tacit.queries.base import Facts, Private, Sensitivity
-from tacit.records.exact_moments import exact_totals
+from tacit.records.exact.sums import exact_totals
 from tacit.row_clipping import clip_factors
 
 

@@ -15,9 +15,9 @@ import scipy.sparse
 from sklearn.base import is_classifier
 
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.models import MODELS, ModelSpec
-from tacit.preprocessing import ClassTarget, Number, NumberTarget, Schema
 from tacit.privacy import Accountant, Budget, BudgetExceeded, PureEpsilon, Relation
+from tacit.registry import MODELS, ModelSpec
+from tacit.schema import ClassTarget, Number, NumberTarget, Schema
 from tacit.table_model import TableModel
 from tests.declared import made
 

@@ -1,7 +1,7 @@
 """Whatever has a conformance check is in the table that feeds it: found, and compared.
 
-Estimators are compared in `tests.test_models`, mechanisms in `tests.test_replay_everything`, parts
-of files in `tests.saving.test_parts`, record sources in `tests.records.test_sources`.
+Estimators are compared in `tests.test_registry`, mechanisms in `tests.test_replay_everything`,
+parts of files in `tests.saving.test_registry`, record sources in `tests.records.test_sources`.
 """
 
 from __future__ import annotations

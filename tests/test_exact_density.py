@@ -18,7 +18,7 @@ import pytest
 
 from tacit.erm import CannotSolve, Objective, ObjectivePerturbation, Plan, Problem
 from tacit.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothHingeLoss
-from tacit.erm.tilts import tilts_for
+from tacit.erm.mechanisms.objective_perturbation.perturbation import perturbations_for
 from tacit.privacy import Budget, Relation
 from tacit.records import Bounds
 from tests.declared import PROBLEMS, made
@@ -151,7 +151,7 @@ class Scored:
 
 def usual_plan(problem: Problem, budget: Budget) -> Plan:
     """Return the plan with Gaussian noise if delta > 0, though sphere noise may be the smaller."""
-    return ObjectivePerturbation()._planned(problem, budget, tilts_for(problem, budget)[0])
+    return ObjectivePerturbation()._planned(problem, budget, perturbations_for(problem, budget)[0])
 
 
 def planned(
@@ -269,7 +269,7 @@ def test_noise_cut_by_a_tenth_is_caught(row_norm: float) -> None:
 
 @pytest.mark.parametrize("row_norm", [12.0, 100.0])
 def test_row_norm_not_squared_is_caught(row_norm: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Objective, "squared_reach", Objective.reach)
+    monkeypatch.setattr(Objective, "squared_gradient_scale", Objective.gradient_scale)
     # a ridge that looks ample if R is not squared: c R / lam is far below epsilon
     plan = planned(LOGISTIC, row_norm, False, Budget(1.0), 0.25 * row_norm / math.expm1(0.2))
     assert worst(plan, row_norm, False) > 1.05

@@ -22,10 +22,9 @@ from sklearn.utils import all_estimators
 from tacit.features import GaussianKernel, RandomFourierFeatures
 from tacit.linear_model import LogisticRegression
 from tacit.pipeline import PrivatePipeline, Vouched
-from tacit.pipeline.stateless import KNOWN, Stateless
+from tacit.pipeline.sklearn_adapters import KNOWN, Stateless
 from tacit.pipeline.steps import admitted
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
-from tacit.preprocessing.private import (
+from tacit.preprocessing import (
     PrivateMissing,
     PrivatePCA,
     PrivateQuantileBounds,
@@ -34,6 +33,7 @@ from tacit.preprocessing.private import (
 )
 from tacit.privacy import Accountant, Budget
 from tacit.records import Bounds, MemoryRecords
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_facts import TableFacts
 
 RNG = np.random.default_rng(0)
@@ -296,10 +296,10 @@ def test_a_part_without_records_is_like_any_other(
     name: str, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of few records none may be held out, or all: an error would tell how few there are."""
-    from tacit.queries import views
+    from tacit.queries import session
 
     monkeypatch.setattr(
-        views, "parts_of", lambda *given, **more: np.full(len(given[3]), part, np.int64)
+        session, "parts_of", lambda *given, **more: np.full(len(given[3]), part, np.int64)
     )
     with pytest.warns(UserWarning, match="says nothing") as said:
         made = pipeline(STEPS[name], epsilon=1.0, evaluate=0.4).fit(ROWS[:2], LABELS[:2])

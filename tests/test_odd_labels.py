@@ -15,15 +15,15 @@ import scipy.sparse
 
 from tacit.engine import Plan, release
 from tacit.erm import Objective, Problem, QuantileOnALine, minimize
-from tacit.erm.engine import run_plan
 from tacit.erm.losses import AnyLoss, HuberLoss, LogisticLoss, QuantileLoss, SoftmaxLoss
+from tacit.erm.minimization import run_plan
+from tacit.estimators.parameters import classes_of, codes_of
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.local import LocalRegressor
 from tacit.location import GeometricMedian, Mean
 from tacit.noise import Release, recording, seeded_source
-from tacit.noise.tape import Entry
+from tacit.noise.replay import Entry
 from tacit.privacy import Accountant, Budget, Gaussian, GaussianSum, NonPrivate
-from tacit.public_facts import classes_of, codes_of
 from tacit.records import Bounds, MemoryRecords, as_labels, as_numbers
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (60, 2))

@@ -17,7 +17,11 @@ from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.metrics import EvaluationPlan
 from tacit.noise import ReplayMismatch, SensitivityViolation
 from tacit.pipeline import PrivatePipeline
-from tacit.preprocessing import (
+from tacit.privacy import Accountant, Budget, Composed, Gaussian, Parallel, Relation
+from tacit.queries import GaussianNoise, NoisySum, Split
+from tacit.queries import session as views
+from tacit.report import facts_of, render
+from tacit.schema import (
     ClassTarget,
     Number,
     NumberTarget,
@@ -27,9 +31,6 @@ from tacit.preprocessing import (
     SchemaEncoder,
     Unit,
 )
-from tacit.privacy import Accountant, Budget, Composed, Gaussian, Parallel, Relation
-from tacit.queries import GaussianNoise, NoisySum, Split, views
-from tacit.report import facts_of, render
 from tacit.table_model import TableModel
 from tacit.testing import replay
 from tests.cli.helpers import run
@@ -195,7 +196,7 @@ def test_an_impossible_share_is_refused(share: float) -> None:
 
 
 def test_a_forged_evaluation_is_refused(tmp_path: Path) -> None:
-    from tacit.saving.document import members_of, stored_in
+    from tacit.saving.model_file import members_of, stored_in
 
     members = members_of(pipeline(evaluate=0.1).fit(TABLE, ILL))
     certificate = json.loads(members["guarantee.json"])

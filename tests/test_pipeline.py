@@ -18,7 +18,10 @@ from sklearn.preprocessing import StandardScaler
 import tacit
 from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression
 from tacit.location import GeometricMedian, Mean
-from tacit.preprocessing import (
+from tacit.privacy import Accountant, Budget, BudgetExceeded
+from tacit.report import facts_of
+from tacit.saving import CannotSave, NotAModel, inspect, load, save
+from tacit.schema import (
     Category,
     ClassTarget,
     Number,
@@ -28,9 +31,6 @@ from tacit.preprocessing import (
     SchemaError,
     TableError,
 )
-from tacit.privacy import Accountant, Budget, BudgetExceeded
-from tacit.report import facts_of
-from tacit.saving import CannotSave, NotAModel, inspect, load, save
 from tacit.table_facts import TableFacts
 from tests.saving.helpers import edited
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit.erm.planner as planner
+import tacit.erm.planning.planner as planner
 from tacit.kernel import KernelLogisticRegression
 from tacit.linear_model import LogisticRegression
 from tacit.location import GeometricMedian, Mean, Median
-from tacit.preprocessing import ClassTarget, Number, Schema
-from tacit.preprocessing.private import PrivateStandardScaler
+from tacit.preprocessing import PrivateStandardScaler
 from tacit.privacy import Accountant, Budget
+from tacit.schema import ClassTarget, Number, Schema
 from tacit.table_model import TableModel
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (50, 3))

@@ -25,14 +25,14 @@ from tacit.features import (
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.location import Mean
 from tacit.pipeline import PrivatePipeline, Vouched
-from tacit.pipeline.shares import checked_shares
-from tacit.pipeline.stateless import Stateless
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
-from tacit.preprocessing.private import (
+from tacit.pipeline.budget_shares import checked_shares
+from tacit.pipeline.sklearn_adapters import Stateless
+from tacit.preprocessing import (
     PrivateQuantileBounds,
 )
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Relation
-from tacit.privacy.gaussian_profile import gaussian_mu
+from tacit.privacy.accounting.gaussian_profile import gaussian_mu
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.testing import replay
 

@@ -21,19 +21,16 @@ import tacit
 from tacit.cluster import DaskRecords
 from tacit.erm import NoisyGradient, Objective, minimize
 from tacit.erm.losses import LogisticLoss, SoftmaxLoss
-from tacit.file_records import ParquetRecords
+from tacit.estimators.parameters import codes_of
 from tacit.images import ScatteringClassifier
 from tacit.linear_model import LogisticRegression
 from tacit.metrics import evaluate, private_score
-from tacit.models import Predicts
 from tacit.noise import seeded_source
 from tacit.pate import PATEClassifier
 from tacit.pate.sites import Round, TeacherSite, digest_of
 from tacit.pipeline import PrivatePipeline
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder, SchemaError
-from tacit.preprocessing.private import PrivateStandardScaler
+from tacit.preprocessing import PrivateStandardScaler
 from tacit.privacy import Accountant, Budget
-from tacit.public_facts import codes_of
 from tacit.records import (
     Bounds,
     ChunkedRecords,
@@ -44,9 +41,11 @@ from tacit.records import (
     as_labels,
     open_records,
 )
-from tacit.records.people import people_of
-from tacit.records.people_in_memory import PeopleInMemory
-from tacit.records.people_in_source import PeopleInSource
+from tacit.records.files import ParquetRecords
+from tacit.records.grouped import PeopleInMemory, PeopleInSource
+from tacit.records.privacy_unit import people_of
+from tacit.registry import Predicts
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder, SchemaError
 from tacit.table_model import TableModel
 from tacit.testing import check_record_source
 from tacit.tuning import DisjointSearch, PrivateSearch

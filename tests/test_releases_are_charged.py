@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import tacit.erm.balanced as balanced_module
+import tacit.erm.mechanisms.balanced as balanced_module
 from tacit.linear_model import LogisticRegression
-from tacit.models import MODELS
 from tacit.noise import Ahead, Entry, Release, Source, recording
 from tacit.privacy import Budget, Composed, Guarantee, Relation
 from tacit.queries import Facts, NoisySum, Private
 from tacit.queries.base import Array
+from tacit.registry import MODELS
 from tests.declared import PROBLEMS, made
 from tests.test_replay_everything import CASES, DELTA, KNOWN
 

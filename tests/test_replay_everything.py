@@ -1,7 +1,7 @@
 """Every estimator and mechanism, replayed on neighbouring data under its relations.
 
-Cases are made from `tacit.models`: each example problem with each mechanism, or sanitizer, with and
-without an intercept and a delta. Which of them apply is asked, and for most it is also known.
+Cases are made from `tacit.registry`: each example problem with each mechanism, or sanitizer, with
+and without an intercept and a delta. Which of them apply is asked, and for most it is also known.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from tacit.erm import (
     PublicCandidates,
     QuantileOnALine,
 )
-from tacit.erm.planner import MECHANISMS
+from tacit.erm.planning.planner import MECHANISMS
 from tacit.linear_model import LinearSVC, LogisticRegression
 from tacit.local import NoNoise, Sanitizer
-from tacit.models import Example, ModelSpec
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation
 from tacit.queries import (
@@ -39,6 +38,7 @@ from tacit.queries import (
     RegularizedMinimizer,
     Sensitivity,
 )
+from tacit.registry import Example, ModelSpec
 from tacit.testing import replay
 from tests.declared import MADE_OF_OTHERS, PROBLEMS, concrete, fit, made
 

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import tacit.erm.engine as engine_module
+import tacit.erm.minimization as engine_module
 import tacit.queries.gradient as gradient_module
 import tacit.queries.session as session_module
 from tacit.erm import NoisyGradient
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.models import MODELS, Example
 from tacit.noise import SensitivityViolation, recording
-from tacit.noise.tape import Entry
+from tacit.noise.replay import Entry
 from tacit.privacy import Relation
 from tacit.records import MemoryRecords
-from tacit.records import person_sums as person_sums_module
-from tacit.records.people import People
-from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records import grouped as person_sums_module
+from tacit.records.grouped import PeopleInMemory
+from tacit.records.privacy_unit import People
+from tacit.registry import MODELS, Example
 from tacit.testing import replay
 from tests.declared import PROBLEMS, made, with_slow
 from tests.test_replay_everything import CASES, DELTA, KNOWN, LOGISTIC, SCORES

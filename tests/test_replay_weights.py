@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import tacit.queries.count as count_module
 import tacit.records.block as block_module
-import tacit.records.lattice_table as lattice_table_module
+import tacit.records.exact.lattice as lattice_table_module
 from tacit.erm import (
     CannotSolve,
     ExponentialInABall,
@@ -24,12 +24,12 @@ from tacit.erm import (
     NoisySGD,
     PublicCandidates,
 )
-from tacit.erm.planner import MECHANISMS
+from tacit.erm.planning.planner import MECHANISMS
 from tacit.linear_model import LinearSVC, LogisticRegression
-from tacit.models import Example, ModelSpec, Predicts
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation
 from tacit.queries import ClassCounts, Facts, Sensitivity
+from tacit.registry import Example, ModelSpec, Predicts
 from tacit.testing import replay
 from tests.declared import PROBLEMS, made, with_slow
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tacit.local._shell import _ready
-from tacit.local.clip import clipped
+from tacit.local.estimators import _ready
+from tacit.local.subgradients import clipped
 from tacit.noise import Norm
 from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation

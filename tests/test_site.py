@@ -34,11 +34,13 @@ PACKAGES = (
     "local",
     "location",
     "noise",
+    "io",
     "preprocessing",
     "privacy",
     "records",
     "report",
     "saving",
+    "schema",
     "testing",
 )
 # Offered here too, for convenience.

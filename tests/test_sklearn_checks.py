@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tacit.models import MODELS
 from tacit.privacy import Relation
+from tacit.registry import MODELS
 from tests.declared import made
 
 KNOWN: dict[str, Any] = {
@@ -35,8 +35,8 @@ FIRST = [estimator for estimator in ESTIMATORS if type(estimator).__name__ in QU
 OTHERS = [estimator for estimator in ESTIMATORS if type(estimator).__name__ not in QUICK]
 
 
-# What tests/estimators/test_weights.py asks instead: the same without noise, and with the same
-# noise where a weight is 0.
+# What tests/estimators/test_sample_weights.py asks instead: the same without noise, and with the
+# same noise where a weight is 0.
 _REPEATED = "a weight of 3 is one record's, with its noise; three records are three people's"
 WEIGHTED = {
     "check_sample_weight_equivalence_on_dense_data": _REPEATED,

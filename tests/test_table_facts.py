@@ -15,8 +15,8 @@ from sklearn.preprocessing import FunctionTransformer
 import tacit
 from tacit.linear_model import LogisticRegression
 from tacit.pipeline import PrivatePipeline, Vouched
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.privacy import Accountant, Budget
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_facts import TableFacts
 from tacit.tuning import DisjointSearch, FixedTries, PrivateSearch
 

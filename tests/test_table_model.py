@@ -12,11 +12,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from tacit.estimators.parameters import with_table_facts
 from tacit.kernel import KernelLogisticRegression
 from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression
 from tacit.local import LocalLogisticRegression, LocalRegressor
 from tacit.location import Mean
-from tacit.preprocessing import (
+from tacit.privacy import Accountant, Budget, BudgetExceeded
+from tacit.schema import (
     Category,
     ClassTarget,
     Ignored,
@@ -31,9 +33,7 @@ from tacit.preprocessing import (
     encode_file,
     encode_table,
 )
-from tacit.preprocessing import encoder as encoder_module
-from tacit.privacy import Accountant, Budget, BudgetExceeded
-from tacit.public_facts import informed
+from tacit.schema import encoding as encoder_module
 from tacit.table_model import TableModel
 
 RNG = np.random.default_rng(3)
@@ -84,7 +84,7 @@ def test_it_is_the_estimator_on_the_encoded_table() -> None:
 )
 def test_the_schema_s_facts_count_whatever_the_parameters_say(schema: Schema, model: Any) -> None:
     odd = clone(model).set_params(row_norm=1e-3)
-    by_hand = informed(model, schema.facts)
+    by_hand = with_table_facts(model, schema.facts)
     rows, labels = encode_table(TABLE, schema)
     by_hand.fit(rows, labels)
     fitted = TableModel(schema, odd).fit(TABLE).estimator_

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.preprocessing import Category, ClassTarget, Number, NumberTarget, Schema, TableError
+from tacit.schema import Category, ClassTarget, Number, NumberTarget, Schema, TableError
 from tacit.table_model import TableModel
 
 RNG = np.random.default_rng(0)

@@ -24,15 +24,15 @@ HOMES = {"audit", "noise", "privacy", "queries", "testing"}
 SENSITIVITIES = {"tacit.noise.bounded.Bounded", "tacit.queries.base.Sensitivity"}
 # Of `tacit.noise` everybody may use these: they draw no noise for a release. Whatever else is
 # there is refused, so that a new noise function is refused by itself.
-OPEN_MODULES = {"tacit.noise", "tacit.noise.generator", "tacit.noise.tape"}
+OPEN_MODULES = {"tacit.noise", "tacit.noise.source", "tacit.noise.replay"}
 OPEN_NAMES = {
     "tacit.noise.bounded.Norm",
     "tacit.noise.bounded.round_up",
-    "tacit.noise.cells.MOST_DIMENSIONS",
+    "tacit.noise.selection.ball.MOST_DIMENSIONS",
     "tacit.noise.gaussian.draw_ahead",
-    "tacit.noise.grid_selection.Grid",
-    "tacit.noise.lattice.Ahead",
-    "tacit.noise.lattice.lattice_spacing",
+    "tacit.noise.selection.line.Grid",
+    "tacit.noise.exact.lattice.Ahead",
+    "tacit.noise.exact.lattice.lattice_spacing",
     "tacit.noise.release.Release",
     "tacit.noise.release.SEEDED",
     "tacit.noise.release.priced",
@@ -69,17 +69,17 @@ ALLOWED = (
         "and the noise, which follow from the plan's facts.",
     ),
     _allowed(
-        "erm/tilts.py",
+        "erm/mechanisms/objective_perturbation/perturbation.py",
         "Composed",
         "The events of a plan's slots, together; the session compares them leaf by leaf.",
     ),
     _allowed(
-        "erm/balanced.py",
+        "erm/mechanisms/balanced.py",
         "Composed",
         "The counts' event and the inner plan's, together, while the rest of a budget is searched.",
     ),
     _allowed(
-        "erm/inference.py",
+        "erm/inference/plan.py",
         "Composed Gaussian",
         "Shares of mu^2 for standard errors; the session refuses a question at another price.",
     ),
@@ -94,7 +94,7 @@ ALLOWED = (
         "Reads the event of a training that was interrupted, to compare it with the plan's.",
     ),
     _allowed(
-        "pipeline/shares.py",
+        "pipeline/budget_shares.py",
         "Gaussian",
         "Calibration: the epsilon of a share of mu^2, for the budget of one step.",
     ),
@@ -120,7 +120,7 @@ ALLOWED = (
         "Charges what another program releases, in the words of `tacit ledger charge`.",
     ),
     _allowed(
-        "saving/values.py",
+        "saving/codec.py",
         "event_from_dict",
         "Reads stored events back; they must be written as they were read.",
     ),

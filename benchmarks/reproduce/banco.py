@@ -46,7 +46,7 @@ def test_people(seed: int) -> tuple[Any, Any]:
 
 def learner_of(name: str, sanitizer: Any) -> Any:
     if name == "poster":  # 18 d^2 / epsilon^2, and b = 4 G / epsilon where it prints epsilon / 4
-        return PosterBanco(Tail(18.0 * D**2 / EPSILON**2, sanitizer.tail.reach))
+        return PosterBanco(Tail(18.0 * D**2 / EPSILON**2, sanitizer.tail.largest_rate))
     if name == "corrected":
         return PosterBanco(sanitizer.tail)
     return Banco(sanitizer.tail)

@@ -58,7 +58,7 @@ def noise_multiplier(noise: str, epsilon: float, n: int) -> float:
     return least.event.noise_multiplier
 
 
-def descended(noise: str, epsilon: float, n: int, repeats: int) -> dict[str, Any]:
+def descend_instead(noise: str, epsilon: float, n: int, repeats: int) -> dict[str, Any]:
     """Return the excess risks of Algorithm 3: an experiment on noise, not a release."""
     z = noise_multiplier(noise, epsilon, n)
     rows, signs, least = problem(n)
@@ -98,7 +98,7 @@ def measure(run: Run) -> None:
             if noise == "tacit":
                 run.cell(settings, by_tacit, epsilon, n, repeats)
             elif noise != "none" or epsilon == 2.0:
-                run.cell(settings, descended, noise, epsilon, n, repeats)
+                run.cell(settings, descend_instead, noise, epsilon, n, repeats)
 
 
 def check(rows: Rows) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tacit.datasets._folder import find_file
+from tacit.datasets.base import find_file
 
 Rows = list[dict[str, Any]]
 

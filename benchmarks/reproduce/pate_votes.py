@@ -18,7 +18,7 @@ from tacit.pate.analysis import _by_votes, answers_to
 from tacit.pate.teachers import each_vote
 from tacit.privacy import Guarantee, Relation
 from tacit.queries.votes import count_votes
-from tacit.records.parts import new_key, places_of_parts
+from tacit.records.splits import new_key, places_of_parts
 
 TEACHERS = {10: GREY, 50: GREEN, 100: ORANGE, 250: BLUE}
 SCALES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # gamma: Laplace noise of scale 1 / gamma

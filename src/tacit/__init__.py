@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tacit import deep as deep
     from tacit import erm as erm
     from tacit import features as features
+    from tacit import io as io
     from tacit import kernel as kernel
     from tacit import ledger as ledger
     from tacit import linear_model as linear_model
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
     from tacit import records as records
     from tacit import report as report
     from tacit import saving as saving
+    from tacit import schema as schema
     from tacit import table_model as table_model
     from tacit import testing as testing
+    from tacit.estimators.parameters import UndeclaredWarning as UndeclaredWarning
     from tacit.pipeline import Pipeline as Pipeline
     from tacit.privacy import Accountant as Accountant
     from tacit.privacy import Budget as Budget
     from tacit.privacy import Guarantee as Guarantee
     from tacit.privacy import Relation as Relation
-    from tacit.privacy.weakness import WeakPromiseWarning as WeakPromiseWarning
-    from tacit.public_facts import UndeclaredWarning as UndeclaredWarning
+    from tacit.privacy.budget import WeakPromiseWarning as WeakPromiseWarning
     from tacit.saving import load as load
     from tacit.saving import save as save
     from tacit.table_model import TableModel as TableModel
@@ -44,6 +46,7 @@ _SUBPACKAGES = (
     "datasets",
     "erm",
     "features",
+    "io",
     "kernel",
     "ledger",
     "linear_model",
@@ -57,6 +60,7 @@ _SUBPACKAGES = (
     "records",
     "report",
     "saving",
+    "schema",
     "table_model",
     "testing",
 )
@@ -69,8 +73,8 @@ _NAMES = {
     "Pipeline": "pipeline",
     "Relation": "privacy",
     "TableModel": "table_model",
-    "UndeclaredWarning": "public_facts",
-    "WeakPromiseWarning": "privacy.weakness",
+    "UndeclaredWarning": "estimators.parameters",
+    "WeakPromiseWarning": "privacy.budget",
     "load": "saving",
     "save": "saving",
 }

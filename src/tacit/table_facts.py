@@ -43,7 +43,7 @@ class TableFacts:
 
     Examples
     --------
-    >>> from tacit.preprocessing import ClassTarget, Number, Schema
+    >>> from tacit.schema import ClassTarget, Number, Schema
     >>> Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes"))).facts.parameters()
     {'n_records': None, 'row_norm': 0.5, 'classes': ['no', 'yes']}
     """
@@ -112,7 +112,7 @@ def facts_through(step: HandsOn, facts: TableFacts | None) -> TableFacts:
     if type(step).__module__.partition(".")[0] == "tacit":
         return given
     kind = type(step).__name__
-    check_rows_apart(kind, step, facts or given)
+    check_row_by_row(kind, step, facts or given)
     before = () if facts is None else facts.assumptions
     sentence = (
         f"a step of the pipeline ({kind}) makes each row from its own record alone and learns "
@@ -129,7 +129,7 @@ _N_TRIED = 128
 _TOLERANCE = 1e-4
 
 
-def check_rows_apart(kind: str, step: Any, facts: TableFacts) -> None:
+def check_row_by_row(kind: str, step: Any, facts: TableFacts) -> None:
     """Refuse a transformer that gives a made-up row other numbers beside other rows.
 
     Rows within the declared ranges and norm are transformed together, alone, in pairs, and in
@@ -139,9 +139,9 @@ def check_rows_apart(kind: str, step: Any, facts: TableFacts) -> None:
     Examples
     --------
     >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from tacit.table_facts import TableFacts, check_rows_apart
+    >>> from tacit.table_facts import TableFacts, check_row_by_row
     >>> centring = FunctionTransformer(lambda X: X - X.mean(0))
-    >>> check_rows_apart("FunctionTransformer", centring, TableFacts(("age", "hours"), 1.0))
+    >>> check_row_by_row("FunctionTransformer", centring, TableFacts(("age", "hours"), 1.0))
     Traceback (most recent call last):
         ...
     ValueError: FunctionTransformer gives a row other numbers when other rows are beside it...
@@ -249,11 +249,11 @@ class EncodedTable:
         No part of it is taken again: it does not know where they stood.
         """
         rows, labels = self.read()
-        kept = rows[chosen], None if labels is None else labels[chosen]
+        part = rows[chosen], None if labels is None else labels[chosen]
         named = None
         if self.named is not None:
             named = [who for who, keep in zip(self.named, chosen.tolist(), strict=True) if keep]
-        return EncodedTable(self.facts.of_part(share), lambda: kept, named=named)
+        return EncodedTable(self.facts.of_part(share), lambda: part, named=named)
 
     def held(self) -> EncodedTable:
         """Return the table as it is read now, so that it is read once."""

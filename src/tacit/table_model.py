@@ -17,20 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import check_accountant
 from tacit.erm import Plan
+from tacit.estimators.parameters import with_table_facts
+from tacit.io.reading import Paths
 from tacit.linear_model import Summary
-from tacit.preprocessing import (
-    ClassTarget,
-    NumberTarget,
-    Schema,
-    SchemaEncoder,
-    SchemaError,
-)
-from tacit.preprocessing.encoder import check_schema
-from tacit.preprocessing.files.several import Paths
 from tacit.privacy import Guarantee
-from tacit.privacy.weakness import WeakPromiseWarning
-from tacit.public_facts import informed
+from tacit.privacy.budget import WeakPromiseWarning
 from tacit.records import Bounds, RecordSource
+from tacit.schema import ClassTarget, NumberTarget, Schema, SchemaEncoder, SchemaError
+from tacit.schema.encoding import check_schema
 from tacit.table_facts import EncodedTable
 
 
@@ -73,7 +67,7 @@ class TableModel(BaseEstimator):
     >>> import numpy as np
     >>> import pandas as pd
     >>> from tacit.linear_model import LogisticRegression
-    >>> from tacit.preprocessing import ClassTarget, Number, Schema
+    >>> from tacit.schema import ClassTarget, Number, Schema
     >>> from tacit.table_model import TableModel
     >>> age = np.random.default_rng(0).uniform(0, 100, 20_000)
     >>> table = pd.DataFrame({"age": age, "ill": np.where(age > 50, "yes", "no")})
@@ -105,7 +99,7 @@ class TableModel(BaseEstimator):
     def plan(self, n_records: int | None = None) -> Plan:
         """Return what a fit would run, what it would cost and what to expect, without data."""
         self.schema.refuse_open()
-        plan: Plan = self._informed().plan(len(self.schema.feature_names), n_records)
+        plan: Plan = self._resolved_estimator().plan(len(self.schema.feature_names), n_records)
         return plan
 
     def __sklearn_tags__(self) -> Any:
@@ -153,7 +147,7 @@ class TableModel(BaseEstimator):
         ----------
         make
             Called with the bounds that the fit goes by; returns records of the schema's features,
-            such as `tacit.file_records.ParquetRecords` or `tacit.cluster.DaskRecords`.
+            such as `tacit.records.files.ParquetRecords` or `tacit.cluster.DaskRecords`.
         """
         check_schema(self.schema)
         if self.schema.unconfirmed:
@@ -162,20 +156,20 @@ class TableModel(BaseEstimator):
                 "carry them into the guarantee; confirm them first."
             )
         self._check_before_reading()
-        told = self._informed()
-        if math.isinf(told.epsilon):
+        resolved = self._resolved_estimator()
+        if math.isinf(resolved.epsilon):
             raise ValueError(
                 "epsilon is infinite, and records elsewhere are for private fits; use fit_file."
             )
-        bounds = told.plan(len(self.schema.feature_names)).problem.objective.bounds
-        self.estimator_ = told.fit(make(bounds), None)
+        bounds = resolved.plan(len(self.schema.feature_names)).problem.objective.bounds
+        self.estimator_ = resolved.fit(make(bounds), None)
         return self
 
     def _encoder(self) -> SchemaEncoder:
         allowed = self.allow_unconfirmed
         return SchemaEncoder(self.schema, self.dtype, allow_unconfirmed=allowed)
 
-    def _informed(self, *, of_people: bool = False) -> Any:
+    def _resolved_estimator(self, *, of_people: bool = False) -> Any:
         """Return the estimator with the parameters that a fit will go by."""
         if not hasattr(self.estimator, "predict"):
             raise TypeError(
@@ -192,13 +186,18 @@ class TableModel(BaseEstimator):
             )
         self.schema.check_references(self.estimator)
         facts = self.schema.facts
-        return informed(self.estimator, replace(facts, of_people=facts.of_people or of_people))
+        return with_table_facts(
+            self.estimator, replace(facts, of_people=facts.of_people or of_people)
+        )
 
     def _check_before_reading(self, *, of_people: bool = False) -> None:
         """Refuse what cannot be fitted or paid for, before the table is opened."""
         check_schema(self.schema)
         self.schema.refuse_open()
-        facts, estimator = self._encoder().facts_out(), self._informed(of_people=of_people)
+        facts, estimator = (
+            self._encoder().facts_out(),
+            self._resolved_estimator(of_people=of_people),
+        )
         if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakPromiseWarning)  # the fit says it

@@ -19,7 +19,7 @@ _OURS = "tests/audit/test_evidence.py"
 # kind: (file, test, what it does)
 EVIDENCE: Mapping[str, tuple[str, str, str]] = {
     "best_of": (
-        "tests/privacy/test_selection.py",
+        "tests/privacy/accounting/test_private_selection.py",
         "test_a_finite_mechanism_never_loses_more",
         "every order of three outputs, enumerated",
     ),
@@ -29,12 +29,12 @@ EVIDENCE: Mapping[str, tuple[str, str, str]] = {
         "four outcomes, enumerated",
     ),
     "exponential_mechanism": (
-        "tests/preprocessing/private/test_quantile_bounds.py",
+        "tests/preprocessing/test_quantile_bounds.py",
         "test_the_exact_density_keeps_the_promise",
         "the densities of neighbouring tables, compared",
     ),
     "gaussian": (
-        "tests/privacy/test_gaussian_profile.py",
+        "tests/privacy/accounting/test_gaussian_profile.py",
         "test_delta_of_ordinary_mu_is_exact",
         "the closed form in many digits",
     ),
@@ -65,7 +65,7 @@ EVIDENCE: Mapping[str, tuple[str, str, str]] = {
     ),
     "non_private": (_OURS, "test_what_is_not_private_has_no_epsilon", "no finite epsilon at all"),
     "one_of": (
-        "tests/privacy/test_selection.py",
+        "tests/privacy/accounting/test_private_selection.py",
         "test_one_of_is_the_worst",
         "the greatest of the profiles",
     ),

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from tacit.audit import Audit, audit
-from tacit.audit.inversion import Inversion
-from tacit.erm.engine import run_plan
+from tacit.audit.estimators import Inversion
+from tacit.erm.minimization import run_plan
 from tacit.linear_model import LinearSVC, LogisticRegression
-from tacit.noise.minimizer import GaussianPerturbation
+from tacit.noise.perturbed_minimizer import GaussianPerturbation
 from tacit.records import MemoryRecords
 from tacit.report import write_audit
 from tests.cli.helpers import refused, run

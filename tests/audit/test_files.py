@@ -10,7 +10,7 @@ import pytest
 
 from tacit.audit import FileAudit, audit_files
 from tacit.linear_model import LogisticRegression, Ridge
-from tacit.preprocessing import (
+from tacit.schema import (
     Boolean,
     Category,
     ClassTarget,

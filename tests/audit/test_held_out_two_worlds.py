@@ -5,7 +5,7 @@ out. The attacker knows all records but the canary and recovers the noise of eac
 scaler's sums from its mean and deviation, of the classifier's objective from its weight, and of the
 counts.
 
-A promise does not need that parts of the records are secret (`tacit.records.parts`), so that the
+A promise does not need that parts of the records are secret (`tacit.records.splits`), so that the
 canary is put into the part that is asked about.
 """
 
@@ -19,17 +19,16 @@ import numpy.typing as npt
 import pytest
 
 import tacit.queries.noisy_sum as noisy_sum_module
-import tacit.queries.views as views_module
+import tacit.queries.session as views_module
 from tacit.audit import Audit
-from tacit.audit.inversion import Inversion
+from tacit.audit.estimators import Inversion
 from tacit.linear_model import LinearSVC
-from tacit.metrics.reading import answers_of
+from tacit.metrics.predictions import answers_of
 from tacit.noise.gaussian import gaussian
-from tacit.noise.minimizer import GaussianPerturbation
+from tacit.noise.perturbed_minimizer import GaussianPerturbation
 from tacit.pipeline import PrivatePipeline
-from tacit.pipeline.plan import PipelinePlan
-from tacit.pipeline.planning import Planner
-from tacit.preprocessing.private import PrivateStandardScaler
+from tacit.pipeline.planning import PipelinePlan, Planner
+from tacit.preprocessing import PrivateStandardScaler
 from tacit.privacy import Budget, Event
 from tacit.queries import Answered
 from tacit.records import MemoryRecords

@@ -4,7 +4,7 @@ All records but the canary are rows of zeros, which move nothing: what differs i
 one column a minimiser times its regularization is the noise, Laplace's at a pure epsilon, less the
 canary's slope: ``u`` is that in units of slopes, about 0 without the canary and 1 with it.
 
-A promise does not need that parts of the records are secret (`tacit.records.parts`), so that the
+A promise does not need that parts of the records are secret (`tacit.records.splits`), so that the
 canary is put into the part that is asked about.
 """
 
@@ -19,17 +19,17 @@ import pytest
 
 import tacit.queries.evaluation as evaluation_module
 import tacit.queries.noisy_sum as noisy_sum_module
-import tacit.queries.views as views_module
+import tacit.queries.session as views_module
 import tacit.tuning.search as search_module
 from tacit.audit import Audit
 from tacit.linear_model import HuberRegressor, LinearSVC
 from tacit.noise import Release
 from tacit.noise.bounded import Bounded
 from tacit.noise.gaussian import gaussian
-from tacit.noise.minimizer import SpherePerturbation
-from tacit.noise.selection import select
+from tacit.noise.perturbed_minimizer import SpherePerturbation
+from tacit.noise.selection.finite import select
 from tacit.privacy import Budget, Event
-from tacit.records.parts import parts_of
+from tacit.records.splits import parts_of
 from tacit.tuning import DisjointSearch, FixedTries, HeldOut, PrivateSearch, PublicScore
 from tacit.tuning.planning import Tries, plan_tries
 from tests.audit.worlds import LEVEL, LEVEL_FAR_FROM_THE_CLAIM, Array, audited, by_errors, with_less

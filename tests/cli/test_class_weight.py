@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tacit.cli.errors import Refused
 from tacit.cli.models import class_weight_of, make_estimator, model_kind
+from tacit.cli.running import Refused
 from tacit.saving import load
 from tests.cli.helpers import run
 

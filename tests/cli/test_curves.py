@@ -9,11 +9,11 @@ import pyarrow.compute
 import pytest
 
 from tacit.cli.curves import Settings, measured, split, which_apply
-from tacit.cli.errors import Refused
 from tacit.cli.models import MODELS, model_kind
-from tacit.erm.planner import CANDIDATES
-from tacit.models import BALANCED_ACCURACY, Predicts
-from tacit.preprocessing import ClassTarget, Number, NumberTarget, Schema
+from tacit.cli.running import Refused
+from tacit.erm.planning.planner import CANDIDATES
+from tacit.registry import BALANCED_ACCURACY, Predicts
+from tacit.schema import ClassTarget, Number, NumberTarget, Schema
 
 RNG = np.random.default_rng(1)
 AGE = RNG.uniform(0, 100, 1200)

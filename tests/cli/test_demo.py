@@ -8,7 +8,7 @@ import pytest
 
 from tacit.cli import demo as demo_module
 from tacit.cli.demo_data import OFTEN_SCHEMA, VISITS_SCHEMA, load_records
-from tacit.preprocessing import encode_table
+from tacit.schema import encode_table
 from tests.cli.helpers import refused, run
 
 pytest.importorskip("statsmodels", reason="the demo's records come with statsmodels")

@@ -8,8 +8,8 @@ from typing import IO, Any
 
 import pytest
 
-from tacit.cli.errors import Refused
 from tacit.cli.files import check_new, check_report, room_for
+from tacit.cli.running import Refused
 from tacit.ledger import Ledger
 from tacit.privacy import Budget
 from tests.cli.helpers import refused, rows, write_csv

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tacit.cli.models import MODELS
-from tacit.models import Predicts
+from tacit.registry import Predicts
 from tacit.saving import inspect, load
 from tests.cli.helpers import (
     BAD_SCHEMAS,

@@ -58,30 +58,30 @@ def folder(tmp_path: Path, model: Path) -> Path:
 
 FIT = "fit people.csv --schema schema.toml -e 1 -o new.tacit --report new.html"
 CASES = {
-    "fit, reading": ("tacit.preprocessing.encoding", "write_rows", FIT),
-    "fit, training": ("tacit.linear_model._linear_model", "minimize_unread", FIT),
+    "fit, reading": ("tacit.schema.encoding", "write_rows", FIT),
+    "fit, training": ("tacit.estimators.linear", "minimize_unread", FIT),
     "fit, before the disk has it": ("os", "fsync", FIT),
     "fit, before it has its name": ("os", "replace", FIT),
     "predict": (
-        "tacit.preprocessing.encoding",
+        "tacit.schema.encoding",
         "write_rows",
         "predict model.tacit people.csv -o new.csv",
     ),
     "inspect": ("tacit.saving.model_file", "load_bytes", "inspect model.tacit --report new.html"),
     "compare": (
-        "tacit.linear_model._linear_model",
+        "tacit.estimators.linear",
         "minimize_unread",
         "compare people.csv --schema schema.toml --public --report new.html",
     ),
     "schema draft": ("os", "replace", "schema draft people.csv -o new.toml"),
-    "schema confirm": ("tacit.cli.schema_confirm", "ask", "schema confirm draft.toml"),
+    "schema confirm": ("tacit.cli.schema", "ask", "schema confirm draft.toml"),
     "schema check": (
-        "tacit.preprocessing.checking",
+        "tacit.schema.check",
         "columns_of_batch",
         "schema check people.csv --schema schema.toml",
     ),
     "plan": ("tacit.cli.plan", "rows_for", "plan --rows 9 --columns 9 -e 1"),
-    "demo": ("tacit.linear_model._linear_model", "minimize_unread", "demo --out new.html"),
+    "demo": ("tacit.estimators.linear", "minimize_unread", "demo --out new.html"),
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tacit.ledger import Ledger
-from tacit.report.numbers import rounded_up
+from tacit.report.wording import rounded_up
 from tacit.saving import inspect
 from tests.cli.helpers import refused, run
 
@@ -68,7 +68,7 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     assert "adds up" not in plain  # there it is
     # What it says it would buy is accepted, and one more is not.
     releases = record["buys"][4]["releases"]
-    from tacit.privacy.gaussian_profile import gaussian_mu
+    from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 
     # A fit asks for its share of delta, and is planned at 3/4 of it.
     epsilon = record["buys"][4]["epsilon"]

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from sklearn.base import is_classifier
 
-from tacit.cli.errors import Refused
 from tacit.cli.models import MODELS, kind_for, make_estimator, model_kind
-from tacit.models import Predicts
-from tacit.preprocessing import ClassTarget, Number, NumberTarget, Schema
+from tacit.cli.running import Refused
+from tacit.registry import Predicts
+from tacit.schema import ClassTarget, Number, NumberTarget, Schema
 
 AGE = (Number("age", 0, 100),)
 ILL = Schema(AGE, ClassTarget("ill", ("no", "yes")))

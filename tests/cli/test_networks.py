@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.errors import Refused
 from tacit.cli.models import NETWORKS, kind_for, make_estimator, model_kind
-from tacit.preprocessing import ClassTarget, Number, NumberTarget, Schema
+from tacit.cli.running import Refused
 from tacit.saving import load
+from tacit.schema import ClassTarget, Number, NumberTarget, Schema
 from tests.cli.helpers import HOURS, SCHEMA, refused, run
 
 KNOWN = "n_records = 2000\n"

@@ -16,8 +16,8 @@ import pytest
 from tacit.cli import main
 from tacit.linear_model import LogisticRegression
 from tacit.pipeline import Pipeline
-from tacit.preprocessing import SchemaEncoder
 from tacit.saving import load, save
+from tacit.schema import SchemaEncoder
 from tests.cli.helpers import BAD_TABLES, SECRET, bad_tables, refused, rows, run, write_csv
 
 

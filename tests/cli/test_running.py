@@ -10,12 +10,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tacit.cli import main
-from tacit.cli.errors import Refused
-from tacit.cli.running import CommandGroup
+from tacit.cli.running import CommandGroup, Refused
+from tacit.estimators.parameters import UndeclaredWarning
 from tacit.ledger import Ledger
-from tacit.preprocessing import TableError
 from tacit.privacy import Budget
-from tacit.public_facts import UndeclaredWarning
+from tacit.schema import TableError
 from tests.cli.helpers import environment
 
 

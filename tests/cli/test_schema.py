@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.preprocessing import Schema
+from tacit.schema import Schema
 from tests.cli.helpers import BAD_TABLES, bad_tables, refused, run
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tacit.cli import schema_confirm
+from tacit.cli import schema as schema_confirm
 from tacit.cli.app import app
-from tacit.preprocessing import Category, ClassTarget, Ignored, Number, Schema
+from tacit.schema import Category, ClassTarget, Ignored, Number, Schema
 from tests.cli.helpers import refused, run
 
 DRAFT = """\

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tacit.cluster import DaskRecords, part
+from tacit.cluster import DaskRecords, dask_records
 from tacit.erm import NoisyGradient, NoisySGD, Objective, minimize
 from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression
 from tacit.noise import seeded_source
-from tacit.preprocessing import ClassTarget, Number, Schema
 from tacit.privacy import Budget
 from tacit.records import Bounds, ClassWeights, RecordSource, ReweightedRecords
-from tacit.records.exact_moments import exact_moment
+from tacit.records.exact.sums import exact_moment
+from tacit.schema import ClassTarget, Number, Schema
 from tacit.testing import check_record_source
 from tests.cluster.helpers import BOUNDS, AtOnce, Done, data, in_memory, in_parts, pairs
 
@@ -252,8 +252,8 @@ def test_pairs_and_frames_need_no_assumption() -> None:
 
 def test_records_of_a_frame_may_lie_apart_in_memory() -> None:
     frame = pd.DataFrame(np.arange(18.0).reshape(6, 3), columns=["a", "b", "ill"])
-    held = part.load_frame(frame[::2], ["a", "b"], "ill", BOUNDS)
-    assert isinstance(held, part.Part)
+    held = dask_records.load_frame(frame[::2], ["a", "b"], "ill", BOUNDS)
+    assert isinstance(held, dask_records.Part)
     assert held.records.count() == 3
 
 
@@ -280,7 +280,7 @@ def test_a_sample_of_other_records_than_those_counted_is_refused() -> None:
     rows, labels = data()
     records = DaskRecords.from_delayed(pairs(rows, labels, 300), 5, BOUNDS, AtOnce())
     assert records.count() == 600
-    moved = part.load_pair((rows[250:], labels[250:]), 5, BOUNDS)
+    moved = dask_records.load_pair((rows[250:], labels[250:]), 5, BOUNDS)
     records._parts[1].value = moved  # 50 records are in two parts now
     for some in (records.every(2), records.poisson_sample(0.5, seeded_source(1).words).records):
         with pytest.raises(ValueError, match="loaded again"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.datasets._folder import find_file
+from tacit.datasets.base import find_file
 
 
 def needs(name):

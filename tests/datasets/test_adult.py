@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from tacit.datasets import adult, load_adult
-from tacit.datasets._folder import find_file
-from tacit.datasets.schema import encode
+from tacit.datasets.base import encode, find_file
 from tests.datasets.helpers import check_only_own_record, needs
 
 pytestmark = needs("adult/adult.data.gz")

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.datasets import diabetes130, load_diabetes130
-from tacit.datasets._folder import find_file
-from tacit.datasets.schema import encode, feature_names
+from tacit.datasets.base import encode, feature_names, find_file
 from tests.datasets.helpers import check_only_own_record, needs
 
 FILE = "diabetes130/diabetic_data.csv.gz"

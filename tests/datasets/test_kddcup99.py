@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.datasets import kddcup99, load_kddcup99
-from tacit.datasets._folder import find_file
-from tacit.datasets.schema import encode
+from tacit.datasets.base import encode, find_file
 from tests.datasets.helpers import check_only_own_record, needs
 
 FILE = "kddcup99/kddcup.data_10_percent.gz"

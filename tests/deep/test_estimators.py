@@ -19,9 +19,9 @@ from torch import nn
 
 import tacit
 from tacit.deep import AutomaticClip, NeuralClassifier, NeuralRegressor
-from tacit.deep.declared import NETWORKS
-from tacit.models import ELSEWHERE, NAMES, ModelSpec, Predicts, spec_of
+from tacit.deep.neural_network import NETWORKS
 from tacit.privacy import Accountant, Budget, BudgetExceeded
+from tacit.registry import ELSEWHERE, NAMES, ModelSpec, Predicts, spec_of
 from tacit.saving import CannotSave, NotAModel
 from tacit.saving.container import pack, unpack
 from tacit.testing import replay
@@ -224,7 +224,7 @@ class NotInstalled:
         if name.partition(".")[0] == "torch":
             raise ModuleNotFoundError("No module named 'torch'", name="torch")
 sys.meta_path.insert(0, NotInstalled())
-import tacit, tacit.models, tacit.saving, tacit.cli
+import tacit, tacit.registry, tacit.saving, tacit.cli
 try:
     import tacit.deep
 except ImportError as why:

@@ -160,7 +160,7 @@ class TestSampling:
 
     @pytest.fixture(autouse=True)
     def _drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from tacit.records.sampling import poisson_choice
+        from tacit.records.splits import poisson_choice
 
         monkeypatch.setattr(records_module, "poisson_choice", poisson_choice)
 

@@ -26,7 +26,7 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.losses.scores import clip_slopes
+from tacit.erm.losses.linear import clip_slopes
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import check_loss, check_point_loss
 
@@ -123,7 +123,7 @@ def test_a_wrong_smoothness_is_caught(loss, labels, factor):
         (SoftmaxLoss(3), (0.0, 1.0), {"hessian_trace": 0.6}, "hessian_trace of"),
         (SoftmaxLoss(3), (0.0, 1.0), {"hessian_trace": 0.7}, "hessian_trace of"),
         (SoftmaxLoss(3), (0.0, 1.0), {"hessian_rank": 1}, "hessian_rank of"),
-        (SoftmaxLoss(3), (0.0, 1.0), {"bend": Loss.bend}, "bend of"),
+        (SoftmaxLoss(3), (0.0, 1.0), {"hessian_times": Loss.hessian_times}, "bend of"),
         (
             SoftmaxLoss(10),
             (0.0, 1.0),
@@ -139,7 +139,7 @@ def test_a_wrong_smoothness_is_caught(loss, labels, factor):
         ),
         (LogisticLoss(), MARGIN, {"hessian_trace": 0.2}, "hessian_trace of"),
         (LogisticLoss(), MARGIN, {"hessian_rank": 2}, "hessian_rank of"),
-        (LogisticLoss(), MARGIN, {"bend": lambda self, z, y, s: s / 4}, "bend of"),
+        (LogisticLoss(), MARGIN, {"hessian_times": lambda self, z, y, s: s / 4}, "bend of"),
         (
             SoftmaxLoss(3),
             (0.0, 1.0),
@@ -282,6 +282,8 @@ def test_sizes_and_traces_of_slopes_do_not_depend_on_their_layout(n_classes):
     def traces(n):
         table = MemoryRecords(np.ones((n, 1)), np.zeros(n), bounds)
         of = Columns(n_classes)
-        return table.sum(lambda b: (of.bending(b, np.zeros((1, n_classes)))[:1],))[0]
+        return table.sum(lambda b: (of.hessian_trace_per_record(b, np.zeros((1, n_classes)))[:1],))[
+            0
+        ]
 
     assert traces(1) == traces(30)

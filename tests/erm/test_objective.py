@@ -19,8 +19,8 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.losses.scores import clip_slopes
-from tacit.erm.objective import Objective, moved, records_gradient
+from tacit.erm.losses.linear import clip_slopes
+from tacit.erm.objective import Objective, n_changed, records_gradient
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords
 
@@ -248,8 +248,8 @@ def test_clip_slopes():
 
 
 def test_neighbours():
-    assert moved(Relation.ADD_REMOVE) == 1
-    assert moved(Relation.REPLACE) == 2
+    assert n_changed(Relation.ADD_REMOVE) == 1
+    assert n_changed(Relation.REPLACE) == 2
 
 
 def test_score_unit_and_regularization():

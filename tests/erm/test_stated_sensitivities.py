@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit.erm.minimizer as minimizer_module
-import tacit.erm.noisy_gradient as noisy_gradient_module
+import tacit.erm.mechanisms.noisy_gradient as noisy_gradient_module
+import tacit.erm.solvers.certified as minimizer_module
 import tacit.queries.noisy_sum as noisy_sum_module
 import tacit.queries.selection as selection_module
 from tacit.erm import (
@@ -30,25 +30,24 @@ from tacit.erm import (
     SecondMoment,
     SufficientStatistics,
 )
-from tacit.erm.engine import run_plan
 from tacit.erm.losses import LogisticLoss, SmoothHingeLoss, SoftmaxLoss, SquaredLoss
-from tacit.erm.perturbed import Perturbed, slopes_error, turning_error
-from tacit.erm.preconditioner import Turned
+from tacit.erm.minimization import run_plan
+from tacit.erm.preconditioning import Preconditioner
+from tacit.erm.solvers.perturbed_objective import Perturbed, preconditioning_error, slopes_error
 from tacit.noise import Norm, recording, seeded_source
 from tacit.noise.bounded import Bounded
 from tacit.noise.gaussian import gaussian as gaussian_noise
 from tacit.noise.release import SEEDED
-from tacit.noise.selection import select
-from tacit.noise.tape import Entry
+from tacit.noise.replay import Entry
+from tacit.noise.selection.finite import select
 from tacit.privacy import Budget, Relation
-from tacit.privacy.calibration import gaussian_multiplier
+from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Facts, LabelMoment, PreconditionedGradient
 from tacit.queries import SecondMoment as SecondMomentOfRows
 from tacit.queries.split_budget import gaussian_rest
 from tacit.records import Bounds, MemoryRecords, RecordSource
-from tacit.records.coordinates import Coordinates
-from tacit.records.exact_rows import TERM_BITS
-from tacit.records.exact_sums import Rounding
+from tacit.records.exact.sums import TERM_BITS, Rounding
+from tacit.records.linear_transform import Coordinates
 from tacit.row_clipping import clipped_rows
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
@@ -81,9 +80,11 @@ def released(plan: Plan, of: RecordSource) -> list[Bounded]:
     return [entry.bounded for entry in tape.entries if isinstance(entry, Entry)]
 
 
-@pytest.mark.parametrize(("relation", "moved", "two"), [(ADD, 1, 1), (REPLACE, 2, math.sqrt(2))])
+@pytest.mark.parametrize(
+    ("relation", "n_changed", "two"), [(ADD, 1, 1), (REPLACE, 2, math.sqrt(2))]
+)
 def test_moments(
-    relation: Relation, moved: float, two: float, monkeypatch: pytest.MonkeyPatch
+    relation: Relation, n_changed: float, two: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = stated(noisy_sum_module, monkeypatch)
     problem = Problem(Objective(SquaredLoss(), BOUNDS), 3)
@@ -95,35 +96,35 @@ def test_moments(
     stated_alone = SecondMomentOfRows().sensitivity(Facts(BOUNDS, 3, relation)).value
     assert packed == pytest.approx(stated_alone, rel=1e-14, abs=0.0)
     # R is rounded, and so is the product
-    assert moved * 3.0 * REACH * (1 + 2.0**-51) <= cross < moved * 3.0 * REACH * (1 + 1e-6)
+    assert n_changed * 3.0 * REACH * (1 + 2.0**-51) <= cross < n_changed * 3.0 * REACH * (1 + 1e-6)
     assert least >= np.linalg.eigvalsh(np.outer([1.5, 0.7], [1.5, 0.7])).max()
 
 
-@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
+@pytest.mark.parametrize(("relation", "n_changed"), [(ADD, 1.0), (REPLACE, 2.0)])
 def test_sums_of_many_records_are_charged_for_their_rounding(
-    relation: Relation, moved: float
+    relation: Relation, n_changed: float
 ) -> None:
     many = replace(BOUNDS, n_records=2**20)
     slack = Rounding(TERM_BITS, 2**20).slack
     assert slack > 1e-8
     cross = LabelMoment(SquaredLoss()).sensitivity(Facts(many, 3, relation))
-    exact = moved * 3.0 * REACH * (1 + slack) * (1 + 2.0**-50)
+    exact = n_changed * 3.0 * REACH * (1 + slack) * (1 + 2.0**-50)
     assert cross.value == pytest.approx(exact, rel=4e-16)
 
 
 def test_second_moments_are_charged_for_their_rounding() -> None:
     # Rows are in steps of 2^-20 or finer; the sum is rounded once, and once more where packed.
-    from tacit.records.exact_moments import MOMENT_SLACK
+    from tacit.records.exact.sums import MOMENT_SLACK
 
     assert 0 < MOMENT_SLACK < 1e-5
     for relation, two in ((ADD, 1.0), (REPLACE, math.sqrt(2.0))):
-        reach = two * REACH**2 * (1 + MOMENT_SLACK)
+        gradient_scale = two * REACH**2 * (1 + MOMENT_SLACK)
         found = SecondMomentOfRows().sensitivity(Facts(BOUNDS, 3, relation)).value
-        assert found == pytest.approx(reach, rel=1e-14, abs=0.0)
+        assert found == pytest.approx(gradient_scale, rel=1e-14, abs=0.0)
 
 
-@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
-def test_minimisers(relation: Relation, moved: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("relation", "n_changed"), [(ADD, 1.0), (REPLACE, 2.0)])
+def test_minimisers(relation: Relation, n_changed: float, monkeypatch: pytest.MonkeyPatch) -> None:
     found = stated(noisy_sum_module, monkeypatch)
     certified: list[float] = []
     minimize = minimizer_module.minimize_certified
@@ -136,7 +137,7 @@ def test_minimisers(relation: Relation, moved: float, monkeypatch: pytest.Monkey
     problem = Problem(Objective(LogisticLoss(), BOUNDS, regularization=5.0), 3)
     plan = OutputPerturbation().plan(problem, Budget(1.0, 1e-6, relation))
     run_plan(plan, records(), None)
-    exact = moved * REACH / 5.0
+    exact = n_changed * REACH / 5.0
     assert found[0].sensitivity == pytest.approx(exact * (1 + 1e-4), rel=1e-12, abs=0.0)
     # Either minimiser is off by tau / lam at most.
     assert exact + 2 * certified[0] / 5.0 == pytest.approx(found[0].sensitivity, rel=1e-12, abs=0.0)
@@ -163,19 +164,19 @@ def test_what_is_certified_leaves_room_for_roundings(
     assert float(1 - exact / Fraction(output.sensitivity)) == pytest.approx(9.3e-14, abs=2e-15)
 
 
-@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
-def test_steps_in_other_coordinates(relation: Relation, moved: float) -> None:
+@pytest.mark.parametrize(("relation", "n_changed"), [(ADD, 1.0), (REPLACE, 2.0)])
+def test_steps_in_other_coordinates(relation: Relation, n_changed: float) -> None:
     objective, there = Objective(LogisticLoss(), BOUNDS), Coordinates(np.eye(4))
     gradient = PreconditionedGradient(objective, there, 1.0, 0.7, np.zeros(4))
-    reach = gradient.sensitivity(Facts(BOUNDS, 3, relation)).value
-    assert reach == pytest.approx(moved * 0.7 * (1 + 1e-3), rel=1e-14, abs=0.0)
+    gradient_scale = gradient.sensitivity(Facts(BOUNDS, 3, relation)).value
+    assert gradient_scale == pytest.approx(n_changed * 0.7 * (1 + 1e-3), rel=1e-14, abs=0.0)
 
 
 class TwoRows(SecondMoment):
     """Coordinates that are known: of one column half is left."""
 
-    def ask(self, *_: Any) -> Turned:
-        return Turned(Coordinates(np.diag([1.0, 0.5])), 1.0, 40.0, 0.5)
+    def ask(self, *_: Any) -> Preconditioner:
+        return Preconditioner(Coordinates(np.diag([1.0, 0.5])), 1.0, 40.0, 0.5)
 
 
 @pytest.mark.parametrize(("error", "fine"), [(1.24e-5, False), (1.26e-5, True)])
@@ -210,7 +211,9 @@ def test_rounding_in_a_certificate() -> None:
     matrix = np.array([[0.0, -1.0], [-1.0, -3.0]])
     least = np.abs(np.linalg.eigvalsh(matrix)).min()
     turned = 2 * 2 * 2.0**-53 * 4.0 * (1 + 3 / least) * 7 * 1.5
-    assert turning_error(Coordinates(matrix), 7, 1.5) == pytest.approx(turned, rel=1e-9, abs=0.0)
+    assert preconditioning_error(Coordinates(matrix), 7, 1.5) == pytest.approx(
+        turned, rel=1e-9, abs=0.0
+    )
 
 
 def test_a_certificate_asks_for_the_sums_whose_error_it_charges(
@@ -229,9 +232,9 @@ def test_a_certificate_asks_for_the_sums_whose_error_it_charges(
     assert asked == [True]
 
 
-@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
+@pytest.mark.parametrize(("relation", "n_changed"), [(ADD, 1.0), (REPLACE, 2.0)])
 def test_public_candidates(
-    relation: Relation, moved: float, monkeypatch: pytest.MonkeyPatch
+    relation: Relation, n_changed: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[Bounded] = []
 
@@ -247,8 +250,8 @@ def test_public_candidates(
     rows, labels = rng.standard_normal((40, 3)), rng.choice([-1.0, 1.0], 40)
     run_plan(plan, MemoryRecords(rows, labels, BOUNDS), None)
     # from the first to the second; the penalty is rounded where it is added
-    reach = moved * REACH * math.sqrt(5.0) * (1 + 1e-4) + 2.0**-51 * 1e6 / 2 * 4.0
-    assert found[0].sensitivity == pytest.approx(reach, rel=1e-12)
+    gradient_scale = n_changed * REACH * math.sqrt(5.0) * (1 + 1e-4) + 2.0**-51 * 1e6 / 2 * 4.0
+    assert found[0].sensitivity == pytest.approx(gradient_scale, rel=1e-12)
     # Utilities are minus the objective, less that of the first without its penalty.
     whole = np.column_stack([clipped_rows(rows, 1.5), np.full(40, 0.7)])
     losses = np.array([np.logaddexp(0.0, -labels * (whole @ w)).sum() for w in candidates])
@@ -300,16 +303,16 @@ def weighted_records() -> MemoryRecords:
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
-def test_counts_of_classes(relation: Relation, moved: float, delta: float) -> None:
+@pytest.mark.parametrize(("relation", "n_changed"), [(ADD, 1.0), (REPLACE, 2.0)])
+def test_counts_of_classes(relation: Relation, n_changed: float, delta: float) -> None:
     problem = Problem(Objective(SoftmaxLoss(3), WEIGHTED, regularization=5.0), 3)
     inner = "output_perturbation"
     plan = Balanced(inner).plan(problem, Budget(1.0, delta, relation))
     counts, _ = released(plan, weighted_records())
     np.testing.assert_array_equal(counts.value, np.bincount(LABELS.astype(int), SHARES))
     # A record that is replaced leaves one count and enters another: 2, or sqrt(2) rounded up.
-    reach = moved if delta == 0.0 else math.nextafter(math.sqrt(moved), math.inf)
-    assert counts.sensitivity == reach
+    gradient_scale = n_changed if delta == 0.0 else math.nextafter(math.sqrt(n_changed), math.inf)
+    assert counts.sensitivity == gradient_scale
     assert counts.norm is (Norm.L1 if delta == 0.0 else Norm.L2)
 
 
@@ -335,7 +338,7 @@ def test_numbers_of_records(bounds: Bounds) -> None:
 class Bent(SmoothHingeLoss):
     """A loss that bends everywhere as much as it may anywhere."""
 
-    def bending(self, block: Any, weights: Any) -> Any:
+    def hessian_trace_per_record(self, block: Any, weights: Any) -> Any:
         return np.full(block.n_rows, self.hessian_trace)
 
 
@@ -352,14 +355,14 @@ def test_traces(mechanism: Any) -> None:
     assert trace.value == pytest.approx(2.0 * (0.5**2 + 0.25**2 + 1.5**2 + 1.5**2), abs=1e-3)
 
 
-@pytest.mark.parametrize(("relation", "moved"), [(ADD, 1.0), (REPLACE, 2.0)])
-def test_candidates_on_opposite_sides(relation: Relation, moved: float) -> None:
+@pytest.mark.parametrize(("relation", "n_changed"), [(ADD, 1.0), (REPLACE, 2.0)])
+def test_candidates_on_opposite_sides(relation: Relation, n_changed: float) -> None:
     bounds = Bounds(row_norm=1.0)
     problem = Problem(Objective(LogisticLoss(), bounds), 1)
     mechanism = PublicCandidates(np.array([[1000.0], [-1000.0]]))
     plan = mechanism.plan(problem, Budget(1.0, 0.0, relation))
     (scores,) = released(plan, MemoryRecords(np.array([[1.0]]), np.array([-1.0]), bounds))
-    assert scores.sensitivity == pytest.approx(moved * 2000.0 * (1 + 1e-4), rel=1e-12)
+    assert scores.sensitivity == pytest.approx(n_changed * 2000.0 * (1 + 1e-4), rel=1e-12)
     np.testing.assert_allclose(scores.value, [0.0, 1000.0])
 
 

@@ -16,9 +16,9 @@ import tacit
 from tacit.erm import L2Ball
 from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression
 from tacit.location import Median
-from tacit.models import MODELS, WAVES, Example, ModelSpec
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.privacy import Accountant, Budget
+from tacit.registry import MODELS, WAVES, Example, ModelSpec
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 from tests import declared
 from tests.declared import fit, made

@@ -18,15 +18,15 @@ from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression, Ridge
 from tacit.local import LocalLogisticRegression
 from tacit.location import Mean, Median
-from tacit.models import MODELS, ModelSpec
 from tacit.pipeline import Pipeline
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder, SchemaError, Unit
 from tacit.privacy import Accountant, Budget, Guarantee, Relation
 from tacit.records import Bounds, MemoryRecords
-from tacit.records.people import people_of
-from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.grouped import PeopleInMemory
+from tacit.records.privacy_unit import people_of
+from tacit.registry import MODELS, ModelSpec
 from tacit.report import facts_of, render
 from tacit.saving import inspect, load, save
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder, SchemaError, Unit
 from tacit.table_facts import TableFacts
 from tacit.table_model import TableModel
 from tests.declared import PROBLEMS, made

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import tacit.location.median as median_module
 from tacit.location import Mean, Median
-from tacit.location._intervals import lower_level, normal_laplace_tail
+from tacit.location.median import lower_level, normal_laplace_tail
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Budget, Relation
 from tacit.queries import Count

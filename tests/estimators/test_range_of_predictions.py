@@ -17,10 +17,10 @@ from tacit.linear_model import (
     QuantileRegressor,
     Ridge,
 )
-from tacit.preprocessing import Number, NumberTarget, Schema, SchemaEncoder
-from tacit.records.row_products import row_products
-from tacit.saving.errors import NotAModel
-from tacit.saving.released import check_released, kind_of, spec_of_kind
+from tacit.records.block import row_products
+from tacit.saving.container import NotAModel
+from tacit.saving.validation import check_released, kind_of, spec_of_kind
+from tacit.schema import Number, NumberTarget, Schema, SchemaEncoder
 
 LOW, HIGH = 0.0, 4.0
 

@@ -19,9 +19,9 @@ from tacit.features import (
     Scattering,
 )
 from tacit.linear_model import LogisticRegression
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.records import Bounds, MappedRows, MemoryRecords
 from tacit.records import memory as memory_module
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 from tests.declared import concrete
 from tests.features.helpers import BOUNDS, maps
@@ -31,7 +31,7 @@ ROWS = np.random.default_rng(0).uniform(-1.5, 1.5, (400, 3))
 
 
 def test_no_map_is_left_out() -> None:
-    # tests.features.test_scattering
+    # tests.features.test_images
     of_images = {CosineWaves, GroupNormalization, OpponentColours, Scattering}
     found = concrete(under=FeatureMap) - {FeatureMap}
     assert {type(step) for step in maps().values()} | of_images == found
@@ -107,7 +107,7 @@ def test_a_pass_gives_the_sums_of_the_whole_table(
     bounds = Bounds(row_norm=step.facts_out().row_norm, intercept=0.25)
     labels = np.sign(ROWS[:, 0])
     whole = MemoryRecords(step.transform(ROWS), labels, bounds)
-    monkeypatch.setattr(memory_module, "KEPT_BYTES", 0)
+    monkeypatch.setattr(memory_module, "CACHED_BYTES", 0)
     streamed = MemoryRecords(step.mapped(ROWS), labels, bounds)
     assert isinstance(streamed.rows, MappedRows)
 

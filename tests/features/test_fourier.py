@@ -18,7 +18,7 @@ from tacit.features import (
     MaternKernel,
     RandomFourierFeatures,
 )
-from tacit.features.domain import declared_domain
+from tacit.features.feature_map import declared_domain
 from tacit.features.fourier import rounded_frequencies
 from tacit.features.kernels import Uniforms
 

@@ -15,7 +15,7 @@ import scipy.linalg  # so that its BLAS is loaded
 import sklearn
 from threadpoolctl import threadpool_info
 
-from tacit.cluster.partials import arithmetic
+from tacit.cluster.dask_records import arithmetic
 
 PLANS = 1e-11
 ELSEWHERE = 1e-9

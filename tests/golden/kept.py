@@ -21,7 +21,7 @@ from tacit.features import GaussianKernel, RandomFourierFeatures, SplineFeatures
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pate import PATEClassifier, PATERegressor, SemiSupervised
 from tacit.pipeline import PrivatePipeline
-from tacit.preprocessing import SchemaEncoder
+from tacit.schema import SchemaEncoder
 from tests.declared import PROBLEMS, fit, made
 from tests.golden.cases import tables
 from tests.golden.pinning import encoded, event_pins, is_plain
@@ -98,7 +98,7 @@ def _students() -> dict[str, Callable[[], Any]]:
 
 
 def _networks() -> dict[str, Callable[[], Any]]:
-    from tacit.models import ELSEWHERE, spec_elsewhere
+    from tacit.registry import ELSEWHERE, spec_elsewhere
 
     def network(kind: str) -> Any:
         spec = spec_elsewhere(kind)
@@ -124,7 +124,7 @@ def asked(name: str) -> Any:
     if name == "private_missing":
         return tables._gaps()[:8]
     if name == "scattering_classifier":
-        from tacit.models import spec_elsewhere
+        from tacit.registry import spec_elsewhere
 
         spec = spec_elsewhere(name)
         assert spec is not None

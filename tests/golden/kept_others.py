@@ -31,7 +31,6 @@ from tacit.local import (
     state_to_bytes,
 )
 from tacit.noise import seeded_source
-from tacit.preprocessing import Schema
 from tacit.privacy import (
     BestOf,
     Budget,
@@ -57,6 +56,7 @@ from tacit.privacy import (
     SoftmaxObjective,
     ZeroConcentrated,
 )
+from tacit.schema import Schema
 from tacit.tuning import Capped, FixedTries, Poisson, TruncatedNegativeBinomial
 from tests.golden.cases import tables
 from tests.golden.pinning import encoded, event_pins

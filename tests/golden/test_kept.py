@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.models import ELSEWHERE
+from tacit.registry import ELSEWHERE
 from tacit.saving import inspect
 from tests.golden.cases import areas
 from tests.golden.comparing import ELSEWHERE as NEARLY

@@ -10,14 +10,14 @@ from sklearn.base import clone
 
 import tacit
 from tacit.images import ScatteringClassifier, scattering_classifier
-from tacit.images.declared import NETWORKS
+from tacit.images.scattering_classifier import NETWORKS
 from tacit.linear_model import LogisticRegression
-from tacit.models import NAMES, spec_of
 from tacit.noise import SensitivityViolation, recording
-from tacit.noise.tape import Entry
+from tacit.noise.replay import Entry
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian
-from tacit.privacy.calibration import gaussian_multiplier
+from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.records import Bounds, MemoryRecords
+from tacit.registry import NAMES, spec_of
 from tacit.testing import replay
 
 SPEC = NETWORKS[0]
@@ -146,7 +146,7 @@ def test_an_image_that_is_not_normalised_is_caught(monkeypatch: pytest.MonkeyPat
     """Rows as long as they come, and records that do not clip them."""
     few_steps(monkeypatch)
     monkeypatch.setattr("tacit.features.images.to_unit", lambda vector: 50.0 * vector)
-    monkeypatch.setattr("tacit.features.chains.to_unit", lambda vector: 50.0 * vector)
+    monkeypatch.setattr("tacit.features.composition.to_unit", lambda vector: 50.0 * vector)
     monkeypatch.setattr(MemoryRecords, "clip_factors", lambda self: np.ones(self.rows.shape[0]))
     rows, across = drawn(60)
     more = np.vstack([rows, EXTREME]), np.append(across, True)

@@ -106,7 +106,7 @@ def test_rows_made_in_every_pass_give_the_same_fit(
     )
     X, y = table[0][:3000], table[1][:3000]
     kept = clone(model).fit(X, y)
-    monkeypatch.setattr(memory_module, "KEPT_BYTES", 0)
+    monkeypatch.setattr(memory_module, "CACHED_BYTES", 0)
     monkeypatch.setattr(MappedRows, "__array__", None)  # never all at once
     made = clone(model).fit(X, y)
     assert made.coef_.tobytes() == kept.coef_.tobytes()

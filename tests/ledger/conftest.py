@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tacit.ledger import Ledger
-from tests.ledger.kept_helpers import BUDGET, TENTH, idle
+from tests.ledger.connection_helpers import BUDGET, TENTH, idle
 from tests.ledger.server import Server
 
 

@@ -150,7 +150,7 @@ def test_a_ledger_held_too_long_is_said_to_be(
     ledger = Ledger.create(address, Budget(1.0))
     other = Ledger.open(address)
     with (
-        other._books.store.writing(0, None),
+        other._journal.store.writing(0, None),
         pytest.raises(LedgerError, match=r"busy for .* Nothing was booked"),
     ):
         in_another_thread(lambda: ledger.charge(PureEpsilon(0.5)))

@@ -19,7 +19,7 @@ import pytest
 
 from tacit.engine import Plan, release
 from tacit.ledger import Ledger, LedgerError
-from tacit.ledger.kept import Kept, Opened
+from tacit.ledger.sqlite_connection import Opened, ReusedConnection
 from tacit.noise import Release
 from tacit.privacy import Budget, PureEpsilon
 from tests.ledger.server import Server
@@ -65,7 +65,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.ledger.books._PAUSES", (0.0, 0.01))
+    monkeypatch.setattr("tacit.ledger.journal._PAUSES", (0.0, 0.01))
 
 
 def test_a_full_disk(small_disk: Path) -> None:
@@ -134,20 +134,20 @@ class Failing:
 
 def failing(monkeypatch: pytest.MonkeyPatch, at: str, times: int, after: bool = False) -> None:
     """Let so many statements fail that start with ``at``."""
-    take, give_back = Kept.take, Kept.give_back
+    take, give_back = ReusedConnection.take, ReusedConnection.give_back
     left = [0] * times
 
-    def taken(self: Kept) -> Opened:
+    def taken(self: ReusedConnection) -> Opened:
         opened = take(self)
         opened.connection = Failing(opened.connection, at, after, left)  # type: ignore[assignment]
         return opened
 
-    def given_back(self: Kept, opened: Opened) -> None:
+    def given_back(self: ReusedConnection, opened: Opened) -> None:
         opened.connection = opened.connection._real  # type: ignore[attr-defined]
         give_back(self, opened)
 
-    monkeypatch.setattr(Kept, "take", taken)
-    monkeypatch.setattr(Kept, "give_back", given_back)
+    monkeypatch.setattr(ReusedConnection, "take", taken)
+    monkeypatch.setattr(ReusedConnection, "give_back", given_back)
 
 
 @pytest.mark.parametrize("at", ["INSERT", "UPDATE", "SELECT"])

@@ -56,7 +56,7 @@ def charged_until_refused(ledger: Ledger) -> int:
 
 @pytest.mark.slow
 def test_a_server_whose_disk_is_full(small_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.ledger.books._PAUSES", (0.0, 0.1))
+    monkeypatch.setattr("tacit.ledger.journal._PAUSES", (0.0, 0.1))
     ledger = Ledger.create(small_server.url("a"), Budget(1.0))
     ledger.charge(PureEpsilon(0.25))
     long = ledger.bound(purpose="x" * 1000)

@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 
 from tacit.ledger import Ledger, LedgerDamaged
-from tacit.ledger.entry import Entry, canonical, digest
-from tacit.ledger.parts import INFINITE, WHOLE, parts_of
-from tacit.ledger.state import State
+from tacit.ledger.state import INFINITE, WHOLE, State, parts_of
+from tacit.ledger.store import Entry, canonical, digest
 from tacit.privacy import (
     Accountant,
     Budget,
@@ -44,7 +43,7 @@ NOTHING = '{"analysts":{},"partitions":{},"whole":[0,0]}'
 
 def forged(address: str, body: str, state: str) -> None:
     """Add an entry as an intruder would: its hash follows, and it vouches for the new totals."""
-    last = list(Ledger.open(address)._books.store.entries(0, 99))[-1]
+    last = list(Ledger.open(address)._journal.store.entries(0, 99))[-1]
     entry = Entry(last.number + 1, body, digest(f"{last.hash}\n{body}"), f"key{last.number}")
     row = (entry.number, entry.key, entry.body, entry.hash)
     run(

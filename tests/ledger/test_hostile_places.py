@@ -34,7 +34,7 @@ def test_a_symbolic_link_is_the_same_ledger(tmp_path: Path) -> None:
     linked = Ledger.open(other / "link")
     linked.charge(HALF)
     # What undoes a charge that is cut short lies beside the file, where any name finds it.
-    with linked._books.store.writing(1, None) as page:
+    with linked._journal.store.writing(1, None) as page:
         page._connection.execute("UPDATE head SET number = number + 1")  # type: ignore[attr-defined]
         assert (folder / "a-journal").exists()
         assert not (other / "link-journal").exists()
@@ -81,7 +81,7 @@ def test_a_moved_ledger_is_not_made_anew(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="there is no ledger"):
         ledger.charge(HALF)
     assert not (tmp_path / "a").exists()
-    assert Ledger.open(tmp_path / "b", seen=ledger._books.known).charge(HALF) == 1.0
+    assert Ledger.open(tmp_path / "b", seen=ledger._journal.known).charge(HALF) == 1.0
 
 
 def test_a_pickle_on_another_machine_finds_no_other_ledger(tmp_path: Path) -> None:
@@ -174,10 +174,8 @@ def test_whoever_may_only_read_reads(tmp_path: Path, locked: str) -> None:
 
 
 def test_a_ledger_of_a_later_tacit_is_left_alone(address: str) -> None:
-    from tacit.ledger.entry import GENESIS, sealed
-    from tacit.ledger.state import State
-    from tacit.ledger.store import store_at
-    from tacit.ledger.terms import Terms, rule_for
+    from tacit.ledger.state import State, Terms, rule_for
+    from tacit.ledger.store import GENESIS, sealed, store_at
 
     content = {"kind": "created", **Terms("0" * 32, BUDGET, rule_for(None, BUDGET)).to_dict()}
     state = State().after(content)
@@ -284,7 +282,7 @@ def test_a_file_replaced_in_the_middle_of_a_charge_is_seen_by_the_next(tmp_path:
     path = tmp_path / "a"
     ledger = Ledger.create(path, BUDGET)
     shutil.copy(path, tmp_path / "old")
-    with ledger._books.store.writing(0, None):
+    with ledger._journal.store.writing(0, None):
         os.replace(tmp_path / "old", path)
     ledger.charge(HALF)  # nothing was lost: the copy is as new as what it replaced
     shutil.copy(path, tmp_path / "old")

@@ -92,7 +92,7 @@ def test_a_process_forked_within_a_transaction_does_not_finish_it(tmp_path: Path
     ledger = Ledger.create(tmp_path / "a", BUDGET)
     read, write = os.pipe()
     try:
-        with ledger._books.store.writing(0, None) as page:
+        with ledger._journal.store.writing(0, None) as page:
             page._connection.execute(  # type: ignore[attr-defined]
                 "INSERT INTO entries VALUES (1, 'k', 'b', 'h')"
             )

@@ -71,7 +71,7 @@ def test_a_password_is_nowhere(
     again.charge(PureEpsilon(0.25))
     for words in (("show", asking), ("show", asking, "--json"), ("verify", asking)):
         shown.append(command("ledger", *words).output)
-    shown += [repr(ledger), repr(again), repr(vars(again._books.store)), str(model.privacy_)]
+    shown += [repr(ledger), repr(again), repr(vars(again._journal.store)), str(model.privacy_)]
     shown += [str(inspect(tmp_path / "m.tacit")), repr(pickle.dumps(ledger)), str(again.head)]
     shown += [str(list(ledger.export())), str(again.verify()), *capfd.readouterr(), caplog.text]
     shown += [(tmp_path / name).read_bytes().decode("latin-1") for name in ("m.tacit", "a.html")]

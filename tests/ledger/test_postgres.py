@@ -26,7 +26,7 @@ def address(server: Server) -> str:
 
 
 def connection_of(ledger: Ledger) -> Any:
-    store = ledger._books.store
+    store = ledger._journal.store
     assert isinstance(store, PostgresStore)
     (idle,) = store._idle
     return idle
@@ -131,7 +131,7 @@ def test_whoever_holds_the_head_is_waited_for(
         wait_until_somebody_waits(address)
         return before.after(draft.content)
 
-    ledger._books.book(draft, accept)
+    ledger._journal.book(draft, accept)
     thread.join(60)
     assert paid == [0.2]
     assert other.verify().entries == 3

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.erm.planner import MECHANISMS
+from tacit.erm.planning.planner import MECHANISMS
 from tacit.ledger import Ledger
-from tacit.ledger.entry import sealed
 from tacit.ledger.state import State
-from tacit.models import MODELS, ModelSpec
+from tacit.ledger.store import sealed
 from tacit.privacy import (
     Accountant,
     Budget,
@@ -23,6 +22,7 @@ from tacit.privacy import (
     Relation,
     SumOrGaussian,
 )
+from tacit.registry import MODELS, ModelSpec
 
 BUDGET = Budget(1.0, 1e-6)
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from tacit.ledger import Ledger, LedgerDamaged, LedgerError
-from tacit.ledger.entry import canonical, digest
-from tacit.ledger.walk import CHECKPOINT, start_of_tail
+from tacit.ledger.journal import CHECKPOINT, start_of_tail
+from tacit.ledger.store import canonical, digest
 from tacit.location import Mean
 from tacit.privacy import Booking, Budget, Guarantee, PureEpsilon
 from tacit.saving import inspect, save
@@ -69,7 +69,7 @@ def run_plainly(address: str, statement: str) -> None:
 
 
 def rows_of(address: str) -> list[tuple[int, str, str]]:
-    return [(e.number, e.body, e.hash) for e in Ledger.open(address)._books.store.entries(0, 99)]
+    return [(e.number, e.body, e.hash) for e in Ledger.open(address)._journal.store.entries(0, 99)]
 
 
 def cheaper(body: str) -> str:
@@ -339,7 +339,7 @@ def test_a_long_ledger_is_followed_from_a_checkpoint(
     assert ledger.verify(prices=True).entries == 2602
     # Beyond the tail a change is for verify to find; within it the next charge does.
     for number, found in ((700, False), (1600, True), (2000, True)):
-        before = next(ledger._books.store.entries(number, number + 1))
+        before = next(ledger._journal.store.entries(number, number + 1))
         run(str(path), ("UPDATE entries SET body = 'x' WHERE number = ?", (number,)))
         with pytest.raises(LedgerDamaged, match=f"entry {number} "):
             ledger.verify()
@@ -355,7 +355,7 @@ def test_a_long_ledger_is_followed_from_a_checkpoint(
 def test_a_price_that_is_too_low_is_found_by_pricing_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tacit.ledger.terms import Terms
+    from tacit.ledger.state import Terms
 
     ledger = Ledger.create(tmp_path / "a", BUDGET)
     with monkeypatch.context() as cheap:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tacit.local.agreement import Agreement
 from tacit.local.client import AlreadyAnswered, Client
-from tacit.local.clip import clipped
 from tacit.local.messages import Question, Reason, Rejected, Report
 from tacit.local.sanitizers import HalfSphere, SphereNoise
 from tacit.local.subgradients import (
@@ -21,6 +20,7 @@ from tacit.local.subgradients import (
     Huber,
     Logistic,
     SumOfDistances,
+    clipped,
 )
 from tacit.noise import recording, secure_source, seeded_source
 from tests.local.protocol_helpers import D, agreement, cap_agreement, person
@@ -224,7 +224,7 @@ def test_fuzzed_questions_are_rejected(data, bits):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
 @pytest.mark.parametrize("size", [0.0, 1e-310, 1e-160, 1.0, 1e300])
-@pytest.mark.parametrize("reach", [0.0, 1.0, 2.0**300])
+@pytest.mark.parametrize("largest_rate", [0.0, 1.0, 2.0**300])
 def test_what_is_released_is_within_the_norm(loss, size, reach):
     d = 4
     norm = max(loss.norm(d, np.hypot(1.0, 0.25)), 0.1)

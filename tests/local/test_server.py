@@ -95,8 +95,8 @@ def test_stale_reports(patience):
         data = report(AGREED, number, token=bytes(15) + b"x")
         if number < 10 - patience:
             assert rejection(asked, data) is Reason.STALE
-    assert rejection(asked, report(AGREED, 11)) is Reason.NEVER_ASKED
-    assert rejection(asked, report(AGREED, 2**64 - 1)) is Reason.NEVER_ASKED
+    assert rejection(asked, report(AGREED, 11)) is Reason.NEVER_QUERIED
+    assert rejection(asked, report(AGREED, 2**64 - 1)) is Reason.NEVER_QUERIED
     asked.receive(report(AGREED, 10 - patience, token=bytes(15) + b"y"))
     # That was an answer: what was the oldest question is now too old.
     data = report(AGREED, 10 - patience, token=bytes(15) + b"z")
@@ -268,7 +268,7 @@ def test_a_disk_that_fails_stops_the_server(tmp_path, monkeypatch):
             write(file, bytes(data[:5]))
             raise OSError("no space")
 
-        patch.setattr("tacit.local.files.os.write", half)
+        patch.setattr("tacit.local.append_log.os.write", half)
         with pytest.raises(OSError, match="no space"):
             asked.receive(report(AGREED, 2))
     assert everything(asked)[:3] == before
@@ -292,7 +292,7 @@ def test_a_save_that_fails_at_the_end_stops_the_server(tmp_path, monkeypatch):
         def fail(path):
             raise OSError("input/output error")
 
-        patch.setattr("tacit.local.files.sync_folder", fail)
+        patch.setattr("tacit.local.append_log.sync_folder", fail)
         with pytest.raises(OSError, match="input/output"):
             asked.save()
     with pytest.raises(RuntimeError, match=r"Server\.load"):

@@ -13,9 +13,9 @@ from tacit.linear_model import LogisticRegression
 from tacit.metrics import Evaluation, counted_on, evaluate, evaluation_of, evaluation_plan
 from tacit.noise import Release
 from tacit.pipeline import PrivatePipeline
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.privacy import Accountant, Budget, Guarantee, Parallel, Relation
-from tacit.records.parts import parts_of
+from tacit.records.splits import parts_of
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.testing import replay
 
 BUDGET = Budget(1.0, 1e-6)

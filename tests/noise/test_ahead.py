@@ -14,8 +14,8 @@ from scipy.stats import norm
 
 from tacit.noise import Norm, Source, draw_ahead, lattice_spacing, secure_source, seeded_source
 from tacit.noise.bounded import Bounded
+from tacit.noise.exact.lattice import Ahead, add_rounded
 from tacit.noise.gaussian import GaussianLaw, gaussian
-from tacit.noise.lattice import Ahead, add_rounded
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tacit.testing import EvenlySpacedWords, check_noise
 

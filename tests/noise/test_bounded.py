@@ -6,7 +6,7 @@ import pytest
 
 from tacit.noise import Grid, Norm
 from tacit.noise.bounded import LARGEST_VALUE, Bounded
-from tacit.noise.grid_selection import select_on_line
+from tacit.noise.selection.line import select_on_line
 from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 from tests.noise.helpers import bounded

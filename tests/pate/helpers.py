@@ -10,11 +10,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 
+from tacit.estimators.parameters import codes_of
 from tacit.pate.teachers import each_vote
 from tacit.privacy import Relation
-from tacit.public_facts import codes_of
-from tacit.records.parts import places_of_parts
-from tacit.records.people import people_of
+from tacit.records.privacy_unit import people_of
+from tacit.records.splits import places_of_parts
 
 N_TEACHERS = 20
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from tacit.noise import secure_source
-from tacit.noise.smooth import smooth_gaussian
+from tacit.noise.gaussian import smooth_gaussian
 from tacit.pate import GNMax, LNMax, Majority, Sanitised
 from tacit.pate.accounting import SanitisedCost, SeveralClasses, TwoClasses, votes_renyi
 from tacit.privacy import (
@@ -96,7 +96,7 @@ def test_conditions(noise_std: float, order: float, holds: bool) -> None:
     assert SeveralClasses(noise_std, 10, order).conditions_hold() is holds
 
 
-def told_of(
+def answers_and_cost(
     how: Sanitised, table: Table, counts: list[list[int]], relation: Relation
 ) -> tuple[SanitisedCost, Event]:
     """Return the figure of votes, and what telling it cost."""
@@ -109,12 +109,12 @@ def told_of(
 
 def test_a_failed_condition_falls_back() -> None:
     how, table = Sanitised(25.0, 0.005, 20.0), SeveralClasses(20.0, 3, 25.0)
-    told, event = told_of(how, table, [[240, 10, 0]] * 10, Relation.REPLACE)
+    told, event = answers_and_cost(how, table, [[240, 10, 0]] * 10, Relation.REPLACE)
     assert told.epsilon is None
     assert "worst case" in str(told)
     assert event == SmoothGaussian(20.0, 0.005, -float(ndtri(0.05)), Relation.REPLACE)
     with pytest.raises(ValueError, match="not fixed"):
-        told_of(Sanitised(), table, [[240, 10, 0]] * 10, Relation.REPLACE)
+        answers_and_cost(Sanitised(), table, [[240, 10, 0]] * 10, Relation.REPLACE)
 
 
 def test_two_gaussians_of_different_width() -> None:
@@ -164,7 +164,7 @@ def test_a_margin_fails_as_often_as_it_says() -> None:
 def test_a_sanitised_figure_is_charged_beside_the_votes() -> None:
     how = Sanitised().fixed_for(Budget(1.0, DELTA))
     table = TwoClasses(60.0, 250, how.order or 0.0)
-    told, event = told_of(how, table, [[250, 0]] * 50, Relation.ADD_REMOVE)
+    told, event = answers_and_cost(how, table, [[250, 0]] * 50, Relation.ADD_REMOVE)
     assert "too low with probability 0.05" in str(told)
     votes = Repeated(Gaussian(40.0), 100)
     both = Guarantee(Composed((votes, event)))

@@ -25,7 +25,7 @@ from tacit.pate import (
     SemiSupervised,
 )
 from tacit.pate.analysis import answers_to
-from tacit.pate.queries import queries_of
+from tacit.pate.query_points import queries_of
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian, Relation, Repeated
 
 from .helpers import Fragile, table

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from tacit.pate import ChosenQueries, DesignedQueries, PATEClassifier
-from tacit.pate.queries import queries_of
+from tacit.pate.query_points import queries_of
 
 from .helpers import table
 

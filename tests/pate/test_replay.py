@@ -11,7 +11,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from tacit.noise import ReplayMismatch, SensitivityViolation, noisy_max
+from tacit.noise import ReplayMismatch, SensitivityViolation
+from tacit.noise.selection import finite
 from tacit.pate import (
     Confident,
     GNMax,
@@ -26,7 +27,7 @@ from tacit.pate.aggregators import AGGREGATORS as REGISTERED
 from tacit.pate.analysis import answers_to
 from tacit.privacy import Relation
 from tacit.queries import Votes
-from tacit.records import parts as parts_module
+from tacit.records import splits as parts_module
 from tacit.testing import replay
 
 from .helpers import N_TEACHERS, Fragile, OrderedTree, each_teacher, n_changed, table
@@ -229,7 +230,7 @@ def test_what_is_not_as_planned_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         patch.setattr(PATEPlan, "event", event)
         with pytest.raises(RuntimeError, match="was paid for"):
             confident.fit(*data, POOL)
-    honest = noisy_max.gaussian_winners
+    honest = finite.gaussian_winners
     gnmax = PATEClassifier(OrderedTree(), N_TEACHERS, n_queries=10, classes=range(3))
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -257,7 +258,7 @@ def test_a_stop_that_depends_on_the_votes_is_noticed(monkeypatch: pytest.MonkeyP
     """The mutant: it goes on until the votes' own cost is spent, and so tells that cost."""
     from tacit.pate.accounting import votes_renyi
 
-    honest = noisy_max.gaussian_winners
+    honest = finite.gaussian_winners
 
     def costs(votes: Any) -> Any:
         return np.cumsum([float(votes_renyi([v], 3.0, [3.0])[0]) for v in votes])

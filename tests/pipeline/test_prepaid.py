@@ -18,7 +18,7 @@ from tacit.linear_model import LogisticRegression
 from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Accountant, Budget, PureEpsilon
 from tacit.tuning import DisjointSearch, FixedTries, PrivateSearch
-from tacit.tuning.running import Run, Runner
+from tacit.tuning.trials import Run, Runner
 
 ROWS = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
 LABELS = (ROWS[:, 0] > 0.0).astype(int)

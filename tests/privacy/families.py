@@ -27,7 +27,7 @@ from tacit.privacy import (
     SoftmaxObjective,
     ZeroConcentrated,
 )
-from tacit.privacy.tries import Capped, TruncatedNegativeBinomial
+from tacit.privacy.accounting.number_of_trials import Capped, TruncatedNegativeBinomial
 
 REPLACE = Relation.REPLACE
 STIFF = 1e7  # regularization at which a Jacobian costs nothing worth mentioning

@@ -216,7 +216,7 @@ def test_what_remains_can_be_spent_and_no_more(rule: Filter) -> None:
 
 
 def _gaussian(epsilon: float) -> Gaussian:
-    from tacit.privacy.gaussian_profile import gaussian_mu
+    from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 
     return Gaussian(1 / gaussian_mu(epsilon, 1e-5))
 

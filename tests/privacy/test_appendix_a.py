@@ -45,8 +45,8 @@ class Fit:
 
     def minimiser(self, b: Array) -> Array:
         """Solve noise_of(w) = b by bisection; noise_of is decreasing."""
-        reach = (np.abs(self.x).sum() + np.abs(b).max()) / self.ridge + 1.0
-        low, high = np.full(b.shape, -reach), np.full(b.shape, reach)
+        largest_loss = (np.abs(self.x).sum() + np.abs(b).max()) / self.ridge + 1.0
+        low, high = np.full(b.shape, -largest_loss), np.full(b.shape, largest_loss)
         for _ in range(36):
             middle = (low + high) / 2
             above = self.noise_of(middle) > b
@@ -160,9 +160,11 @@ def weak_excess(event_type: type, relation: Relation) -> float:
         # replaced by a row of zeros, which has no curvature either
         other = np.zeros(0 if relation is Relation.ADD_REMOVE else 1)
         one, two = Fit(np.ones(1), np.ones(1), ridge, std), Fit(other, other + 1, ridge, std)
-        reach = (9 * std + 1) / ridge
+        largest_loss = (9 * std + 1) / ridge
         # finer about 0, where slopes turn
-        edges = np.unique(np.concatenate([np.linspace(-reach, reach, 401), np.linspace(-9, 9, 91)]))
+        edges = np.unique(
+            np.concatenate([np.linspace(-largest_loss, largest_loss, 401), np.linspace(-9, 9, 91)])
+        )
         half = np.diff(edges)[:, None] / 2
         w = ((edges[:-1] + edges[1:])[:, None] / 2 + half * _W).ravel()
         weight = (half * _WEIGHT).ravel()

@@ -18,8 +18,8 @@ from tacit.privacy import (
     PureEpsilon,
     Repeated,
 )
-from tacit.privacy.routes import LossDistributionRoute
-from tacit.privacy.tries import TruncatedNegativeBinomial
+from tacit.privacy.accounting.composition import LossDistributionRoute
+from tacit.privacy.accounting.number_of_trials import TruncatedNegativeBinomial
 
 Array = npt.NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from tacit.privacy import (
     SoftmaxObjective,
     event_from_dict,
 )
-from tacit.privacy.tries import TruncatedNegativeBinomial
+from tacit.privacy.accounting.number_of_trials import TruncatedNegativeBinomial
 from tacit.testing import check_event
 
 from .families import FAMILIES

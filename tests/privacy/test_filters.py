@@ -25,15 +25,15 @@ from tacit.privacy import (
     SampledGaussian,
     SumOfEpsilons,
     ZeroConcentrated,
-    odometer,
 )
-from tacit.privacy.filters import Charge
-from tacit.privacy.gaussian_profile import (
+from tacit.privacy import filters as odometer
+from tacit.privacy.accounting.gaussian_profile import (
     gaussian_delta,
     gaussian_mu,
     log_gaussian_delta,
     mu_of_pure,
 )
+from tacit.privacy.filters import Charge
 
 
 def rules(budget: Budget) -> list[Additive]:
@@ -216,7 +216,7 @@ def test_what_the_odometer_costs(budget: Budget) -> None:
 
 @pytest.mark.parametrize("event", [Gaussian(8.0), ZeroConcentrated(0.01), PureEpsilon(0.2)])
 def test_the_odometer_says_what_its_formula_says(event: Event) -> None:
-    from tacit.privacy.odometer import ORDERS
+    from tacit.privacy.filters import ORDERS
 
     rule, delta = Odometer(), 1e-6
     totals = rule.totals((Charge(event, 0.0),) * 3)

@@ -27,7 +27,7 @@ from tacit.privacy import (
     calibrate,
     replace_from_add_remove,
 )
-from tacit.privacy.routes import RenyiRoute
+from tacit.privacy.accounting.composition import RenyiRoute
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_losses_that_fit_on_no_grid_are_not_convolved(event: Event) -> None:
 
 
 def test_loss_distribution_agrees_with_the_exact_gaussian() -> None:
-    from tacit.privacy.loss_distribution import good_interval
-    from tacit.privacy.routes import LossDistributionRoute
+    from tacit.privacy.accounting.composition import LossDistributionRoute
+    from tacit.privacy.accounting.loss_distribution import good_interval
 
     for multiplier, count in [(1.0, 1), (5.0, 100), (40.0, 3), (300.0, 1000)]:
         leaves = ((Gaussian(multiplier), count),)

@@ -22,8 +22,8 @@ from tacit.privacy import (
     Repeated,
     calibrate,
 )
-from tacit.privacy.loss_distribution import composed
-from tacit.privacy.routes import LeakyRoute
+from tacit.privacy.accounting.composition import LeakyRoute
+from tacit.privacy.accounting.loss_distribution import composed
 
 EPSILONS = (0.0, 0.3, 1.0, 3.0)
 
@@ -94,7 +94,7 @@ def test_it_is_convolved_with_others() -> None:
 
 
 def test_what_leaks_leave_of_delta_is_rounded_down() -> None:
-    class Asked:
+    class TeacherQueries:
         name = "asked"
 
         def epsilon(self, delta: float) -> float:
@@ -105,7 +105,7 @@ def test_what_leaks_leave_of_delta_is_rounded_down() -> None:
 
     rng = np.random.default_rng(4)
     for leak, more in (10.0 ** rng.uniform(-9, -1, (300, 2))).tolist():
-        route, delta = LeakyRoute(Asked(), leak), leak + more
+        route, delta = LeakyRoute(TeacherQueries(), leak), leak + more
         exact = (Fraction(delta) - Fraction(leak)) / (1 - Fraction(leak))
         assert exact * (1 - Fraction(1, 2**47)) <= Fraction(route.epsilon(delta)) <= exact
         exact = Fraction(leak) + (1 - Fraction(leak)) * Fraction(more)

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.erm.losses import LogCoshLoss
 from tacit.privacy import LogCoshObjective
-from tacit.privacy.gaussian_profile import gaussian_delta
+from tacit.privacy.accounting.gaussian_profile import gaussian_delta
 from tests.test_exact_density import Mechanism, exact_delta
 
 EPSILONS = (0.005, 0.01, 0.03, 0.25, 0.5, 1.0, 2.0)

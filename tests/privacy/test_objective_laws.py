@@ -23,7 +23,7 @@ from tacit.privacy import (
     Relation,
     SoftmaxObjective,
 )
-from tacit.privacy.gaussian_profile import gaussian_delta
+from tacit.privacy.accounting.gaussian_profile import gaussian_delta
 
 Array = npt.NDArray[np.float64]
 Vertices = tuple[tuple[float, float], ...]  # weight and mu

@@ -32,7 +32,7 @@ from tacit.privacy import (
     ZeroConcentrated,
     event_from_dict,
 )
-from tacit.privacy.routes import LossDistributionRoute
+from tacit.privacy.accounting.composition import LossDistributionRoute
 
 Array = npt.NDArray[np.float64]
 DELTAS = (1e-9, 1e-6, 1e-3)

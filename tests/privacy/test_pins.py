@@ -24,7 +24,7 @@ from tacit.privacy import (
     SoftmaxObjective,
     calibrate,
 )
-from tacit.privacy.routes import GaussianRoute, LossDistributionRoute, RenyiRoute
+from tacit.privacy.accounting.composition import GaussianRoute, LossDistributionRoute, RenyiRoute
 
 REPLACE = Relation.REPLACE
 

@@ -24,8 +24,9 @@ from tacit.privacy import (
     Relation,
     SoftmaxObjective,
 )
-from tacit.privacy.events import log_cosh, objective
-from tacit.privacy.gaussian_profile import gaussian_delta, lost_digits
+from tacit.privacy.accounting.gaussian_profile import gaussian_delta, lost_digits
+from tacit.privacy.events import objective
+from tacit.privacy.events import objective as log_cosh
 
 Array = npt.NDArray[np.float64]
 

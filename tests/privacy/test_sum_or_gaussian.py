@@ -31,7 +31,13 @@ from tacit.privacy import (
     SoftmaxObjective,
     SumOrGaussian,
 )
-from tacit.privacy.dominating import dominating, first_price, price_of
+from tacit.privacy.accounting.dominating import dominating, first_price, price_of
+from tacit.privacy.accounting.gaussian_profile import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    mu_of_pure,
+)
 from tacit.privacy.events import LogCoshObjective
 from tacit.privacy.filters import (
     GAUSSIAN_SHARE,
@@ -41,7 +47,6 @@ from tacit.privacy.filters import (
     Charge,
     default_rule,
 )
-from tacit.privacy.gaussian_profile import gaussian_delta, gaussian_epsilon, gaussian_mu, mu_of_pure
 
 Array = npt.NDArray[np.float64]
 

@@ -28,8 +28,8 @@ from tacit.privacy import (
     SampledGaussian,
     SoftmaxObjective,
 )
+from tacit.privacy.accounting.loss_distribution import from_profile, good_interval, points_of
 from tacit.privacy.events import LogCoshObjective
-from tacit.privacy.loss_distribution import from_profile, good_interval, points_of
 from tests.privacy.test_appendix_a import Fit, exact_delta
 
 Array = npt.NDArray[np.float64]

@@ -30,7 +30,7 @@ from tacit.queries import (
 from tacit.queries.clipped_sum import _Gradients
 from tacit.queries.correlated_sum import BandedNoise, CorrelatedNoise, TreeNoise
 from tacit.records import Bounds
-from tacit.records.sampling import Sample, poisson_choice
+from tacit.records.splits import Sample, poisson_choice
 from tacit.testing import replay
 
 FACTS = Facts(Bounds(), 0, Relation.ADD_REMOVE)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.metrics.edges import bin_edges
+from tacit.metrics.histogram import bin_edges
 from tacit.noise import Norm
 from tacit.privacy import Relation
 from tacit.queries import Facts, GaussianNoise, NoisySum, Sensitivity, plain_facts

@@ -35,9 +35,9 @@ from tacit.records import (
     RecordSource,
     ReweightedRecords,
 )
-from tacit.records.exact_rows import RowLattice
-from tacit.records.people import people_of
-from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.exact.sums import RowLattice
+from tacit.records.grouped import PeopleInMemory
+from tacit.records.privacy_unit import people_of
 
 D, N = 6, 500
 SCORES = [LogisticLoss(), SoftmaxLoss(4), HingeLoss(), QuantileLoss(0.3), HuberLoss(0.5)]
@@ -54,7 +54,7 @@ def data(n: int = N, seed: int = 0) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TeacherQueries:
     """Gradients of one objective, asked of records of given facts at any weights."""
 
     objective: Objective
@@ -83,10 +83,10 @@ class Asked:
 
 def gradient_of(
     loss: AnyLoss, relation: Relation = ADD, n: float = 1000.0, **changes: Any
-) -> tuple[Asked, Bounds, Any]:
+) -> tuple[TeacherQueries, Bounds, Any]:
     bounds = replace(BOUNDS if loss.is_linear else Bounds(1.5), **changes)
     objective = Objective(loss, bounds)
-    exact = Asked(objective, 0.7, relation, n, D, sums_by_person=relation.by_person)
+    exact = TeacherQueries(objective, 0.7, relation, n, D, sums_by_person=relation.by_person)
     return exact, bounds, np.random.default_rng(3).standard_normal(objective.shape(D))
 
 
@@ -125,7 +125,7 @@ def squared_length(vector: Any) -> Fraction:
     return sum((Fraction(float(v)) ** 2 for v in np.ravel(vector)), Fraction(0))
 
 
-def moved_by(exact: Asked, bounds: Bounds, w: Any) -> tuple[Fraction, Fraction]:
+def moved_by(exact: TeacherQueries, bounds: Bounds, w: Any) -> tuple[Fraction, Fraction]:
     """Return how far single records move a sum, at most and least, by the sensitivity, squared."""
     rows, labels = data()
     sums = [exact(MemoryRecords(rows, labels, bounds), w)]
@@ -133,8 +133,8 @@ def moved_by(exact: Asked, bounds: Bounds, w: Any) -> tuple[Fraction, Fraction]:
         kept = np.arange(N) != i
         sums.append(exact(MemoryRecords(rows[kept], labels[kept], bounds), w))
     far = [squared_length(np.subtract(sums[0], s)) for s in sums[1:]]
-    reach = Fraction(exact.sensitivity) ** 2
-    return max(far) / reach, min(far) / reach
+    gradient_scale = Fraction(exact.sensitivity) ** 2
+    return max(far) / gradient_scale, min(far) / gradient_scale
 
 
 @pytest.mark.parametrize("n", [1000.0, 1e9])
@@ -228,7 +228,7 @@ def test_no_record_and_hostile_ones() -> None:
 def test_a_record_alone_in_its_block_has_the_slope_it_has_beside_others() -> None:
     """Of ten classes, one of them nearly certain: the last bit of p decides a whole step."""
     bounds = Bounds(row_norm=1.0, n_classes=10)
-    exact = Asked(Objective(SoftmaxLoss(10), bounds), 2.0, ADD, 100, 1)
+    exact = TeacherQueries(Objective(SoftmaxLoss(10), bounds), 2.0, ADD, 100, 1)
     w = np.zeros((1, 10))
     w[0, 0] = 36.9  # exp(-36.9) is 0.84 of the last bit of 1
     alone = exact(MemoryRecords(np.array([[1.0]]), np.array([1.0]), bounds), w)
@@ -243,7 +243,9 @@ def test_a_second_record_moves_the_sum_by_no_more_than_the_declared_slope() -> N
     up = np.floor(np.sqrt(2.0**30 - 1 - across**2))
     longest = np.argmax(across**2 + up**2)
     unit = np.array([across[longest], up[longest]]) / 2.0**15
-    exact = Asked(Objective(SoftmaxLoss(10), bounds), math.sqrt(2) * (1 + 4e-9), ADD, 100, 2)
+    exact = TeacherQueries(
+        Objective(SoftmaxLoss(10), bounds), math.sqrt(2) * (1 + 4e-9), ADD, 100, 2
+    )
     rows, w = np.stack([0.9 * unit, (1 - 1e-9) * unit]), np.zeros((2, 10))
     for score in np.linspace(36.5, 37.0, 11):
         w[:, 0] = unit * score / 0.9 / (unit @ unit)
@@ -260,7 +262,7 @@ def test_the_greatest_slope_has_room_for_the_roundings_of_its_limit(
     """C / R is lowered by 2^-50, 8 u: C is up to 12 u above 1 here, and slopes steps of 2^-18."""
     bounds = Bounds(row_norm=1.0, label_range=(-9.0, 9.0))
     clip = 1 + more * 2.0**-53
-    exact = Asked(Objective(SquaredLoss(), bounds), clip, ADD, 100, 1)
+    exact = TeacherQueries(Objective(SquaredLoss(), bounds), clip, ADD, 100, 1)
     records = MemoryRecords(np.array([[0.5]]), np.array([-9.0]), bounds)
     assert exact(records, np.zeros(1)) == 0.5 * slope
 
@@ -269,7 +271,7 @@ def test_the_greatest_slope_has_room_for_the_roundings_of_its_limit(
 def test_vectors_are_in_steps_of_33_bits_below_the_clip(clip: float) -> None:
     """So many bits, and 20 for the rows of a block, are what a double holds."""
     bounds, step = Bounds(row_norm=1.0), 2.0**-33
-    exact = Asked(Objective(SquaredDistanceLoss(), bounds), clip, ADD, 100, 2)
+    exact = TeacherQueries(Objective(SquaredDistanceLoss(), bounds), clip, ADD, 100, 2)
     row = np.array([0.125 + 1.75 * step, -0.25 - 2.75 * step])
     records = MemoryRecords(row[None], None, bounds)
     (vector,) = records.sum(lambda b: (exact.objective.gradient(b, np.zeros(2)),))

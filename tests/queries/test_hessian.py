@@ -12,12 +12,12 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 from tacit.erm import Objective
-from tacit.erm.inference import _ask_matrix, _hessian, _squares
-from tacit.erm.laws import TiltLaw
+from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw
+from tacit.erm.inference.plan import _ask_matrix, _hessian, _squares
+from tacit.erm.inference.standard_errors import Noisy, Total
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss
-from tacit.erm.standard_errors import Noisy, Total
 from tacit.noise import Source, recording, secure_source
-from tacit.noise.tape import Entry
+from tacit.noise.replay import Entry
 from tacit.privacy import Event, Gaussian, Relation
 from tacit.queries import (
     ClippedNorms,
@@ -59,15 +59,17 @@ def test_the_noise_is_as_stated(off: float, has_total: bool) -> None:
     """Symmetric, of the standard deviation stated beside it: neither less nor more."""
     bounds = Bounds(row_norm=1.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
-    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
+    law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     statistic = replace(_hessian(law, np.zeros(3)), has_total=has_total)
     exact, total = statistic.sums(records)
     source, drawn, sums = secure_source(), [], []
     for _ in range(6000):
         noisy, known, _ = noisy_matrix(statistic, records, Gaussian(2.0), source)
         assert np.all(noisy.matrix == noisy.matrix.T)
-        reach = 1.5**2 * math.sqrt(1.25 if has_total else 1.0)  # R^2, and half of that beside it
-        assert noisy.std == pytest.approx(2.0 * reach, rel=2e-4)
+        gradient_scale = 1.5**2 * math.sqrt(
+            1.25 if has_total else 1.0
+        )  # R^2, and half of that beside it
+        assert noisy.std == pytest.approx(2.0 * gradient_scale, rel=2e-4)
         away = (noisy.matrix - exact) / (off * noisy.std)
         drawn.append(np.append(np.diag(away), math.sqrt(2.0) * away[np.triu_indices(3, 1)]))
         sums.append((known.value - total) / (off * known.std) if has_total else 0.0)
@@ -81,7 +83,7 @@ def test_the_noise_is_as_stated(off: float, has_total: bool) -> None:
 def test_what_is_released_beside_squared_gradients(relation: Relation) -> None:
     """The sum of squared slopes with half of R^2: together as long as is stated, and no longer."""
     bounds = Bounds(row_norm=2.0, label_range=(-3.0, 3.0))
-    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
+    law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
     with recording() as tape:
         noisy_matrix(_squares(law, np.zeros(2)), far, Gaussian(2.0, relation))
@@ -96,12 +98,12 @@ def test_what_is_released_beside_squared_gradients(relation: Relation) -> None:
 def test_a_record_counts_as_stated() -> None:
     """One record at the edge of every bound attains the sensitivities: they are not loose."""
     bounds = Bounds(row_norm=2.0, label_range=(-3.0, 3.0))
-    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
+    law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     near = MemoryRecords(np.array([[2.0, 0.0]]), np.array([0.5]), bounds)
     far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
-    turning, pulling = _hessian(law, np.zeros(2)), _squares(law, np.zeros(2))
-    assert turning.coefficients.greatest == pulling.coefficients.greatest == 1.0
-    assert np.linalg.norm(turning.sums(near)[0]) == pytest.approx(2.0**2)
+    clipped_second_derivative, pulling = _hessian(law, np.zeros(2)), _squares(law, np.zeros(2))
+    assert clipped_second_derivative.coefficients.greatest == pulling.coefficients.greatest == 1.0
+    assert np.linalg.norm(clipped_second_derivative.sums(near)[0]) == pytest.approx(2.0**2)
     assert np.linalg.norm(pulling.sums(far)[0]) == pytest.approx(2.0**2)
 
 
@@ -109,7 +111,7 @@ def test_a_record_counts_as_stated() -> None:
 @pytest.mark.parametrize("most", [0.3, 2.0, 100.0])
 def test_a_record_adds_at_most_the_limit(most: float, sparse: bool) -> None:
     """Whatever its row is; one below the limit is as it was, and the limit is attained."""
-    law = TiltLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
+    law = PerturbedMinimizerLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
     whole = _hessian(law, np.zeros(4))
     clipped = replace(whole, most=most)
     norms = []
@@ -131,7 +133,7 @@ LOSSES = [LogisticLoss(), HuberLoss(0.7), LogCoshLoss(0.5), PoissonLoss(1.5, 6.0
 def test_no_record_turns_or_pulls_beyond_its_bounds(loss: Any) -> None:
     """The longest row, at any score with any label; counts of a rate far above the usual too."""
     bounds = Bounds(row_norm=1.0, label_range=(0.0, 6.0))
-    law = TiltLaw(Objective(loss, bounds), loss.lipschitz)
+    law = PerturbedMinimizerLaw(Objective(loss, bounds), loss.lipschitz)
     found = {"hessian": [0.0], "squares": [0.0]}
     for score in np.linspace(-3, 3, 61):
         for label in (0.0, 1.0, 3.0, 6.0):
@@ -149,7 +151,7 @@ def test_no_record_turns_or_pulls_beyond_its_bounds(loss: Any) -> None:
 
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
 def test_noise_follows_the_limit(relation: Relation) -> None:
-    law = TiltLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
+    law = PerturbedMinimizerLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
     statistic = replace(_hessian(law, np.zeros(4)), has_total=False, most=0.5)
     records = MemoryRecords(ROWS, SCORES, BOUNDS)
     matrix, _, event = noisy_matrix(statistic, records, Gaussian(3.0, relation))
@@ -161,7 +163,7 @@ def test_noise_follows_the_limit(relation: Relation) -> None:
 def test_a_clipped_descent_knows_its_clip() -> None:
     """A slope that is clipped does not turn, so that fewer records say where the truth is."""
     bounds = Bounds(row_norm=1.5, label_range=(-3.0, 3.0))
-    law = TiltLaw(Objective(HuberLoss(2.0), bounds), 0.5)
+    law = PerturbedMinimizerLaw(Objective(HuberLoss(2.0), bounds), 0.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
     clipped = replace(law, slope_limit=2.0)
     fewer, more = (_hessian(one, np.zeros(3)).sums(records)[1] for one in (law, clipped))
@@ -177,7 +179,7 @@ def test_the_reach_is_that_of_both_and_of_float_sums(
 ) -> None:
     bounds = Bounds(row_norm=1.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
-    law = TiltLaw(Objective(HuberLoss(1.0), bounds), 1.0)
+    law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     statistic = replace(_hessian(law, np.zeros(3)), has_matrix=has_matrix, has_total=has_total)
     session = session_of(records, Gaussian(2.0, relation))
     query = NoisySum(statistic, GaussianNoise(2.0))
@@ -188,21 +190,21 @@ def test_the_reach_is_that_of_both_and_of_float_sums(
     # R^2 of the matrix and half of it of the total; floats may err by a ten-thousandth
     length = 1.5**2 * math.hypot(1.0 * has_matrix, 0.5 * has_total)
     two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
-    reach = two * length * (1 + 1e-4)
+    gradient_scale = two * length * (1 + 1e-4)
     (entry,) = tape.entries
     assert isinstance(entry, Entry)
-    assert entry.bounded.sensitivity == pytest.approx(reach, rel=1e-12)
-    assert query.noise_std(session.facts) == pytest.approx(2.0 * reach, rel=1e-12)
+    assert entry.bounded.sensitivity == pytest.approx(gradient_scale, rel=1e-12)
+    assert query.noise_std(session.facts) == pytest.approx(2.0 * gradient_scale, rel=1e-12)
     assert statistic.total_weight == 0.5 * 1.5**2 * has_total
     if has_matrix:
         noisy, known, event = noisy_matrix(statistic, records, Gaussian(2.0, relation))
         assert event == Gaussian(2.0, relation)
-        assert noisy.std == pytest.approx(2.0 * reach, rel=1e-12)
+        assert noisy.std == pytest.approx(2.0 * gradient_scale, rel=1e-12)
         if has_total:
             assert known.std == pytest.approx(noisy.std / (0.5 * 1.5**2), rel=1e-12)
 
 
-FLAT = TiltLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
+FLAT = PerturbedMinimizerLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
 PRODUCTS = _hessian(FLAT, np.zeros(4))
 NORMS = ClippedNorms(PRODUCTS.coefficients, PRODUCTS.row_norm)
 LARGEST = 2.0**2 + 0.5**2  # a second derivative of 1, the row and the intercept's coordinate
@@ -252,8 +254,10 @@ def test_one_record_moves_clipped_norms_as_far_as_stated(
     squares = 2 * (1 - 2.0**-13) * has_matrix + has_total
     assert stated == pytest.approx(LARGEST * math.sqrt(squares), rel=2e-4)
     two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
-    reach = norms.sensitivity(Facts(BOUNDS, 3, relation)).value
-    assert reach == pytest.approx(two * LARGEST * math.sqrt(squares) * (1 + 1e-4), rel=1e-12)
+    gradient_scale = norms.sensitivity(Facts(BOUNDS, 3, relation)).value
+    assert gradient_scale == pytest.approx(
+        two * LARGEST * math.sqrt(squares) * (1 + 1e-4), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("off", [1.0, 0.9, 1.1])

@@ -11,18 +11,26 @@ import pytest
 import tacit.queries.minimizer as module
 from tacit.erm import Objective, ObjectivePerturbation, Problem
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, SoftmaxLoss
-from tacit.erm.minimizer import certified_solver, minimize_certified
+from tacit.erm.mechanisms.objective_perturbation.adapt import adapt_preconditioned
+from tacit.erm.mechanisms.objective_perturbation.mechanism import (
+    _law,
+    _minimizer,
+    _preconditioned_minimizer,
+)
+from tacit.erm.mechanisms.objective_perturbation.perturbation import (
+    GaussianPerturbationSettings,
+    PerturbationSettings,
+    perturbation_of,
+)
 from tacit.erm.objective import records_gradient
-from tacit.erm.objective_perturbation import _law, _minimizer, _minimizer_there
-from tacit.erm.perturbed import Perturbed
-from tacit.erm.preconditioner import Turned
-from tacit.erm.tilts import GaussianTilt, Tilt, tilt_in
-from tacit.erm.turning import turned_following
+from tacit.erm.preconditioning import Preconditioner
+from tacit.erm.solvers.certified import certified_solver, minimize_certified
+from tacit.erm.solvers.perturbed_objective import Perturbed
 from tacit.noise import Release, SensitivityViolation, secure_source
 from tacit.privacy import Budget, Relation
 from tacit.queries import Facts, GaussianObjectiveNoise, PerturbedMinimizer, Session, Slot
 from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
-from tacit.records.coordinates import Coordinates
+from tacit.records.linear_transform import Coordinates
 from tacit.testing import replay
 
 LOSSES = [LogisticLoss(), LogCoshLoss(0.25), SoftmaxLoss(3)]
@@ -38,7 +46,7 @@ class Stopped:
 
 def few_records(
     loss: Any, delta: float, relation: Relation = Relation.ADD_REMOVE
-) -> tuple[Problem, Tilt, Any, Any, Any]:
+) -> tuple[Problem, PerturbationSettings, Any, Any, Any]:
     """Return a plan for so few records that rows count shorter, and what a fit of it minimises."""
     labels = (-1.0, 1.0) if loss.key == "log_cosh" else None
     bounds = Bounds(1.0, labels, n_records=12, intercept=0.3)
@@ -49,50 +57,54 @@ def few_records(
     rows, y = 0.6 * rng.uniform(-1, 1, (12, 2)), targets.get(loss.key, rng.uniform(-1, 1, 12))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "release_minimizer", stopped := Stopped())
-        tilt, records = tilt_in(plan), MemoryRecords(rows, y.astype(float), bounds)
-        _minimizer(plan.problem, tilt, budget).answer(records, plan.facts, secure_source())
-    assert tilt.row_scale < 0.5
-    return plan.problem, tilt, records, stopped, _law(plan.problem, tilt, budget)
+        perturbation, records = perturbation_of(plan), MemoryRecords(rows, y.astype(float), bounds)
+        _minimizer(plan.problem, perturbation, budget).answer(records, plan.facts, secure_source())
+    assert perturbation.row_scale < 0.5
+    return plan.problem, perturbation, records, stopped, _law(plan.problem, perturbation, budget)
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_rows_that_count_shorter_are_minimised_as_shorter_rows(loss: Any, delta: float) -> None:
     """Of rows a times as long: the noise and at least the ridge that the event is about."""
-    problem, tilt, records, stopped, law = few_records(loss, delta)
-    b = tilt.noise * np.random.default_rng(1).standard_normal(problem.shape)
+    problem, perturbation, records, stopped, law = few_records(loss, delta)
+    b = perturbation.noise * np.random.default_rng(1).standard_normal(problem.shape)
     found = stopped.minimize(b)
     scales = np.ones(problem.shape)
-    scales[:-1] = tilt.row_scale
+    scales[:-1] = perturbation.row_scale
     # shorter rows, v = a w; the ridge of rows is a^2 (lam + steadying), at least lam
     bounds = records.bounds
     (rows,) = records.sum(lambda block: (block.rows,))
     shorter = MemoryRecords(
-        tilt.row_scale * rows, records.sum(lambda block: (block.labels,))[0], bounds
+        perturbation.row_scale * rows, records.sum(lambda block: (block.labels,))[0], bounds
     )
-    ridge = (tilt.regularization + tilt.steadying) * tilt.row_scale**2
-    assert ridge >= tilt.regularization
-    objective = problem.objective.with_regularization(tilt.regularization)
-    there = Perturbed(objective, shorter, b, ridge - tilt.regularization)
+    ridge = (perturbation.regularization + perturbation.slope_ridge) * perturbation.row_scale**2
+    assert ridge >= perturbation.regularization
+    objective = problem.objective.with_regularization(perturbation.regularization)
+    there = Perturbed(objective, shorter, b, ridge - perturbation.regularization)
     w, _ = minimize_certified(there, np.zeros(problem.shape), 1e-9)
     np.testing.assert_allclose(found, scales * w, rtol=1e-4, atol=1e-6 * np.abs(found).max())
     # what the fit says of its own noise and ridge on weights of rows
-    assert law.noise_std == pytest.approx(tilt.std(problem.dimension) / tilt.row_scale)
-    assert law.ridge == tilt.regularization + tilt.steadying
+    assert law.noise_std == pytest.approx(
+        perturbation.std(problem.dimension) / perturbation.row_scale
+    )
+    assert law.ridge == perturbation.regularization + perturbation.slope_ridge
 
 
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
 def test_what_an_audit_compares_is_the_gradient_of_shorter_rows(relation: Relation) -> None:
     """And no record moves it by more than the noise is for."""
-    problem, tilt, records, stopped, _ = few_records(LogisticLoss(), 1e-6, relation)
-    scales = np.array([tilt.row_scale, tilt.row_scale, 1.0])
+    problem, perturbation, records, stopped, _ = few_records(LogisticLoss(), 1e-6, relation)
+    scales = np.array([perturbation.row_scale, perturbation.row_scale, 1.0])
     w = np.array([0.3, -2.0, 1.0])
     implied = stopped.implied(w)
     gradient = records_gradient(problem.objective, records, w)
     np.testing.assert_allclose(implied.value, scales * gradient)
     times = 2.0 if relation is Relation.REPLACE else 1.0
-    assert implied.sensitivity == pytest.approx(times * np.hypot(tilt.row_scale, 0.3), rel=1e-5)
-    assert implied.sensitivity >= times * np.hypot(tilt.row_scale, 0.3)
+    assert implied.sensitivity == pytest.approx(
+        times * np.hypot(perturbation.row_scale, 0.3), rel=1e-5
+    )
+    assert implied.sensitivity >= times * np.hypot(perturbation.row_scale, 0.3)
 
 
 def test_weights_of_rows_that_say_nothing_are_noise_over_ridge() -> None:
@@ -100,13 +112,17 @@ def test_weights_of_rows_that_say_nothing_are_noise_over_ridge() -> None:
     bounds = Bounds(1.0, n_records=12, intercept=0.3)
     budget = Budget(1.0, 1e-6)
     plan = ObjectivePerturbation().plan(Problem(Objective(LogisticLoss(), bounds), 400), budget)
-    tilt = tilt_in(plan)
-    assert tilt.row_scale < 0.5
+    perturbation = perturbation_of(plan)
+    assert perturbation.row_scale < 0.5
     records = MemoryRecords(np.zeros((12, 400)), np.resize([-1.0, 1.0], 12), bounds)
-    query = _minimizer(plan.problem, tilt, budget)
+    query = _minimizer(plan.problem, perturbation, budget)
     released = query.answer(records, plan.facts, secure_source())
     spread = float(np.sqrt(np.mean(np.asarray(released.value)[:-1] ** 2)))
-    expected = tilt.std(401) / tilt.row_scale / (tilt.regularization + tilt.steadying)
+    expected = (
+        perturbation.std(401)
+        / perturbation.row_scale
+        / (perturbation.regularization + perturbation.slope_ridge)
+    )
     # of 400 Gaussians the spread is off by a quarter less than once in a billion runs
     assert 0.75 < spread / expected < 1.3
 
@@ -120,13 +136,15 @@ def test_in_other_coordinates_rows_are_those_rows(relation: Relation) -> None:
     rows, labels = rng.uniform(-0.5, 0.5, (300, 3)), rng.choice([-1.0, 1.0], 300)
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     there = Coordinates(turn @ np.diag([0.1, 0.4, 1.0]) @ turn.T)
-    turned = Turned(there, 0.25, 50.0, 0.1)
-    problem, tilt = turned_following(GaussianTilt.of(plan), plan.problem, turned, 300.0)
+    turned = Preconditioner(there, 0.25, 50.0, 0.1)
+    problem, perturbation = adapt_preconditioned(
+        GaussianPerturbationSettings.of(plan), plan.problem, turned, 300.0
+    )
     weights = LeverageWeights(there, 0.25)
     records = ReweightedRecords(MemoryRecords(rows, labels, bounds), weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "release_minimizer", stopped := Stopped())
-        query = _minimizer_there(problem, tilt, turned, plan)
+        query = _preconditioned_minimizer(problem, perturbation, turned, plan)
         query.answer(records, plan.facts, secure_source())
     points = rows @ there.matrix
     own = np.minimum(1.0, 0.25 / np.linalg.norm(points, axis=1)) ** 2
@@ -141,9 +159,9 @@ def test_in_other_coordinates_rows_are_those_rows(relation: Relation) -> None:
     # a slope of at most 1, times a row that counts as long as 0.25
     times = 2.0 if relation is Relation.REPLACE else 1.0
     assert 0.25 * times <= implied.sensitivity <= 0.25 * times * (1 + 1e-5)
-    b = tilt.noise * rng.standard_normal(3)
+    b = perturbation.noise * rng.standard_normal(3)
     found = stopped.minimize(b)
-    left = gradient(found) + tilt.regularization * found + b
+    left = gradient(found) + perturbation.regularization * found + b
     assert np.linalg.norm(left) < 1e-4 * np.linalg.norm(b)
 
 

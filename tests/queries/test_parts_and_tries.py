@@ -10,7 +10,7 @@ import pytest
 
 from tacit.noise import SensitivityViolation, seeded_source
 from tacit.privacy import BestOf, Budget, Gaussian, Guarantee, NonPrivate, OneOf, Parallel, Relation
-from tacit.privacy.tries import FixedTries
+from tacit.privacy.accounting.number_of_trials import FixedTries
 from tacit.queries import (
     AtMost,
     BestOfTries,
@@ -203,11 +203,11 @@ def fitted(session: Session, *events: Any, slot: str = "fit") -> Any:
 
 def test_a_fit_draws_from_its_slot() -> None:
     session = fitting()
-    assert not session.has_asked("fit")
+    assert not session.has_used("fit")
     made = fitted(session, Gaussian(2.0))
     assert made.accountant is None
-    assert session.has_asked("fit")
-    assert not session.has_asked("other")
+    assert session.has_used("fit")
+    assert not session.has_used("other")
     session.close()
 
 

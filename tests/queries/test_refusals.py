@@ -45,8 +45,8 @@ from tacit.queries import (
     split_budget,
 )
 from tacit.records import Bounds, ClassWeights, MemoryRecords
-from tacit.records.people import people_of
-from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.grouped import PeopleInMemory
+from tacit.records.privacy_unit import people_of
 
 BOUNDS = Bounds(row_norm=1.0)
 FACTS = Facts(BOUNDS, 2, Relation.ADD_REMOVE)

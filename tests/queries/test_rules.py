@@ -25,8 +25,8 @@ from tacit.privacy import (
     Relation,
     SoftmaxObjective,
 )
+from tacit.privacy.accounting.gaussian_profile import gaussian_delta
 from tacit.privacy.events.objective import LossBound, _below_curvature
-from tacit.privacy.gaussian_profile import gaussian_delta
 from tacit.queries import (
     Count,
     CoveredBy,
@@ -44,8 +44,8 @@ from tacit.queries import (
     exchanged,
 )
 from tacit.records import Bounds, MemoryRecords, Sample
-from tacit.records.people import people_of
-from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.grouped import PeopleInMemory
+from tacit.records.privacy_unit import people_of
 
 BOUNDS = Bounds(row_norm=1.0)
 ADD = Relation.ADD_REMOVE
@@ -91,19 +91,19 @@ def test_gaussians_add_up_to_one() -> None:
 
 @given(st.lists(st.floats(0.5, 50.0), min_size=1, max_size=8), st.floats(0.5, 5.0))
 def test_no_sum_is_above_what_was_charged(multipliers: list[float], planned: float) -> None:
-    rule, asked = GaussianSum(), Counter[Event]()
+    rule, answered = GaussianSum(), Counter[Event]()
     for z in multipliers:
-        if rule.allows(Gaussian(planned), Gaussian(z), asked):
-            asked[Gaussian(z)] += 1
-    spent = math.fsum(n / event.noise_multiplier**2 for event, n in asked.items())  # type: ignore[attr-defined]
+        if rule.allows(Gaussian(planned), Gaussian(z), answered):
+            answered[Gaussian(z)] += 1
+    spent = math.fsum(n / event.noise_multiplier**2 for event, n in answered.items())  # type: ignore[attr-defined]
     assert spent <= 1 / planned**2
 
 
 def test_not_the_least_is_added_to_a_sum_that_is_full() -> None:
     """Floats do not tell 1/16 + 1e-18 from 1/16; fractions do."""
-    asked = Counter[Event]({Gaussian(4.0): 1})
+    answered = Counter[Event]({Gaussian(4.0): 1})
     assert GaussianSum().allows(Gaussian(4.0), Gaussian(4.0), Counter())
-    assert not GaussianSum().allows(Gaussian(4.0), Gaussian(1e9), asked)
+    assert not GaussianSum().allows(Gaussian(4.0), Gaussian(1e9), answered)
 
 
 @pytest.mark.parametrize("price", [PureEpsilon(1e-6), Gaussian(1e3, Relation.REPLACE)])

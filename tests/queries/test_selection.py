@@ -11,7 +11,7 @@ import pytest
 
 from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
 from tacit.noise import SensitivityViolation, recording, secure_source
-from tacit.noise.tape import Entry
+from tacit.noise.replay import Entry
 from tacit.privacy import ExponentialMechanism, Relation
 from tacit.queries import CandidateRisks, Facts, Quantile, RiskInBall, Selection, Session, Slot
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords
@@ -36,7 +36,7 @@ def neighbours(relation: Relation) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def asked(utility: Any, relation: Relation, rows: Any) -> Any:
+def answered(utility: Any, relation: Relation, rows: Any) -> Any:
     facts = Facts(BOUNDS, 3, relation)
     query = Selection(utility, 0.7)
     slots = {"chosen": Slot(query.event(facts))}
@@ -50,7 +50,7 @@ def test_it_is_drawn_by_its_utility(utility: Any, relation: Relation) -> None:
     """What a tape notes before the draw is what the statistic states, of the same candidates."""
     facts, records = Facts(BOUNDS, 3, relation), MemoryRecords(ROWS, None, BOUNDS)
     with recording() as tape:
-        released = asked(utility, relation, ROWS)
+        released = answered(utility, relation, ROWS)
     (entry,) = (entry for entry in tape.entries if isinstance(entry, Entry))
     stated = utility.sensitivity(facts)
     assert entry.bounded.sensitivity == stated.value
@@ -69,7 +69,7 @@ def test_half_a_sensitivity_is_caught(
     pairs = neighbours(relation)
 
     def run(rows: Any) -> Any:
-        return asked(utility, relation, rows)
+        return answered(utility, relation, rows)
 
     for one, other in pairs:
         assert replay(run, one, other) == replay(run, other, one) == 1
@@ -114,8 +114,8 @@ def test_missing_values(missing: float) -> None:
         # a value for none moves no utility by more than is stated
         for other in (alone, with_zero):
             if other.count() == records.count() or not counts:
-                moved = np.abs(quantile.total(other, facts) - found).max()
-                assert moved <= quantile.sensitivity(facts).value
+                utility_sensitivity = np.abs(quantile.total(other, facts) - found).max()
+                assert utility_sensitivity <= quantile.sensitivity(facts).value
 
 
 def test_a_quantile_needs_dense_records_in_memory() -> None:
@@ -135,13 +135,13 @@ def test_ridges_and_slacks_are_in_the_sensitivity() -> None:
     """What neighbours do not attain is held to its formula."""
     facts = Facts(BOUNDS, 3, Relation.REPLACE)
     candidates = CandidateRisks(CandidateRisks.tried()[0].loss, np.eye(3), 1e9)
-    assert candidates.moved(facts) == 2 * 2.0 * math.sqrt(2.0)
+    assert candidates.utility_sensitivity(facts) == 2 * 2.0 * math.sqrt(2.0)
     stated = candidates.sensitivity(facts).value
     assert stated == pytest.approx(
-        candidates.moved(facts) * (1 + 1e-4) + 2.0**-51 * 5e8, rel=1e-13, abs=0.0
+        candidates.utility_sensitivity(facts) * (1 + 1e-4) + 2.0**-51 * 5e8, rel=1e-13, abs=0.0
     )
     ball = replace(RiskInBall.tried()[0], regularization=1e9)
-    assert ball.moved(facts) == 2 * 2.0 * 1.5
+    assert ball.utility_sensitivity(facts) == 2 * 2.0 * 1.5
     stated = ball.sensitivity(facts).value
     penalty = 1e9 / 2 * 1.5**2
     assert stated == pytest.approx(6.0 * (1 + 1e-4) + 2.0**-51 * penalty, rel=1e-13, abs=0.0)

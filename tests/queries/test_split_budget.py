@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tacit.queries
 from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee, PureEpsilon, Relation
-from tacit.privacy.calibration import gaussian_multiplier
+from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Facts, GaussianNoise, SphereNoise, split_budget
 from tacit.queries.split_budget import gaussian_rest, least_rest, split_epsilon, split_gaussian
 from tacit.records import Bounds
@@ -128,9 +128,11 @@ def test_a_root_is_the_least_double_above(value: float) -> None:
 
 @given(st.floats(0.01, 100.0), st.lists(st.floats(1.5, 1e4), max_size=4), st.integers(1, 5000))
 def test_what_others_leave(whole: float, factors: list[float], times: int) -> None:
-    asked = [GaussianNoise(whole * factor * math.sqrt(max(len(factors), 1))) for factor in factors]
-    rest = gaussian_rest(GaussianNoise(whole), asked, times=times)
-    spent = sum((1 / Fraction(one.multiplier) ** 2 for one in asked), Fraction(0))
+    answered = [
+        GaussianNoise(whole * factor * math.sqrt(max(len(factors), 1))) for factor in factors
+    ]
+    rest = gaussian_rest(GaussianNoise(whole), answered, times=times)
+    spent = sum((1 / Fraction(one.multiplier) ** 2 for one in answered), Fraction(0))
     spent += times / Fraction(rest.multiplier) ** 2
     assert spent <= 1 / Fraction(whole) ** 2
     assert float(spent * Fraction(whole) ** 2) > 1 - 1e-14

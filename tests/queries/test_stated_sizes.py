@@ -30,9 +30,9 @@ from tacit.queries import (
 )
 from tacit.queries.gradient import rounds_too_much
 from tacit.records import Bounds
-from tacit.records.coordinates import Coordinates
-from tacit.records.people import people_of
-from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.grouped import PeopleInMemory
+from tacit.records.linear_transform import Coordinates
+from tacit.records.privacy_unit import people_of
 
 BOUNDS = Bounds(row_norm=1.0, n_classes=2)
 
@@ -90,8 +90,10 @@ def test_a_steeper_loss_moves_a_risk_further(knot: float) -> None:
     """By its greatest slope times the row norm times the distance."""
     facts = Facts(Bounds(row_norm=2.0, label_range=(-1.0, 1.0)), 2, Relation.ADD_REMOVE)
     candidates = np.array([[0.0, 0.0], [3.0, 4.0]])
-    assert CandidateRisks(HuberLoss(knot), candidates).moved(facts) == knot * 2.0 * 5.0
-    assert RiskInBall(HuberLoss(knot), 1.5).moved(facts) == knot * 2.0 * 1.5
+    assert (
+        CandidateRisks(HuberLoss(knot), candidates).utility_sensitivity(facts) == knot * 2.0 * 5.0
+    )
+    assert RiskInBall(HuberLoss(knot), 1.5).utility_sensitivity(facts) == knot * 2.0 * 1.5
 
 
 def test_noise_has_the_standard_deviation_that_plans_show() -> None:

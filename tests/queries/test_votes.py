@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.noise import Norm, SensitivityViolation, noisy_max, recording, seeded_source
-from tacit.noise.smooth import smooth_gaussian
-from tacit.noise.tape import Entry
+from tacit.noise import Norm, SensitivityViolation, recording, seeded_source
+from tacit.noise.gaussian import smooth_gaussian
+from tacit.noise.replay import Entry
+from tacit.noise.selection import finite
 from tacit.privacy import Gaussian, NoisyMajority, PureEpsilon, Relation, Repeated, SmoothGaussian
 from tacit.queries import (
     AtMost,
@@ -60,7 +61,7 @@ def facts_of(relation: Relation) -> Facts:
     return Facts(Bounds(), 1, relation)
 
 
-def asked(query: Any, relation: Relation, teachers: Any, source: Any = None) -> Any:
+def answered(query: Any, relation: Relation, teachers: Any, source: Any = None) -> Any:
     facts = facts_of(relation)
     slots = {"votes": Slot(query.event(facts))}
     session = Session(teachers, facts, query.event(facts), slots, source)
@@ -68,7 +69,7 @@ def asked(query: Any, relation: Relation, teachers: Any, source: Any = None) -> 
 
 
 def runner(query: Any, relation: Relation) -> Callable[[Any], Any]:
-    return lambda teachers: asked(query, relation, teachers)
+    return lambda teachers: answered(query, relation, teachers)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -113,12 +114,12 @@ def test_votes_that_count_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> 
             [replay(run, *pair) for pair in pairs]
     monkeypatch.undo()
     with pytest.raises(ValueError, match="5 teachers answered, and 4 were planned"):
-        asked(QUERIES[0][0], Relation.ADD_REMOVE, [*pairs[0][0], pairs[0][0][0]])
+        answered(QUERIES[0][0], Relation.ADD_REMOVE, [*pairs[0][0], pairs[0][0][0]])
     with pytest.raises(ValueError, match="3 teachers answered, and 4 were planned"):
-        asked(QUERIES[0][0], Relation.ADD_REMOVE, pairs[0][0][:3])
+        answered(QUERIES[0][0], Relation.ADD_REMOVE, pairs[0][0][:3])
     for wrong in (np.zeros(6, int), np.zeros(1, int), 0):
         with pytest.raises(ValueError, match="one answer for each query"):
-            asked(QUERIES[0][0], Relation.ADD_REMOVE, [*pairs[0][0][:3], wrong])
+            answered(QUERIES[0][0], Relation.ADD_REMOVE, [*pairs[0][0][:3], wrong])
 
 
 def test_a_vote_for_no_class_is_one_vote() -> None:
@@ -171,7 +172,7 @@ def test_more_queries_than_were_paid_for_are_refused() -> None:
     facts, teachers = facts_of(Relation.ADD_REMOVE), [np.zeros(5, int)] * 4
     paid = GaussianWinners(VOTES, 2.0, n_charged=2)
     with pytest.raises(ValueError, match="n_charged"):
-        asked(replace(paid, places=(0, 1, 2)), Relation.ADD_REMOVE, teachers)
+        answered(replace(paid, places=(0, 1, 2)), Relation.ADD_REMOVE, teachers)
     thresholds: Any = QUERIES[4][0]
 
     def unread() -> Any:
@@ -207,7 +208,7 @@ def test_answers_are_of_the_votes() -> None:
         (Majorities(replace(leads, cut=0.95), 0.5), [0, 0, 1, 0, 1]),
         (Thresholds(GreatestCounts(5, 100, 3), 0.95, 0.5), [0, 0, 1, 1, 1]),
     ):
-        found = asked(query, Relation.REPLACE, teachers).value
+        found = answered(query, Relation.REPLACE, teachers).value
         np.testing.assert_array_equal(found, expected)
 
 
@@ -216,7 +217,7 @@ def test_a_share_of_the_noise_and_a_mask() -> None:
     plain, masked = SharedVotes(VOTES, 3.0, 2), SharedVotes(VOTES, 3.0, 2, MASK)
     with recording() as tape:
         one, other = (
-            asked(query, Relation.ADD_REMOVE, teachers, seeded_source(3)).value
+            answered(query, Relation.ADD_REMOVE, teachers, seeded_source(3)).value
             for query in (plain, masked)
         )
     np.testing.assert_array_equal(one + MASK, other)
@@ -280,7 +281,7 @@ def test_a_cost_gets_the_noise_of_its_own_smoothness(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("tacit.queries.votes_cost.smooth_gaussian", noticed)
     for teachers, _ in COST.neighbours(facts):
-        asked(query, Relation.REPLACE, teachers)
+        answered(query, Relation.REPLACE, teachers)
         assert given.pop() == (
             COST.total(teachers, facts),
             smooth_sensitivity(COST.table, COST.votes.total(teachers, facts), 0.1),
@@ -305,10 +306,10 @@ def test_noise_functions_are_told_how_far_a_teacher_moves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The mutant: less noise than the event says; the session withholds the answer."""
-    honest = noisy_max.gaussian_winners
+    honest = finite.gaussian_winners
     monkeypatch.setattr(
         "tacit.queries.votes.gaussian_winners",
         lambda votes, std, *more, **named: honest(votes, 0.9 * std, *more, **named),
     )
     with pytest.raises(RuntimeError, match="withheld"):
-        asked(QUERIES[0][0], Relation.ADD_REMOVE, [np.zeros(5, int)] * 4)
+        answered(QUERIES[0][0], Relation.ADD_REMOVE, [np.zeros(5, int)] * 4)

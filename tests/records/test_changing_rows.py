@@ -26,14 +26,14 @@ from tacit.records import (
     MappedRows,
     MemoryRecords,
     chunked,
-    mapped,
+    lazy_table,
     memory,
 )
 from tacit.records.block import factors_of
-from tacit.records.coordinates import Coordinates, measured
-from tacit.records.lattice_table import LatticeTable
-from tacit.records.people import people_of
-from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.exact.lattice import LatticeTable
+from tacit.records.grouped import PeopleInMemory
+from tacit.records.linear_transform import Coordinates, measured
+from tacit.records.privacy_unit import people_of
 from tacit.row_clipping import clip_factors
 
 N, D, AT = 100, 2, 7
@@ -100,7 +100,7 @@ WAYS: dict[str, Callable[[Any, Bounds], Any]] = {
 
 @pytest.fixture(autouse=True)
 def make_rows_in_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "KEPT_BYTES", 0)
+    monkeypatch.setattr(memory, "CACHED_BYTES", 0)
 
 
 def longest(records: Any, *, fine: bool = False) -> float:
@@ -217,14 +217,14 @@ def test_a_map_meets_finite_rows_alone(file: Path, monkeypatch: pytest.MonkeyPat
             super().__call__(rows, out)
 
     rows, writable = mapped_file(file)
-    found = mapped._odd
+    found = lazy_table._odd
 
     def find_and_change(some: Any) -> Any:
         odd = found(some)
         writable[AT] = np.nan
         return odd
 
-    monkeypatch.setattr(mapped, "_odd", find_and_change)
+    monkeypatch.setattr(lazy_table, "_odd", find_and_change)
     assert MappedRows(rows, Strict()).made().max() <= 0.2
 
 

@@ -17,7 +17,7 @@ from tacit.erm.losses import QuantileLoss
 from tacit.linear_model import LogisticRegression
 from tacit.noise import seeded_source
 from tacit.privacy import Budget
-from tacit.records import Block, Bounds, ChunkedRecords, MemoryRecords, summing
+from tacit.records import Block, Bounds, ChunkedRecords, MemoryRecords, block_sums
 
 BOUNDS = Bounds(row_norm=2.0, label_range=(-1.0, 1.0), intercept=0.5)
 N = 1003
@@ -70,9 +70,9 @@ KINDS: dict[str, Any] = {
 def test_no_bit_depends_on_where_blocks_end(
     kind: str, fine: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summing, "_BLOCK_BYTES", 1)
-    monkeypatch.setattr(summing, "_FEWEST_ROWS", 100)
-    monkeypatch.setattr(summing, "_FINE_ROWS", (25, 25))
+    monkeypatch.setattr(block_sums, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(block_sums, "_FEWEST_ROWS", 100)
+    monkeypatch.setattr(block_sums, "_FINE_ROWS", (25, 25))
     X, y = table(303)
     X = KINDS[kind](X)
     expected = bits(MemoryRecords(X, y, BOUNDS), fine)
@@ -133,7 +133,7 @@ def test_samples_are_those_of_records_in_memory() -> None:
 
 
 def test_rows_are_never_all_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summing, "_BLOCK_BYTES", 400_000)
+    monkeypatch.setattr(block_sums, "_BLOCK_BYTES", 400_000)
     n, size = 100_000, 1000
     block, labels = np.random.default_rng(0).standard_normal((size, 20)), np.zeros(size)
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from tacit.noise import secure_source
-from tacit.records import Bounds, MemoryRecords, RecordSource, lattice_table, summing, threads
+from tacit.records import Bounds, MemoryRecords, RecordSource, block_sums
 from tacit.records import memory as module
-from tacit.records.coordinates import Coordinates, measured
+from tacit.records.exact import lattice
+from tacit.records.linear_transform import Coordinates, measured
 from tests.records.helpers import KINDS, everything, make
 
 
@@ -65,10 +66,10 @@ def test_sums_do_not_depend_on_the_size_of_blocks(kind, n, monkeypatch):
     expected = MemoryRecords(X, y, bounds).sum(everything)
     assert expected[5] == n
     for fine_rows in (1, 60, 512):
-        monkeypatch.setattr(summing, "_FINE_ROWS", (fine_rows, fine_rows))
-        monkeypatch.setattr(summing, "_FEWEST_ROWS", fine_rows)
+        monkeypatch.setattr(block_sums, "_FINE_ROWS", (fine_rows, fine_rows))
+        monkeypatch.setattr(block_sums, "_FEWEST_ROWS", fine_rows)
         for block_bytes in (1, 1000, 8 << 20):
-            monkeypatch.setattr(summing, "_BLOCK_BYTES", block_bytes)
+            monkeypatch.setattr(block_sums, "_BLOCK_BYTES", block_bytes)
             records = MemoryRecords(X, y, bounds)
             for fine in (False, True):
                 if n > 500 and fine_rows == 1 and (fine or block_bytes == 1):
@@ -140,9 +141,9 @@ def test_no_records_at_all(kind):
 def test_threads_do_not_wait_for_themselves(fine, monkeypatch):
     # clip factors are shared among the same threads, and were once asked for by one of them
     monkeypatch.setattr(module, "_SHARED_BYTES", 1)
-    monkeypatch.setattr(summing, "_BLOCK_BYTES", 8 * 3 * 256)
-    monkeypatch.setattr(summing, "_FINE_PRODUCT", 2**20)
-    monkeypatch.setattr(threads, "available_threads", lambda: 2)
+    monkeypatch.setattr(block_sums, "_BLOCK_BYTES", 8 * 3 * 256)
+    monkeypatch.setattr(block_sums, "_FINE_PRODUCT", 2**20)
+    monkeypatch.setattr(block_sums, "available_threads", lambda: 2)
     X = np.random.default_rng(0).standard_normal((5000, 3)) * 3
     records = MemoryRecords(X, None, Bounds())
     found: list[Any] = []
@@ -158,8 +159,8 @@ def test_threads_do_not_wait_for_themselves(fine, monkeypatch):
 
 @pytest.mark.parametrize("name", ["sum", "sum_in_steps"])
 def test_two_sums_at_once_do_not_write_into_each_others_rows(name, monkeypatch):
-    monkeypatch.setattr(summing, "_BLOCK_BYTES", 8 * 3 * 256)
-    monkeypatch.setattr(lattice_table, "_NUMBERS", 3 * 256)
+    monkeypatch.setattr(block_sums, "_BLOCK_BYTES", 8 * 3 * 256)
+    monkeypatch.setattr(lattice, "_NUMBERS", 3 * 256)
     rows = np.random.default_rng(0).standard_normal((600, 3)).astype(np.float32)
     records = MemoryRecords(rows, None, Bounds(row_norm=10.0))
     summed = getattr(records, name)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tacit.erm import NoisySGD, Objective, Problem
-from tacit.erm.engine import run_plan
 from tacit.erm.losses import LogisticLoss
+from tacit.erm.minimization import run_plan
 from tacit.noise import secure_source, seeded_source
 from tacit.privacy import Budget, Repeated, SampledGaussian
 from tacit.records import Bounds, MemoryRecords, Sample
-from tacit.records.sampling import poisson_choice
+from tacit.records.splits import poisson_choice
 
 
 def test_a_sample_says_its_rate() -> None:

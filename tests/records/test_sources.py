@@ -23,7 +23,8 @@ from tacit.records import (
     RecordSource,
     ReweightedRecords,
 )
-from tacit.records.people_in_memory import PeopleInMemory
+from tacit.records.files import ParquetRecords
+from tacit.records.grouped import PeopleInMemory
 from tacit.testing import check_record_source
 
 
@@ -65,7 +66,7 @@ class Copied:
 
 def mapped(rows: Any, labels: Any, bounds: Bounds) -> RecordSource:
     """Return records whose rows are made anew in every pass, however few they are."""
-    with mock.patch.object(memory_module, "KEPT_BYTES", -1):
+    with mock.patch.object(memory_module, "CACHED_BYTES", -1):
         records = MemoryRecords(MappedRows(rows, Copied(rows.shape[1])), labels, bounds)
     assert isinstance(records.rows, MappedRows)
     return records
@@ -120,7 +121,9 @@ def implementations() -> set[type[Any]]:
 
 def test_no_source_is_left_out() -> None:
     assert {MemoryRecords, ChunkedRecords} <= implementations()
-    # Neighbours of PeopleInMemory differ in a person: tests/records/test_people_in_memory.py.
-    # Reweighted records forward to one of these, with other bounds: estimators/test_weights.py.
-    others = {PeopleInMemory, ReweightedRecords}
+    # Neighbours of PeopleInMemory differ in a person:
+    # tests/records/test_grouped_people_in_memory.py. Reweighted records forward to one of these,
+    # with other bounds: estimators/test_sample_weights.py. Records in files have tests of their
+    # own: tests/records/test_files.py.
+    others = {ParquetRecords, PeopleInMemory, ReweightedRecords}
     assert implementations() == {cls for cls, _ in SOURCES.values()} | others

@@ -8,17 +8,6 @@ from html.parser import HTMLParser
 import numpy as np
 
 from tacit.linear_model import LogisticRegression
-from tacit.preprocessing import (
-    Boolean,
-    Category,
-    ClassTarget,
-    Fill,
-    Ignored,
-    Indicator,
-    Intervals,
-    Number,
-    Schema,
-)
 from tacit.privacy import Gaussian, Guarantee
 from tacit.report import (
     AccuracyPicture,
@@ -28,6 +17,17 @@ from tacit.report import (
     PlannedMechanism,
     PublicFact,
     ReportFacts,
+)
+from tacit.schema import (
+    Boolean,
+    Category,
+    ClassTarget,
+    Fill,
+    Ignored,
+    Indicator,
+    Intervals,
+    Number,
+    Schema,
 )
 from tacit.table_model import TableModel
 

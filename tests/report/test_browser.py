@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Ledger
-from tacit.preprocessing import Category, ClassTarget, Number, Schema
 from tacit.privacy import Budget, Gaussian, Guarantee, PureEpsilon
 from tacit.report import (
     AccuracyPicture,
@@ -35,6 +34,7 @@ from tacit.report import (
     write_ledger,
     write_report,
 )
+from tacit.schema import Category, ClassTarget, Number, Schema
 from tests.report.helpers import facts, picture, table_model
 
 DESKTOP, PHONE = 900, 360

@@ -49,7 +49,7 @@ def spread(
 
 
 def facts_of_quickly(model: Any) -> Any:
-    from tacit.report.collecting import _coefficients, _feature_names
+    from tacit.report.collect import _coefficients, _feature_names
 
     names = _feature_names(model, model)
     return _coefficients(model, getattr(model, "plan_", None), names, from_schema=False)

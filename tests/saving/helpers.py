@@ -23,8 +23,12 @@ from tacit.linear_model import (
     Ridge,
 )
 from tacit.location import GeometricMedian, Mean, Median
-from tacit.pipeline import Pipeline, taken_apart
-from tacit.preprocessing import (
+from tacit.pipeline import Pipeline, encoder_and_estimator
+from tacit.privacy import Accountant, Budget, Relation
+from tacit.saving.container import pack
+from tacit.saving.model_file import members_of
+from tacit.saving.validation import NOT_STORED, STORED, kind_of
+from tacit.schema import (
     Boolean,
     Category,
     ClassTarget,
@@ -33,10 +37,6 @@ from tacit.preprocessing import (
     Schema,
     SchemaEncoder,
 )
-from tacit.privacy import Accountant, Budget, Relation
-from tacit.saving.container import pack
-from tacit.saving.document import members_of
-from tacit.saving.released import NOT_STORED, STORED, kind_of
 from tacit.table_model import TableModel
 from tests.declared import PROBLEMS, fit, made
 
@@ -164,7 +164,7 @@ def edited(name: str, edit: Callable[[dict[str, Any]], None], member: str = "mod
 
 def fingerprint(model: Any) -> str:
     """Return a text that two models share only if nobody could tell them apart by using them."""
-    encoder, estimator = taken_apart(model)
+    encoder, estimator = encoder_and_estimator(model)
     if encoder is not None:
         inner, names = fingerprint(estimator), [name for name, _ in getattr(model, "steps", [])]
         kind = f"{type(model)} {names} {np.dtype(encoder.dtype)} {encoder.allow_unconfirmed}"

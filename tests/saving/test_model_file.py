@@ -18,7 +18,7 @@ from tacit.linear_model import LogisticRegression
 from tacit.location import Mean
 from tacit.pipeline import Pipeline
 from tacit.saving import CannotSave, NotAModel, load, save
-from tacit.saving.released import STORED
+from tacit.saving.validation import STORED
 from tacit.table_model import TableModel
 from tests.saving.helpers import (
     FITS,

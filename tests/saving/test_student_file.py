@@ -23,8 +23,8 @@ from sklearn.tree import DecisionTreeClassifier
 from tacit import load, save
 from tacit.pate import PATEClassifier, PATERegressor, PublishedStudent, SemiSupervised
 from tacit.saving import CannotSave, NotAModel
-from tacit.saving.document import members_of, stored_in
-from tacit.saving.text import from_json, to_json
+from tacit.saving.container import from_json, to_json
+from tacit.saving.model_file import members_of, stored_in
 from tests.pate.helpers import table
 
 ROWS, LABELS, POOL = table(1500)
@@ -120,7 +120,7 @@ def damaged(change: Any) -> dict[str, bytes]:
 
 
 def other_array(name: str, value: Any) -> Any:
-    from tacit.saving.arrays import describe, to_npy
+    from tacit.saving.codec import describe, to_npy
 
     def change(record: Any, members: dict[str, bytes]) -> None:
         record["arrays"][name] = {"array": describe(value)}

@@ -16,8 +16,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tacit.preprocessing.files import memory_tables, reading
-from tacit.preprocessing.files.csv_lines import BLOCK
+from tacit.io import memory_tables, reading
+from tacit.io.csv_file import BLOCK
 from tacit.records import rows_and_labels
 from tacit.testing import Encoded, Reader, check_reader
 from tests.testing.readers import DUPLICATES, READERS

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tacit.linear_model import LogisticRegression
-from tacit.noise.selection import select
+from tacit.noise.selection.finite import select
 from tacit.queries import evaluation
 from tacit.tuning import DisjointSearch, disjoint
-from tacit.tuning.running import Runner
+from tacit.tuning.trials import Runner
 
 
 def test_parts_are_disjoint_and_the_last_one_chooses(monkeypatch: pytest.MonkeyPatch) -> None:

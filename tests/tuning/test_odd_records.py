@@ -14,18 +14,12 @@ from sklearn.base import clone
 from tacit.kernel import KernelLogisticRegression
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pipeline import PrivatePipeline
-from tacit.preprocessing.private import PrivateQuantileBounds
+from tacit.preprocessing import PrivateQuantileBounds
 from tacit.privacy import Accountant, Budget
-from tacit.queries import views
+from tacit.queries import session
 from tacit.testing import replay
-from tacit.tuning import (
-    DisjointSearch,
-    FixedTries,
-    PrivateSearch,
-    PublicScore,
-    running,
-)
-from tacit.tuning.scores import MistakesOfEach
+from tacit.tuning import DisjointSearch, FixedTries, PrivateSearch, PublicScore, trials
+from tacit.tuning.trials import MistakesOfEach
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1.0, 1.0, (600, 2))
@@ -35,8 +29,8 @@ MODEL = LogisticRegression(classes=[0, 1], row_norm=1.5)
 
 
 def tries(model: Any = MODEL, space: Any = None, **parameters: Any) -> PrivateSearch:
-    told: dict[str, Any] = {"law": FixedTries(3), "epsilon": 4.0, **parameters}
-    return PrivateSearch(model, space or SPACE, **told)
+    resolved: dict[str, Any] = {"law": FixedTries(3), "epsilon": 4.0, **parameters}
+    return PrivateSearch(model, space or SPACE, **resolved)
 
 
 def parts(model: Any = MODEL, **parameters: Any) -> DisjointSearch:
@@ -49,7 +43,7 @@ def all_in(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def chosen(shares: Any, key: Any, relation: Any, rows: Any, *_: Any, **__: Any) -> Any:
         return np.full(rows.shape[0], part, dtype=np.int64)
 
-    monkeypatch.setattr(views, "parts_of", chosen)
+    monkeypatch.setattr(session, "parts_of", chosen)
 
 
 @pytest.mark.parametrize("part", [0, 1])
@@ -79,13 +73,13 @@ def test_a_part_without_records_is_like_any_other(
     if isinstance(model, PrivatePipeline):
         space = {"model__regularization": SPACE["regularization"]}
     seen: list[Any] = []
-    best = running.Runner.best
+    best = trials.Runner.best
 
     def noted(self: Any, *given: Any) -> Any:
         seen.append((best(self, *given), given[-1]))
         return seen[-1][0]
 
-    monkeypatch.setattr(running.Runner, "best", noted)
+    monkeypatch.setattr(trials.Runner, "best", noted)
     tries(model, space).fit(ROWS[:2], LABELS[:2])
     ((won, default),) = seen
     assert won is not default
@@ -104,7 +98,7 @@ def test_replay_where_a_part_has_one_record_or_none(
     def chosen(shares: Any, key: Any, relation: Any, rows: Any, *_: Any, **__: Any) -> Any:
         return np.where(rows[:, 0] == 0.75, 1 - part, part).astype(np.int64)
 
-    monkeypatch.setattr(views, "parts_of", chosen)
+    monkeypatch.setattr(session, "parts_of", chosen)
     rows = np.vstack([ROWS[:20], [0.75, 0.5]])
     more, less = (rows, np.append(LABELS[:20], 1)), (ROWS[:20], LABELS[:20])
     made = make(random_state=3)
@@ -239,13 +233,13 @@ def test_no_warning_of_a_try_is_heard_and_none_makes_it_fail(
 
     One that is an error would make every try fail, or only those that meet an odd record.
     """
-    runs, real = list[running.Run](), running.Runner.run
+    runs, real = list[trials.Run](), trials.Runner.run
 
-    def noted(self: Any, *given: Any) -> running.Run:
+    def noted(self: Any, *given: Any) -> trials.Run:
         runs.append(real(self, *given))
         return runs[-1]
 
-    monkeypatch.setattr(running.Runner, "run", noted)
+    monkeypatch.setattr(trials.Runner, "run", noted)
     public = {} if make is parts else {"score": PublicScore(ROWS[:100], LABELS[:100])}
     for more in ({}, public):
         with warnings.catch_warnings(record=True) as heard:

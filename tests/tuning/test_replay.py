@@ -12,10 +12,10 @@ from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.noise import Entry, Release, recording
 from tacit.noise.gaussian import gaussian
 from tacit.noise.release import priced
-from tacit.noise.selection import select
-from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
+from tacit.noise.selection.finite import select
 from tacit.privacy import BestOf, Gaussian, OneOf
 from tacit.queries import evaluation, noisy_sum
+from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_model import TableModel
 from tacit.testing import replay
 from tacit.tuning import (

@@ -18,7 +18,10 @@ import tacit
 from tacit.features import GaussianKernel, RandomFourierFeatures
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pipeline import PrivatePipeline
-from tacit.preprocessing import (
+from tacit.preprocessing import PrivateQuantileBounds, PrivateStandardScaler
+from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian
+from tacit.queries import noisy_sum
+from tacit.schema import (
     ClassTarget,
     Column,
     Number,
@@ -28,9 +31,6 @@ from tacit.preprocessing import (
     SchemaEncoder,
     Unit,
 )
-from tacit.preprocessing.private import PrivateQuantileBounds, PrivateStandardScaler
-from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian
-from tacit.queries import noisy_sum
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.table_model import TableModel
 from tacit.tuning import (
@@ -162,12 +162,14 @@ def test_mistakes_are_told_before_records_are_read(wrong: dict[str, Any]) -> Non
 def test_whose_a_record_is_has_no_place_in_a_search() -> None:
     schema = Schema((Number("age", 0, 1), Unit("who")), ClassTarget("ill", (0, 1)))
     frame = pd.DataFrame({"age": [0.0, 1.0] * 20, "who": range(40), "ill": [0, 1] * 20})
-    told = r"protects one record, and {} says whose each is.*estimator\.fit\(X, y, unit=\.\.\.\)\.$"
+    resolved = (
+        r"protects one record, and {} says whose each is.*estimator\.fit\(X, y, unit=\.\.\.\)\.$"
+    )
     for kind in (search(), DisjointSearch(logistic(), SPACE, epsilon=2.0)):
-        with pytest.raises(ValueError, match=told.format("unit")):
+        with pytest.raises(ValueError, match=resolved.format("unit")):
             kind.fit(*records(40), unit=np.arange(40))  # type: ignore[arg-type]
         kind.set_params(estimator=TableModel(schema, logistic()))
-        with pytest.raises(ValueError, match=told.format("the table")):
+        with pytest.raises(ValueError, match=resolved.format("the table")):
             kind.fit(frame)
 
 
@@ -298,7 +300,7 @@ def test_frames_are_asked_about_without_a_warning() -> None:
 
 @pytest.mark.slow
 def test_twenty_tries_read_no_more_than_twenty_two_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tacit.linear_model import _linear_model
+    from tacit.estimators import linear
     from tacit.records import MemoryRecords
 
     read = [0]
@@ -308,7 +310,7 @@ def test_twenty_tries_read_no_more_than_twenty_two_fits(monkeypatch: pytest.Monk
             read[0] += self.rows.shape[0]
             return super().sum(*args, **kwargs)
 
-    monkeypatch.setattr(_linear_model, "MemoryRecords", Counted)
+    monkeypatch.setattr(linear, "MemoryRecords", Counted)
     X, y = records(20_000)
     space = {"regularization": [30.0, 100.0]}
     single, whole = 0, 0

@@ -1,26 +1,149 @@
-"""Audit tacit's linear classifiers by the strongest applicable method."""
+"""Audit tacit's own linear classifiers: recover the noise, or replay it on two worlds.
+
+The released w is the minimiser of sum of losses + (lam/2)||w||^2 + <b, w>, so
+
+    b_D(w) = -(sum over D of gradients at w + lam w)
+
+is the noise itself if the records were D. If one more record was in the data, it is the noise minus
+the gradient of that record. These are two Gaussians, and the event bounds their distance.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.audit.finding import Audit
-from tacit.audit.foreign import LEVEL, audit_pairs, check_level
-from tacit.audit.heard import HeardSource
-from tacit.audit.inversion import Inversion, can_invert
+from tacit.audit.black_box import LEVEL, audit_pairs, check_level
+from tacit.audit.results import Audit
 from tacit.erm import Plan
-from tacit.erm.engine import run_plan
+from tacit.erm.mechanisms.objective_perturbation.perturbation import (
+    GaussianPerturbationSettings,
+    perturbation_of,
+)
+from tacit.erm.minimization import run_plan
 from tacit.erm.objective import records_gradient
 from tacit.linear_model import LinearSVC, LogisticRegression
-from tacit.noise import ReplayMismatch
+from tacit.noise import ReplayMismatch, secure_source
+from tacit.noise.source import Source, Words
 from tacit.records import MemoryRecords
 from tacit.testing import replay
 
+
+class ReplayableSource:
+    """Words of a new secure source that `again` replays from the start; for audits only.
+
+    Two fits to neighbouring records with the same words have the same noise. Each has the law of a
+    release, and their difference is the effect of the record.
+
+    Examples
+    --------
+    >>> from tacit.audit.estimators import ReplayableSource
+    >>> heard = ReplayableSource()
+    >>> first = heard.words(3)
+    >>> bool((heard.again().words(3) == first).all())
+    True
+    """
+
+    is_secure = False  # repeated words must not protect a release
+
+    def __init__(self) -> None:
+        self._source: Source = secure_source()
+        self._words: list[int] = []
+        self._at = 0
+
+    def words(self, n: int) -> Words:
+        """Return the next ``n`` words, drawn words first."""
+        missing = self._at + n - len(self._words)
+        if missing > 0:
+            self._words.extend(self._source.words(missing).tolist())
+        self._at += n
+        return np.array(self._words[self._at - n : self._at], dtype=np.uint64)
+
+    def again(self) -> ReplayableSource:
+        """Return a source of the same words from the first on."""
+        other = ReplayableSource()
+        other._source, other._words = self._source, self._words
+        return other
+
+
 Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """The recovered noise of a released vector along the gradient of one record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.audit.estimators import Inversion
+    >>> from tacit.erm.minimization import run_plan
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.records import MemoryRecords
+    >>> model = LogisticRegression(
+    ...     1.0, 1e-5, row_norm=1.0, classes=[0, 1], regularization=1.0, fit_intercept=False
+    ... )
+    >>> plan = model.plan(n_features=2)
+    >>> rows, labels = np.ones((50, 2)) / 2, -np.ones(50)
+    >>> known = MemoryRecords(rows, labels, plan.problem.objective.bounds)
+    >>> score = Inversion(plan, known, np.array([-0.5, -0.5]))
+    >>> abs(score(run_plan(plan, known).value)) < 10.0
+    True
+    """
+
+    plan: Plan
+    known: MemoryRecords
+    along: Array
+
+    def __call__(self, weights: Array) -> float:
+        """Return the noise along the record's gradient, in units of its standard deviation."""
+        # <b, g> / (s ||g||)
+        inner = float(np.vdot(self.noise(weights), self.along))
+        return inner / (self._perturbation.noise_std * float(np.linalg.norm(self.along)))
+
+    def noise(self, weights: Array) -> Array:
+        """Return b_D(w)."""
+        objective = self.plan.problem.objective
+        gradient = records_gradient(objective, self.known, weights)
+        b: Array = -(gradient + self._perturbation.regularization * weights)
+        return b
+
+    def aside(self, weights: Array) -> Array:
+        """Return the noise orthogonal to the record's gradient, in the same units."""
+        b: Array = self._others @ self.noise(weights) / self._perturbation.noise_std
+        return b
+
+    @cached_property
+    def _others(self) -> Array:
+        # All rows but the first of an orthogonal matrix whose first row is the direction.
+        basis, _ = np.linalg.qr(np.column_stack([self.along, np.eye(self.along.size)]))
+        return np.asarray(basis.T[1:])
+
+    @property
+    def _perturbation(self) -> GaussianPerturbationSettings:
+        perturbation = perturbation_of(self.plan)
+        assert isinstance(perturbation, GaussianPerturbationSettings), "asked by can_invert"
+        return perturbation
+
+
+def can_invert(plan: Plan) -> bool:
+    """Return whether the released vector is a single minimiser, without other queries."""
+    if not plan.mechanism.perturbs_objective:
+        return False
+    perturbation = perturbation_of(plan)
+    if not isinstance(perturbation, GaussianPerturbationSettings) or perturbation.row_scale != 1.0:
+        return False
+    other_releases = (
+        perturbation.count_noise_multiplier,
+        perturbation.trace_noise_multiplier,
+        perturbation.moment_noise_multiplier,
+    )
+    return not (any(other_releases) or perturbation.slope_ridge)
+
 
 _COLUMNS = 6  # features of the audited data: one for the records, the others carry only noise
 
@@ -53,7 +176,7 @@ def audit(
 
     Examples
     --------
-    >>> from tacit.audit import audit
+    >>> from tacit.audit.estimators import audit
     >>> from tacit.linear_model import LogisticRegression
     >>> model = LogisticRegression(
     ...     8.0, 1e-5, row_norm=1.0, classes=[0, 1], regularization=1.0, fit_intercept=False
@@ -78,9 +201,9 @@ def audit(
     check_level(level)
 
     def pair() -> tuple[Array, Array]:
-        heard = HeardSource()
-        first = run_plan(plan, known, heard).value
-        return first, run_plan(plan, more, heard.again()).value
+        source = ReplayableSource()
+        first = run_plan(plan, known, source).value
+        return first, run_plan(plan, more, source.again()).value
 
     found = audit_pairs(
         (pair() for _ in range(checks.count("fits", fits, least=40) // 2)),

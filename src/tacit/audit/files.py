@@ -15,7 +15,7 @@ from pathlib import Path
 from sklearn.base import clone
 
 from tacit.noise import ReplayMismatch
-from tacit.preprocessing import ClassTarget, NumberTarget, Schema
+from tacit.schema import ClassTarget, NumberTarget, Schema
 from tacit.table_model import TableModel
 from tacit.testing import replay
 
@@ -79,7 +79,7 @@ def audit_files(model: TableModel) -> FileAudit:
     --------
     >>> from tacit.audit import audit_files
     >>> from tacit.linear_model import LogisticRegression
-    >>> from tacit.preprocessing import ClassTarget, Number, Schema
+    >>> from tacit.schema import ClassTarget, Number, Schema
     >>> from tacit.table_model import TableModel
     >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
     >>> audit_files(TableModel(schema, LogisticRegression(1.0, 1e-6))).contradictions

@@ -9,8 +9,8 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_report
+from tacit.cli.running import Refused, before_records
 
 if TYPE_CHECKING:
     from tacit.audit import Audit

@@ -10,9 +10,9 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.budget import check_relation
-from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_report, write_comparison
+from tacit.cli.options import check_relation
+from tacit.cli.running import Refused, before_records
 
 _NOT_PRIVATE = (
     "NOT PRIVATE: the scores below are computed from the records, without noise. This spends no "
@@ -70,7 +70,7 @@ def compare(
     from tacit.cli.curves import Settings, measured, picture_of, show, which_apply
     from tacit.cli.fit import read_schema
     from tacit.cli.models import kind_for, relation_for
-    from tacit.preprocessing import read_table
+    from tacit.io import read_table
 
     if not public:
         raise Refused(

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.cli import output
-from tacit.cli.errors import Refused, before_records
 from tacit.cli.models import MODELS, make_estimator, public_facts
+from tacit.cli.running import Refused, before_records
 from tacit.erm import CannotSolve
-from tacit.erm.planner import CANDIDATES, MECHANISMS
-from tacit.models import ACCURACY, AUC, BALANCED_ACCURACY, ModelSpec, Score
-from tacit.preprocessing import ClassTarget, Schema, encode_table
+from tacit.erm.planning.planner import CANDIDATES, MECHANISMS
+from tacit.registry import ACCURACY, AUC, BALANCED_ACCURACY, ModelSpec, Score
+from tacit.schema import ClassTarget, Schema, encode_table
 
 _SPLIT_SEED = 0
 _HEADER = ("model", "target", "score", "mechanism", "epsilon", "mean", "sd", "ceiling", "floor")

@@ -95,12 +95,13 @@ def _curves(records: Any, settings: Any) -> list[Any]:
     from tacit.cli.demo_data import OFTEN_SCHEMA, VISITS_SCHEMA
     from tacit.cli.models import model_kind
 
-    asked = [
+    requested = [
         (model_kind("logistic"), OFTEN_SCHEMA),
         (model_kind("svc"), OFTEN_SCHEMA),
         (model_kind("poisson"), VISITS_SCHEMA),
     ]
-    with output.counted("training private models", len(asked) * settings.n_fits) as step:
+    with output.counted("training private models", len(requested) * settings.n_fits) as step:
         return [
-            measured(kind, schema, records, settings, _TEST_SHARE, step) for kind, schema in asked
+            measured(kind, schema, records, settings, _TEST_SHARE, step)
+            for kind, schema in requested
         ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tacit.cli.errors import Refused
-from tacit.preprocessing import Boolean, ClassTarget, Number, NumberTarget, Schema
+from tacit.cli.running import Refused
+from tacit.schema import Boolean, ClassTarget, Number, NumberTarget, Schema
 
 WHY_PUBLIC = (
     "The RAND Health Insurance Experiment is published; its records are in the public domain."

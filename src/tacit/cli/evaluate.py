@@ -10,13 +10,13 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.budget import warn_if_weak
-from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_report, room_for, write_evaluation
+from tacit.cli.options import warn_if_weak
+from tacit.cli.running import Refused, before_records
 
 if TYPE_CHECKING:
     from tacit.metrics import Evaluation
-    from tacit.preprocessing import SchemaEncoder
+    from tacit.schema import SchemaEncoder
 
 _NO_PRIVACY = "NO PRIVACY: epsilon is infinite, so what is printed is not protected."
 
@@ -64,17 +64,17 @@ def evaluate(
       tacit evaluate model.tacit other_people.csv --epsilon 0.1
       tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
     """  # noqa: D301
-    from tacit.cli.ledger_opening import paying
+    from tacit.cli.ledger import ledger_to_charge
+    from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
-    from tacit.metrics.edges import bin_edges
-    from tacit.public_facts import budget_of, with_people
+    from tacit.metrics.histogram import bin_edges
 
     with before_records():
         check_report(report, force, model, data)
         encoder, estimator = _model_of_tables(model, unit)
         with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)
-        accountant = paying(
+        accountant = ledger_to_charge(
             ledger,
             seen,
             epsilon=epsilon,
@@ -108,11 +108,11 @@ def evaluate(
 
 def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
     """Return what encodes the tables of a saved model, and its estimator."""
-    from tacit.pipeline.apart import asked_of_rows
-    from tacit.preprocessing import SchemaEncoder
+    from tacit.pipeline.introspection import encoder_and_row_model
     from tacit.saving import load
+    from tacit.schema import SchemaEncoder
 
-    encoder, estimator = asked_of_rows(load(path))
+    encoder, estimator = encoder_and_row_model(load(path))
     if encoder is None or not hasattr(estimator, "predict"):
         raise Refused(
             f"{path.name} is no model of raw tables that predicts something, so there is nothing "

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from tacit.cli.errors import Refused
+from tacit.cli.running import Refused
 
 # Bytes held for each file that is written after a charge. Models of a few hundred columns, students
 # and reports have less than 1 MiB; how large they will be is not known before the records are read.
@@ -29,11 +29,11 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
     >>> from tacit.cli.files import check_new
     >>> check_new(Path("no", "such", "folder", "model.tacit"), False)
     Traceback (most recent call last):
-    tacit.cli.errors.Refused: 'no/such/folder': there is no such folder; make it first, ...
+    tacit.cli.running.Refused: 'no/such/folder': there is no such folder; make it first, ...
     """
     if path is None:
         return
-    from tacit.preprocessing.errors import shown_path
+    from tacit.io.errors import shown_path
 
     shown = shown_path(path)
     try:
@@ -55,7 +55,7 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
         raise Refused(f"{shown} is there already; name another file, or pass --force.")
     if not os.access(folder, os.W_OK):
         raise Refused(f"{shown} cannot be written: its folder is read-only; choose another.")
-    if exists and _is_kept_by_another(path, folder):
+    if exists and _is_held_by_another(path, folder):
         raise Refused(
             f"{shown} belongs to somebody else, and its folder lets nobody else replace it; choose "
             "another name."
@@ -78,7 +78,7 @@ def room_for(*paths: Path | None) -> Iterator[None]:
     ...     list(Path(folder).iterdir())  # here the budget is spent
     []
     """
-    from tacit.preprocessing.errors import shown_path
+    from tacit.io.errors import shown_path
 
     with contextlib.ExitStack() as held:
         for path in paths:
@@ -115,7 +115,7 @@ def _folder(path: Path) -> Path:
     return Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
 
 
-def _is_kept_by_another(path: Path, folder: Path) -> bool:
+def _is_held_by_another(path: Path, folder: Path) -> bool:
     """Return whether a folder such as /tmp lets its users replace only what is their own."""
     if not hasattr(os, "geteuid") or os.geteuid() == 0:
         return False
@@ -169,8 +169,8 @@ def write_model_report(path: Path, model: Any, accuracy: Any = None) -> None:
 
 def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None:
     """Write the scores of a comparison, on a page that promises nothing."""
-    from tacit.report.writing import render_comparison
-    from tacit.saving.files import write_whole
+    from tacit.report.write import render_comparison
+    from tacit.saving.container import write_whole
 
     title = f"Comparison: {curves.model} of {curves.target}"
     remark = f"{curves.rule} {budget}".strip()
@@ -180,8 +180,8 @@ def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None
 
 def write_evaluation(path: Path, title: str, evaluation: Any) -> None:
     """Write a private evaluation, on a page headed by its guarantee."""
-    from tacit.report.writing import render_evaluation
-    from tacit.saving.files import write_whole
+    from tacit.report.write import render_evaluation
+    from tacit.saving.container import write_whole
 
     write_whole(path, render_evaluation(title, evaluation, made_on=_today()).encode("utf-8"))
 

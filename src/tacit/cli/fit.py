@@ -1,8 +1,10 @@
-"""``tacit fit``: from a table to a private model in a file."""
+"""Run ``tacit fit``: from a table, here or on a cluster, to a private model in a file."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +12,71 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.budget import check_relation, warn_if_weak
-from tacit.cli.cluster import check_tls, connected, fit_there
-from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_new, check_report, room_for, write_model_report
+from tacit.cli.options import check_relation, warn_if_weak
+from tacit.cli.running import Refused, before_records
 
 if TYPE_CHECKING:
-    from tacit.preprocessing import Schema
+    from tacit.schema import Schema
+
+
+_SECONDS = 30
+
+
+def check_tls(scheduler: str | None, *files: Path | None) -> None:
+    """Refuse certificates without a scheduler, without each other, or for a plain connection."""
+    given = [file for file in files if file is not None]
+    if not given:
+        return
+    if scheduler is None or len(given) < len(files):
+        raise Refused("--tls-ca, --tls-cert and --tls-key belong together, and to --scheduler.")
+    if not scheduler.startswith("tls://"):
+        raise Refused(
+            "certificates are for a scheduler behind TLS; its address begins with tls://."
+        )
+
+
+@contextlib.contextmanager
+def connected(scheduler: str, *tls: Path | None) -> Iterator[Any]:
+    """Yield a client of the cluster at an address, with the three files of TLS or without."""
+    try:
+        from distributed import Client
+        from distributed.security import Security
+    except ImportError:
+        raise Refused(
+            '--scheduler needs Dask, which is not installed; pip install "tacit[dask]".'
+        ) from None
+    security = None
+    if all(tls):
+        ca, cert, key = map(str, tls)
+        security = Security(
+            tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
+        )
+    try:
+        client = Client(scheduler, security=security, timeout=_SECONDS)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise Refused(
+            f"the scheduler at {scheduler!r} does not answer ({type(error).__name__}); check the "
+            "address and the certificates."
+        ) from None
+    with client:
+        yield client
+
+
+def fit_on_cluster(model: Any, data: str, client: Any, dtype: str, delimiter: str | None) -> None:
+    """Fit a model of a table to files that the workers of a cluster read."""
+    from tacit.cluster import DaskRecords
+    from tacit.table_model import TableModel
+
+    if not isinstance(model, TableModel):
+        raise Refused("--scheduler goes without --evaluate, and with a schema that is complete.")
+    if delimiter is not None:
+        raise Refused("--scheduler reads CSV files with commas; leave --delimiter out.")
+    schema = model.schema
+    model.fit_records(
+        lambda bounds: DaskRecords.from_files(data, schema, bounds, client, dtype=dtype)
+    )
+
 
 _NOT_CONFIRMED = (
     "NOT CONFIRMED: what the schema says of {names} was guessed from the data. The guarantee does "
@@ -99,7 +159,7 @@ def fit(
           --scheduler tls://head:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
     """  # noqa: D301
     from tacit.cli.evaluate import show_metrics
-    from tacit.cli.ledger_opening import paying
+    from tacit.cli.ledger import ledger_to_charge
     from tacit.saving import inspect, save
 
     with before_records():
@@ -124,7 +184,7 @@ def fit(
             evaluate=evaluate,
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,
-            accountant=paying(
+            accountant=ledger_to_charge(
                 ledger,
                 seen,
                 epsilon=epsilon,
@@ -138,7 +198,7 @@ def fit(
     with room_for(out, report):
         if scheduler is not None:
             with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
-                fit_there(fitted, data, client, "float32" if float32 else "float64", delimiter)
+                fit_on_cluster(fitted, data, client, "float32" if float32 else "float64", delimiter)
         else:
             with output.progress("reading the table", "training") as step:
                 fitted.fit_file(data, delimiter=delimiter, progress=step)
@@ -157,7 +217,7 @@ def fit(
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:
     """Return the schema in a file, with a column of it as the target, and one as the unit."""
-    from tacit.preprocessing import Schema
+    from tacit.schema import Schema
 
     declared = Schema.from_file(path)
     declared = declared if target is None else declared.with_target(target)
@@ -183,7 +243,7 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
 
     from tacit.cli.models import class_weight_of, kind_for, make_estimator
     from tacit.pipeline import PrivatePipeline
-    from tacit.preprocessing import SchemaEncoder
+    from tacit.schema import SchemaEncoder
     from tacit.table_model import TableModel
 
     dtype = np.float32 if choices.pop("float32") else np.float64

@@ -1,24 +1,81 @@
-"""``tacit ledger``: one budget for all that is ever released of a data set."""
+"""Run ``tacit ledger``, and find the ledger that other commands charge."""
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.cli.running import Refused
+
+if TYPE_CHECKING:
+    from tacit.ledger import Ledger
+    from tacit.privacy import Booking
 import json
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_new, check_report
-from tacit.cli.ledger_opening import bookings, paying
+from tacit.cli.running import before_records
 
 if TYPE_CHECKING:
-    from tacit.ledger import Ledger, Standing
-    from tacit.ledger.terms import Terms
+    from tacit.ledger import Ledger, LedgerStatus
+    from tacit.ledger.state import Terms
     from tacit.privacy import Event
+
+
+def bookings(certificates: list[Path] | None) -> list[Booking]:
+    """Return the entries that saved models name."""
+    from tacit.saving import inspect
+
+    found = []
+    for path in certificates or ():
+        booking = inspect(path).privacy.booking
+        if booking is None:
+            raise Refused(f"{path.name} names no ledger: it was fitted without one; leave it out.")
+        found.append(booking)
+    return found
+
+
+def ledger_to_charge(
+    address: str | None,
+    certificates: list[Path] | None,
+    *,
+    epsilon: float | None = None,
+    analyst: str | None,
+    partition: str | None,
+    label: str | None,
+    purpose: str | None,
+) -> Ledger | None:
+    """Return the ledger that pays for a release, or None where none was named.
+
+    Examples
+    --------
+    >>> from tacit.cli.ledger import ledger_to_charge
+    >>> ledger_to_charge(None, None, analyst="ann", partition=None, label=None, purpose=None)
+    Traceback (most recent call last):
+    tacit.cli.running.Refused: --analyst is about a ledger; pass --ledger as well.
+    """
+    from tacit.ledger import Ledger
+
+    said = {"analyst": analyst, "partition": partition, "label": label, "purpose": purpose}
+    if address is None:
+        for name, value in {**said, "certificate": certificates}.items():
+            if value:
+                raise Refused(f"--{name} is about a ledger; pass --ledger as well.")
+        return None
+    if epsilon is not None and math.isinf(epsilon):
+        raise Refused(
+            "--epsilon inf promises nothing, and no ledger pays for that; choose a finite epsilon, "
+            "or leave --ledger out."
+        )
+    opened = Ledger.open(address, seen=bookings(certificates))
+    return opened.bound(analyst=analyst, partition=partition, label=label, purpose=purpose)
+
 
 _ADDS_UP = (
     "epsilon is that of all releases together: their sum, or less when they are many and small"
@@ -74,7 +131,7 @@ def create(
       tacit ledger create survey.ledger --epsilon 3 --analyst ann=1 --analyst bo=2
     """  # noqa: D301
     from tacit.ledger import Ledger
-    from tacit.ledger.terms import Terms, rule_for
+    from tacit.ledger.state import Terms, rule_for
     from tacit.privacy import Budget, Relation
 
     with before_records():
@@ -176,7 +233,7 @@ def charge(
       tacit ledger charge survey.ledger --gaussian 20 --times 3 --key march-report
     """  # noqa: D301
     with before_records():
-        opened = paying(
+        opened = ledger_to_charge(
             address,
             certificate,
             analyst=analyst,
@@ -258,7 +315,7 @@ def export(
       tacit ledger export survey.ledger | jq -r .purpose
     """  # noqa: D301
     from tacit.ledger import Ledger
-    from tacit.saving.files import write_whole
+    from tacit.saving.container import write_whole
 
     check_new(out, force)
     entries = Ledger.open(address).export()
@@ -289,7 +346,7 @@ def _shares(analysts: list[str] | None) -> dict[str, float]:
 
 def _check_declared(terms: Terms, shares: dict[str, float], partitions: list[str] | None) -> None:
     """Refuse what cannot be declared before any of it is: a ledger is not to be half made."""
-    from tacit.ledger.declaring import analyst_of, declared, partition_of
+    from tacit.ledger.rules import analyst_of, declared, partition_of
     from tacit.ledger.state import State
 
     state = State((0,) * len(terms.most))
@@ -317,19 +374,19 @@ def _event(
         (Gaussian, gaussian),
         (ZeroConcentrated, zcdp),
     ]
-    asked = [kind(value, relation=relation) for kind, value in kinds if value is not None]
-    if len(asked) != 1:
+    requested = [kind(value, relation=relation) for kind, value in kinds if value is not None]
+    if len(requested) != 1:
         raise Refused("say what is released, once: --pure, --gaussian or --zcdp.")
-    (event,) = asked
+    (event,) = requested
     return event if times == 1 else Repeated(event, times)
 
 
 def _show(opened: Ledger, as_json: bool) -> None:
-    from tacit.ledger import standing
+    from tacit.ledger import status
     from tacit.privacy import SumOrGaussian
-    from tacit.report.numbers import rounded_up
+    from tacit.report.wording import rounded_up
 
-    now = standing(opened)
+    now = status(opened)
     if as_json:
         output.document(_record(opened, now))
         return
@@ -371,7 +428,7 @@ def _digits(value: float, rounding: str) -> float:
     return float(Context(prec=4, rounding=rounding).create_decimal(f"{value:.12g}"))
 
 
-def _record(opened: Ledger, now: Standing) -> dict[str, Any]:
+def _record(opened: Ledger, now: LedgerStatus) -> dict[str, Any]:
     accounts = {"analysts": now.analysts, "partitions": now.partitions}
     return {
         "address": opened.address,

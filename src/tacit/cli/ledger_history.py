@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.cli import output
 from tacit.ledger import Ledger
-from tacit.ledger.parts import WHOLE
+from tacit.ledger.state import WHOLE
 
 _SHOWN = 10
 _DECLARED = {"created": "made", "analyst": "share of", "partition": "part"}

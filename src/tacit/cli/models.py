@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.cli.errors import Refused
-from tacit.models import MODELS as DECLARED
-from tacit.models import ModelSpec, Predicts, spec_elsewhere
-from tacit.preprocessing import ClassTarget, Schema
+from tacit.cli.running import Refused
+from tacit.registry import MODELS as DECLARED
+from tacit.registry import ModelSpec, Predicts, spec_elsewhere
+from tacit.schema import ClassTarget, Schema
 
 MODELS: dict[str, ModelSpec] = {spec.word: spec for spec in DECLARED if spec.is_offered}
 # Those that need torch, by the kind of their files: looked up when they are asked for.
@@ -74,7 +74,7 @@ def public_facts(schema: Schema) -> dict[str, Any]:
     Examples
     --------
     >>> from tacit.cli.models import public_facts
-    >>> from tacit.preprocessing import ClassTarget, Number, Schema
+    >>> from tacit.schema import ClassTarget, Number, Schema
     >>> public_facts(Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes"))))
     {'n_records': None, 'row_norm': 0.5, 'classes': ['no', 'yes']}
     """
@@ -114,7 +114,7 @@ def relation_for(schema: Schema, relation: str) -> str:
     Examples
     --------
     >>> from tacit.cli.models import relation_for
-    >>> from tacit.preprocessing import Number, Schema, Unit
+    >>> from tacit.schema import Number, Schema, Unit
     >>> relation_for(Schema((Number("age", 0, 100), Unit("patient"))), "add_remove")
     'add_remove_person'
     """

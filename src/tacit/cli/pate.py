@@ -10,9 +10,9 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.budget import warn_if_weak
-from tacit.cli.errors import Refused, before_records
 from tacit.cli.files import check_new, check_public, check_report, room_for
+from tacit.cli.options import warn_if_weak
+from tacit.cli.running import Refused, before_records
 
 _TEACHERS = "forest, boosting, logistic, tree or bayes"
 _STUDENTS = "semi_supervised, forest, boosting, logistic or tree"
@@ -67,10 +67,10 @@ def pate(
           --teachers 250 --queries 500 --teacher boosting --student forest \\
           --out student.tacit --report report.html
     """  # noqa: D301
-    from tacit.cli.ledger_opening import paying
-    from tacit.pate.queries import check_pool
-    from tacit.preprocessing import SchemaEncoder
+    from tacit.cli.ledger import ledger_to_charge
+    from tacit.pate.query_points import check_pool
     from tacit.saving import inspect, save
+    from tacit.schema import SchemaEncoder
     from tacit.table_model import TableModel
 
     with before_records():
@@ -79,7 +79,7 @@ def pate(
         check_report(report, force, data, schema, public, out)
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
-        paid = paying(
+        paid = ledger_to_charge(
             ledger,
             seen,
             epsilon=epsilon,
@@ -109,7 +109,7 @@ def pate(
 
 def _schema(path: Path, target: str | None, unit: str | None) -> Any:
     from tacit.cli.fit import read_schema
-    from tacit.preprocessing import ClassTarget
+    from tacit.schema import ClassTarget
 
     declared = read_schema(path, target, unit)
     declared.refuse_open()
@@ -123,8 +123,8 @@ def _schema(path: Path, target: str | None, unit: str | None) -> Any:
 
 def _pool(path: Path, declared: Any, delimiter: str | None) -> tuple[Any, Any]:
     """Return the rows of the public file, and their labels if it has any; all of it is public."""
-    from tacit.preprocessing import SchemaEncoder, TableError
-    from tacit.preprocessing.files.reading import read_table
+    from tacit.io.reading import read_table
+    from tacit.schema import SchemaEncoder, TableError
 
     mine = [column for column in declared.columns if column.name != declared.unit]
     without = replace(declared, columns=tuple(mine))
@@ -203,13 +203,13 @@ def _scores(model: Any, pool: Any, truth: Any) -> Any:
     """Return how answers and student compare with public labels, if there are any."""
     import numpy as np
 
-    from tacit.report.student_page import PublicScores
+    from tacit.report.pages import PublicScores
 
     if truth is None:
         return None
     answered = model.answers_ >= 0
-    asked = model.queries_[answered]
-    right = float(np.mean(model.classes_[model.answers_[answered]] == truth[asked]))
+    queried = model.queries_[answered]
+    right = float(np.mean(model.classes_[model.answers_[answered]] == truth[queried]))
     other = np.setdiff1d(np.arange(len(truth)), model.queries_)
     if not other.size:
         return None
@@ -220,8 +220,8 @@ def _scores(model: Any, pool: Any, truth: Any) -> Any:
 def _write_report(path: Path, name: str, model: Any, scores: Any) -> None:
     import datetime
 
-    from tacit.report.student_page import render_student
-    from tacit.saving.files import write_whole
+    from tacit.report.pages import render_student
+    from tacit.saving.container import write_whole
 
     today = datetime.date.today().isoformat()
     text = render_student(f"Student of {name}", model, scores, made_on=today)
@@ -231,12 +231,12 @@ def _write_report(path: Path, name: str, model: Any, scores: Any) -> None:
 def _show(
     certificate: Any, model: Any, scores: Any, out: Path, report: Path | None, as_json: bool
 ) -> None:
-    told = getattr(model, "sanitised_", None)
+    private_cost = getattr(model, "sanitised_", None)
     if as_json:
         public = None if scores is None else vars(scores)
         files = {"out": str(out), "report": None if report is None else str(report)}
-        told_too = None if told is None else vars(told)
-        found = {**files, "public_scores": public, "sanitised": told_too}
+        cost_record = None if private_cost is None else vars(private_cost)
+        found = {**files, "public_scores": public, "sanitised": cost_record}
         output.document({**certificate.to_dict(), **found, "plan": dict(model.plan_.settings)})
         return
     privacy = certificate.privacy
@@ -246,8 +246,8 @@ def _show(
     if scores is not None:
         shown["answers that are right"] = f"{scores.answers:.1%}, by public labels"
         shown["student"] = f"{out}, right on {scores.student:.1%} of other public rows"
-    if told is not None:
-        shown["the votes say"] = str(told)
+    if private_cost is not None:
+        shown["the votes say"] = str(private_cost)
     if report is not None:
         shown["report"] = str(report)
     output.facts(shown)

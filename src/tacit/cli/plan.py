@@ -11,8 +11,8 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.budget import warn_if_weak
-from tacit.cli.errors import Refused, before_records
+from tacit.cli.options import warn_if_weak
+from tacit.cli.running import Refused, before_records
 
 _MOST_ROWS = 10**12
 # The gap that is wanted, where none is given: this share of the loss of guessing.
@@ -141,7 +141,7 @@ def _shape(
     """Return the model, the number of features, and what else is public."""
     from tacit.cli.fit import read_schema
     from tacit.cli.models import kind_for, model_kind, public_facts
-    from tacit.models import Predicts
+    from tacit.registry import Predicts
 
     if (schema is None) == (columns is None):
         raise Refused("say how many features there are, with either --columns or --schema.")
@@ -181,7 +181,7 @@ def _known(name: str, made: Any, rows: int, n_features: int) -> dict[str, Any]:
 def _record(
     known: dict[str, Any], estimator: Any, made: Any, rows: int, gap: float | None
 ) -> dict[str, Any]:
-    from tacit.report.mechanisms import mechanisms_for
+    from tacit.report.wording import mechanisms_for
 
     objective = made.problem.objective
     guess = objective.loss.guess(objective.bounds)

@@ -12,16 +12,16 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.errors import Refused
 from tacit.cli.files import check_new
+from tacit.cli.running import Refused
 
 if TYPE_CHECKING:
-    from tacit.preprocessing import SchemaEncoder
-    from tacit.preprocessing.checking import Tally
+    from tacit.schema import SchemaEncoder
+    from tacit.schema.check import Tally
 
 _FORMATS = (".csv", ".parquet", ".arrow", ".feather")
 PREDICTION = "prediction"
-_KEPT = (
+_KEEP = (
     "which --keep asks for; any column of the table may be kept, declared in the schema or not: "
     "check its name in the table's header"
 )
@@ -59,9 +59,9 @@ def predict(
       tacit predict model.tacit new_people.csv --keep id --out predictions.csv
       tacit predict model.tacit new_people.parquet --proba | head
     """  # noqa: D301
-    from tacit.cli.schema_check import unreadable
-    from tacit.preprocessing.checking import Tally
-    from tacit.saving.files import write_whole
+    from tacit.cli.schema import unreadable
+    from tacit.saving.container import write_whole
+    from tacit.schema.check import Tally
 
     check_new(out, force, model, data)
     if out is not None and out.suffix.lower() not in _FORMATS:
@@ -69,7 +69,7 @@ def predict(
     encoder, estimator = _model_of_tables(model, proba)
     schema = encoder.schema
     tally = Tally(schema.encoded)
-    header, rows = _asked(encoder, estimator, data, keep or [], proba, delimiter, tally)
+    header, rows = _predictions(encoder, estimator, data, keep or [], proba, delimiter, tally)
     if as_json:
         target = None if schema.target is None else schema.target.name
         records = [dict(zip(header, row, strict=True)) for row in rows]
@@ -86,10 +86,10 @@ def predict(
 
 def _model_of_tables(path: Path, proba: bool) -> tuple[SchemaEncoder, Any]:
     """Return what encodes the tables of a saved model, and its estimator."""
-    from tacit.pipeline.apart import asked_of_rows
+    from tacit.pipeline.introspection import encoder_and_row_model
     from tacit.saving import load
 
-    encoder, estimator = asked_of_rows(load(path))
+    encoder, estimator = encoder_and_row_model(load(path))
     if encoder is None:
         raise Refused(
             f"{path.name} was saved without a schema, so it does not know raw tables; load it in "
@@ -108,7 +108,7 @@ def _model_of_tables(path: Path, proba: bool) -> tuple[SchemaEncoder, Any]:
     return encoder, estimator
 
 
-def _asked(
+def _predictions(
     encoder: SchemaEncoder,
     estimator: Any,
     data: Path,
@@ -118,13 +118,13 @@ def _asked(
     tally: Tally,
 ) -> tuple[list[str], Iterator[list[Any]]]:
     """Return the names of the result's columns, and its rows as they are read."""
-    from tacit.preprocessing.files.reading import open_table, refuse_absent_in
+    from tacit.io.reading import open_table, refuse_absent_in
 
     names = [column.name for column in encoder.schema.encoded]
     file = open_table(data, delimiter=delimiter)
     present = file.names()
     refuse_absent_in(data, present, names)
-    refuse_absent_in(data, present, keep, _KEPT)
+    refuse_absent_in(data, present, keep, _KEEP)
     batches = file.batches(list(dict.fromkeys([*keep, *names])))
     header = [*keep, PREDICTION]
     if proba:
@@ -144,9 +144,9 @@ def _rows(
 ) -> Iterator[list[Any]]:
     import numpy as np
 
-    from tacit.preprocessing.encoding import write_rows
-    from tacit.preprocessing.files.memory_tables import columns_of_batch
-    from tacit.preprocessing.files.values import ReadOnce
+    from tacit.io.memory_tables import columns_of_batch
+    from tacit.io.values import ReadOnce
+    from tacit.schema.encoding import write_rows
 
     columns, n_features = encoder.schema.encoded, len(encoder.schema.feature_names)
     for batch in batches:
@@ -155,11 +155,11 @@ def _rows(
         tally.add(chunk)
         encoded = np.zeros((batch.num_rows, n_features), dtype=encoder.dtype)
         write_rows(chunk, columns, encoded)
-        kept = [map(_text, batch.column(name).to_pylist()) for name in keep]
+        passed_through = [map(_text, batch.column(name).to_pylist()) for name in keep]
         answers: list[Any] = [estimator.predict(encoded).tolist()]
         if proba:
             answers += estimator.predict_proba(encoded).T.tolist()
-        yield from (list(row) for row in zip(*kept, *answers, strict=True))
+        yield from (list(row) for row in zip(*passed_through, *answers, strict=True))
 
 
 def _text(value: Any) -> Any:

@@ -1,19 +1,91 @@
-"""One road for every command: run it, and turn whatever goes wrong into a sentence and a code."""
+"""Run a command, and turn whatever goes wrong into a sentence and an exit code."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from typer.core import TyperGroup
 
 from tacit.cli import output
-from tacit.cli.errors import sentence_of
+
+
+class Refused(Exception):
+    """The command cannot be carried out; the message is a sentence with the remedy.
+
+    Examples
+    --------
+    >>> from tacit.cli.running import Refused
+    >>> str(Refused("model.tacit is there already; pass --force."))
+    'model.tacit is there already; pass --force.'
+    """
+
+
+@contextlib.contextmanager
+def before_records() -> Iterator[None]:
+    """Show every error of a block that reads no record, whoever raises it.
+
+    Examples
+    --------
+    >>> from tacit.cli.running import before_records
+    >>> with before_records():
+    ...     raise ValueError("epsilon must be above 0, got -1.0.")
+    Traceback (most recent call last):
+    tacit.cli.running.Refused: epsilon must be above 0, got -1.0.
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise Refused(str(error)) from error
+
+
+def sentence_of(error: BaseException) -> str | None:
+    """Return what to tell of an error, or None if its text might hold a record's value."""
+    if hasattr(error, "format_message"):  # the parser of the command line
+        return _of_usage(error)
+    if isinstance(error, _speaking()):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError):
+        from tacit.io.errors import shown_path
+
+        why = (error.strerror or "it cannot be used").lower()
+        where = "a file" if error.filename is None else shown_path(error.filename)
+        return f"{where}: {why}; check the path, its permissions and the space on the disk."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; pass --float32, or declare fewer values."
+    return None
+
+
+def _speaking() -> tuple[type[BaseException], ...]:
+    """Return the errors whose text is written by tacit and never repeats a record."""
+    from tacit.erm import CannotSolve, NotCertified
+    from tacit.ledger import LedgerError
+    from tacit.metrics import TooFewRecords
+    from tacit.privacy.accountant import BudgetExceeded, CannotCharge
+    from tacit.saving import CannotSave, NotAModel
+    from tacit.schema import SchemaError, TableError
+
+    own = (SchemaError, TableError, CannotSave, NotAModel, CannotSolve, NotCertified)
+    return (Refused, *own, BudgetExceeded, CannotCharge, LedgerError, TooFewRecords)
+
+
+def _of_usage(error: BaseException) -> str:
+    message: str = error.format_message()  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    if not message or context is None:  # a group without a command: its help
+        return message
+    sentence = " ".join(message.split()).rstrip(".")
+    if "valid number" in sentence:  # as the parser says of 1,5
+        sentence += "; write it with a decimal point, such as 1.5 or 1e-6"
+    remedy = "" if sentence.endswith("?") else "."
+    return f"{sentence}{remedy} See '{context.command_path} --help'."
+
 
 REFUSED, A_BUG, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
 _DEBUG = "--debug"
@@ -41,7 +113,7 @@ class CommandGroup(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "WEAK PROMISE")  # said once, as a notice
-                warnings.showwarning = _told(warnings.showwarning)
+                warnings.showwarning = _shown_once(warnings.showwarning)
                 code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BaseException as error:
@@ -86,7 +158,7 @@ def _takes_writes(stream: TextIO) -> bool:
     return True
 
 
-def _told(otherwise: Callable[..., None]) -> Callable[..., None]:
+def _shown_once(otherwise: Callable[..., None]) -> Callable[..., None]:
     """Return what shows tacit's own warnings as a sentence, without the line of code."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -101,8 +173,8 @@ def _told(otherwise: Callable[..., None]) -> Callable[..., None]:
 def _without_debug(words: list[str]) -> tuple[list[str], bool]:
     """Return the words without --debug, which may stand anywhere before a ``--``."""
     end = words.index("--") if "--" in words else len(words)
-    kept = [word for word in words[:end] if word != _DEBUG]
-    return [*kept, *words[end:]], len(kept) < end
+    rest = [word for word in words[:end] if word != _DEBUG]
+    return [*rest, *words[end:]], len(rest) < end
 
 
 def _explain(error: BaseException, debug: bool) -> int:

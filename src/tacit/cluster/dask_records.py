@@ -1,4 +1,4 @@
-"""Sum records on a cluster: workers compute partial sums, the driver checks them and adds noise.
+"""Sum records on a Dask cluster: workers add up their parts, the driver checks and adds noise.
 
 Every part of the records is loaded by a worker and stays there. If the worker is lost, the
 scheduler lets another one load the part again. A pass sends a function to all parts and takes one
@@ -8,27 +8,199 @@ partial sum of each, by its number, in their order.
 from __future__ import annotations
 
 import math
+import os
+import zlib
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.cluster import part
-from tacit.cluster.partials import one_of_each
-from tacit.file_records import check_classes, check_schema, origin_of, wanted_columns
-from tacit.preprocessing import Schema
-from tacit.preprocessing.encoding import refuse_type_in
-from tacit.preprocessing.files.reading import open_table, refuse_absent_in
-from tacit.preprocessing.files.several import Paths, find_files
+from tacit.io.reading import Paths, find_files, open_table, refuse_absent_in
 from tacit.records import Block, Bounds, MemoryRecords, Sample
-from tacit.records.lattice_block import LatticeBlock
-from tacit.records.sampling import Words
-from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
+from tacit.records.block_sums import added_up, fine_rows, float_error, usual_rows
+from tacit.records.exact.lattice import LatticeBlock
+from tacit.records.files import check_classes, check_schema, encode_batch, origin_of, wanted_columns
+from tacit.records.memory import labels_as_numbers
+from tacit.records.splits import DrawsWords as Words
+from tacit.records.splits import poisson_choice
+from tacit.schema import Schema
+from tacit.schema.encoding import refuse_type_in
 
 Array = npt.NDArray[np.float64]
+
+
+class Partial(NamedTuple):
+    """A worker's message about one part: sums, or the name of an error's type, and nothing else."""
+
+    pass_number: int
+    part: int
+    n_records: int
+    checksum: int
+    arithmetic: int
+    sums: tuple[Array, ...] | None
+    failure: str | None = None
+
+
+def one_of_each(partials: Sequence[Any], n_parts: int, pass_number: int) -> list[Partial]:
+    """Return partial sums in the order of their parts, if there is exactly one of each.
+
+    A part that is added twice counts its records twice, which doubles the sensitivity.
+
+    Raises
+    ------
+    RuntimeError
+        If one is missing, comes twice, belongs to another pass, or failed; or if a worker computes
+        elementary functions differently from the driver.
+
+    Examples
+    --------
+    >>> from tacit.cluster.dask_records import one_of_each
+    >>> one_of_each([], 1, 1)
+    Traceback (most recent call last):
+    RuntimeError: 1 of 1 partial sums are missing; ...
+    """
+    by_part: dict[int, Partial] = {}
+    for each in partials:
+        if not isinstance(each, Partial) or each.pass_number != pass_number:
+            raise RuntimeError("a partial sum is of another pass; nothing was released. Fit again.")
+        if each.failure is not None:
+            raise RuntimeError(
+                f"a part of the records failed with {each.failure}; its message may repeat a "
+                "record and is left out. Load that part by itself to see more."
+            )
+        if each.part in by_part:
+            raise RuntimeError("a partial sum came twice; nothing was released. Fit again.")
+        if each.arithmetic != arithmetic():
+            raise RuntimeError(
+                "a worker's NumPy computes exp or log differently from the driver's; use the same "
+                "version of NumPy and the same kind of processor everywhere."
+            )
+        by_part[each.part] = each
+    missing = set(range(n_parts)) - set(by_part)
+    if missing or len(by_part) > n_parts:
+        raise RuntimeError(
+            f"{len(missing)} of {n_parts} partial sums are missing; nothing was released. Fit "
+            "again."
+        )
+    return [by_part[number] for number in range(n_parts)]
+
+
+@lru_cache(maxsize=1)
+def arithmetic() -> int:
+    """Return a checksum of elementary functions at many points, computed by this NumPy."""
+    points = np.random.default_rng(0).uniform(-40.0, 40.0, 4099)
+    values = [np.exp(points), np.log1p(np.exp(-np.abs(points))), np.tanh(points), np.cosh(points)]
+    return zlib.crc32(b"".join(value.tobytes() for value in values))
+
+
+class Part(NamedTuple):
+    """A part of the records on a worker, and a checksum that detects a change after reloading."""
+
+    records: MemoryRecords
+    checksum: int
+
+
+def _part(rows: Any, labels: Any, bounds: Bounds) -> Part:
+    rows, labels = np.ascontiguousarray(rows), None if labels is None else np.ravel(labels)
+    checksum = zlib.crc32(rows.data, 0 if labels is None else zlib.crc32(labels.data))
+    return Part(MemoryRecords(rows, labels, bounds), checksum)
+
+
+def load_pair(pair: Any, n_features: int, bounds: Bounds) -> Part | str:
+    """Return a part of a pair (rows, labels), or the name of the error's type."""
+    try:
+        rows, labels = pair
+        rows = np.asarray(rows, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != n_features:
+            raise ValueError("another number of columns")
+        return _part(rows, None if labels is None else labels_as_numbers(labels, bounds), bounds)
+    except Exception as error:  # its message may repeat a record
+        return type(error).__name__
+
+
+def load_frame(frame: Any, names: list[str], label: str, bounds: Bounds) -> Part | str:
+    """Return a part of a frame of numbers, or the name of the error's type."""
+    try:
+        rows = frame[names].to_numpy(dtype=np.float64, na_value=np.nan)
+        labels = frame[label].to_numpy(dtype=np.float64, na_value=np.nan)
+        return _part(rows, labels, bounds)
+    except Exception as error:
+        return type(error).__name__
+
+
+def load_file(
+    file: str | os.PathLike[str], schema: Schema, bounds: Bounds, dtype: Any, origin: float
+) -> Part | str:
+    """Return a part of a file, or the name of the error's type."""
+    try:
+        batches = open_table(file).batches(wanted_columns(schema))
+        pairs = [encode_batch(batch, schema, dtype, origin) for batch in batches]
+        if not pairs:
+            return _part(np.empty((0, len(schema.feature_names))), np.empty(0), bounds)
+        rows, labels = (np.concatenate(each) for each in zip(*pairs, strict=True))
+        return _part(rows, labels, bounds)
+    except Exception as error:
+        return type(error).__name__
+
+
+def partial_of(
+    held: Part | str, function: Callable[[MemoryRecords], Any], pass_number: int, number: int
+) -> Partial:
+    """Return the sums of one part: nothing but sums and names of types leaves a worker."""
+    if isinstance(held, str):
+        return Partial(pass_number, number, 0, 0, arithmetic(), None, held)
+    count = held.records.count()
+    try:
+        sums = function(held.records)
+    except Exception as error:
+        failure = type(error).__name__
+        return Partial(pass_number, number, count, held.checksum, arithmetic(), None, failure)
+    return Partial(pass_number, number, count, held.checksum, arithmetic(), sums)
+
+
+def plain_sum(
+    function: Callable[[Block], tuple[Array, ...]], fine: bool, records: MemoryRecords
+) -> tuple[Array, ...]:
+    """Return the sums of one part."""
+    return records.sum(function, fine=fine)
+
+
+def exact_sum(
+    function: Callable[[LatticeBlock], tuple[Array, ...]],
+    n_outputs: int,
+    keep: bool,
+    records: MemoryRecords,
+) -> tuple[Array, ...]:
+    """Return the sums of one part over lattice blocks."""
+    return records.sum_in_steps(function, n_outputs=n_outputs, keep=keep)
+
+
+def nothing(_: MemoryRecords) -> tuple[Array, ...]:
+    """Return no sum, for a pass that only counts the records."""
+    return (np.zeros(1),)
+
+
+def chosen(held: Part | str, choice: Callable[[MemoryRecords], MemoryRecords]) -> Part | str:
+    """Return some records of a part."""
+    return held if isinstance(held, str) else Part(choice(held.records), held.checksum)
+
+
+def every(start: int, step: int, records: MemoryRecords) -> MemoryRecords:
+    """Return every ``step``-th record from a start on."""
+    return records.where(slice(start, None, step))
+
+
+def sampled(rate: float, key: int, number: int, records: MemoryRecords) -> MemoryRecords:
+    """Return a Poisson sample of a part, the same for the same key and number."""
+    from randomgen import AESCounter
+
+    # The upper half of the counter is the part; the lower half runs over its records.
+    stream = AESCounter(key=key, counter=number << 64)
+    return records.where(np.flatnonzero(poisson_choice(rate, records.count(), stream.random_raw)))
+
 
 _UNIT = 2.0**-53  # unit roundoff of a double
 _DISJOINT = "no two of the futures or delayed parts that were passed hold the same records"
@@ -66,7 +238,7 @@ class DaskRecords:
     --------
     >>> import numpy as np
     >>> from distributed import Client
-    >>> from tacit.cluster import DaskRecords
+    >>> from tacit.cluster.dask_records import DaskRecords
     >>> from tacit.records import Bounds
     >>> parts = [(np.full((2, 2), k), np.full(2, float(k))) for k in range(3)]
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
@@ -109,7 +281,7 @@ class DaskRecords:
                 "once."
             )
         futures = [_future(client, piece) for piece in parts]
-        loads = [client.submit(part.load_pair, f, n_features, bounds, pure=False) for f in futures]
+        loads = [client.submit(load_pair, f, n_features, bounds, pure=False) for f in futures]
         assumed = (_DISJOINT,) if any(map(_is_elsewhere, parts)) else ()
         return cls(loads, n_features, bounds, client, assumptions=assumed)
 
@@ -128,7 +300,7 @@ class DaskRecords:
                 raise TypeError(f"column {name!r} is not of numbers; encode it first.")
         futures = [_future(client, piece) for piece in frame.to_delayed()]
         loads = [
-            client.submit(part.load_frame, future, names, label, bounds, pure=False)
+            client.submit(load_frame, future, names, label, bounds, pure=False)
             for future in futures
         ]
         return cls(loads, len(names), bounds, client)
@@ -156,7 +328,7 @@ class DaskRecords:
         refuse_absent_in(files, table.names(), wanted_columns(schema))
         refuse_type_in(files, table, schema)
         loads = [
-            client.submit(part.load_file, file, schema, bounds, np.dtype(dtype), origin, pure=False)
+            client.submit(load_file, file, schema, bounds, np.dtype(dtype), origin, pure=False)
             for file in found
         ]
         return cls(loads, len(schema.feature_names), bounds, client)
@@ -178,7 +350,7 @@ class DaskRecords:
         self, function: Callable[[Block], tuple[Array, ...]], *, fine: bool = False
     ) -> tuple[Array, ...]:
         """Add up ``function`` over blocks of rows in one pass."""
-        return added_up(iter(self._pass(partial(part.plain_sum, function, fine))), fine=fine)
+        return added_up(iter(self._pass(partial(plain_sum, function, fine))), fine=fine)
 
     def sum_in_steps(
         self,
@@ -188,7 +360,7 @@ class DaskRecords:
         keep: bool = True,
     ) -> tuple[Array, ...]:
         """Add up ``function`` over lattice blocks."""
-        of_part = partial(part.exact_sum, function, n_outputs, keep)
+        of_part = partial(exact_sum, function, n_outputs, keep)
         return added_up(iter(self._pass(of_part)), fine=False)
 
     def sum_error(self, *, fine: bool = False) -> float:
@@ -208,7 +380,7 @@ class DaskRecords:
     def every(self, step: int) -> DaskRecords:
         """Return every ``step``-th record. The choice is fixed, so it amplifies no privacy."""
         starts = np.cumsum([0, *self._counts()[:-1]])
-        return self._some([partial(part.every, int(-start % step), step) for start in starts])
+        return self._some([partial(every, int(-start % step), step) for start in starts])
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each record independently with probability ``rate``, by its own random word.
@@ -216,12 +388,12 @@ class DaskRecords:
         Two random words are the key of the whole sample.
         """
         key = int.from_bytes(words(2).tobytes(), "little")
-        choices = [partial(part.sampled, rate, key, number) for number in range(len(self._parts))]
+        choices = [partial(sampled, rate, key, number) for number in range(len(self._parts))]
         return Sample(self._some(choices), rate)
 
     def _some(self, choices: Sequence[Callable[[MemoryRecords], MemoryRecords]]) -> DaskRecords:
         parts = [
-            self._client.submit(part.chosen, held, choice, pure=False)
+            self._client.submit(chosen, held, choice, pure=False)
             for held, choice in zip(self._parts, choices, strict=True)
         ]
         known = None if self._known is None else [checksum for _, checksum in self._known]
@@ -231,7 +403,7 @@ class DaskRecords:
 
     def _counts(self) -> list[int]:
         if self._known is None:
-            self._pass(part.nothing)
+            self._pass(nothing)
         assert self._known is not None
         return [count for count, _ in self._known]
 
@@ -241,7 +413,7 @@ class DaskRecords:
         """Return the sums of every part, in order; raise unless there is exactly one of each."""
         this_pass = next(self._passes)  # read once: another thread may run its own pass
         futures = [
-            self._client.submit(part.partial_of, held, of_part, this_pass, number, pure=False)
+            self._client.submit(partial_of, held, of_part, this_pass, number, pure=False)
             for number, held in enumerate(self._parts)
         ]
         try:

@@ -1,11 +1,10 @@
 """Public data sets with public schemas: bounds and categories are literals, never statistics."""
 
 from tacit.datasets.adult import load_adult
-from tacit.datasets.cifar10 import load_cifar10
-from tacit.datasets.dataset import Dataset
+from tacit.datasets.base import Dataset
 from tacit.datasets.diabetes130 import load_diabetes130
+from tacit.datasets.images import load_cifar10, load_mnist
 from tacit.datasets.kddcup99 import load_kddcup99
-from tacit.datasets.mnist import load_mnist
 from tacit.datasets.synthetic import make_linear_regression
 from tacit.datasets.uci_regression import load_uci_regression
 

@@ -8,9 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.datasets._folder import find_file
-from tacit.datasets.dataset import Dataset
-from tacit.datasets.schema import Feature, Intervals, OneHot, Scaled, Table, encode, feature_names
+from tacit.datasets.base import (
+    Dataset,
+    Feature,
+    Intervals,
+    OneHot,
+    Scaled,
+    Table,
+    encode,
+    feature_names,
+    find_file,
+)
 
 DESCRIPTION = (
     "UCI Adult (B. Becker, R. Kohavi, 1996, doi:10.24432/C5XW20, CC BY 4.0): income above 50,000 "
@@ -97,7 +105,7 @@ def load_adult(
     schema
         ``adult.ROUND`` (96 features: numbers cut into intervals at round numbers) or
         ``adult.PLAIN`` (105 features: 6 numbers scaled to [0, 1] and 99 categories), or another
-        tuple of `tacit.datasets.schema` features. Unknown values ("?") become zeros.
+        tuple of `tacit.datasets.base` features. Unknown values ("?") become zeros.
 
     Returns
     -------

@@ -11,9 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.datasets._folder import find_file
-from tacit.datasets.dataset import Dataset
-from tacit.datasets.schema import Feature, Intervals, OneHot, Table, encode, feature_names
+from tacit.datasets.base import (
+    Dataset,
+    Feature,
+    Intervals,
+    OneHot,
+    Table,
+    encode,
+    feature_names,
+    find_file,
+)
 
 DESCRIPTION = (
     "Diabetes 130-US hospitals, 1999-2008 (B. Strack et al., 2014, doi:10.24432/C5230J, CC BY "

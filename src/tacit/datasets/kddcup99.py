@@ -8,9 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.datasets._folder import find_file
-from tacit.datasets.dataset import Dataset
-from tacit.datasets.schema import Feature, LogScaled, OneHot, Scaled, Table, encode, feature_names
+from tacit.datasets.base import (
+    Dataset,
+    Feature,
+    LogScaled,
+    OneHot,
+    Scaled,
+    Table,
+    encode,
+    feature_names,
+    find_file,
+)
 
 DESCRIPTION = (
     "KDD Cup 1999, 10 percent file (doi:10.24432/C51C7N, CC BY 4.0): attack or normal from 41 "

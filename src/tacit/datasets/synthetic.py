@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tacit.datasets.dataset import Dataset
+from tacit.datasets.base import Dataset
 
 LABEL_RANGE = (-2.0, 2.0)
 NOISE_STD = 0.1

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.datasets._folder import find_file
-from tacit.datasets.dataset import Dataset
+from tacit.datasets.base import Dataset, find_file
 
 NAMES = (
     "airfoil",

@@ -10,7 +10,6 @@ except ImportError as _why:
 
 from tacit.deep.callbacks import Callback, Moment, Progress, PublicEvaluation
 from tacit.deep.checkpoint import CheckpointError
-from tacit.deep.clip_state import AdaptiveClip
 from tacit.deep.clipping import (
     AutomaticClip,
     CannotClip,
@@ -19,11 +18,11 @@ from tacit.deep.clipping import (
     PerLayerClip,
     without_batch_norm,
 )
-from tacit.deep.descent import constant, decayed_late
-from tacit.deep.neural_classifier import NeuralClassifier
-from tacit.deep.neural_regressor import NeuralRegressor
+from tacit.deep.clipping.adaptive import AdaptiveClip
+from tacit.deep.networks import PCALayer
+from tacit.deep.neural_network import NeuralClassifier, NeuralRegressor
+from tacit.deep.optimizer_step import constant, decayed_late
 from tacit.deep.ordered_trainer import OrderedTrainer
-from tacit.deep.pca_layer import PCALayer
 from tacit.deep.planning import EpochCost
 from tacit.deep.records import PublicData
 from tacit.deep.trainer import PrivateTrainer

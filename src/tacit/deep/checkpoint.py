@@ -20,7 +20,7 @@ import torch
 
 from tacit.engine import Plan
 from tacit.privacy import AnyAccountant, Booking, Event, event_from_dict
-from tacit.saving.files import write_whole
+from tacit.saving.container import write_whole
 
 _STEP, _END = b".", b"!"
 _FORMAT = "tacit-training"

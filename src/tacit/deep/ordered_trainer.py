@@ -10,10 +10,10 @@ from torch import nn
 
 from tacit import checks
 from tacit.deep.callbacks import Callback, Moment
-from tacit.deep.clip_state import AdaptiveClip
 from tacit.deep.clipping import Clip, FlatClip, book_keeper
+from tacit.deep.clipping.adaptive import AdaptiveClip
 from tacit.deep.clipping.model_state import in_mode
-from tacit.deep.descent import Descent, Schedule, constant
+from tacit.deep.optimizer_step import Descent, Schedule, constant
 from tacit.deep.planning import facts_of
 from tacit.deep.records import Batches, records_of
 from tacit.deep.trainer import TRAINED_ALREADY, Loss, check_kinds
@@ -21,7 +21,7 @@ from tacit.engine import Plan, release_answers
 from tacit.noise import Source, secure_source
 from tacit.privacy import AnyAccountant, Budget, Guarantee
 from tacit.privacy.accountant import planning_budget
-from tacit.privacy.calibration import least_noise
+from tacit.privacy.accounting.calibration import least_noise
 from tacit.queries import CorrelatedStep, OrderedRun, OrderedSum, Session
 from tacit.queries.correlated_sum import CorrelatedNoise, TreeNoise
 

@@ -15,8 +15,8 @@ from tacit import checks
 from tacit.deep.clipping import Clip
 from tacit.engine import Plan, without_noise
 from tacit.privacy import Budget, Event, Guarantee, Repeated, SampledGaussian
-from tacit.privacy.calibration import least_noise
-from tacit.privacy.routes import RenyiRoute, renyi_of
+from tacit.privacy.accounting.calibration import least_noise
+from tacit.privacy.accounting.composition import RenyiRoute, renyi_of
 from tacit.queries import AtMost, Facts, GaussianNoise, Slot
 from tacit.records import Bounds
 
@@ -148,8 +148,10 @@ def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[Ep
     n_steps, step = plan.event.count, plan.event.event
     each = int(plan.settings["steps_per_epoch"])
     last = math.ceil(n_steps / each)
-    asked = range(1, last + 1) if epochs is None else epochs
-    wanted = [checks.count("epochs", epoch, remedy="pass some of 1, 2, 3 ...") for epoch in asked]
+    chosen_epochs = range(1, last + 1) if epochs is None else epochs
+    wanted = [
+        checks.count("epochs", epoch, remedy="pass some of 1, 2, 3 ...") for epoch in chosen_epochs
+    ]
     return [cost_after(step, min(e * each, n_steps), plan.budget.delta, e) for e in wanted]
 
 

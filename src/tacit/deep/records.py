@@ -22,7 +22,8 @@ from tacit.deep.clipping.randomness import (
 )
 from tacit.noise import Source
 from tacit.queries import Facts
-from tacit.records.sampling import Sample, Words, poisson_choice
+from tacit.records.splits import DrawsWords as Words
+from tacit.records.splits import Sample, poisson_choice
 
 Indices = npt.NDArray[np.int64]
 

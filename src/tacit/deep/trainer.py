@@ -18,10 +18,10 @@ from torch import nn
 from tacit import checks
 from tacit.deep.callbacks import Callback, Moment, evaluate
 from tacit.deep.checkpoint import Checkpoint, CheckpointError, has_booked
-from tacit.deep.clip_state import AdaptiveState, state_of
 from tacit.deep.clipping import BookKeeper, Clip, FlatClip, book_keeper
+from tacit.deep.clipping.adaptive import AdaptiveState, state_of
 from tacit.deep.clipping.model_state import in_mode
-from tacit.deep.descent import Descent, Schedule, constant
+from tacit.deep.optimizer_step import Descent, Schedule, constant
 from tacit.deep.planning import EpochCost, Sampling, epsilon_by_epoch, plan_training, with_slots
 from tacit.deep.records import Opened, PublicData, Unread, records_of
 from tacit.engine import Plan, Released, release_answers
@@ -298,48 +298,52 @@ class _Run:
                     checkpoint.start(self.plan, session.booking, assumptions)
 
                 return self._charged(accountant, assumptions, start)
-            kept = checkpoint.resume(self.plan)
+            saved_state = checkpoint.resume(self.plan)
             if checkpoint.n_begun >= self._n_steps or checkpoint.is_finished:
-                take = "Its weights were lost" if kept is None else "Take them with restore()"
+                take = (
+                    "Its weights were lost" if saved_state is None else "Take them with restore()"
+                )
                 raise CheckpointError(
                     f"the training in {checkpoint.path} has ended: its weights are of the records "
                     f"it was begun with, and no step is left for these. {take}; or name another "
                     "file, which is charged anew."
                 )
             said = tuple(dict.fromkeys((*checkpoint.assumptions, *assumptions)))
-            return self._resumed(checkpoint, kept, said, train=True)
+            return self._resumed(checkpoint, saved_state, said, train=True)
 
     def restored(self) -> Released[None]:
         """Take the weights of a training that has ended, and charge where that was not done."""
         checkpoint = self._trainer.checkpoint
         assert checkpoint is not None
         with closing(checkpoint):
-            kept = checkpoint.resume(self.plan)
+            saved_state = checkpoint.resume(self.plan)
             ended = checkpoint.n_begun >= self._n_steps or checkpoint.is_finished
             if not ended:
                 raise CheckpointError(
                     f"the training in {checkpoint.path} has not ended; go on with fit."
                 )
-            if kept is None:
+            if saved_state is None:
                 raise CheckpointError(
                     f"the training in {checkpoint.path} ended before weights were kept, so that "
                     "there are none; name another file, which is charged anew."
                 )
-            return self._resumed(checkpoint, kept, checkpoint.assumptions, train=False)
+            return self._resumed(checkpoint, saved_state, checkpoint.assumptions, train=False)
 
     def _resumed(
         self,
         checkpoint: Checkpoint,
-        kept: dict[str, Any] | None,
+        saved_state: dict[str, Any] | None,
         assumptions: Sequence[str],
         *,
         train: bool,
     ) -> Released[None]:
-        self._descent.check_fits(None if kept is None else kept["descent"])
+        self._descent.check_fits(None if saved_state is None else saved_state["descent"])
         accountant = self._trainer.accountant
         booked = has_booked(accountant, checkpoint.booking, self.plan.event)
         payer = None if booked else accountant
-        done = self._charged(payer, assumptions, lambda session: self._restore(kept), train=train)
+        done = self._charged(
+            payer, assumptions, lambda session: self._restore(saved_state), train=train
+        )
         if not booked:
             return done
         return replace(done, privacy=replace(done.privacy, booking=checkpoint.booking))
@@ -368,12 +372,12 @@ class _Run:
             assumptions=assumptions,
         )
 
-    def _restore(self, kept: dict[str, Any] | None) -> None:
-        if kept is None:
+    def _restore(self, saved_state: dict[str, Any] | None) -> None:
+        if saved_state is None:
             return
-        self._descent.restore(kept["descent"])
+        self._descent.restore(saved_state["descent"])
         if isinstance(self._state, AdaptiveState):
-            self._state.norm = float(kept["norm"])
+            self._state.norm = float(saved_state["norm"])
 
     def _train(self, session: Session) -> None:
         """Make the steps that are left."""
@@ -399,15 +403,15 @@ class _Run:
                 done = number + 1
                 noise, ahead = ahead, drawn(done)
                 self._step(number, session.on(PoissonSample(self._sampling.rate)), noise)
-                is_kept = done % trainer.checkpoint_every == 0 or done == self._n_steps
-                if checkpoint is not None and is_kept:
-                    checkpoint.keep(self._kept())
+                is_saved = done % trainer.checkpoint_every == 0 or done == self._n_steps
+                if checkpoint is not None and is_saved:
+                    checkpoint.keep(self._saved_state())
                 moment = Moment(done, self.plan, trainer.model)
                 if any([callback(moment) is True for callback in trainer.callbacks]):  # noqa: C419
                     break
         keeper.state.check_frozen()
         if checkpoint is not None:
-            checkpoint.keep(self._kept())
+            checkpoint.keep(self._saved_state())
             checkpoint.finish()
 
     def _step(self, number: int, sample: Session, noise: Future[Ahead] | None) -> None:
@@ -421,7 +425,7 @@ class _Run:
         gradient = self._state.gradient(np.asarray(released))
         self._descent.step(gradient / self._expected, number)
 
-    def _kept(self) -> dict[str, Any]:
+    def _saved_state(self) -> dict[str, Any]:
         return {"descent": self._descent.state(), "norm": self._state.clip.norm}
 
 

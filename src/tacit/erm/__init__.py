@@ -1,21 +1,19 @@
 """Private empirical risk minimisation: a problem, five places for the noise, a planner."""
 
-from tacit.erm.balanced import Balanced, balanced_exactly
-from tacit.erm.ball import ExponentialInABall
-from tacit.erm.course import NoisePace
-from tacit.erm.engine import Result, minimize, minimize_unread
-from tacit.erm.exponential_mechanism import PublicCandidates, QuantileOnALine
-from tacit.erm.minimizer import NotCertified
-from tacit.erm.noisy_gradient import NoisyGradient
-from tacit.erm.noisy_sgd import NoisySGD
+from tacit.erm.constraints import Box, FeasibleSet, L1Ball, L2Ball, Simplex, WholeSpace
+from tacit.erm.mechanisms.balanced import Balanced, balanced_exactly
+from tacit.erm.mechanisms.exponential import ExponentialInABall, PublicCandidates, QuantileOnALine
+from tacit.erm.mechanisms.noisy_gradient import NoisePace, NoisyGradient
+from tacit.erm.mechanisms.noisy_sgd import NoisySGD
+from tacit.erm.mechanisms.objective_perturbation.mechanism import ObjectivePerturbation
+from tacit.erm.mechanisms.output_perturbation import OutputPerturbation
+from tacit.erm.mechanisms.sufficient_statistics import SufficientStatistics
+from tacit.erm.minimization import Result, minimize, minimize_unread
 from tacit.erm.objective import Objective
-from tacit.erm.objective_perturbation import ObjectivePerturbation
-from tacit.erm.output_perturbation import OutputPerturbation
-from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem
-from tacit.erm.planner import choose_plan
-from tacit.erm.preconditioner import SecondMoment
-from tacit.erm.sets import Box, FeasibleSet, L1Ball, L2Ball, Simplex, WholeSpace
-from tacit.erm.sufficient_statistics import SufficientStatistics
+from tacit.erm.planning.plan import CannotSolve, Mechanism, Plan, Problem
+from tacit.erm.planning.planner import choose_plan
+from tacit.erm.preconditioning import SecondMoment
+from tacit.erm.solvers.certified import NotCertified
 
 __all__ = [
     "Balanced",

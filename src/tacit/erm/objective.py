@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from tacit.erm.constraints import FeasibleSet, WholeSpace
 from tacit.erm.losses import AnyLoss
-from tacit.erm.sets import FeasibleSet, WholeSpace
 from tacit.privacy import Relation
 from tacit.records import Block, Bounds, RecordSource
 
@@ -89,29 +89,29 @@ class Objective:
         return self.bounds.total_norm
 
     @property
-    def reach(self) -> float:
+    def gradient_scale(self) -> float:
         """What a slope is multiplied by, at most, in a gradient: R for a loss on scores."""
-        return self.loss.reach(self.row_norm)
+        return self.loss.gradient_scale(self.row_norm)
 
     @property
-    def squared_reach(self) -> float:
+    def squared_gradient_scale(self) -> float:
         """What a second derivative is multiplied by. The only place R becomes R^2."""
-        return self.reach**2
+        return self.gradient_scale**2
 
     @property
     def lipschitz(self) -> float:
         """L: the greatest norm of one record's gradient. R to the first power."""
-        return self.loss.lipschitz * self.reach
+        return self.loss.lipschitz * self.gradient_scale
 
     @property
     def smoothness(self) -> float:
         """beta: the greatest norm of one record's Hessian."""
-        return self.loss.smoothness * self.squared_reach
+        return self.loss.smoothness * self.squared_gradient_scale
 
     @property
     def hessian_trace(self) -> float:
         """The greatest trace of one record's Hessian."""
-        return self.loss.hessian_trace * self.squared_reach
+        return self.loss.hessian_trace * self.squared_gradient_scale
 
     @property
     def score_unit(self) -> float:
@@ -140,7 +140,7 @@ class Objective:
         return self.loss.is_sharp(self.bounds, steepest)
 
 
-def moved(relation: Relation) -> int:
+def n_changed(relation: Relation) -> int:
     """Return how many contributions, of records or of people, change between neighbours."""
     return 1 if relation.adds_or_removes else 2
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import gammaincinv, ndtri
 
 from tacit import checks
-from tacit.features.domain import Domain
+from tacit.features.feature_map import Domain
 
 Array = npt.NDArray[np.float64]
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.features.domain import Domain
-from tacit.features.feature_map import FeatureMap
+from tacit.features.feature_map import Domain, FeatureMap
 
 Array = npt.NDArray[np.float64]
 
@@ -56,8 +55,8 @@ class Bumps:
             share = (np.clip(dense[:, j].astype(np.float64), low, high) - low) / (high - low)
             self._write(share * self.n_pieces, out[:, k * self.n_bumps : (k + 1) * self.n_bumps])
         if self.others:
-            kept = self.rest()
-            out[:, -len(self.others) :] = kept.held(dense[:, self.others])
+            rest = self.rest()
+            out[:, -len(self.others) :] = rest.held(dense[:, self.others])
 
     def _write(self, at: Array, out: Array) -> None:
         piece = np.minimum(np.floor(at), self.n_pieces - 1)
@@ -67,8 +66,8 @@ class Bumps:
 
     def range_of(self, j: int) -> tuple[float, float]:
         """Return the range of a column."""
-        reach = float(self.domain.reach[j])
-        return (-reach, reach) if self.domain.ranges is None else self.domain.ranges[j]
+        largest = float(self.domain.largest_values[j])
+        return (-largest, largest) if self.domain.ranges is None else self.domain.ranges[j]
 
     def rest(self) -> Domain:
         """Return where the columns are that stay as they are."""
@@ -153,13 +152,13 @@ class SplineFeatures(FeatureMap):
         """Return where the rows it makes are."""
         bumps = self.row_map(domain)
         names = [f"{domain.names[j]} bump {i}" for j in bumps.places for i in range(bumps.n_bumps)]
-        kept = bumps.rest()
-        longest = kept.longest if kept.names else 0.0
+        rest = bumps.rest()
+        longest = rest.longest if rest.names else 0.0
         norm = math.sqrt(len(bumps.places) * _GREATEST[bumps.degree] + longest**2)
         ranges = None
-        if kept.ranges is not None:
-            ranges = ((0.0, 1.0),) * len(names) + kept.ranges
-        return Domain((*names, *kept.names), norm, ranges)
+        if rest.ranges is not None:
+            ranges = ((0.0, 1.0),) * len(names) + rest.ranges
+        return Domain((*names, *rest.names), norm, ranges)
 
     def _places(self, domain: Domain) -> tuple[int, ...]:
         if self.columns is None:

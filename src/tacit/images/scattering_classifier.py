@@ -1,4 +1,4 @@
-"""A private linear classifier of scattered images."""
+"""A private linear classifier of scattering features of images."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import NoisePace, NoisyGradient, Plan, SecondMoment
+from tacit.estimators.linear import ask_linear, publish_fit, refuse_sources
+from tacit.estimators.tables import note_columns
 from tacit.features import (
     CosineWaves,
     GroupNormalization,
@@ -20,17 +22,14 @@ from tacit.features import (
     OpponentColours,
     Scattering,
 )
-from tacit.features.chains import Chain, SideBySide, chained
-from tacit.features.colours import N_COLOURS
-from tacit.features.domain import Domain, declared_domain
-from tacit.features.groups import Levels
-from tacit.features.images import Shape, image_shape_of
-from tacit.features.scattering import ALIKE, grid_of
+from tacit.features.composition import Chain, SideBySide, chained
+from tacit.features.feature_map import Domain, declared_domain
+from tacit.features.images import ALIKE, N_COLOURS, Shape, grid_of, image_shape_of
+from tacit.features.normalization import Levels
 from tacit.linear_model import LogisticRegression
-from tacit.linear_model._mapped import ask_linear, publish_fit, refuse_sources
-from tacit.linear_model._tables import note_columns
 from tacit.privacy import AnyAccountant, Relation
 from tacit.records import MappedTable
+from tacit.registry import ACCURACY, NAMES, Example, Link, ModelSpec, Predicts
 
 # Of every row that the map makes.
 _NORM = 1.0
@@ -89,7 +88,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.images import ScatteringClassifier
+    >>> from tacit.images.scattering_classifier import ScatteringClassifier
     >>> rng = np.random.default_rng(0)
     >>> images = rng.uniform(0, 0.2, (1000, 8, 8))
     >>> lines = rng.uniform(size=1000) < 0.5
@@ -227,3 +226,34 @@ def term_names(model: ScatteringClassifier) -> tuple[str, ...]:
     waves = [f"wave_{i}" for i in range(n - 2 * groups)]
     levels = [f"{kind}_{i}" for kind in ("mean", "spread") for i in range(groups)]
     return (*waves, *levels)
+
+
+_WAVE = (
+    "A coefficient belongs to a wave over a scattered image, or to a level of it, and means "
+    "nothing by itself; predictions do."
+)
+_RELEASED = ("coef_", "intercept_", "classes_", "row_norm_", "n_features_in_", NAMES)
+
+
+def _examples() -> tuple[Example, ...]:
+    rng = np.random.default_rng(5)
+    rows = rng.uniform(0, 1, (60, 64))
+    rows[:30] = np.sort(rows[:30], axis=1)
+    known = {"image_shape": (8, 8), "classes": [False, True]}
+    return (Example("binary", known, rows, np.arange(60) < 30, (False, True)),)
+
+
+# The name by which `tacit.registry` looks for what is declared elsewhere.
+NETWORKS: tuple[ModelSpec, ...] = (
+    ModelSpec(
+        "scattering",
+        ScatteringClassifier,
+        Predicts.CLASSES,
+        _RELEASED,
+        Link(_WAVE, _WAVE, _WAVE),
+        _examples,
+        "scattering_classifier",
+        ACCURACY,
+        terms=term_names,
+    ),
+)

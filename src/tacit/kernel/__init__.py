@@ -1,7 +1,5 @@
 """Kernel machines in scikit-learn's manner, each with a privacy guarantee."""
 
-from tacit.kernel.logistic import KernelLogisticRegression
-from tacit.kernel.ridge import KernelRidge
-from tacit.kernel.svc import KernelSVC
+from tacit.kernel.kernel_models import KernelLogisticRegression, KernelRidge, KernelSVC
 
 __all__ = ["KernelLogisticRegression", "KernelRidge", "KernelSVC"]

@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from tacit.ledger.audit import Verified, verified
-from tacit.ledger.books import Books
-from tacit.ledger.bound import Bound, account
-from tacit.ledger.bound import name as name_of
-from tacit.ledger.bound import text as text_of
-from tacit.ledger.declaring import analyst_of, declared, partition_of
-from tacit.ledger.entry import Content, Draft
-from tacit.ledger.errors import LedgerError
-from tacit.ledger.spending import afford, check_names
-from tacit.ledger.state import State
-from tacit.ledger.store import store_at
-from tacit.ledger.terms import VERSION, Terms, rule_for
+from tacit.ledger.journal import Journal, Verified, verified
+from tacit.ledger.rules import (
+    Bound,
+    account,
+    afford,
+    analyst_of,
+    check_names,
+    declared,
+    partition_of,
+)
+from tacit.ledger.rules import name_of as name_of
+from tacit.ledger.rules import text as text_of
+from tacit.ledger.state import VERSION, State, Terms, rule_for
+from tacit.ledger.store import Content, Draft, LedgerError, store_at
 from tacit.privacy import (
     Additive,
     Booked,
@@ -64,8 +66,8 @@ class Ledger:
     (True, 1)
     """
 
-    def __init__(self, books: Books, bound: Bound) -> None:
-        self._books = books
+    def __init__(self, journal: Journal, bound: Bound) -> None:
+        self._journal = journal
         self._bound = bound
         # The folds of one search charge the same event repeatedly.
         self._last_price: tuple[Event, float | None, Charge, Draft] | None = None
@@ -107,7 +109,7 @@ class Ledger:
             raise TypeError(f"budget must be a Budget, got {budget!r}.")
         terms = Terms(uuid.uuid4().hex, budget, rule_for(rule, budget))
         bound = Bound(who=account() if who is None else text_of("who", who))
-        made = cls(Books(store_at(address)), bound)
+        made = cls(Journal(store_at(address)), bound)
         content = {
             "kind": "created",
             **terms.to_dict(),
@@ -116,7 +118,7 @@ class Ledger:
             "purpose": text_of("purpose", purpose),
             "who": bound.who,
         }
-        made._books.create(terms, content)
+        made._journal.create(terms, content)
         return made
 
     @classmethod
@@ -131,8 +133,8 @@ class Ledger:
             Bookings in certificates, ``model.privacy_.booking``. A ledger without these entries is
             refused, now and by every charge.
         """
-        opened = cls(Books(store_at(address), _bookings(seen)), Bound(who=account()))
-        opened._books.look()
+        opened = cls(Journal(store_at(address), _bookings(seen)), Bound(who=account()))
+        opened._journal.look()
         return opened
 
     def bound(
@@ -153,8 +155,8 @@ class Ledger:
         names = {"analyst": analyst, "partition": partition}
         changed = {name: text_of(name, text) for name, text in texts.items() if text is not None}
         changed |= {name: name_of(name, text) for name, text in names.items() if text is not None}
-        found = Ledger(self._books, replace(self._bound, **changed))
-        check_names(found._bound, self._books.look())
+        found = Ledger(self._journal, replace(self._bound, **changed))
+        check_names(found._bound, self._journal.look())
         return found
 
     # --- identity: every copy is the same ledger --------------------------------------------------
@@ -166,9 +168,9 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[Any, ...]]:
-        last = self._books.last
-        newest = () if last is None else (self._books.booking(last),)
-        return _reopened, (self.address, self._bound, (*self._books.known, *newest)[-4:])
+        last = self._journal.last
+        newest = () if last is None else (self._journal.booking(last),)
+        return _reopened, (self.address, self._bound, (*self._journal.known, *newest)[-4:])
 
     def __repr__(self) -> str:
         return f"Ledger({self.address!r})"
@@ -176,12 +178,12 @@ class Ledger:
     @property
     def address(self) -> str:
         """The absolute path, or the URL without a password."""
-        return self._books.store.address
+        return self._journal.store.address
 
     @property
     def terms(self) -> Terms:
         """The ledger's identifier, budget and rule."""
-        return self._books.terms
+        return self._journal.terms
 
     @property
     def budget(self) -> Budget:
@@ -218,23 +220,23 @@ class Ledger:
         """
         charge, draft = self._priced(event, delta)
         terms, bound = self.terms, self._bound
-        entry, state = self._books.book(
+        entry, state = self._journal.book(
             draft, lambda before: afford(terms, bound, charge, draft, before), key
         )
-        return Booked(state.spent(terms), self._books.booking(entry))
+        return Booked(state.spent(terms), self._journal.booking(entry))
 
     def check(self, event: Event, delta: float | None = None) -> None:
         """Raise if charging ``event`` would exceed the budget; book nothing either way."""
         charge, draft = self._priced(event, delta)
-        afford(self.terms, self._bound, charge, draft, self._books.look())
+        afford(self.terms, self._bound, charge, draft, self._journal.look())
 
     def spent(self) -> float:
         """Return the epsilon spent so far, at the budget's delta, on the most exposed records."""
-        return self._books.look().spent(self.terms)
+        return self._journal.look().spent(self.terms)
 
     def remaining(self) -> float:
         """Return the epsilon of the largest release that would still be accepted."""
-        state = self._books.look()
+        state = self._journal.look()
         return state.left(self.terms, self._bound.partition, self._bound.analyst)
 
     def planning_delta(self, delta: float) -> float:
@@ -264,10 +266,10 @@ class Ledger:
     @property
     def head(self) -> Booking:
         """The newest entry; an older copy of the ledger lacks it."""
-        self._books.look()
-        last = self._books.last
+        self._journal.look()
+        last = self._journal.last
         assert last is not None
-        return self._books.booking(last)
+        return self._journal.booking(last)
 
     @property
     def analyst(self) -> str | None:
@@ -281,13 +283,13 @@ class Ledger:
 
     def entry(self, number: int) -> Content:
         """Return the content of one entry as stored; `verify` detects changes."""
-        for found in self._books.store.entries(number, number + 1):
+        for found in self._journal.store.entries(number, number + 1):
             return found.content
         raise LedgerError(f"the ledger has no entry {number}; its newest is {self.head.entry}.")
 
     def state(self) -> State:
         """Return the totals, in parts of the budget."""
-        return self._books.look()
+        return self._journal.look()
 
     def verify(self, *, seen: Seen = None, prices: bool = False) -> Verified:
         """Check every entry from the first on; raise and name the first wrong one.
@@ -299,12 +301,12 @@ class Ledger:
         prices
             Whether to compute the cost of each event anew.
         """
-        return verified(self._books.store, (*self._books.known, *_bookings(seen)), prices)
+        return verified(self._journal.store, (*self._journal.known, *_bookings(seen)), prices)
 
     def export(self, last: int | None = None) -> Iterator[Content]:
         """Yield all entries, or the last ``last``, oldest first, with hashes; ready for JSON."""
         stop = self.head.entry + 1
-        for entry in self._books.store.entries(0 if last is None else max(stop - last, 0), stop):
+        for entry in self._journal.store.entries(0 if last is None else max(stop - last, 0), stop):
             yield {**entry.content, "hash": entry.hash}
 
     # --- internals --------------------------------------------------------------------------------
@@ -325,12 +327,12 @@ class Ledger:
 
     def _declare(self, content: Content) -> Booking:
         draft = Draft({**content, "who": self._bound.who})
-        entry, _ = self._books.book(draft, lambda before: (draft, declared(content, before)))
-        return self._books.booking(entry)
+        entry, _ = self._journal.book(draft, lambda before: (draft, declared(content, before)))
+        return self._journal.booking(entry)
 
 
 def _reopened(address: str, bound: Bound, seen: tuple[Booking, ...]) -> Ledger:
-    return Ledger(Books(store_at(address), seen), bound)
+    return Ledger(Journal(store_at(address), seen), bound)
 
 
 def readable_again(event: Event) -> dict[str, Any]:

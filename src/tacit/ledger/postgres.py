@@ -10,10 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tacit.ledger.entry import REMEDY, Entry
-from tacit.ledger.errors import Interrupted, LedgerDamaged, LedgerError
-from tacit.ledger.store import PATIENCE, Head
-from tacit.privacy.processes import generation
+from tacit.ledger.store import (
+    PATIENCE,
+    REMEDY,
+    Entry,
+    Head,
+    Interrupted,
+    LedgerDamaged,
+    LedgerError,
+)
+from tacit.privacy.fork import generation
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -174,14 +180,14 @@ class PostgresStore:
 
     def check(self) -> None:
         """Raise if a trigger that protects the rows is missing or disabled."""
-        asked = (
+        statement = (
             "SELECT t.tgname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
             "JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid "
             "WHERE n.nspname = %s AND NOT t.tgisinternal AND t.tgenabled = 'O' ORDER BY t.tgname"
         )
         with self._connected() as connection, self._explained():
-            there = connection.execute(asked, (self._name,)).fetchall()
-        if there != [(name, _REFUSE) for name in _NAMES]:
+            tables = connection.execute(statement, (self._name,)).fetchall()
+        if tables != [(name, _REFUSE) for name in _NAMES]:
             raise LedgerDamaged(
                 "a trigger that keeps rows from being changed is missing or disabled, so rows "
                 f"may have been changed. {REMEDY}"
@@ -289,7 +295,7 @@ class _Page:
         values: tuple[int | str, ...] = (since,)
         if key is not None:
             statement, values = f"{statement}; EXECUTE keyed(%s)", (since, key)
-        answers = _asked(self._connection, statement.encode("ascii"), values)
+        answers = _answer(self._connection, statement.encode("ascii"), values)
         rows = answers[1]
         head, last, found = answers[-3:] if key is not None else (*answers[-2:], [])
         if not head:
@@ -313,10 +319,10 @@ class _Page:
         entry, state = self._written
         statement = "EXECUTE added(%s, %s, %s, %s); EXECUTE moved(%s, %s, %s); COMMIT"
         values = (entry.number, entry.key, entry.body, entry.hash, entry.number, entry.hash, state)
-        _asked(self._connection, statement.encode("ascii"), values)
+        _answer(self._connection, statement.encode("ascii"), values)
 
 
-def _asked(
+def _answer(
     connection: Connection[Any], statement: bytes, values: Sequence[int | str | None]
 ) -> list[list[Row]]:
     """Send several statements at once and return the rows of each.

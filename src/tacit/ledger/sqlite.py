@@ -12,11 +12,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
-from tacit.ledger.entry import REMEDY, Entry
-from tacit.ledger.errors import Interrupted, LedgerDamaged, LedgerError
-from tacit.ledger.forks import no_fork
-from tacit.ledger.kept import Kept, Opened, Place
-from tacit.ledger.store import PATIENCE, Head
+from tacit.ledger.sqlite_connection import Opened, Place, ReusedConnection, no_fork
+from tacit.ledger.store import (
+    PATIENCE,
+    REMEDY,
+    Entry,
+    Head,
+    Interrupted,
+    LedgerDamaged,
+    LedgerError,
+)
 
 T = TypeVar("T")
 
@@ -52,7 +57,7 @@ class SqliteStore:
     """Stores entries in a SQLite file, which processes of one machine may share.
 
     A connection is reused by the next transaction, but never after a fork. The next charge notices
-    if the file was replaced (`tacit.ledger.kept`).
+    if the file was replaced (`tacit.ledger.sqlite_connection`).
 
     Parameters
     ----------
@@ -62,7 +67,7 @@ class SqliteStore:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(os.path.abspath(os.fspath(path)))
-        self._kept = Kept(str(self._path))
+        self._reused = ReusedConnection(str(self._path))
 
     @property
     def address(self) -> str:
@@ -179,14 +184,14 @@ class SqliteStore:
                     except sqlite3.Error as error:
                         raise self._explained(error) from error
                     finally:
-                        self._kept.give_back(opened)
+                        self._reused.give_back(opened)
                     return
             self._wait_or_raise(why, deadline)
 
     def _begun(self, begin: str, new: bool) -> tuple[Opened | None, Exception | None]:
         """Return a connection in a transaction, or None with the error that prevents one."""
         try:
-            opened = self._kept.take()
+            opened = self._reused.take()
         except (sqlite3.Error, OSError) as why:
             return None, why
         is_begun = False
@@ -197,7 +202,7 @@ class SqliteStore:
             return None, why
         finally:
             if not is_begun:
-                self._kept.give_back(opened)
+                self._reused.give_back(opened)
         return (opened if is_begun else None), None
 
     def _commit(self, opened: Opened) -> None:

@@ -1,8 +1,14 @@
 """Local privacy: people sanitise at home, and the server learns from the noise."""
 
 from tacit.local.agreement import Agreement
-from tacit.local.classifiers import LocalLinearSVC, LocalLogisticRegression
 from tacit.local.client import AlreadyAnswered, Client
+from tacit.local.estimators import (
+    LocalGeometricMedian,
+    LocalLinearSVC,
+    LocalLogisticRegression,
+    LocalMedian,
+    LocalRegressor,
+)
 from tacit.local.learners import (
     Banco,
     BancoState,
@@ -14,9 +20,7 @@ from tacit.local.learners import (
     state_from_bytes,
     state_to_bytes,
 )
-from tacit.local.location import LocalGeometricMedian, LocalMedian
 from tacit.local.messages import Question, Reason, Rejected, Report
-from tacit.local.regressor import LocalRegressor
 from tacit.local.sanitizers import (
     GaussianNoise,
     HalfSphere,
@@ -27,6 +31,7 @@ from tacit.local.sanitizers import (
     least_noise,
     sanitizer_from_dict,
 )
+from tacit.local.sanitizers.base import Tail
 from tacit.local.server import Accepted, Server
 from tacit.local.subgradients import (
     Absolute,
@@ -37,7 +42,6 @@ from tacit.local.subgradients import (
     Logistic,
     SumOfDistances,
 )
-from tacit.local.tail import Tail
 
 __all__ = [
     "Absolute",

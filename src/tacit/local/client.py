@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from tacit import checks
 from tacit.local.agreement import Agreement
-from tacit.local.clip import clipped
-from tacit.local.files import sync_folder, write_all
+from tacit.local.append_log import sync_folder, write_all
 from tacit.local.messages import (
     STEP_TYPES,
     TOKEN_BYTES,
@@ -23,7 +22,7 @@ from tacit.local.messages import (
     Report,
     check_token,
 )
-from tacit.local.subgradients import Hinge, Logistic
+from tacit.local.subgradients import Hinge, Logistic, clipped
 from tacit.noise import Source
 from tacit.noise.release import SEEDED
 from tacit.privacy import Guarantee, NonPrivate
@@ -128,7 +127,7 @@ class Client:
         self._spent = threading.Lock()
         if self._path is not None and os.path.exists(self._path):
             self._spent.acquire()
-            self._report = _kept_report(self._path, agreement)
+            self._report = _stored_report(self._path, agreement)
 
     @property
     def agreement(self) -> Agreement:
@@ -179,13 +178,13 @@ class Client:
         """
         if self.has_answered:
             raise AlreadyAnswered(f"this client has answered: {_WHY_ONCE}.")
-        asked = Question.from_bytes(question)
-        self._agreement.check(asked)
+        parsed = Question.from_bytes(question)
+        self._agreement.check(parsed)
         flag = self._spend()
         try:
-            steps = self._sanitized(self._pull(asked.point))
+            steps = self._sanitized(self._pull(parsed.point))
             step_bytes = self._agreement.step_bytes
-            report = Report(asked.task, asked.number, self._token, steps, step_bytes).to_bytes()
+            report = Report(parsed.task, parsed.number, self._token, steps, step_bytes).to_bytes()
             _keep(flag, report)
         finally:
             if flag is not None:
@@ -265,7 +264,7 @@ def _keep(flag: int | None, report: bytes) -> None:
     os.fsync(flag)
 
 
-def _kept_report(path: str, agreement: Agreement) -> bytes | None:
+def _stored_report(path: str, agreement: Agreement) -> bytes | None:
     """Return the answer that a file holds, if it is whole and to this agreement."""
     with open(path, "rb") as file:
         data = file.read(agreement.report_size + 1)

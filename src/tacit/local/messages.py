@@ -45,7 +45,7 @@ class Reason(StrEnum):
     WRONG_DIMENSION = "wrong dimension"
     REPLAYED = "replayed"
     STALE = "stale"
-    NEVER_ASKED = "never asked"
+    NEVER_QUERIED = "never asked"
     IMPOSSIBLE = "impossible"
 
 

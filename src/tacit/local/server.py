@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tacit import checks
 from tacit.local.agreement import Agreement
-from tacit.local.files import Journal
+from tacit.local.append_log import Journal
 from tacit.local.learners import Learner, learner_from_dict, state_from_bytes, state_to_bytes
 from tacit.local.messages import (
     STEP_TYPES,
@@ -25,7 +25,7 @@ from tacit.local.messages import (
     Report,
 )
 from tacit.privacy import Guarantee
-from tacit.privacy.processes import generation
+from tacit.privacy.fork import generation
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
@@ -264,7 +264,7 @@ class Server:
         now = self.n_reports
         if message.number > now:
             raise Rejected(
-                Reason.NEVER_ASKED,
+                Reason.NEVER_QUERIED,
                 f"it answers question {message.number}, but question {now} is the latest.",
             )
         if message.number < now - self._patience:

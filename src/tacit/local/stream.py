@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.local import _compiled
-from tacit.local.clip import clipped
 from tacit.local.learners.base import Learner, Step
 from tacit.local.sanitizers import Sanitizer
-from tacit.local.subgradients import LocalLoss
+from tacit.local.subgradients import LocalLoss, clipped
 from tacit.noise import PreparedRows, Source
-from tacit.noise import tape as tapes
+from tacit.noise import replay as tapes
 
 Array = npt.NDArray[np.float64]
 

@@ -1,11 +1,8 @@
-"""What one person computes at home: the negative subgradient of a loss at the server's point.
+"""What one person computes at home: a clipped negative subgradient at the server's point.
 
 Each loss is a small frozen class with a plain function that can be compiled. Records arrive
 clipped, so that the norm of the answer is at most ``norm`` whatever the point is.
 """
-
-# Every pull has the same signature, so that one loop can run any of them.
-# ruff: noqa: ARG001
 
 from __future__ import annotations
 
@@ -19,8 +16,44 @@ import numpy.typing as npt
 
 from tacit import checks
 from tacit.local._compiled import compilable
+from tacit.row_clipping import LEAST_FACTOR, MARGIN
 
 Array = npt.NDArray[np.float64]
+
+# Where the largest coordinate is between these, no square overflows, and those that underflow are
+# too small to matter.
+_SMALL, _LARGE = 1e-100, 1e100
+
+
+@compilable
+def clipped(vector: Array, norm: float) -> Array:
+    """Return ``vector`` scaled down to Euclidean norm ``norm`` where it is longer.
+
+    The rule, and the proof that the result is never longer than ``norm`` in real numbers, are
+    those of `tacit.row_clipping`, in a form that compiles: a vector that is not finite, or 2^300
+    times too long, becomes 0. The two agree within the rounding of a length.
+    """
+    limit = norm * (1.0 - max(MARGIN, (len(vector) + 8.0) * 2.0**-51))
+    largest = float(np.max(np.abs(vector)))
+    if not largest < math.inf:
+        return np.zeros_like(vector)
+    if _SMALL < largest < _LARGE or largest == 0.0:
+        length = math.sqrt(np.dot(vector, vector))
+    else:  # squares may leave the range of doubles: divide first
+        direction = vector / largest
+        length = largest * math.sqrt(np.dot(direction, direction))
+    if length <= limit:
+        return vector
+    factor = limit / length
+    if not factor > LEAST_FACTOR:  # also where the length is no number
+        return np.zeros_like(vector)
+    cut: Array = vector * factor
+    return cut
+
+
+# Every pull has the same signature, so that one loop can run any of them.
+# ruff: noqa: ARG001
+
 
 Pull = Callable[[Array, Array, float, float], Array]
 
@@ -109,7 +142,7 @@ class Logistic(_OfAScore):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local import Logistic
+    >>> from tacit.local.subgradients import Logistic
     >>> Logistic.pull(np.zeros(1), np.array([0.5]), 1.0, 0.0)
     array([0.25])
     """
@@ -126,7 +159,7 @@ class Hinge(_OfAScore):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local import Hinge
+    >>> from tacit.local.subgradients import Hinge
     >>> Hinge.pull(np.zeros(1), np.array([0.5]), -1.0, 0.0)
     array([-0.5])
     """
@@ -143,7 +176,7 @@ class Absolute(_OfAScore):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local import Absolute
+    >>> from tacit.local.subgradients import Absolute
     >>> Absolute.pull(np.zeros(1), np.array([0.5]), 3.0, 0.0)
     array([0.5])
     """
@@ -160,7 +193,7 @@ class Huber(_OfAScore):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local import Huber
+    >>> from tacit.local.subgradients import Huber
     >>> Huber(width=2.0).pull(np.zeros(1), np.array([0.5]), 1.0, 2.0)
     array([0.25])
     """
@@ -181,7 +214,7 @@ class Distance:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local import Distance
+    >>> from tacit.local.subgradients import Distance
     >>> Distance.pull(np.zeros(2), np.array([3.0, 4.0]), 0.0, 0.0)
     array([0.6, 0.8])
     """
@@ -202,7 +235,7 @@ class SumOfDistances:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local import SumOfDistances
+    >>> from tacit.local.subgradients import SumOfDistances
     >>> SumOfDistances.pull(np.zeros(2), np.array([3.0, -4.0]), 0.0, 0.0)
     array([ 1., -1.])
     """

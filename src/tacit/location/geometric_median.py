@@ -11,22 +11,22 @@ from tacit.engine import Plan, without_noise
 from tacit.erm import L2Ball, Mechanism, Objective, Problem, choose_plan, minimize_unread
 from tacit.erm import Plan as ErmPlan
 from tacit.erm.losses import DistanceLoss
-from tacit.linear_model._linear_model import gives_one_each, when_paid_for
-from tacit.linear_model._tables import note_columns
-from tacit.location._points import Array, ball_of, centre_of
-from tacit.privacy import AnyAccountant, Relation
-from tacit.public_facts import (
+from tacit.estimators.linear import gives_one_each, when_paid_for
+from tacit.estimators.parameters import (
     assumptions_of,
     budget_of,
     check_shape,
-    informed,
     n_records_of,
     source_of,
     warn_if_weak,
     with_people,
+    with_table_facts,
 )
+from tacit.estimators.tables import note_columns
+from tacit.location.mean import Array, ball_of, centre_of
+from tacit.privacy import AnyAccountant, Relation
 from tacit.records import Bounds
-from tacit.records.unread import has_people, shown_rows
+from tacit.records.lazy_table import has_people, shown_rows
 
 
 class GeometricMedian(BaseEstimator):
@@ -95,20 +95,20 @@ class GeometricMedian(BaseEstimator):
         ``unit`` says whose each row is, as in `tacit.linear_model.LogisticRegression`.
         """
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
-        told = informed(self, X)
-        radius = ball_of(told.row_norm)
+        resolved = with_table_facts(self, X)
+        radius = ball_of(resolved.row_norm)
         table, names = note_columns(self, X, unit=unit, sparse=False)
         budget = with_people(budget, has_people(table))
-        n_records = n_records_of(told.n_records, shown_rows(table), budget.relation)
+        n_records = n_records_of(resolved.n_records, shown_rows(table), budget.relation)
         centre = centre_of(self.center, table)
         objective = _within(radius, n_records.value)
         warn_if_weak(budget, n_records.value)
 
-        def moved(rows: Any, *_: Any) -> tuple[Array, None, None]:
+        def centred(rows: Any, *_: Any) -> tuple[Array, None, None]:
             return np.asarray(rows, dtype=np.float64) - centre, None, None
 
         result = minimize_unread(
-            when_paid_for(table, moved, objective.bounds),
+            when_paid_for(table, centred, objective.bounds),
             Problem(objective, table.n_columns, one_each=gives_one_each(table)),
             budget,
             self.mechanism,

@@ -8,25 +8,27 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tacit.engine import Plan, norm_in_words, release_answers, without_noise
-from tacit.erm.inference import check_gaussian_share
-from tacit.erm.laws import Errors
-from tacit.linear_model._inference import WithSummary, publish_errors
-from tacit.linear_model._tables import note_columns
-from tacit.location._points import Array, ball_of, centre_of, dense_rows, one_of_each
-from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.public_facts import (
+from tacit.erm.inference.estimator_law import Errors
+from tacit.erm.inference.plan import check_gaussian_share
+from tacit.estimators.parameters import (
     assumptions_of,
     budget_of,
+    center_of,
     check_shape,
-    informed,
     n_records_of,
+    row_norm_of,
     source_of,
     warn_if_weak,
     with_people,
+    with_table_facts,
 )
+from tacit.estimators.summary import WithSummary, publish_errors
+from tacit.estimators.tables import note_columns
+from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.queries import (
     Count,
     Facts,
@@ -41,8 +43,50 @@ from tacit.queries import (
     composed,
     split_budget,
 )
-from tacit.records import Bounds, MemoryRecords, RecordSource, UnreadRecords, open_records
-from tacit.records.unread import has_people, shown_rows
+from tacit.records import (
+    Bounds,
+    MemoryRecords,
+    RecordSource,
+    UnreadRecords,
+    UnreadTable,
+    open_records,
+)
+from tacit.records.grouped import PeopleInSource
+from tacit.records.lazy_table import has_people, read_people, shown_rows
+
+Array = npt.NDArray[np.float64]
+
+
+def ball_of(declared: Any) -> float:
+    """Return the radius of the ball that rows are moved into."""
+    meaning = "records farther from center are moved that near, and noise is proportional to it"
+    return row_norm_of(declared, meaning)
+
+
+def centre_of(declared: Any, table: UnreadTable) -> Array:
+    """Return the point from which a table's rows are measured."""
+    centre = center_of(declared, table.n_columns)
+    if isinstance(table, UnreadRecords) and centre.any():
+        raise ValueError(
+            "a record source clips its rows around 0, wherever center is; subtract center from "
+            "the rows in the source, and pass None for it."
+        )
+    return centre
+
+
+def dense_rows(table: UnreadTable) -> Array:
+    """Read a table as float64; of each person one record, where it is known whose they are."""
+    rows, _ = table.read()
+    if has_people(table):
+        rows = rows[read_people(table).one_each()]
+    return np.asarray(rows, dtype=np.float64)
+
+
+def one_of_each(records: RecordSource, table: UnreadTable) -> RecordSource:
+    """Return a source's records; of each person one, where it is known whose they are."""
+    if has_people(table):
+        return PeopleInSource(records, table.identifiers()).one_each()
+    return records
 
 
 class Mean(WithSummary, BaseEstimator):
@@ -74,7 +118,7 @@ class Mean(WithSummary, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.location import Mean
+    >>> from tacit.location.mean import Mean
     >>> X = np.random.default_rng(0).normal(3.0, 1.0, (10_000, 2))
     >>> Mean(1.0, 1e-6, row_norm=6.0, center=2.0).fit(X).location_.round(0)
     array([3., 3.])
@@ -118,11 +162,11 @@ class Mean(WithSummary, BaseEstimator):
         ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
         """
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
-        told = informed(self, X)
-        bounds = Bounds(row_norm=ball_of(told.row_norm))
+        resolved = with_table_facts(self, X)
+        bounds = Bounds(row_norm=ball_of(resolved.row_norm))
         table, names = note_columns(self, X, unit=unit, sparse=False)
         budget = with_people(budget, has_people(table))
-        n_records = n_records_of(told.n_records, shown_rows(table), budget.relation)
+        n_records = n_records_of(resolved.n_records, shown_rows(table), budget.relation)
         centre = centre_of(self.center, table)
         warn_if_weak(budget, n_records.value)
         facts = Facts(bounds, table.n_columns, budget.relation)
@@ -166,20 +210,20 @@ def _mean(
     """
     if plan.budget.is_infinite:
         return session.without_noise(lambda records: _exact_mean(records, inference))
-    asked = plan.queries
+    queries = plan.queries
     count, count_std, squares = float(n_records or 1), 0.0, None
-    if "count" in asked:
-        count = max(float(np.asarray(session.ask(asked["count"], "count"))), 1.0)
-        count_std = asked["count"].noise_std(session.facts)
-    if "squares" in asked:
+    if "count" in queries:
+        count = max(float(np.asarray(session.ask(queries["count"], "count"))), 1.0)
+        count_std = queries["count"].noise_std(session.facts)
+    if "squares" in queries:
         # below its noise a sum of squares says nothing
-        noisy = np.asarray(session.ask(asked["squares"], "squares"))
-        squares = np.maximum(noisy, asked["squares"].noise_std(session.facts))
-    mean = np.asarray(session.ask(asked["sum"], "sum")) / count
+        noisy = np.asarray(session.ask(queries["squares"], "squares"))
+        squares = np.maximum(noisy, queries["squares"].noise_std(session.facts))
+    mean = np.asarray(session.ask(queries["sum"], "sum")) / count
     if squares is None:
         return mean, None
     variance = np.maximum(squares - count * mean**2, 0.0)
-    std = asked["sum"].noise_std(session.facts)
+    std = queries["sum"].noise_std(session.facts)
     return mean, np.sqrt(variance + std**2 + (count_std * mean) ** 2) / count
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.engine import Plan, without_noise
-from tacit.metrics.edges import accuracy_std, auc_std, bin_edges, checked_edges, good_bins
 from tacit.metrics.evaluation import TooFewRecords
+from tacit.metrics.histogram import accuracy_std, auc_std, bin_edges, checked_edges, good_bins
 from tacit.noise import Norm
 from tacit.privacy import Budget, Event, Gaussian, PureEpsilon
-from tacit.privacy.calibration import gaussian_multiplier
+from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Facts, GaussianNoise, LaplaceNoise, NoisySum, Session, plain_facts
 from tacit.queries.evaluation import Cells, NumberSums, SeveralClassCells, TwoClassCells
 

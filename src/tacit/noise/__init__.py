@@ -1,18 +1,18 @@
 """Draw the randomness of every release. No other package draws it."""
 
-from tacit.noise.additive_rows import prepare_gaussian, prepare_sphere
-from tacit.noise.ball_selection import Concave
 from tacit.noise.bounded import Norm
-from tacit.noise.cap import Cap
-from tacit.noise.cap_rows import prepare_cap
-from tacit.noise.cells import BallLattice
+from tacit.noise.exact.lattice import Ahead, lattice_spacing
 from tacit.noise.gaussian import draw_ahead
-from tacit.noise.generator import Source, secure_source, seeded_source
-from tacit.noise.grid_selection import Grid
-from tacit.noise.lattice import Ahead, lattice_spacing
-from tacit.noise.prepared_noise import PreparedRows, add_row, reflect_row, release_rows
+from tacit.noise.prepared import (
+    PreparedRows,
+    add_row,
+    prepare_gaussian,
+    prepare_sphere,
+    reflect_row,
+    release_rows,
+)
 from tacit.noise.release import Release
-from tacit.noise.tape import (
+from tacit.noise.replay import (
     Decision,
     Entry,
     ReplayMismatch,
@@ -22,6 +22,10 @@ from tacit.noise.tape import (
     recording,
     replaying,
 )
+from tacit.noise.selection.ball import BallLattice, Concave
+from tacit.noise.selection.line import Grid
+from tacit.noise.source import Source, secure_source, seeded_source
+from tacit.noise.spherical_cap import Cap, prepare_cap
 
 __all__ = [
     "Ahead",

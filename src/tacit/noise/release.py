@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from tacit.noise import tape as tapes
+from tacit.noise import replay as tapes
 from tacit.noise.bounded import Bounded
-from tacit.noise.generator import Source, secure_source
+from tacit.noise.source import Source, secure_source
 from tacit.privacy.events import Event, NonPrivate
 
 T = TypeVar("T")

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from tacit import checks
 from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
-from tacit.noise.exact import (
+from tacit.noise.exact.gaussian_pairs import LazyNormals, NormalWords
+from tacit.noise.exact.interval_arithmetic import (
     FUNCTION_ERROR,
     GUARD_BITS,
     Arithmetic,
@@ -20,10 +21,9 @@ from tacit.noise.exact import (
     exponentials,
     nearest_integer,
 )
-from tacit.noise.generator import Source, Words
-from tacit.noise.lattice import lattice_spacing
-from tacit.noise.normals import LazyNormals, NormalWords
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.release import Release, emit
+from tacit.noise.source import Source, Words
 from tacit.privacy.events import PureEpsilon
 
 Array = npt.NDArray[np.float64]

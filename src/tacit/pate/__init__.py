@@ -5,8 +5,8 @@ from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
 from tacit.pate.analysis import Analysis, analysis
 from tacit.pate.classifier import PATEClassifier
 from tacit.pate.plan import PATEPlan
-from tacit.pate.published import PublishedStudent, published
-from tacit.pate.queries import (
+from tacit.pate.published_student import PublishedStudent, published
+from tacit.pate.query_points import (
     AllQueries,
     ChosenQueries,
     DesignedQueries,

@@ -123,8 +123,8 @@ class Sanitised:
         """Return the epsilon at a delta of what was answered, the cost of telling it included."""
         table = query.statistic.table
         a = table.order
-        told = max(noisy, 0.0) + float(query.event(facts).renyi(np.array([a]))[0])
-        epsilon = told + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+        divergence = max(noisy, 0.0) + float(query.event(facts).renyi(np.array([a]))[0])
+        epsilon = divergence + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
         # Whether the conditions of the proof hold depends on public numbers alone.
         known = max(epsilon, 0.0) if table.conditions_hold() else None
         return SanitisedCost(known, delta, a, self.failure)

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.estimators.parameters import classes_of, codes_of
 from tacit.noise import Release, Source, secure_source
 from tacit.pate.accounting import votes_renyi
 from tacit.pate.aggregators import Aggregator, Answers, GNMax, LNMax, Majority
 from tacit.pate.classifier import PATEClassifier, default_teacher
 from tacit.pate.teachers import each_vote, facts_of
 from tacit.privacy import Guarantee, Relation
-from tacit.privacy.routes import ORDERS
-from tacit.public_facts import classes_of, codes_of
+from tacit.privacy.accounting.composition import ORDERS
 from tacit.queries import Held, Session, Votes
 from tacit.queries.votes import count_votes
 from tacit.records import as_labels, as_rows
-from tacit.records.parts import new_key, places_of_parts
+from tacit.records.splits import new_key, places_of_parts
 
 Array = npt.NDArray[np.float64]
 

@@ -12,17 +12,25 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import release_answers
+from tacit.estimators.parameters import (
+    assumptions_of,
+    budget_of,
+    classes_of,
+    codes_of,
+    source_of,
+    with_table_facts,
+)
 from tacit.noise import Source
-from tacit.pate._estimator import (
+from tacit.pate._base import (
     PUBLIC_POOL,
-    Asked,
-    asked_of,
+    TeacherQueries,
     check_student,
     check_teacher,
     key_of,
     progress_of,
     rows_to_ask,
     split,
+    teacher_queries,
 )
 from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import UNANSWERED, Aggregator, Answers
@@ -30,14 +38,13 @@ from tacit.pate.plan import PATEPlan, make_plan
 from tacit.pate.student import SemiSupervised, learned
 from tacit.pate.teachers import Votes, each_vote
 from tacit.privacy import AnyAccountant, Relation
-from tacit.public_facts import assumptions_of, budget_of, classes_of, codes_of, informed, source_of
 from tacit.queries import Session
 
 _ACCOUNTING: dict[str, WorstCase | Sanitised] = {
     "worst_case": WorstCase(),
     "sanitised": Sanitised(),
 }
-_Told = tuple[Answers, SanitisedCost | None]
+_AnswersAndCost = tuple[Answers, SanitisedCost | None]
 
 
 class PATEClassifier(ClassifierMixin, BaseEstimator):
@@ -177,39 +184,43 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         teacher = default_teacher() if self.teacher is None else self.teacher
         check_teacher(teacher)
         check_student(self.student)
-        classes = classes_of(informed(self, X).classes, y)
-        asked = asked_of(self, X, y, X_public, unit)
-        plan = self._plan(asked.budget, classes.value.size)
+        classes = classes_of(with_table_facts(self, X).classes, y)
+        queried = teacher_queries(self, X, y, X_public, unit)
+        plan = self._plan(queried.budget, classes.value.size)
         source = source_of(self.random_state)
         released = release_answers(
             plan,
-            lambda: self._votes(teacher, asked, classes.value, source),
+            lambda: self._votes(teacher, queried, classes.value, source),
             lambda session: ask_teachers(session, plan),
             accountant=self.accountant,
             source=source,
-            assumptions=(*assumptions_of(classes, asked.facts), PUBLIC_POOL),
+            assumptions=(*assumptions_of(classes, queried.facts), PUBLIC_POOL),
         )
         self.privacy_, self.plan_, self.classes_ = released.privacy, plan, classes.value
-        self.queries_, (self.answers_, told) = asked.places, released.value
-        if told is not None:
-            self.sanitised_ = told
-        self._teach(asked)
+        self.queries_, (self.answers_, private_cost) = queried.places, released.value
+        if private_cost is not None:
+            self.sanitised_ = private_cost
+        self._teach(queried)
         if self.verbose:
             sys.stderr.write(f"{plan}\n{self.privacy_.statement()}\n")
         return self
 
     def _votes(
-        self, teacher: Any, asked: Asked, classes: npt.NDArray[Any], source: Source | None
+        self,
+        teacher: Any,
+        queried: TeacherQueries,
+        classes: npt.NDArray[Any],
+        source: Source | None,
     ) -> Iterator[Votes]:
         """Open the records, and let one teacher after another vote."""
-        rows, labels = asked.table.read()
+        rows, labels = queried.table.read()
         codes, known = codes_of(labels, classes)
         key = key_of(source)
-        parts = split(asked, self.n_teachers, rows, labels, key, known)
-        given = teacher, parts, rows, codes, classes, asked.queries, key
+        parts = split(queried, self.n_teachers, rows, labels, key, known)
+        given = teacher, parts, rows, codes, classes, queried.queries, key
         return each_vote(*given, n_jobs=self.n_jobs, progress=progress_of(self))
 
-    def _teach(self, asked: Asked) -> None:
+    def _teach(self, queried: TeacherQueries) -> None:
         answered = self.answers_ != UNANSWERED
         if not answered.any():
             raise ValueError(
@@ -218,7 +229,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
             )
         student = SemiSupervised() if self.student is None else self.student
         labels = self.classes_[self.answers_[answered]]
-        self.student_ = learned(student, asked.pool, self.queries_[answered], labels)
+        self.student_ = learned(student, queried.pool, self.queries_[answered], labels)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the student's class for every row."""
@@ -235,7 +246,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         return each
 
 
-def ask_teachers(session: Session, plan: PATEPlan) -> _Told:
+def ask_teachers(session: Session, plan: PATEPlan) -> _AnswersAndCost:
     """Return the answers to all queries, and the sanitised figure if the plan has one."""
     votes, facts = plan.votes, session.facts
     if plan.budget.is_infinite:

@@ -14,7 +14,7 @@ from tacit.pate.aggregators import AGGREGATORS, Aggregator
 from tacit.pate.aggregators.base import MOST_CLASSES
 from tacit.pate.teachers import facts_of
 from tacit.privacy import Budget, Event, Guarantee
-from tacit.privacy.roots import decreasing_root
+from tacit.privacy.accounting.root_finding import decreasing_root
 from tacit.queries import Facts, Slot, SmoothValue, Votes, composed
 
 # Shares of agreeing teachers at which a plan says what it would answer.

@@ -14,22 +14,28 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks, engine
+from tacit.estimators.parameters import (
+    assumptions_of,
+    budget_of,
+    label_range_of,
+    source_of,
+    with_table_facts,
+)
 from tacit.noise import Source
-from tacit.pate._estimator import (
+from tacit.pate._base import (
     PUBLIC_POOL,
-    Asked,
-    asked_of,
+    TeacherQueries,
     check_student,
     check_teacher,
     key_of,
     progress_of,
     rows_to_ask,
     split,
+    teacher_queries,
 )
 from tacit.pate.teachers import each_answer, facts_of, fitted, undisturbed
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.privacy.calibration import gaussian_multiplier
-from tacit.public_facts import assumptions_of, budget_of, informed, label_range_of, source_of
+from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import GaussianNoise, NoisySum, PredictionSum, Session
 from tacit.queries.votes import STEPS
 from tacit.records import as_numbers
@@ -135,35 +141,37 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         teacher = _forest() if self.teacher is None else self.teacher
         check_teacher(teacher)
         check_student(self.student)
-        told = informed(self, X)
-        asked = asked_of(self, X, y, X_public, unit)
-        plan = told._plan(asked.budget)
+        resolved = with_table_facts(self, X)
+        queried = teacher_queries(self, X, y, X_public, unit)
+        plan = resolved._plan(queried.budget)
         source = source_of(self.random_state)
         released = engine.release_answers(
             plan,
-            lambda: told._predictions(teacher, asked, source),
-            lambda session: told._means(session, plan),
+            lambda: resolved._predictions(teacher, queried, source),
+            lambda session: resolved._means(session, plan),
             accountant=self.accountant,
             source=source,
-            assumptions=(*assumptions_of(asked.facts), PUBLIC_POOL),
+            assumptions=(*assumptions_of(queried.facts), PUBLIC_POOL),
         )
         self.privacy_, self.plan_ = released.privacy, plan
-        self.label_range_ = label_range_of(told.label_range).value
-        self.queries_, self.answers_ = asked.places, released.value
+        self.label_range_ = label_range_of(resolved.label_range).value
+        self.queries_, self.answers_ = queried.places, released.value
         student = clone(_forest() if self.student is None else self.student)
-        self.student_ = student.fit(asked.queries, self.answers_)
+        self.student_ = student.fit(queried.queries, self.answers_)
         return self
 
-    def _predictions(self, teacher: Any, asked: Asked, source: Source | None) -> Iterator[Steps]:
+    def _predictions(
+        self, teacher: Any, queried: TeacherQueries, source: Source | None
+    ) -> Iterator[Steps]:
         """Open the records, and let one teacher after another predict."""
-        rows, labels = asked.table.read()
+        rows, labels = queried.table.read()
         numbers = as_numbers(labels)
         low, high = label_range_of(self.label_range).value
         numbers = np.clip(numbers, low, high)
         key = key_of(source)
         counts = np.ones(len(numbers), dtype=np.bool_)
-        parts = split(asked, self.n_teachers, rows, numbers, key, counts)
-        say = partial(_said, teacher, asked.queries, (low, high))
+        parts = split(queried, self.n_teachers, rows, numbers, key, counts)
+        say = partial(_said, teacher, queried.queries, (low, high))
         return each_answer(say, parts, rows, numbers, key, self.n_jobs, progress_of(self))
 
     def _means(self, session: Session, plan: engine.Plan) -> Array:

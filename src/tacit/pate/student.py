@@ -240,8 +240,8 @@ def _kernel(rows: Array, centres: Array, precision: float) -> Array:
 def _median_distance(rows: Array) -> float:
     few = rows[np.random.default_rng(0).permutation(len(rows))[:500]]
     squares = np.sum(few**2, axis=1)
-    apart = squares[:, None] + squares - 2.0 * (few @ few.T)
-    distance = np.sqrt(np.maximum(apart[np.triu_indices(len(few), 1)], 0.0))
+    squared_distances = squares[:, None] + squares - 2.0 * (few @ few.T)
+    distance = np.sqrt(np.maximum(squared_distances[np.triu_indices(len(few), 1)], 0.0))
     middle = float(np.median(distance)) if distance.size else 0.0
     return middle if middle > 0.0 else 1.0
 

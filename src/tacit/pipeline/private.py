@@ -19,27 +19,31 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import release_answers
+from tacit.estimators.parameters import budget_of, source_of, warn, warn_if_weak, with_people
 from tacit.features import FeatureMap
 from tacit.metrics import TooFewRecords
-from tacit.metrics.evaluating import check_order, evaluation_of
+from tacit.metrics.evaluate import check_order, evaluation_of
 from tacit.metrics.evaluation import NoEvaluationWarning
-from tacit.metrics.reading import AnswersOf
-from tacit.pipeline.arrays import (
+from tacit.metrics.predictions import AnswersOf
+from tacit.pipeline.inputs import (
+    Encoded,
     PipelineOfArrays,
+    Raw,
+    RawFile,
+    RawNumbers,
+    RawTable,
+    Through,
     facts_of_arrays,
     rows_to_ask_about,
     unread_arrays,
 )
-from tacit.pipeline.plan import HELD_OUT, PipelinePlan
-from tacit.pipeline.planning import Planner, all_steps, with_budget
+from tacit.pipeline.planning import HELD_OUT, PipelinePlan, Planner, all_steps, with_budget
 from tacit.pipeline.public import labels_as_needed, with_words
-from tacit.pipeline.raw import Encoded, Raw, RawFile, RawNumbers, RawTable, Through
 from tacit.pipeline.steps import admitted, check_steps
-from tacit.preprocessing import SchemaEncoder
-from tacit.preprocessing.private import PrivateVocabulary
+from tacit.preprocessing import PrivateVocabulary
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.public_facts import budget_of, source_of, warn, warn_if_weak, with_people
 from tacit.queries import Session, Split
+from tacit.schema import SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 
 # The fitted steps by name, the names of the features that the last met, and the noisy counts.
@@ -99,7 +103,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
     >>> from sklearn.preprocessing import PolynomialFeatures
     >>> from tacit.linear_model import LogisticRegression
     >>> from tacit.pipeline import PrivatePipeline
-    >>> from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
+    >>> from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
     >>> age = np.random.default_rng(0).uniform(0, 100, 20_000)
     >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
     >>> model = PrivatePipeline(
@@ -161,9 +165,9 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     def facts_to_learn_from(self, n_features: int | None = None) -> TableFacts:
         """Return what is public of the rows of a table to come, as they are encoded."""
-        encoder, told = self._encoder(), getattr(self, "_told", None)
-        if told is not None:
-            facts: TableFacts = told
+        encoder, table_facts = self._encoder(), getattr(self, "_table_facts", None)
+        if table_facts is not None:
+            facts: TableFacts = table_facts
             return facts
         if encoder is not None:
             return encoder.facts_out()
@@ -202,8 +206,8 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return made
 
     def tell(self, facts: TableFacts) -> None:
-        """Go by what is public of a table to come, as `informed` tells estimators."""
-        self._told = facts
+        """Go by what is public of a table to come, as `with_table_facts` tells estimators."""
+        self._table_facts = facts
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
         """Fit all steps to a table, which is read when the plan has been charged.

@@ -10,10 +10,10 @@ from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import Plan
+from tacit.estimators.parameters import with_table_facts
 from tacit.features import FeatureMap
-from tacit.preprocessing import Schema, SchemaEncoder
 from tacit.privacy import Guarantee
-from tacit.public_facts import informed
+from tacit.schema import Schema, SchemaEncoder
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 
 
@@ -41,7 +41,7 @@ class Pipeline(sklearn_pipeline.Pipeline):
     >>> import numpy as np
     >>> import tacit
     >>> from tacit.linear_model import LogisticRegression
-    >>> from tacit.preprocessing import ClassTarget, Number, Schema, SchemaEncoder
+    >>> from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
     >>> age = np.random.default_rng(0).uniform(0, 100, 20_000)
     >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
     >>> model = tacit.Pipeline(
@@ -58,7 +58,7 @@ class Pipeline(sklearn_pipeline.Pipeline):
         """Return what a fit would run, what it would cost and what to expect, without data."""
         facts = self.facts()
         self.steps[0][1].schema.check_references(self.steps[-1][1])
-        plan: Plan = informed(self.steps[-1][1], facts).plan(len(facts.names), n_records)
+        plan: Plan = with_table_facts(self.steps[-1][1], facts).plan(len(facts.names), n_records)
         return plan
 
     def facts(self) -> TableFacts:

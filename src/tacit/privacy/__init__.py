@@ -1,10 +1,8 @@
 """Define budgets, events and guarantees, and compose their costs. This package never sees data."""
 
 from tacit.privacy.accountant import Accountant, AnyAccountant, BudgetExceeded
-from tacit.privacy.booking import Booked, Booking
+from tacit.privacy.accounting.calibration import BudgetUnreachable, calibrate
 from tacit.privacy.budget import Budget
-from tacit.privacy.calibration import BudgetUnreachable, calibrate
-from tacit.privacy.conversion import replace_from_add_remove
 from tacit.privacy.events import (
     BestOf,
     Composed,
@@ -33,12 +31,12 @@ from tacit.privacy.filters import (
     Additive,
     Filter,
     GaussianSum,
+    Odometer,
     RenyiSum,
     SumOfEpsilons,
     SumOrGaussian,
 )
-from tacit.privacy.guarantee import Curve, Guarantee
-from tacit.privacy.odometer import Odometer
+from tacit.privacy.guarantee import Booked, Booking, Curve, Guarantee, replace_from_add_remove
 from tacit.privacy.relation import Relation
 
 __all__ = [

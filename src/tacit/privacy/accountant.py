@@ -19,8 +19,8 @@ from tacit.privacy.filters import (
     Filter,
     default_rule,
 )
+from tacit.privacy.fork import generation
 from tacit.privacy.guarantee import Guarantee
-from tacit.privacy.processes import generation
 
 
 class BudgetExceeded(RuntimeError):
@@ -249,12 +249,12 @@ def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
             "charged."
         )
     if event.relation is not budget.relation:
-        asked, kept = event.relation.value, budget.relation.value
+        requested, held = event.relation.value, budget.relation.value
         raise CannotCharge(
-            f"the release is under the relation {asked}, but the budget is kept under {kept}, and "
-            "guarantees under different relations do not add up. Nothing was released. Keep one "
-            f"budget of each: a ledger made by tacit ledger create --relation {asked}, or an "
-            f"accountant of Budget(..., relation=Relation.{event.relation.name}). Guarantees for "
+            f"the release is under the relation {requested}, but the budget is kept under {held}, "
+            "and guarantees under different relations do not add up. Nothing was released. Keep "
+            f"one budget of each: a ledger made by tacit ledger create --relation {requested}, or "
+            f"an accountant of Budget(..., relation=Relation.{event.relation.name}). Guarantees for "
             "persons are those with a unit."
         )
     if delta is None:
@@ -269,12 +269,19 @@ def planning_budget(budget: Budget, accountant: object) -> Budget:
     Some rules take whatever adds up to their budget only if fits are planned at less than the delta
     they ask for. Statements quote the delta that was asked for.
     """
-    asked: Callable[[float], float] | None = getattr(accountant, "planning_delta", None)
-    if asked is None or budget.is_pure or budget.is_infinite or budget.requested_delta is not None:
+    planning_delta: Callable[[float], float] | None = getattr(accountant, "planning_delta", None)
+    if (
+        planning_delta is None
+        or budget.is_pure
+        or budget.is_infinite
+        or budget.requested_delta is not None
+    ):
         return budget
-    delta = asked(budget.delta)
+    delta = planning_delta(budget.delta)
     return (
-        budget if delta == budget.delta else replace(budget, delta=delta, requested_delta=budget.delta)
+        budget
+        if delta == budget.delta
+        else replace(budget, delta=delta, requested_delta=budget.delta)
     )
 
 
@@ -312,7 +319,7 @@ def refusal(
             f"({budget}) pays for that. Nothing was released. {remedies.no_guarantee}"
         )
     alone = Guarantee(charge.event).epsilon(charge.delta)
-    asked = f"a release of epsilon {alone:.4g} at delta {charge.delta:g}"
+    planning_delta = f"a release of epsilon {alone:.4g} at delta {charge.delta:g}"
     if why:
-        return f"{asked} is refused: {why}. Nothing was released. The budget is {budget}."
-    return f"{asked} {over}. Nothing was released. {left} {remedies.overspent}"
+        return f"{planning_delta} is refused: {why}. Nothing was released. The budget is {budget}."
+    return f"{planning_delta} {over}. Nothing was released. {left} {remedies.overspent}"

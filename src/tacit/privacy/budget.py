@@ -1,4 +1,4 @@
-"""Define the budget of a release or of several releases."""
+"""What a user is willing to spend, and a warning for budgets that protect little."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Budget:
 
     Examples
     --------
-    >>> from tacit.privacy import Budget
+    >>> from tacit.privacy.budget import Budget
     >>> Budget(1.0, 1e-6).is_pure
     False
     """
@@ -33,9 +33,12 @@ class Budget:
         object.__setattr__(self, "epsilon", checks.epsilon(self.epsilon))
         object.__setattr__(self, "delta", checks.delta(self.delta))
         checked_relation(self.relation)
-        if self.requested_delta is not None and not self.delta <= checks.delta(self.requested_delta):
+        if self.requested_delta is not None and not self.delta <= checks.delta(
+            self.requested_delta
+        ):
             raise ValueError(
-                f"requested_delta must be at least delta, {self.delta!r}, got {self.requested_delta!r}."
+                f"requested_delta must be at least delta, {self.delta!r}, got "
+                f"{self.requested_delta!r}."
             )
 
     @property
@@ -55,3 +58,59 @@ class Budget:
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:g}, delta {self.target_delta:g}, {self.relation.name}"
+
+
+# exp(10) is 22,026: odds of 1 in 22,000 that somebody is in the data may become even odds.
+_LARGE_EPSILON = 10.0
+# A mechanism that publishes each record whole with probability delta satisfies (0, delta)-DP. Above
+# 1 in 1,000 it publishes more than one record in a thousand, for any number of records.
+_LARGE_DELTA = 1e-3
+
+
+class WeakPromiseWarning(UserWarning):
+    """The budget of a fit or a plan protects little."""
+
+
+def weakness(epsilon: float, delta: float, n_records: int | None) -> str:
+    """Return a sentence on why a budget protects little, or an empty text.
+
+    An infinite epsilon gives an empty text: other messages state that there is no guarantee.
+
+    Examples
+    --------
+    >>> from tacit.privacy.budget import weakness
+    >>> weakness(1.0, 1e-6, 1000)
+    ''
+    >>> print(weakness(1.0, 0.01, 1000)[:58])
+    WEAK PROMISE: delta 0.01 is above 1 in the 1,000 records,
+    >>> print(weakness(1.0, 0.01, None)[:45])
+    WEAK PROMISE: delta 0.01 is above 1 in 1,000,
+    """
+    if math.isinf(epsilon):
+        return ""
+    said = []
+    if epsilon > _LARGE_EPSILON:
+        said.append(
+            f"epsilon {epsilon:g} is above {_LARGE_EPSILON:g}, so odds about a record may change "
+            f"by a factor of {_power(epsilon)}"
+        )
+    if n_records is not None and delta * n_records > 1.0:
+        said.append(
+            f"delta {delta:g} is above 1 in the {n_records:,} records, which allows to publish "
+            "some of them whole"
+        )
+    elif delta > _LARGE_DELTA:
+        said.append(
+            f"delta {delta:g} is above 1 in 1,000, which allows to publish more than one record in "
+            "a thousand whole"
+        )
+    remedy = "take a smaller one" if len(said) == 1 else "take smaller ones"
+    return f"WEAK PROMISE: {', and '.join(said)}; {remedy} if you can." if said else ""
+
+
+def _power(epsilon: float) -> str:
+    """Return exp(epsilon), rounded up, in words that fit a sentence."""
+    digits = math.ceil(epsilon / math.log(10.0))
+    if digits > 6:
+        return f"up to 10^{digits}"
+    return f"{math.ceil(math.exp(epsilon)):,}"

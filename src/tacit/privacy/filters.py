@@ -1,4 +1,4 @@
-"""Compose charges whose events may be chosen in view of earlier outputs.
+"""Privacy filters and the odometer: how charges add up when later events are chosen adaptively.
 
 The composition of the charged events is not enough then: an analyst could pick an event that is
 cheap exactly if the earlier output was revealing. A privacy filter is sound: a rule fixed in
@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit import checks
+from tacit.privacy.accounting.composition import renyi_of
+from tacit.privacy.accounting.dominating import LEAST, first_price, price_of
+from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon, gaussian_mu, mu_of_pure
+from tacit.privacy.accounting.root_finding import decreasing_root
 from tacit.privacy.budget import Budget
-from tacit.privacy.dominating import LEAST, first_price, price_of
 from tacit.privacy.events import Event
-from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu, mu_of_pure
 from tacit.privacy.guarantee import Guarantee
-from tacit.privacy.routes import renyi_of
 
 _ANY_EVENT = "SumOrGaussian, SumOfEpsilons and RenyiSum (a ledger's rules either, sum and renyi)"
 # What float rounding may add to a budget that is spent to the last.
@@ -151,7 +153,8 @@ class SumOfEpsilons(Additive):
 
     Examples
     --------
-    >>> from tacit.privacy import Accountant, Budget, PureEpsilon, SumOfEpsilons
+    >>> from tacit.privacy import Accountant, Budget, PureEpsilon
+    >>> from tacit.privacy.filters import SumOfEpsilons
     >>> accountant = Accountant(Budget(1.0), SumOfEpsilons())
     >>> accountant.charge(PureEpsilon(0.6))
     0.6
@@ -181,11 +184,11 @@ class SumOfEpsilons(Additive):
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
         """Say that the deltas are used up, or that the event has no epsilon at its delta."""
-        before, asked = sum(charge.delta for charge in charges[:-1]), charges[-1].delta
-        if before + asked > delta * (1 + ROUNDING):
+        before, extra = sum(charge.delta for charge in charges[:-1]), charges[-1].delta
+        if before + extra > delta * (1 + ROUNDING):
             return (
                 f"the deltas are used up: earlier releases took {before:g} of delta {delta:g}, and "
-                f"this one asks for {asked:g} more. Ask for a smaller delta, or for a pure release "
+                f"this one asks for {extra:g} more. Ask for a smaller delta, or for a pure release "
                 "(delta=0), or make the accountant with a larger delta"
             )
         remedy = (
@@ -193,7 +196,7 @@ class SumOfEpsilons(Additive):
             if delta
             else "budget a delta above 0 for it, or choose a pure mechanism"
         )
-        return f"the event has no finite epsilon at delta {asked:g}; {remedy}"
+        return f"the event has no finite epsilon at delta {extra:g}; {remedy}"
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,8 @@ class GaussianSum(Additive):
 
     Examples
     --------
-    >>> from tacit.privacy import Accountant, Budget, Gaussian, GaussianSum
+    >>> from tacit.privacy import Accountant, Budget, Gaussian
+    >>> from tacit.privacy.filters import GaussianSum
     >>> accountant = Accountant(Budget(1.0, 1e-5), GaussianSum())
     >>> round(accountant.charge(Gaussian(6.0)), 4)
     0.5945
@@ -250,8 +254,9 @@ class SumOrGaussian(Additive):
         Gaussian:  sum mu_i^2 <= m^2, m = mu(epsilon, 9/40 delta), and leaks <= delta / 40
 
     Their deltas add up to delta (docs/proofs/ledger.md, section 8). Every event has a mu
-    (`tacit.privacy.dominating`). Fits are planned at 3/4 of the delta that they ask for, so that
-    whatever adds up to the budget is accepted, in any order; many small releases go far beyond.
+    (`tacit.privacy.accounting.dominating`). Fits are planned at 3/4 of the delta that they ask for,
+    so that whatever adds up to the budget is accepted, in any order; many small releases go far
+    beyond.
 
     Parameters
     ----------
@@ -260,7 +265,8 @@ class SumOrGaussian(Additive):
 
     Examples
     --------
-    >>> from tacit.privacy import Accountant, Budget, Gaussian, PureEpsilon, SumOrGaussian
+    >>> from tacit.privacy import Accountant, Budget, Gaussian, PureEpsilon
+    >>> from tacit.privacy.filters import SumOrGaussian
     >>> budget = Budget(1.0, 1e-6)
     >>> accountant = Accountant(budget, SumOrGaussian(budget))
     >>> accountant.charge(PureEpsilon(0.5)) <= 0.5
@@ -415,7 +421,8 @@ class RenyiSum(Additive):
 
     Examples
     --------
-    >>> from tacit.privacy import Accountant, Budget, RenyiSum, Repeated, SampledGaussian
+    >>> from tacit.privacy import Accountant, Budget, Repeated, SampledGaussian
+    >>> from tacit.privacy.filters import RenyiSum
     >>> accountant = Accountant(Budget(2.0, 1e-5), RenyiSum(order=12))
     >>> accountant.charge(Repeated(SampledGaussian(4.0, 0.01), 1000)) < 1.2
     True
@@ -436,7 +443,8 @@ class RenyiSum(Additive):
 
         Examples
         --------
-        >>> from tacit.privacy import Budget, RenyiSum
+        >>> from tacit.privacy import Budget
+        >>> from tacit.privacy.filters import RenyiSum
         >>> RenyiSum.best_for(Budget(1.0, 1e-6)).order
         22.0
         """
@@ -513,3 +521,117 @@ def _squared_mu(leaf: Event) -> float:
     mu = mu_of_pure(leaf.pure_epsilon()) if mu is None else mu
     # The square of a tiny mu may underflow: round it up.
     return max(mu * mu, LEAST)
+
+
+Array = npt.NDArray[np.float64]
+
+# Integers where sampled releases need them; dense where epsilons above 5 have their best order.
+ORDERS: tuple[float, ...] = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0)
+ORDERS += (16.0, 20.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 512.0, 1024.0)
+# A total above this multiple of the budget's epsilon (or of 1) is far over the budget.
+_FAR = 1000.0
+_HALVINGS = 50
+
+
+@dataclass(frozen=True)
+class Odometer(Additive):
+    """Adds up Renyi divergences at many orders, none chosen in advance: any events, any budget.
+
+    With weights w_a that sum to 1 and totals s_a, the charges are (epsilon, delta)-DP if
+
+        sup over L of (1 - e^(epsilon - L)) / sum_a w_a e^((a - 1)(L - s_a)) <= delta
+
+    (docs/proofs/ledger.md, section 4). This costs about a fifth of the budget for Gaussian
+    releases at epsilon 1. In return nobody needs to know the later releases in advance.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Accountant, Budget, Gaussian
+    >>> from tacit.privacy.filters import Odometer
+    >>> accountant = Accountant(Budget(1.0, 1e-6), Odometer())
+    >>> accountant.charge(Gaussian(8.0)) < 1.0
+    True
+    """
+
+    has_limits = False
+
+    def cost(self, charge: Charge) -> Totals:
+        """Return the divergence at each order."""
+        orders, total = np.array(ORDERS), np.zeros(len(ORDERS))
+        for leaf, n in charge.event.leaves():
+            total += n * np.maximum(renyi_of(leaf, orders), LEAST)
+        return tuple(total.tolist())
+
+    def epsilon(self, totals: Totals, delta: float) -> float:
+        """Return the least epsilon that satisfies the formula."""
+        if delta <= 0.0 or math.isinf(min(totals)):
+            return math.inf
+        target = math.log(delta)
+        if _log_delta(0.0, totals) <= target:
+            return 0.0
+        return decreasing_root(lambda e: _log_delta(e, totals) - target, max(min(totals), 1e-3))
+
+    def most(self, budget: Budget) -> Totals:
+        """Return a scale of the totals; `fits` decides whether they are within the budget."""
+        return (0.0 if budget.is_pure else _FAR * max(budget.epsilon, 1.0),) * len(ORDERS)
+
+    def fits(self, totals: Totals, budget: Budget) -> bool:
+        """Return whether the formula holds with the budget's epsilon and delta."""
+        if budget.is_pure or math.isinf(min(totals)):
+            return False
+        return _log_delta(budget.epsilon, totals) <= math.log(budget.delta)
+
+    def left(self, totals: Totals, budget: Budget) -> float:
+        """Return the epsilon, at the budget's delta, of the largest Gaussian release that fits."""
+        if budget.is_infinite:
+            return math.inf
+        if not self.fits(totals, budget):
+            return 0.0
+        orders = np.array(ORDERS)
+
+        def with_mu(squared: float) -> Totals:
+            return tuple((np.array(totals) + orders * squared / 2).tolist())
+
+        fits, over = 0.0, 2 * gaussian_mu(budget.epsilon, budget.delta) ** 2
+        for _ in range(_HALVINGS):
+            middle = (fits + over) / 2
+            fits, over = (middle, over) if self.fits(with_mu(middle), budget) else (fits, middle)
+        return gaussian_epsilon(math.sqrt(fits), budget.delta) if fits else 0.0
+
+    def why_infinite(self, charges: Charges, delta: float) -> str:
+        """Say that there is no delta, or that the event has no divergence at any order."""
+        if not delta:
+            return "Odometer has no price at delta 0; make the accountant with a delta above 0"
+        return (
+            "the event has no finite Renyi divergence at any order of Odometer; make the "
+            "accountant with SumOfEpsilons"
+        )
+
+
+def _log_delta(epsilon: float, totals: Totals) -> float:
+    """Return the log of the supremum, rounded up.
+
+    With x = L - epsilon the logarithm is f(x) = log(1 - e^-x) - log sum w_a e^((a-1)(L - s_a)),
+    which is concave, with f'(x) = 1 / (e^x - 1) - mean(a - 1) for some weights of the orders. At
+    the peak 1 / (e^x - 1) is between the least and the greatest a - 1. On [l, u] around the peak,
+    f is at most f(l) + f'(l) (u - l).
+    """
+    sums = np.array(totals)
+    finite = np.isfinite(sums)
+    slopes, sums = np.array(ORDERS)[finite] - 1, sums[finite]
+    level = slopes * (epsilon - sums) - math.log(len(ORDERS))
+
+    def at(x: float) -> tuple[float, float]:
+        terms = level + slopes * x
+        top = float(terms.max())
+        weights = np.exp(terms - top)
+        total = float(weights.sum())
+        value = math.log(-math.expm1(-x)) - top - math.log(total)
+        return value, 1 / math.expm1(x) - float(weights @ slopes) / total
+
+    low, high = math.log1p(1 / slopes.max()), math.log1p(1 / slopes.min())
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle)[1] > 0 else (low, middle)
+    value, slope = at(low)
+    return value + max(slope, 0.0) * (high - low)

@@ -1,4 +1,4 @@
-"""Compute the guarantee of composed events: numbers, a statement, a certificate."""
+"""Composed events seen as a promise: numbers, a sentence, a certificate, and other relations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,87 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.privacy.booking import Booking
+from tacit.privacy.accounting.composition import Route, merged, routes_for
+from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
+from tacit.privacy.accounting.loss_distribution import Leaves
+from tacit.privacy.accounting.root_finding import decreasing_root
+from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event, event_from_dict
-from tacit.privacy.loss_distribution import Leaves
 from tacit.privacy.relation import Relation
-from tacit.privacy.routes import Route, merged, routes_for
+
+_HEX = "0123456789abcdef"
+
+
+@dataclass(frozen=True)
+class Booking:
+    """The entry of a ledger that paid for a release, and the ledger's head right after it.
+
+    Parameters
+    ----------
+    ledger
+        The ledger's identifier: 32 random hexadecimal digits.
+    entry
+        The entry's number.
+    head
+        The SHA-256 of that entry, which depends on all entries before it. It shows whether a
+        ledger was rewritten or restored from an older copy.
+
+    Examples
+    --------
+    >>> from tacit.privacy.guarantee import Booking
+    >>> print(Booking("0" * 32, 7, "a" * 64))
+    entry 7 of ledger 00000000000000000000000000000000 (head aaaaaaaaaaaa...)
+    """
+
+    ledger: str
+    entry: int
+    head: str
+
+    def __post_init__(self) -> None:
+        if type(self.entry) is not int or self.entry < 0:
+            checks.count("entry", self.entry, least=0)
+        for name, value, digits in (("ledger", self.ledger, 32), ("head", self.head, 64)):
+            if not isinstance(value, str) or len(value) != digits or value.strip(_HEX):
+                raise ValueError(f"{name} must be {digits} hexadecimal digits, got {value!r}.")
+
+    def __str__(self) -> str:
+        return f"entry {self.entry} of ledger {self.ledger} (head {self.head[:12]}...)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary."""
+        return {"ledger": self.ledger, "entry": self.entry, "head": self.head}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Booking:
+        """Return the booking of a dictionary made by `to_dict`."""
+        if not isinstance(record, Mapping) or set(record) != {"ledger", "entry", "head"}:
+            raise ValueError("a booking states ledger, entry and head; this one does not.")
+        return cls(**record)
+
+
+class Booked(float):
+    """The epsilon spent in all after a charge, and the entry of that charge.
+
+    Examples
+    --------
+    >>> from tacit.privacy.guarantee import Booked, Booking
+    >>> paid = Booked(0.5, Booking("0" * 32, 7, "a" * 64))
+    >>> paid < 1.0, paid.booking.entry
+    (True, 7)
+    """
+
+    __slots__ = ("booking",)
+    booking: Booking
+
+    def __new__(cls, spent: float, booking: Booking) -> Booked:
+        """Return the number, with its booking."""
+        made = super().__new__(cls, spent)
+        made.booking = booking
+        return made
+
+    def __getnewargs__(self) -> tuple[float, Booking]:  # type: ignore[override]
+        return float(self), self.booking
+
 
 Array = npt.NDArray[np.float64]
 
@@ -30,7 +106,8 @@ class Curve:
 
     Examples
     --------
-    >>> from tacit.privacy import Gaussian, Guarantee
+    >>> from tacit.privacy import Gaussian
+    >>> from tacit.privacy.guarantee import Guarantee
     >>> curve = Guarantee(Gaussian(2.0)).curve()
     >>> bool(curve.epsilon[0] > curve.epsilon[-1])
     True
@@ -59,7 +136,8 @@ class Guarantee:
 
     Examples
     --------
-    >>> from tacit.privacy import Gaussian, Guarantee, Repeated
+    >>> from tacit.privacy import Gaussian, Repeated
+    >>> from tacit.privacy.guarantee import Guarantee
     >>> promise = Guarantee(Repeated(Gaussian(20.0), 100), target_delta=1e-6)
     >>> round(promise.epsilon(1e-6), 3)
     2.254
@@ -222,3 +300,44 @@ def _statement(promise: Guarantee, delta: float) -> str:
     if promise.booking is not None:
         parts.append(f"Booked as {promise.booking}.")
     return " ".join(parts)
+
+
+def replace_from_add_remove(guarantee: Guarantee, delta: float) -> Budget:
+    """Return the guarantee under REPLACE that follows from a guarantee under ADD_REMOVE.
+
+    A replacement is a removal and an addition, so for any epsilon
+
+        delta_replace(2 epsilon) <= (1 + exp(epsilon)) delta_add_remove(epsilon)
+
+    (group privacy for two steps). For a Gaussian mechanism mu doubles, which is tighter and is used
+    if all events are Gaussian. No conversion exists in the other direction: REPLACE does not
+    protect the number of records.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Gaussian
+    >>> from tacit.privacy.guarantee import Guarantee, replace_from_add_remove
+    >>> converted = replace_from_add_remove(Guarantee(Gaussian(7.461264)), 1e-5)
+    >>> round(converted.epsilon, 4)
+    1.0
+    """
+    if guarantee.relation is not Relation.ADD_REMOVE:
+        raise ValueError(
+            "only an ADD_REMOVE guarantee converts to REPLACE; this one is already under "
+            f"{guarantee.relation.name}. No sound conversion goes the other way."
+        )
+    mus = [(leaf.gaussian_mu(), n) for leaf, n in guarantee.event.leaves()]
+    if all(mu is not None for mu, _ in mus):
+        mu = 2 * math.sqrt(sum(n * mu**2 for mu, n in mus if mu is not None))
+        # A Budget needs a positive epsilon: the least positive double stands for 0.
+        return Budget(max(gaussian_epsilon(mu, delta), 5e-324), delta, Relation.REPLACE)
+    if delta == 0.0:
+        return Budget(2 * guarantee.epsilon(0.0), 0.0, Relation.REPLACE)
+
+    def excess(epsilon: float) -> float:
+        one_way = guarantee.delta(epsilon)
+        if one_way == 0.0:
+            return -math.inf
+        return math.log(one_way / delta) + epsilon + math.log1p(math.exp(-epsilon))
+
+    return Budget(2 * decreasing_root(excess, 1.0, 1e-9), delta, Relation.REPLACE)

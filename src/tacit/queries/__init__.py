@@ -2,9 +2,8 @@
 
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic, plain_facts
 from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount
-from tacit.queries.column_moments import ColumnMoments
 from tacit.queries.correlated_sum import CorrelatedStep, OrderedRun, OrderedSum
-from tacit.queries.count import ClassCounts, Count
+from tacit.queries.count import ClassCounts, Count, FrequentValues
 from tacit.queries.evaluation import (
     Answered,
     CandidateMistakes,
@@ -15,7 +14,6 @@ from tacit.queries.evaluation import (
     TwoClassCells,
     WrongAnswers,
 )
-from tacit.queries.frequent_values import FrequentValues
 from tacit.queries.gradient import Gradient, Measured, PreconditionedGradient
 from tacit.queries.hessian import (
     ClippedNorms,
@@ -31,8 +29,14 @@ from tacit.queries.minimizer import (
     RegularizedMinimizer,
     SphereObjectiveNoise,
 )
+from tacit.queries.moments import (
+    ColumnMoments,
+    LabelMoment,
+    LeastEigenvalue,
+    PointSum,
+    SecondMoment,
+)
 from tacit.queries.noisy_sum import GaussianNoise, LaplaceNoise, Noise, NoisySum, SphereNoise
-from tacit.queries.point_sum import PointSum
 from tacit.queries.quantile import Quantile
 from tacit.queries.rules import (
     AtMost,
@@ -47,18 +51,20 @@ from tacit.queries.rules import (
     composed,
     exchanged,
 )
-from tacit.queries.second_moment import LabelMoment, LeastEigenvalue, SecondMoment
 from tacit.queries.selection import CandidateRisks, RiskInBall, Selection, selection_event
-from tacit.queries.session import ChildPlan, InParts, Questions, Session
-from tacit.queries.split_budget import split_budget
-from tacit.queries.views import (
+from tacit.queries.session import (
+    ChildPlan,
     DisjointParts,
+    InParts,
     OneRecordEach,
     PoissonSample,
+    Questions,
     Reweighted,
+    Session,
     Split,
     View,
 )
+from tacit.queries.split_budget import split_budget
 from tacit.queries.votes import (
     GaussianWinners,
     GreatestCounts,

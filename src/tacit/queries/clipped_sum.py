@@ -150,8 +150,8 @@ class ClippedSumAndCount:
         1 / (w C) a length, w the width of the ramp.
         """
         others = (2 * self.batch_size + 64) * LENGTH_SLACK * (1 + _RAMP / 2) / _RAMP
-        moved = self.clip.norm * self.share * (0.5 + others)
-        value = facts.n_changed * math.hypot(self.clip.norm * (1 + FLOAT_SLACK), moved)
+        count_sensitivity = self.clip.norm * self.share * (0.5 + others)
+        value = facts.n_changed * math.hypot(self.clip.norm * (1 + FLOAT_SLACK), count_sensitivity)
         return Sensitivity(value, Norm.L2, "networks.md#4-a-clip-that-adapts")
 
     def total(self, records: Private, facts: Facts) -> Array:

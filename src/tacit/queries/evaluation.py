@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.column_values import alone, as_objects
 from tacit.noise import Norm, Release, Source
 from tacit.noise.bounded import Bounded, round_up
-from tacit.noise.selection import select
+from tacit.noise.selection.finite import select
 from tacit.noise.summation import bounded_sum, sum_sensitivity
-from tacit.odd_values import alone, as_objects
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.records.rows_and_labels import codes_of
@@ -65,8 +65,8 @@ class TwoClassCells:
     @classmethod
     def tried(cls) -> tuple[TwoClassCells, ...]:
         """Return the ones that `tacit.testing.check_query` tries."""
-        told = np.array([0, 1]), np.linspace(0.0, 1.0, 5)
-        return cls(*told), cls(*told, Norm.L1)
+        arguments = np.array([0, 1]), np.linspace(0.0, 1.0, 5)
+        return cls(*arguments), cls(*arguments, Norm.L1)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
         """Yield answers to neighbours, as far apart as there are."""
@@ -251,9 +251,9 @@ class NumberSums:
         """Return sqrt(5), or sqrt(6), and 5 in L1, with what rounding of a sum may add to them."""
         value = sum_sensitivity(self._row_bound, 5, self.norm, Relation.ADD_REMOVE)
         if facts.relation is Relation.REPLACE:
-            apart = math.sqrt(6.0) if self.norm is Norm.L2 else 5.0
+            distance = math.sqrt(6.0) if self.norm is Norm.L2 else 5.0
             # Each row is rounded by what the sensitivity is above the norm it was clipped to.
-            value = round_up(apart + 2 * (value - self._longest))
+            value = round_up(distance + 2 * (value - self._longest))
         return Sensitivity(value, self.norm, _PROOF)
 
     def total(self, records: Private, facts: Facts) -> Array:
@@ -449,8 +449,8 @@ class CandidateMistakes:
     def neighbours(self, facts: Facts) -> Iterator[tuple[list[Array], list[Array]]]:
         """Yield mistakes of neighbours, as far apart as there are."""
         one = MistakeBalance(False)
-        for here, there in one.neighbours(facts):
-            yield [here] * self.n_candidates, [there] * self.n_candidates
+        for first, second in one.neighbours(facts):
+            yield [first] * self.n_candidates, [second] * self.n_candidates
 
     def applies(self, facts: Facts) -> bool:
         """Return that it can be asked of any mistakes."""

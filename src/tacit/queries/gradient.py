@@ -19,13 +19,18 @@ import numpy as np
 from tacit.noise import Norm, Source
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
 from tacit.records import Block, Bounds, MemoryRecords, RecordSource
-from tacit.records.coordinates import Coordinates, measured
-from tacit.records.exact_rows import TERM_BITS, RowLattice
-from tacit.records.exact_sums import Rounding, check_not_too_many, exact_sum, split
-from tacit.records.lattice_block import LatticeBlock, check_few_rows
-from tacit.records.lattice_rows import power_above
-from tacit.records.person_sums import clipped_by_person
-from tacit.records.summing import needs_fine_sums
+from tacit.records.block_sums import needs_fine_sums
+from tacit.records.exact.lattice import LatticeBlock, check_few_rows, power_above
+from tacit.records.exact.sums import (
+    TERM_BITS,
+    Rounding,
+    RowLattice,
+    check_not_too_many,
+    exact_sum,
+    split,
+)
+from tacit.records.grouped import clipped_by_person
+from tacit.records.linear_transform import Coordinates, measured
 from tacit.row_clipping import clip_factors, clipped_rows
 
 _UNIT = 2.0**-53
@@ -227,9 +232,9 @@ class PreconditionedGradient:
         for one in objectives:
             if one.is_linear_model:
                 shape = one.shape(3)
-                there = Coordinates(np.diag(np.linspace(0.2, 1.0, shape[0])))
+                preconditioned = Coordinates(np.diag(np.linspace(0.2, 1.0, shape[0])))
                 clip = 0.1 * min(one.lipschitz, one.row_norm)
-                found.append(cls(one, there, 0.2, clip, 0.3 * np.ones(shape)))
+                found.append(cls(one, preconditioned, 0.2, clip, 0.3 * np.ones(shape)))
         return tuple(found)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
@@ -243,13 +248,13 @@ class PreconditionedGradient:
         # a gradient of norm C there has norm at most C / shrinks in the rows' own coordinates
         fine = needs_fine_sums(records, FLOAT_SLACK * self.shrinks / 2)
         loss, bounds = self.objective.loss, self.objective.bounds
-        there, weights = self.coordinates, self.coordinates.of(self.weights)
+        preconditioned, weights = self.coordinates, self.coordinates.of(self.weights)
 
         def gradient(block: Block) -> tuple[Array]:
-            return (loss.gradient_clipped_in(there, block, weights, bounds, self.clip),)
+            return (loss.gradient_clipped_in(preconditioned, block, weights, bounds, self.clip),)
 
         (value,) = total_of(records, lambda records: records.sum(gradient, fine=fine))
-        return there.of(value)
+        return preconditioned.of(value)
 
     def _check_rounding(self, records: RecordSource) -> None:
         """Refuse records so many that rounding in A g, g their sum, could show."""

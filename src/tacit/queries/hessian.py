@@ -19,11 +19,11 @@ import numpy as np
 from tacit.noise import Norm
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
-from tacit.queries.second_moment import pack
+from tacit.queries.moments import pack
 from tacit.records import Block, RecordSource
-from tacit.records.exact_moments import exact_totals
-from tacit.records.lattice_block import LatticeBlock
-from tacit.records.summing import needs_fine_sums
+from tacit.records.block_sums import needs_fine_sums
+from tacit.records.exact.lattice import LatticeBlock
+from tacit.records.exact.sums import exact_totals
 from tacit.row_clipping import clip_factors
 
 # Charged for the float error of a sum.
@@ -61,7 +61,9 @@ class SecondDerivatives:
 
     def of(self, block: Block) -> Array:
         """Return d2 of every record."""
-        return np.asarray(self.loss.turning(block, self.weights, self.slope_limit))
+        return np.asarray(
+            self.loss.clipped_second_derivative(block, self.weights, self.slope_limit)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +224,8 @@ class ClippedNorms:
 
         def of(block: Block) -> tuple[Array]:
             c, norms = _sizes(self.coefficients, block)
-            kept = [np.minimum(norms, limit).sum() for limit in limits]
-            return (np.array([*kept, scale * c.sum()]),)
+            clipped_sums = [np.minimum(norms, limit).sum() for limit in limits]
+            return (np.array([*clipped_sums, scale * c.sum()]),)
 
         (vector,) = records.sum(of, fine=needs_fine_sums(records, _FLOAT_SLACK))
         return np.asarray(vector)
@@ -267,7 +269,8 @@ class HessianTrace:
 
         def of(block: LatticeBlock) -> Array:
             return np.asarray(
-                block.weighed(loss.bending(block, self.weights)) * block.squared_norms()
+                block.weighed(loss.hessian_trace_per_record(block, self.weights))
+                * block.squared_norms()
             )
 
         return float(exact_totals(records, of, self.greatest))

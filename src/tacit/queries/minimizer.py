@@ -16,12 +16,16 @@ import numpy as np
 
 from tacit.noise import Norm, Release, Source
 from tacit.noise.bounded import Bounded
-from tacit.noise.minimizer import GaussianPerturbation, SpherePerturbation, release_minimizer
+from tacit.noise.perturbed_minimizer import (
+    GaussianPerturbation,
+    SpherePerturbation,
+    release_minimizer,
+)
 from tacit.privacy import Composed, Event, Gaussian, PureEpsilon, PureObjective
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.queries.gradient import Differentiable
 from tacit.records import RecordSource
-from tacit.records.coordinates import Coordinates
+from tacit.records.linear_transform import Coordinates
 from tacit.row_clipping import clip_factors
 
 # The share of the sensitivity left for an approximate minimiser, of which a little, 1e-13 of the

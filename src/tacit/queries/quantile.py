@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tacit.noise import Grid, Norm, Release, Source
 from tacit.noise.bounded import Bounded
-from tacit.noise.grid_selection import select_on_line
+from tacit.noise.selection.line import select_on_line
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.records import MemoryRecords
@@ -72,8 +72,8 @@ class Quantile:
     @classmethod
     def tried(cls) -> tuple[Quantile, ...]:
         """Return the ones that `tacit.testing.check_query` tries."""
-        told: dict[str, Any] = {"lower": -0.5, "upper": 0.7, "n_points": 64}
-        return cls(0.3, **told), cls(0.5, column=1, counts_missing=False, **told)
+        parameters: dict[str, Any] = {"lower": -0.5, "upper": 0.7, "n_points": 64}
+        return cls(0.3, **parameters), cls(0.5, column=1, counts_missing=False, **parameters)
 
     def applies(self, facts: Facts) -> bool:
         """Return whether there is such a column."""
@@ -90,7 +90,7 @@ class Quantile:
         value = float(q if facts.relation is Relation.REPLACE else max(p, q - p))
         return Sensitivity(value, Norm.LINF, "selection_on_a_line.md#5-ranks")
 
-    def ranks_moved(self, facts: Facts) -> float:
+    def rank_sensitivity(self, facts: Facts) -> float:
         """Return how many ranks one record moves a utility: at most 1.
 
         Examples
@@ -98,7 +98,7 @@ class Quantile:
         >>> from tacit.privacy import Relation
         >>> from tacit.queries import Facts, Quantile
         >>> from tacit.records import Bounds
-        >>> Quantile(0.5, 0.0, 1.0).ranks_moved(Facts(Bounds(), 1, Relation.ADD_REMOVE))
+        >>> Quantile(0.5, 0.0, 1.0).rank_sensitivity(Facts(Bounds(), 1, Relation.ADD_REMOVE))
         0.5
         """
         return self.sensitivity(facts).value / self.fraction.denominator

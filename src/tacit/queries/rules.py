@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.privacy import BestOf, Composed, Event, Gaussian, OneOf
+from tacit.privacy.accounting.number_of_trials import TriesLaw
 from tacit.privacy.events import Repeated
-from tacit.privacy.tries import TriesLaw
 
 # Sums of mu^2 this near to what was charged are compared as fractions.
 _NEAR = 1e-12
@@ -31,13 +31,13 @@ class Exactly:
 
     n: int = 1
 
-    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more may be asked at a price."""
-        return price == planned and asked.total() < self.n
+        return price == planned and answered.total() < self.n
 
-    def is_met(self, asked: Counter[Event]) -> bool:
+    def is_met(self, answered: Counter[Event]) -> bool:
         """Return whether the run may end."""
-        return asked.total() == self.n
+        return answered.total() == self.n
 
     def __str__(self) -> str:
         return f"exactly {self.n} times"
@@ -53,11 +53,11 @@ class AtMost:
 
     n: int = 1
 
-    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more may be asked at a price."""
-        return price == planned and asked.total() < self.n
+        return price == planned and answered.total() < self.n
 
-    def is_met(self, asked: Counter[Event]) -> bool:
+    def is_met(self, answered: Counter[Event]) -> bool:
         """Return that any number may have been asked."""
         return True
 
@@ -79,11 +79,11 @@ class GaussianSum:
 
     n: int = 1  # of the event that is charged
 
-    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more may be asked at a price."""
-        return _fits_gaussian(planned, price, asked)
+        return _fits_gaussian(planned, price, answered)
 
-    def is_met(self, asked: Counter[Event]) -> bool:
+    def is_met(self, answered: Counter[Event]) -> bool:
         """Return that any number may have been asked."""
         return True
 
@@ -102,13 +102,13 @@ class CoveredBy:
 
     n: int = 1
 
-    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether it may be asked at a price."""
-        return asked.total() < self.n and planned.covers(price)
+        return answered.total() < self.n and planned.covers(price)
 
-    def is_met(self, asked: Counter[Event]) -> bool:
+    def is_met(self, answered: Counter[Event]) -> bool:
         """Return whether the run may end."""
-        return asked.total() == self.n
+        return answered.total() == self.n
 
     def __str__(self) -> str:
         return "once, or what costs less"
@@ -127,11 +127,11 @@ class ExchangedFor:
     slots: tuple[str, ...]
     n: int = 0  # nothing of its own is charged
 
-    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more may be asked at a price."""
-        return _fits_gaussian(planned, price, asked)
+        return _fits_gaussian(planned, price, answered)
 
-    def is_met(self, asked: Counter[Event]) -> bool:
+    def is_met(self, answered: Counter[Event]) -> bool:
         """Return that any number may have been asked."""
         return True
 
@@ -153,11 +153,11 @@ class Sequence:
     most: int
     n: int = 1
 
-    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more step may be taken."""
-        return price == planned and asked.total() < self.most
+        return price == planned and answered.total() < self.most
 
-    def is_met(self, asked: Counter[Event]) -> bool:
+    def is_met(self, answered: Counter[Event]) -> bool:
         """Return that fewer steps may have been taken."""
         return True
 
@@ -181,18 +181,18 @@ class BestOfTries:
     n_tries: int | None = None
     n: int = 1  # of the event that is charged
 
-    def allows(self, planned: Event, price: Event, asked: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more run may be made at a price."""
-        if self.n_tries is None or asked.total() >= self.n_tries:
+        if self.n_tries is None or answered.total() >= self.n_tries:
             return False
         if planned.reasons_void():  # nothing is promised
             return bool(price.reasons_void())
         cases = planned.base if isinstance(planned, BestOf) else None
         return isinstance(cases, OneOf) and price in cases.events
 
-    def is_met(self, asked: Counter[Event]) -> bool:
+    def is_met(self, answered: Counter[Event]) -> bool:
         """Return whether all runs were made."""
-        return asked.total() == self.n_tries
+        return answered.total() == self.n_tries
 
     def __str__(self) -> str:
         return "for the best of a secret number of tries"
@@ -225,7 +225,7 @@ def best_of(events: Iterable[Event], law: TriesLaw) -> Slot:
     Examples
     --------
     >>> from tacit.privacy import Gaussian
-    >>> from tacit.privacy.tries import FixedTries
+    >>> from tacit.privacy.accounting.number_of_trials import FixedTries
     >>> from tacit.queries.rules import best_of
     >>> best_of([Gaussian(2.0), Gaussian(3.0)], FixedTries(4)).event.law
     FixedTries(count=4)
@@ -259,13 +259,13 @@ def exchanged(slots: Mapping[str, Slot], names: tuple[str, ...]) -> Slot:
     return Slot(Gaussian(1 / mu, relation), ExchangedFor(names))
 
 
-def _fits_gaussian(planned: Event, price: Event, asked: Counter[Event]) -> bool:
+def _fits_gaussian(planned: Event, price: Event, answered: Counter[Event]) -> bool:
     if not (isinstance(planned, Gaussian) and isinstance(price, Gaussian)):
         return False
     if price.relation is not planned.relation:
         return False
     multipliers = Counter({price.noise_multiplier: 1})
-    for event, n in asked.items():
+    for event, n in answered.items():
         assert isinstance(event, Gaussian), "nothing else was allowed"
         multipliers[event.noise_multiplier] += n
     share = math.fsum(n * (planned.noise_multiplier / z) ** 2 for z, n in multipliers.items())

@@ -16,13 +16,13 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from tacit.noise import BallLattice, Concave, Norm, Release, Source
-from tacit.noise.ball_selection import select_in_ball
 from tacit.noise.bounded import Bounded
-from tacit.noise.selection import select
+from tacit.noise.selection.ball import select_in_ball
+from tacit.noise.selection.finite import select
 from tacit.privacy import Event, ExponentialMechanism
 from tacit.queries.base import Array, Facts, Private, Sensitivity, Statistic
 from tacit.records import Block, Bounds, RecordSource
-from tacit.records.summing import needs_fine_sums
+from tacit.records.block_sums import needs_fine_sums
 
 # Charged to the sensitivity for the float error of a sum; in a ball half of it for that of terms.
 _FLOAT_SLACK = 1e-4
@@ -104,7 +104,7 @@ class Loss(Protocol):
     def n_outputs(self) -> int:
         """How many scores a record has."""
 
-    def reach(self, row_norm: float) -> float:
+    def gradient_scale(self, row_norm: float) -> float:
         """Return what a slope is multiplied by, at most, in a gradient."""
 
     def values(self, block: Block, weights: Array) -> Array:
@@ -116,7 +116,7 @@ class Loss(Protocol):
 
 def _lipschitz(loss: Loss, facts: Facts) -> float:
     """Return L, the greatest norm of one record's gradient."""
-    return loss.lipschitz * loss.reach(facts.bounds.total_norm)
+    return loss.lipschitz * loss.gradient_scale(facts.bounds.total_norm)
 
 
 def _shape(loss: Loss, facts: Facts) -> tuple[int, ...]:
@@ -156,7 +156,7 @@ class CandidateRisks:
         """Return whether candidates have as many numbers as rows."""
         return bool(self.candidates.shape[1] == math.prod(_shape(self.loss, facts)))
 
-    def moved(self, facts: Facts) -> float:
+    def utility_sensitivity(self, facts: Facts) -> float:
         """Return how far a record moves a utility in real numbers: L times the widest distance."""
         widest = float(np.linalg.norm(self.candidates - self.candidates[0], axis=1).max())
         return facts.n_changed * _lipschitz(self.loss, facts) * max(widest, 1e-300)
@@ -164,7 +164,9 @@ class CandidateRisks:
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return L times the widest distance, twice that for REPLACE, and what rounding adds."""
         # The penalty is public, but adding it rounds: by 2^-53 of the sum on either neighbour.
-        value = self.moved(facts) * (1 + _FLOAT_SLACK) + 2.0**-51 * self._penalty().max()
+        value = (
+            self.utility_sensitivity(facts) * (1 + _FLOAT_SLACK) + 2.0**-51 * self._penalty().max()
+        )
         return Sensitivity(float(value), Norm.LINF, _SECTION_1)
 
     def total(self, records: Private, facts: Facts) -> Array:
@@ -233,7 +235,7 @@ class RiskInBall:
         """Return the ones that `tacit.testing.check_query` tries."""
         return (cls(_Score(), 1.5, 0.3),)
 
-    def moved(self, facts: Facts) -> float:
+    def utility_sensitivity(self, facts: Facts) -> float:
         """Return how far a record moves a utility in real numbers: L R, or 2 L R."""
         return facts.n_changed * _lipschitz(self.loss, facts) * self.radius
 
@@ -241,7 +243,7 @@ class RiskInBall:
         """Return L R, twice that where a record is replaced, and what rounding adds."""
         # The penalty is public, but adding it rounds: by 2^-53 of the sum on either neighbour.
         rounding = 2.0**-51 * _penalty(self, self.radius)
-        value = self.moved(facts) * (1 + _FLOAT_SLACK) + rounding
+        value = self.utility_sensitivity(facts) * (1 + _FLOAT_SLACK) + rounding
         return Sensitivity(value, Norm.LINF, _SECTION_1)
 
     def total(self, records: Private, facts: Facts) -> Array:
@@ -288,8 +290,8 @@ class _Risk:
         limit = _lipschitz(loss, self.facts) * size
 
         def excess(block: Block) -> tuple[Array]:
-            apart = loss.values(block, w) - loss.values(block, self._nowhere)
-            return (np.clip(apart, -limit, limit).sum(),)
+            differences = loss.values(block, w) - loss.values(block, self._nowhere)
+            return (np.clip(differences, -limit, limit).sum(),)
 
         fine = needs_fine_sums(self.records, _FLOAT_SLACK / 2)
         (total,) = self.records.sum(excess, fine=fine)
@@ -326,9 +328,9 @@ class _Risk:
         """
         loss, far = self.utility.loss, 8 * self.utility.radius
         (size,) = self.records.sum(lambda block: (np.abs(loss.values(block, self._nowhere)).sum(),))
-        steep = _lipschitz(loss, self.facts) * far
-        sums = 3 * self.records.sum_error() * steep
-        terms = 2 * _LOSS_ERROR * (float(size) + (self.records.count() + 1) * steep)
+        slope = _lipschitz(loss, self.facts) * far
+        sums = 3 * self.records.sum_error() * slope
+        terms = 2 * _LOSS_ERROR * (float(size) + (self.records.count() + 1) * slope)
         return float(sums + terms + 2.0**-44 * _penalty(self.utility, far))
 
 
@@ -339,7 +341,7 @@ class _Score:
     lipschitz: float = 1.0
     n_outputs: int = 1
 
-    def reach(self, row_norm: float) -> float:
+    def gradient_scale(self, row_norm: float) -> float:
         return row_norm
 
     def values(self, block: Block, weights: Array) -> Array:

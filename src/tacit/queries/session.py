@@ -1,4 +1,7 @@
-"""The charged run in which private questions are asked.
+"""The charged run in which private questions are asked, on the records or on a view of them.
+
+A view is public: words and numbers that follow from a plan and from answers. It says what it does
+to the records, and what is then public of them; `Session.on` applies both together.
 
 A session holds the records; an algorithm sees its public facts and says `ask`. Every question goes
 to a *slot* of the plan, which says what it may cost and how often it may be asked
@@ -13,14 +16,132 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from tacit.noise import Ahead, Release, Source, secure_source
 from tacit.noise.release import priced
-from tacit.noise.tape import decide
-from tacit.privacy import Booking, Budget, Event, NonPrivate, Parallel
+from tacit.noise.replay import decide
+from tacit.privacy import Booking, Budget, Event, NonPrivate, Parallel, Relation
 from tacit.queries.base import CanBeHeld, Facts, Held, Private, Query
 from tacit.queries.prepaid import Prepaid
 from tacit.queries.rules import ExchangedFor, Slot, composed, exchanged, leaf_counts
-from tacit.queries.views import DisjointParts, View, check_unit
+from tacit.records.grouped import PeopleInMemory, PeopleInSource
+from tacit.records.privacy_unit import people_of
+from tacit.records.reweighted import ReweightedRecords, WeightFunction
+from tacit.records.splits import new_key, parts_of
+
+
+class View(Protocol):
+    """What turns records, and what is public of them, into others."""
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return the records in this view, and their facts."""
+
+
+@dataclass(frozen=True)
+class OneRecordEach:
+    """One record of each person, chosen by who they are; all records where they are nobody's."""
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return one record of each person."""
+        if isinstance(records, PeopleInMemory | PeopleInSource):
+            records = records.one_each()
+        return records, replace(facts, sums_by_person=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighted:
+    """The same records, each times a weight in [0, 1] that is a function of it alone."""
+
+    weight: WeightFunction
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return the records with the weights."""
+        weighted = ReweightedRecords(records, self.weight)
+        return weighted, replace(facts, bounds=self.weight.bounds(facts.bounds))
+
+
+@dataclass(frozen=True)
+class PoissonSample:
+    """Each record, or person, independently with probability ``rate``.
+
+    The records themselves say at which rate they were sampled, and that is what a question costs.
+    """
+
+    rate: float
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return a fresh sample."""
+        sample = records.poisson_sample(self.rate, source.words)
+        return sample.records, replace(facts, sampling_rate=sample.rate)
+
+
+@dataclass(frozen=True, eq=False)
+class DisjointParts:
+    """Parts of a table of which no two share a record; `Session.parts` asks each by itself."""
+
+    parts: tuple[Private, ...]
+
+    def __repr__(self) -> str:
+        return f"DisjointParts({len(self.parts)} parts)"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Disjoint parts of an `EncodedTable`; which part a record is in, no other record decides.
+
+    Parameters
+    ----------
+    shares
+        The share of the records that each part gets, about; they add up to 1.
+    key
+        Random bytes by which records are split, drawn without regard to them; None to draw some.
+    """
+
+    shares: tuple[float, ...]
+    key: bytes | None = None
+
+    def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
+        """Return the parts, read now."""
+        rows, labels = records.read()
+        key = new_key(source) if self.key is None else self.key
+        part = parts_of(
+            self.shares,
+            key,
+            facts.relation,
+            rows,
+            labels,
+            people=people_of(records.identifiers()) if records.has_people else None,
+            positions=records.places,
+        )
+        shares = enumerate(self.shares)
+        return DisjointParts(tuple(records.part(part == i, share) for i, share in shares)), facts
+
+    def sizes(self, n_records: int | None, relation: Relation) -> list[int | None]:
+        """Return how many records each part has, where that follows from their positions alone."""
+        if n_records is None or relation is not Relation.REPLACE or self.key is None:
+            return [None] * len(self.shares)
+        part = parts_of(self.shares, self.key, relation, np.empty((n_records, 0)))
+        return [int(n) for n in np.bincount(part, minlength=len(self.shares))]
+
+
+def check_unit(records: object, facts: Facts) -> None:
+    """Refuse records that do not know their people where their sums are clipped, and the reverse.
+
+    What is bounded for one says nothing about the other. Weighted records of people are of neither
+    kind: one of each is weighted.
+    """
+    knows = isinstance(records, PeopleInMemory | PeopleInSource)
+    beneath = records
+    while isinstance(beneath, ReweightedRecords):
+        beneath = beneath.records
+    hides = beneath is not records and isinstance(beneath, PeopleInMemory | PeopleInSource)
+    if facts.sums_by_person != knows or hides:
+        raise ValueError(
+            "a plan that adds up what each person has needs records grouped by person, and grouped "
+            "records need such a plan; view them as OneRecordEach() otherwise."
+        )
+
 
 T = TypeVar("T")
 _BUG = "This is a bug in the mechanism; please report it as SECURITY.md says."
@@ -91,7 +212,7 @@ class _Tally:
     ) -> None:
         self.planned, self.slots, self.source = planned, dict(slots), source
         self.booking = booking
-        self.asked: dict[str, Counter[Event]] = {name: Counter() for name in slots}
+        self.answered: dict[str, Counter[Event]] = {name: Counter() for name in slots}
         self.given_up: set[str] = set()
         self.children: list[tuple[str, Session]] = []
         self.is_closed = self.is_settled = False
@@ -111,28 +232,28 @@ class _Tally:
         """Note one more question, or refuse it."""
         if self.is_closed:
             raise RuntimeError(f"the session is closed; {slot!r} was asked too late. {_BUG}")
-        paid, asked = self.paid(slot), self.asked[slot]
-        if slot in self.given_up or not paid.rule.allows(paid.event, price, asked):
+        paid, answered = self.paid(slot), self.answered[slot]
+        if slot in self.given_up or not paid.rule.allows(paid.event, price, answered):
             raise RuntimeError(
                 f"{slot!r} would release {price}, and what was paid for it is {paid.event}, "
-                f"{paid.rule}; asked before: {asked.total()} times. {_BUG}"
+                f"{paid.rule}; asked before: {answered.total()} times. {_BUG}"
             )
         if isinstance(paid.rule, ExchangedFor):
-            if any(self.asked[name] for name in paid.rule.slots):
+            if any(self.answered[name] for name in paid.rule.slots):
                 raise RuntimeError(
                     f"{slot!r} is in the place of {paid.rule.slots}, of which some was asked "
                     f"already. {_BUG}"
                 )
             self.given_up.update(paid.rule.slots)
-        asked[price] += 1
+        answered[price] += 1
 
     def close(self) -> Event:
         self.is_closed = True
         for name, slot in self.slots.items():
-            asked = self.asked[name]
-            if name not in self.given_up and not slot.rule.is_met(asked):
+            answered = self.answered[name]
+            if name not in self.given_up and not slot.rule.is_met(answered):
                 raise RuntimeError(
-                    f"{name!r} was asked {asked.total()} times and planned {slot.rule}: the "
+                    f"{name!r} was asked {answered.total()} times and planned {slot.rule}: the "
                     f"release is withheld. {_BUG}"
                 )
         for name, child in self.children:
@@ -170,7 +291,8 @@ class Session:
     --------
     >>> import numpy as np
     >>> from tacit.privacy import Gaussian, Relation
-    >>> from tacit.queries import Count, Facts, GaussianNoise, NoisySum, Session, Slot
+    >>> from tacit.queries import Count, Facts, GaussianNoise, NoisySum, Slot
+    >>> from tacit.queries.session import Session
     >>> from tacit.records import Bounds, MemoryRecords
     >>> bounds = Bounds(row_norm=1.0)
     >>> records = MemoryRecords(np.zeros((100, 2)), None, bounds)
@@ -312,9 +434,9 @@ class Session:
         made = records if table is None else table(records)
         return accountant.fit(estimator, made, None if unit is None else unit(records))
 
-    def has_asked(self, slot: str) -> bool:
+    def has_used(self, slot: str) -> bool:
         """Return whether anything was asked for what was paid under a name."""
-        return self._tally.asked[slot].total() > 0
+        return self._tally.answered[slot].total() > 0
 
     def _child(self, slot: str, plan: ChildPlan, records: Private) -> Session:
         tally = _Tally(plan.event, plan.slots(), self._tally.source)
@@ -350,13 +472,13 @@ def _check_charged(slots: Mapping[str, Slot], planned: Event) -> None:
     """Refuse slots that are not, leaf by leaf, what was charged."""
     if isinstance(planned, NonPrivate):
         return  # nothing is promised
-    asked: Counter[Event] = Counter()
+    answered: Counter[Event] = Counter()
     given_up = [n for s in slots.values() if isinstance(s.rule, ExchangedFor) for n in s.rule.slots]
     if len(given_up) > len(set(given_up)):
         raise RuntimeError(f"a slot of {dict(slots)} would be exchanged twice. {_BUG}")
     for slot in slots.values():
-        asked += leaf_counts(slot.event, slot.rule.n)
+        answered += leaf_counts(slot.event, slot.rule.n)
         if isinstance(slot.rule, ExchangedFor) and slot != exchanged(slots, slot.rule.slots):
             raise RuntimeError(f"{slot} is not what its slots can be exchanged for. {_BUG}")
-    if asked != leaf_counts(planned):
+    if answered != leaf_counts(planned):
         raise RuntimeError(f"the slots {dict(slots)} are not what was charged, {planned}. {_BUG}")

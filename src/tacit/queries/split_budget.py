@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from tacit.privacy import Budget, Composed, Event
-from tacit.privacy.calibration import gaussian_multiplier, least_noise
+from tacit.privacy.accounting.calibration import gaussian_multiplier, least_noise
 from tacit.queries.noisy_sum import GaussianNoise, Noise, SphereNoise
 
 # Shares such as ten times 0.1 may add up to a little more than 1: they are lowered alike.
@@ -77,7 +77,7 @@ def split_epsilon(epsilon: float, shares: Shares) -> dict[str, float]:
 
 
 def gaussian_rest(
-    whole: GaussianNoise, asked: Iterable[GaussianNoise] = (), *, times: int = 1
+    whole: GaussianNoise, others: Iterable[GaussianNoise] = (), *, times: int = 1
 ) -> GaussianNoise:
     """Return the noise of each of several releases that fit into one, beside what is asked.
 
@@ -91,7 +91,7 @@ def gaussian_rest(
     GaussianNoise(multiplier=6.0)
     """
     left = 1 / Fraction(whole.multiplier) ** 2
-    left -= sum(1 / Fraction(noise.multiplier) ** 2 for noise in asked)
+    left -= sum(1 / Fraction(noise.multiplier) ** 2 for noise in others)
     if left <= 0:
         raise ValueError(f"nothing is left of {whole}; ask for less, or with more noise.")
     return GaussianNoise(_root_above(times / left))

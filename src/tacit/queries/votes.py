@@ -19,17 +19,17 @@ import numpy.typing as npt
 
 from tacit.noise import Norm, Release, Source, lattice_spacing
 from tacit.noise.bounded import round_up
-from tacit.noise.noisy_max import (
+from tacit.noise.release import priced
+from tacit.noise.selection.finite import (
     gaussian_above,
     gaussian_majorities,
     gaussian_winners,
     laplace_winners,
 )
-from tacit.noise.release import priced
 from tacit.privacy import Event, Gaussian, NoisyMajority, PureEpsilon, Repeated
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
 from tacit.queries.noisy_sum import GaussianNoise, NoisySum
-from tacit.records.parts import places_of_parts
+from tacit.records.splits import places_of_parts
 
 # One number for each query: the number of a class, or a prediction in steps of its range.
 Answer = npt.NDArray[Any]

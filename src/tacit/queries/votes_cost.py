@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from tacit.noise import Norm, Release, Source
-from tacit.noise.smooth import smooth_gaussian
+from tacit.noise.gaussian import smooth_gaussian
 from tacit.privacy import SmoothGaussian
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.queries.votes import Answer, Votes
@@ -260,8 +260,10 @@ class TwoClasses:
     def local(self, places: Counts, distance: int) -> Array:
         """Return the greatest change within ``distance`` teachers of each count."""
         # change[j] is between counts j and j + 1; counts from n_1 - d - 1 to n_1 + d + 1 are met.
-        change, reach = np.abs(np.diff(self.costs)), distance + 1
-        windows = np.lib.stride_tricks.sliding_window_view(np.pad(change, reach), 2 * reach)
+        change, gradient_scale = np.abs(np.diff(self.costs)), distance + 1
+        windows = np.lib.stride_tricks.sliding_window_view(
+            np.pad(change, gradient_scale), 2 * gradient_scale
+        )
         greatest: Array = windows.max(axis=1)[places]
         return greatest
 

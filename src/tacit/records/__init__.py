@@ -3,20 +3,25 @@
 from tacit.records.block import Block
 from tacit.records.bounds import INTERCEPT_SHARE, Bounds
 from tacit.records.chunked import ChunkedRecords
-from tacit.records.mapped import MappedRows, MappedTable, RowMap
-from tacit.records.memory import MemoryRecords
-from tacit.records.opening import open_records
+from tacit.records.lazy_table import (
+    MappedRows,
+    MappedTable,
+    RowMap,
+    TableInMemory,
+    UnreadRecords,
+    UnreadTable,
+)
+from tacit.records.memory import MemoryRecords, open_records
 from tacit.records.reweighted import ClassWeights, LeverageWeights, ReweightedRecords
 from tacit.records.rows_and_labels import (
     as_labels,
     as_numbers,
     as_rows,
+    as_weights,
     shape_of,
 )
-from tacit.records.sampling import Sample
 from tacit.records.source import RecordSource
-from tacit.records.unread import TableInMemory, UnreadRecords, UnreadTable
-from tacit.records.weights import as_weights
+from tacit.records.splits import Sample
 
 __all__ = [
     "INTERCEPT_SHARE",

@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.records.block import Block, factors_of, make_block, of_a_class
+from tacit.records.block import Block, canonical, factors_of, make_block, of_a_class
+from tacit.records.block_sums import added_up, fine_rows, float_error, usual_rows
 from tacit.records.bounds import Bounds
-from tacit.records.mapped import may_change_rows
-from tacit.records.memory import refuse_undeclared_weights
-from tacit.records.opening import labels_as_numbers
-from tacit.records.sampling import Sample, Words, poisson_choice
-from tacit.records.sparse_rows import canonical
-from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
-from tacit.records.unread import TableInMemory
-from tacit.records.weights import as_weights
+from tacit.records.lazy_table import TableInMemory, may_change_rows
+from tacit.records.memory import labels_as_numbers, refuse_undeclared_weights
+from tacit.records.rows_and_labels import as_weights
+from tacit.records.splits import DrawsWords as Words
+from tacit.records.splits import Sample, poisson_choice
 
 Array = npt.NDArray[np.float64]
 Read = Callable[[], Iterable[tuple[Any, ...]]]
@@ -109,7 +107,7 @@ class ChunkedRecords:
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        Proof: `tacit.records.summing`.
+        Proof: `tacit.records.block_sums`.
         """
         return float_error(self.count(), self._block_rows(fine), fine=fine)
 
@@ -128,9 +126,9 @@ class ChunkedRecords:
             return None
         return np.concatenate([np.ones(n, bool) if known is None else known for n, known in marks])
 
-    def chosen(self, kept: npt.NDArray[np.bool_]) -> ChunkedRecords:
+    def chosen(self, mask: npt.NDArray[np.bool_]) -> ChunkedRecords:
         """Return the marked records; one mark per record."""
-        return self._where(lambda start, n: np.flatnonzero(kept[start : start + n]))
+        return self._where(lambda start, n: np.flatnonzero(mask[start : start + n]))
 
     def _where(self, places: Callable[[int, int], npt.NDArray[np.intp]]) -> ChunkedRecords:
         """Return some records: of the n from ``start`` on, those at ``places(start, n)``."""
@@ -228,20 +226,20 @@ def _is_empty(values: Any) -> bool:
 
 def _cut(parts: Iterator[Part], step: int) -> Iterator[Part]:
     """Yield the records ``step`` at a time."""
-    kept: list[Part] = []
+    mask: list[Part] = []
     held = 0
     for part in parts:
         n, at = part[0].shape[0], 0
         while held + n - at >= step:
             upto = at + step - held
-            yield _joined([*kept, _taken(part, slice(at, upto))])
-            at, kept, held = upto, [], 0
+            yield _joined([*mask, _taken(part, slice(at, upto))])
+            at, mask, held = upto, [], 0
         if at < n:
             # Fancy indexing copies: the reader may reuse the memory for its next block.
-            kept.append(_taken(part, np.arange(at, n)))
+            mask.append(_taken(part, np.arange(at, n)))
             held += n - at
-    if kept:
-        yield _joined(kept)
+    if mask:
+        yield _joined(mask)
 
 
 def _taken(part: Part, at: Any) -> Part:

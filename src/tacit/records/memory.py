@@ -1,4 +1,4 @@
-"""Hold records in memory: dense or sparse, from arrays, frames or Arrow tables."""
+"""Records held in memory, dense or sparse, and how whatever comes in is opened as records."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.disk_arrays import empty_like_rows, is_on_disk, own, rows_at
-from tacit.records.block import Block, factors_of, make_block, of_a_class
+from tacit.records.block import Block, canonical, factors_of, make_block, of_a_class
+from tacit.records.block_sums import Buffers, Workers, added_up, fine_rows, float_error, usual_rows
 from tacit.records.bounds import Bounds
-from tacit.records.lattice_block import LatticeBlock, lattice_block
-from tacit.records.lattice_kernels import compiled, is_worth_compiling
-from tacit.records.lattice_rows import in_steps
-from tacit.records.lattice_table import LatticeTable
-from tacit.records.lattice_tiles import Tiles
-from tacit.records.mapped import MappedRows, may_change_rows
-from tacit.records.sampling import Sample, Words, poisson_choice
-from tacit.records.sparse_rows import canonical
-from tacit.records.summing import added_up, fine_rows, float_error, usual_rows
-from tacit.records.threads import Buffers, Workers
+from tacit.records.exact.kernels import compiled, is_worth_compiling
+from tacit.records.exact.lattice import LatticeBlock, LatticeTable, in_steps, lattice_block
+from tacit.records.exact.tiles import Tiles
+from tacit.records.lazy_table import MappedRows, TableInMemory, may_change_rows
+from tacit.records.rows_and_labels import as_codes, as_numbers
+from tacit.records.source import RecordSource
+from tacit.records.splits import DrawsWords as Words
+from tacit.records.splits import Sample, poisson_choice
 
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 _SHARED_BYTES = 64 << 20  # larger tables are shared among threads
 # Mapped rows that take no more memory than this are computed once, not in every pass.
-KEPT_BYTES = 256 << 20
+CACHED_BYTES = 256 << 20
 
 
 class MemoryRecords:
@@ -59,7 +58,8 @@ class MemoryRecords:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.records import Bounds, MemoryRecords
+    >>> from tacit.records import Bounds
+    >>> from tacit.records.memory import MemoryRecords
     >>> records = MemoryRecords(np.array([[3.0, 4.0], [0.3, 0.4]]), None, Bounds(row_norm=1.0))
     >>> total, = records.sum(lambda block: (block.weighted_sum(np.ones(block.n_rows)),))
     >>> total.round(6)
@@ -70,7 +70,7 @@ class MemoryRecords:
         self, rows: Any, labels: Any | None, bounds: Bounds, weights: Any | None = None
     ) -> None:
         is_sparse = hasattr(rows, "tocsr")
-        self._is_mapped = isinstance(rows, MappedRows) and rows.nbytes > KEPT_BYTES
+        self._is_mapped = isinstance(rows, MappedRows) and rows.nbytes > CACHED_BYTES
         rows = rows if is_sparse or self._is_mapped else np.asarray(rows)
         self._labels = None if labels is None else own(np.asarray(labels))
         self._weights = None if weights is None else np.asarray(weights)
@@ -190,7 +190,7 @@ class MemoryRecords:
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        Proof: `tacit.records.summing`.
+        Proof: `tacit.records.block_sums`.
         """
         return float_error(self.count(), self._block_rows(fine), fine=fine)
 
@@ -204,7 +204,7 @@ class MemoryRecords:
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each record independently with probability ``rate``.
 
-        `tacit.records.sampling` states how; the chosen rows are copied.
+        `tacit.records.splits` states how; the chosen rows are copied.
         """
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
 
@@ -212,9 +212,9 @@ class MemoryRecords:
         """Return which of the given records count; None if all of them do. Private."""
         return self._counting
 
-    def chosen(self, kept: npt.NDArray[np.bool_]) -> MemoryRecords:
+    def chosen(self, mask: npt.NDArray[np.bool_]) -> MemoryRecords:
         """Return the marked records; one mark per record."""
-        return self.where(np.flatnonzero(kept))
+        return self.where(np.flatnonzero(mask))
 
     def where(self, at: Any) -> MemoryRecords:
         """Return the records at some places."""
@@ -343,3 +343,50 @@ def _refuse_other_than_numbers(
             raise ValueError(
                 f"rows and {what}s are of different lengths; pass one {what} for each row."
             )
+
+
+def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
+    """Return a record source: a source as it is, anything else read into memory.
+
+    Parameters
+    ----------
+    X
+        A record source, which is not read; or an array, a SciPy sparse array, a frame or an
+        Arrow table of numbers.
+    y
+        One number per row, or None. It must be None for a record source, which has its own labels.
+        If ``bounds`` declare classes, records of other classes do not count.
+    bounds
+        Public bounds on every record.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a source was made with other bounds, or if `as_rows` or `as_numbers` refuse the table.
+        Messages never repeat a value.
+
+    Examples
+    --------
+    >>> from tacit.records import Bounds
+    >>> from tacit.records.memory import open_records
+    >>> records = open_records([[3, 4], [0, 1]], [0.0, 9.0], Bounds(label_range=(0.0, 1.0)))
+    >>> open_records(records, None, records.bounds) is records
+    True
+    """
+    if not isinstance(X, RecordSource):
+        rows, labels = TableInMemory(X, y).read()
+        numbers = None if labels is None else labels_as_numbers(labels, bounds)
+        return MemoryRecords(rows, numbers, bounds)
+    if y is not None:
+        raise ValueError("a record source brings its own labels; pass None for y.")
+    if X.bounds != bounds:
+        raise ValueError(
+            f"the records are clipped to {X.bounds} but the objective's sensitivities are derived "
+            f"from {bounds}; give both the same Bounds."
+        )
+    return X
+
+
+def labels_as_numbers(labels: Any, bounds: Bounds) -> npt.NDArray[np.float64]:
+    """Return labels as numbers; a label that is no class is NaN, other labels must be finite."""
+    return as_numbers(labels) if bounds.n_classes is None else as_codes(labels)

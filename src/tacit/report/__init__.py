@@ -1,7 +1,6 @@
 """Reports: what was promised, assumed, planned and released, as one HTML file."""
 
-from tacit.report.audit_page import render_audit, write_audit
-from tacit.report.collecting import facts_of
+from tacit.report.collect import facts_of
 from tacit.report.facts import (
     AccuracyPicture,
     AccuracyPoint,
@@ -11,8 +10,8 @@ from tacit.report.facts import (
     PublicFact,
     ReportFacts,
 )
-from tacit.report.ledger_page import render_ledger, write_ledger
-from tacit.report.writing import render, write_report
+from tacit.report.pages import render_audit, render_ledger, write_audit, write_ledger
+from tacit.report.write import render, write_report
 
 __all__ = [
     "AccuracyPicture",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tacit.linear_model import Summary
 from tacit.metrics import Evaluation
-from tacit.preprocessing import Schema
 from tacit.privacy import Guarantee
+from tacit.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Models in files: JSON and arrays in one zip, no pickle, refused unless whole."""
 
 from tacit.saving.certificate import Certificate, inspect
-from tacit.saving.errors import CannotSave, NotAModel
+from tacit.saving.container import CannotSave, NotAModel
 from tacit.saving.model_file import load, save
 
 __all__ = ["CannotSave", "Certificate", "NotAModel", "inspect", "load", "save"]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tacit.metrics import Evaluation
-from tacit.pipeline.apart import feature_names_of, summary_of, taken_apart
-from tacit.preprocessing import Schema
+from tacit.pipeline.introspection import encoder_and_estimator, feature_names_of, summary_of
 from tacit.privacy import Guarantee
-from tacit.saving.errors import NotAModel
+from tacit.saving.container import NotAModel
 from tacit.saving.model_file import read_stored
+from tacit.schema import Schema
 
 _MOST_SHOWN = 12
 
@@ -51,12 +51,12 @@ class Certificate:
     @property
     def estimator(self) -> Any:
         """The model, or the estimator inside a `TableModel` or a `Pipeline`."""
-        return taken_apart(self.model)[1]
+        return encoder_and_estimator(self.model)[1]
 
     @property
     def schema(self) -> Schema | None:
         """What is public of the raw tables that the model encodes, if it does."""
-        encoder, _ = taken_apart(self.model)
+        encoder, _ = encoder_and_estimator(self.model)
         return None if encoder is None else encoder.schema
 
     @property

@@ -1,4 +1,4 @@
-"""The outermost layer: named members in one zip that is a function of what is in it.
+"""Files written whole or not at all, named members in one zip, and strict JSON.
 
 Members are stored, not compressed, with every other field of the format fixed, so the same members
 always give the same bytes. A reader therefore need not trust a zip parser with a hostile file: it
@@ -8,13 +8,97 @@ a file declares is ever allocated, and there is no second way to write the same 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import os
 import re
+import secrets
+import stat
 import struct
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from tacit.saving.errors import NotAModel
+
+class NotAModel(ValueError):
+    """The file is not a model as tacit saves it; the message says what is wrong with it.
+
+    Raised for every file that can be read but not accepted: damaged, cut off, repacked, foreign,
+    of an unknown version, or holding values that do not fit together.
+
+    Examples
+    --------
+    >>> from tacit.saving.container import NotAModel
+    >>> issubclass(NotAModel, ValueError)
+    True
+    """
+
+
+class CannotSave(ValueError):
+    """The model cannot be written to a file; the message says why and what to do.
+
+    Examples
+    --------
+    >>> from tacit.saving.container import CannotSave
+    >>> issubclass(CannotSave, ValueError)
+    True
+    """
+
+
+# Room for the names of a million columns; reading takes a small multiple of it as memory.
+MOST_TEXT_BYTES = 2**25
+_MOST_DIGITS = 19
+
+
+def to_json(record: dict[str, Any]) -> bytes:
+    """Return a record as JSON for people and programs to read."""
+    return (json.dumps(record, indent=1, allow_nan=False) + "\n").encode("ascii")
+
+
+def from_json(body: bytes, name: str) -> dict[str, Any]:
+    """Return the record of a JSON member."""
+    if len(body) > MOST_TEXT_BYTES:
+        raise NotAModel(f"{name} has {len(body)} bytes; at most {MOST_TEXT_BYTES} are read.")
+    try:
+        record = json.loads(
+            body.decode("utf-8"),
+            parse_int=_integer,
+            parse_float=_number,
+            parse_constant=_number,
+            object_pairs_hook=_object,
+        )
+        # An unpaired surrogate can be written in JSON but not printed.
+        json.dumps(record, ensure_ascii=False).encode("utf-8")
+    except NotAModel as why:
+        raise NotAModel(f"{name}: {why}") from None
+    except (ValueError, RecursionError) as why:
+        raise NotAModel(f"{name} is not JSON as tacit writes it.") from why
+    if not isinstance(record, dict):
+        raise NotAModel(f"{name} is not a JSON object.")
+    return record
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise NotAModel("a whole number has more than 19 digits.")
+    return int(digits)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not -float("inf") < number < float("inf"):
+        raise NotAModel("a number is not finite.")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise NotAModel("a key stands twice in one object.")
+    return record
+
 
 # The last member: SHA-256 of every other, in the format of `sha256sum`.
 CHECKSUMS = "sha256.txt"
@@ -141,3 +225,88 @@ def _foreign(data: bytes) -> str:
     if data[:1] == b"\x80":
         return "it looks like a pickle, which could run code and is never opened."
     return "it is not a zip, or does not begin like one; pass a file that tacit.save wrote."
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that a reader, or a crash, sees the old one or the new one, never a part.
+
+    A file that is replaced keeps its permissions and, where the system allows it, its owner and its
+    group; nobody else may read the new one who could not read the old one. A new file has the
+    permissions that any new file has.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from tacit.saving.container import write_whole
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(pathlib.Path(folder) / "note.txt", b"all of it")
+    ...     (pathlib.Path(folder) / "note.txt").read_bytes()
+    b'all of it'
+    """
+    target = Path(os.path.realpath(path))  # a link keeps pointing where it points
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name a file in it.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"{target.parent} is not a folder that is there; make it first, or name another."
+        )
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    replaced = os.stat(target) if target.exists() else None
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # What replaces a file is its writer's alone until it has the permissions of that file.
+    handle = os.open(part, flags, 0o666 if replaced is None else 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if replaced is not None:
+                _take_permissions(file.fileno(), replaced)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+    _remember_name(target.parent)
+
+
+def _take_permissions(handle: int, of: os.stat_result) -> None:
+    """Give an open file the owner, the group and the permissions of another, where it can be."""
+    mode = stat.S_IMODE(of.st_mode) & 0o777
+    if hasattr(os, "fchown"):
+        with contextlib.suppress(OSError):  # which the system lets root alone do
+            os.fchown(handle, of.st_uid, -1)
+        try:
+            os.fchown(handle, -1, of.st_gid)
+        except OSError:
+            mode &= ~0o070  # meant for the members of another group
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
+
+
+def _remember_name(folder: Path) -> None:
+    """Ask the system to keep the folder's new entry, where it can be asked."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def read_bounded(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """Return the bytes of an ordinary file of at most ``most`` bytes."""
+    try:
+        mode = os.stat(path).st_mode
+    except ValueError:
+        raise NotAModel("the path is not one that a file can have.") from None
+    # Asked before opening: opening a pipe would wait for a writer.
+    if not stat.S_ISREG(mode):
+        if os.path.isdir(path):
+            raise NotAModel("it is a folder; pass a file that tacit.save wrote.")
+        raise NotAModel("it is not an ordinary file, such as a pipe or a device.")
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise NotAModel(f"it has {size} bytes; a model has at most {most}.")
+        return file.read(size)

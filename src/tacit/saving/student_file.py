@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.models import NAMES
+from tacit.estimators.parameters import budget_of, with_people
 from tacit.pate import PATEClassifier, PATERegressor, PublishedStudent, published
-from tacit.pate.published import ConstantForm, Form, KernelForm, LinearForm, TreesForm
+from tacit.pate.published_student import ConstantForm, Form, KernelForm, LinearForm, TreesForm
 from tacit.privacy import Guarantee, Relation
-from tacit.public_facts import budget_of, with_people
-from tacit.saving.errors import CannotSave, NotAModel
-from tacit.saving.released import check_classes, check_features
-from tacit.saving.values import Reader, Writer
+from tacit.registry import NAMES
+from tacit.saving.codec import Reader, Writer
+from tacit.saving.container import CannotSave, NotAModel
+from tacit.saving.validation import check_classes, check_features
 
 STUDENT = "pate_student"
 KEYS = {"form", "arrays", "released", "parameters"}

@@ -91,7 +91,7 @@ def _check_inverse(event: Event) -> None:
 
 
 def _check_faces(event: Event) -> None:
-    from tacit.privacy.routes import RenyiRoute
+    from tacit.privacy.accounting.composition import RenyiRoute
 
     guarantee, renyi = Guarantee(event), RenyiRoute(tuple(event.leaves()))
     for delta in _DELTAS:

@@ -25,12 +25,12 @@ def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
     derivative of ``d1`` away from kinks. 2. ``lipschitz`` bounds ``|d1|`` and is attained to 1 %
     if it is finite. 3. ``smoothness`` bounds ``d2`` and every difference quotient of ``d1``, and is
     attained to 1 % if it is finite. 4. ``value`` is convex on random chords. ``hessian_rank``,
-    ``hessian_trace`` and ``bend`` are those of the Hessian in the scores. 5. ``monotone`` is set if
-    and only if the loss is a function of label times score whose derivative has one sign. 6. The
-    loss is frozen and hashable, accepts arrays of any length, and does not change its arguments.
-    7. A record's ``d1`` and ``d2`` are functions of its own score and label, to the last bit: sums
-    on a lattice rely on that. For several scores at once (``n_outputs``) norms of vectors and of
-    Hessians replace absolute values.
+    ``hessian_trace`` and ``hessian_times`` are those of the Hessian in the scores. 5. ``monotone``
+    is set if and only if the loss is a function of label times score whose derivative has one sign.
+    6. The loss is frozen and hashable, accepts arrays of any length, and does not change its
+    arguments. 7. A record's ``d1`` and ``d2`` are functions of its own score and label, to the last
+    bit: sums on a lattice rely on that. For several scores at once (``n_outputs``) norms of vectors
+    and of Hessians replace absolute values.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def check_loss(loss: Loss, labels: npt.ArrayLike, *, seed: int = 0) -> None:
         _check_second(loss, score, same)
         _check_chords(lambda z, same=same: loss.value(z, same[: z.size]), score, rng, loss)
         slopes.append(np.max(np.abs(loss.d1(score, same))))
-        bends.append(_greatest_bend(loss, score, same))
+        bends.append(_greatest_second_derivative(loss, score, same))
     _check_constant(loss, "lipschitz", loss.lipschitz, max(slopes), "the steepest slope")
     _check_constant(loss, "smoothness", loss.smoothness, max(bends), "the greatest curvature")
     assert loss.hessian_rank == 1, f"hessian_rank of {loss} is {loss.hessian_rank}, of one score"
@@ -115,9 +115,9 @@ def check_point_loss(loss: PointLoss, dimension: int = 3, *, seed: int = 0) -> N
             short = np.count_nonzero(rise < at_a @ gap - noise)
             assert short == 0, f"gradients of {loss} are no subgradients at {short} records"
             if gap.any():
-                turned = np.linalg.norm(loss.gradients(b, records) - at_a, axis=1)
-                turned -= 8 * 2.0**-53 * (sizes + np.linalg.norm(a) + np.linalg.norm(b))
-                turn = max(turn, float(np.max(turned) / np.linalg.norm(gap)))
+                changes = np.linalg.norm(loss.gradients(b, records) - at_a, axis=1)
+                changes -= 8 * 2.0**-53 * (sizes + np.linalg.norm(a) + np.linalg.norm(b))
+                turn = max(turn, float(np.max(changes) / np.linalg.norm(gap)))
     _check_constant(loss, "lipschitz", loss.lipschitz, steepest, "the longest gradient")
     _check_constant(loss, "smoothness", loss.smoothness, turn, "the fastest turn of a gradient")
     lines = rng.standard_normal((50, 2, dimension)) * 10
@@ -187,15 +187,15 @@ def _check_first(loss: Loss, score: Array, label: Array) -> None:
     # A convex function has h d1(z) <= value(z + h) - value(z) <= h d1(z + h), with kinks or
     # without.
     h = _steps(score)
-    here, there = loss.value(score, label), loss.value(score + h, label)
-    noise = 8 * 2.0**-53 * (np.abs(here) + np.abs(there) + 1)
+    here, after = loss.value(score, label), loss.value(score + h, label)
+    noise = 8 * 2.0**-53 * (np.abs(here) + np.abs(after) + 1)
     low, high = h * loss.d1(score, label), h * loss.d1(score + h, label)
     noise += 8 * 2.0**-53 * (np.abs(score) + 1) * (np.abs(loss.d1(score, label)) + np.abs(label))
-    wrong = (there - here < low - noise) | (there - here > high + noise)
+    wrong = (after - here < low - noise) | (after - here > high + noise)
     assert not wrong.any(), (
         f"d1 of {loss} is not the derivative of its value at score {score[wrong][0]:g}, label "
         f"{label[0]:g}: {loss.d1(score, label)[wrong][0]:g} there, and the value rises by "
-        f"{((there - here) / h)[wrong][0]:g} a unit"
+        f"{((after - here) / h)[wrong][0]:g} a unit"
     )
 
 
@@ -216,11 +216,11 @@ def _check_second(loss: Loss, score: Array, label: Array) -> None:
     )
     assert np.all(loss.d2(score, label) >= 0.0), f"d2 of {loss} is negative somewhere"
     along = np.sin(score)
-    same = np.array_equal(loss.bend(score, label, along), loss.d2(score, label) * along)
+    same = np.array_equal(loss.hessian_times(score, label, along), loss.d2(score, label) * along)
     assert same, f"bend of {loss} is not d2 times the direction"
 
 
-def _greatest_bend(loss: Loss, score: Array, label: Array) -> float:
+def _greatest_second_derivative(loss: Loss, score: Array, label: Array) -> float:
     """Return the greatest of d2 and of the difference quotients of d1."""
     gaps, rises = np.diff(score), np.diff(loss.d1(score, label))
     wide = gaps > 1e-5 * (1 + np.abs(score[1:]))  # rounding would dominate narrower gaps
@@ -262,8 +262,8 @@ def _check_monotone(loss: Loss, labels: Array, rng: np.random.Generator) -> None
         d1 = loss.d1(score, same)
         signs |= set(np.sign(d1 * label).tolist())
         if -label in labels:
-            there, back = loss.value(score, same), loss.value(-score, -same)
-            of_margin &= bool(np.allclose(there, back, rtol=1e-9, atol=1e-9))
+            after, back = loss.value(score, same), loss.value(-score, -same)
+            of_margin &= bool(np.allclose(after, back, rtol=1e-9, atol=1e-9))
         of_margin &= label != 0.0 or not d1.any()  # for label 0 the margin y z is always 0
     one_sign = not {-1.0, 1.0} <= signs
     assert loss.monotone == (one_sign and of_margin), (
@@ -292,15 +292,19 @@ def _check_several_scores(loss: Loss, labels: Array, rng: np.random.Generator) -
     assert off < 1e-7, f"d2 of {loss} is off by {off:.2g} from the diagonal of the Hessian"
     spectrum = np.linalg.eigvalsh((hessian + hessian.transpose(0, 2, 1)) / 2)
     assert spectrum.min() > -1e-7, f"{loss} is not convex: eigenvalue {spectrum.min():.2g}"
-    bend = float(np.max(spectrum)) * (1 - 1e-7)
+    second_derivative = float(np.max(spectrum)) * (1 - 1e-7)
     trace, rank = np.max(spectrum.sum(axis=1)), np.max(np.sum(spectrum > 1e-7, axis=1))
     _check_constant(loss, "hessian_trace", loss.hessian_trace, trace - k * 1e-7, "the trace")
     assert rank == loss.hessian_rank, f"hessian_rank of {loss} is {loss.hessian_rank}, not {rank}"
     along = rng.standard_normal(score.shape)
-    off = np.max(np.abs(np.einsum("ijk,ik->ij", hessian, along) - loss.bend(score, label, along)))
+    off = np.max(
+        np.abs(np.einsum("ijk,ik->ij", hessian, along) - loss.hessian_times(score, label, along))
+    )
     assert off < 1e-6, f"bend of {loss} is off by {off:.2g} from the Hessian times a direction"
     _check_constant(loss, "lipschitz", loss.lipschitz, steepest, "the longest gradient")
-    _check_constant(loss, "smoothness", loss.smoothness, bend, "the greatest Hessian norm")
+    _check_constant(
+        loss, "smoothness", loss.smoothness, second_derivative, "the greatest Hessian norm"
+    )
     a, b = score[rng.permutation(len(score))], score
     chord = (loss.value(a, label) + loss.value(b, label)) / 2
     middle = loss.value((a + b) / 2, label)

@@ -1,4 +1,4 @@
-"""Check that a noise sampler has the stated law, on a lattice that the data cannot change."""
+"""Check noise samplers: the right law, its exact epsilon, a lattice the data cannot change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,90 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.noise import Source, secure_source
+from tacit.privacy.accounting.root_finding import decreasing_root
 
 Array = npt.NDArray[np.float64]
+LogDensity = Callable[[Array], Array]
+
+
+def _nodes(support: tuple[float, float], n_panels: int) -> tuple[Array, Array]:
+    """Return Gauss-Legendre nodes and weights on equal panels."""
+    x, w = np.polynomial.legendre.leggauss(8)
+    edges = np.linspace(*support, n_panels + 1)
+    half = np.diff(edges)[:, None] / 2
+    centre = (edges[:-1] + edges[1:])[:, None] / 2
+    return (centre + half * x).ravel(), (half * w).ravel()
+
+
+def exact_delta_1d(
+    log_density_a: LogDensity,
+    log_density_b: LogDensity,
+    epsilon: float,
+    support: tuple[float, float],
+    n_panels: int = 500,
+) -> float:
+    """Return the exact delta at ``epsilon``, the worse of the two directions.
+
+    delta = max( int (p - e^epsilon q)_+, int (q - e^epsilon p)_+ )
+
+    Parameters
+    ----------
+    log_density_a, log_density_b
+        Logarithms of the output densities on two neighbouring data sets; vectorised, normalised.
+    support
+        An interval that contains all mass that matters at the requested delta.
+    n_panels
+        Number of eight-point Gauss-Legendre panels; double it to check that the answer is stable.
+
+    Examples
+    --------
+    >>> from tacit.testing.noise import exact_delta_1d
+    >>> normal = lambda x: -x**2 / 2 - 0.9189385332
+    >>> delta = exact_delta_1d(normal, lambda x: normal(x - 1 / 3.730632), 1.0, (-12, 12))
+    >>> round(delta, 8)
+    1e-05
+    """
+    x, weight = _nodes(support, n_panels)
+    log_p, log_q = log_density_a(x), log_density_b(x)
+
+    def one_way(log_top: Array, log_bottom: Array) -> float:
+        # (p - e^eps q)_+ = p (1 - e^{eps - loss})_+ keeps its digits for tiny p
+        gap = np.minimum(epsilon - (log_top - log_bottom), 0.0)
+        return float(np.sum(weight * np.exp(log_top) * -np.expm1(gap)))
+
+    return max(one_way(log_p, log_q), one_way(log_q, log_p))
+
+
+def exact_epsilon_1d(
+    log_density_a: LogDensity,
+    log_density_b: LogDensity,
+    support: tuple[float, float],
+    delta: float = 0.0,
+    n_panels: int = 500,
+) -> float:
+    """Return the exact epsilon at ``delta``, the worse of the two directions.
+
+    At delta 0 it is the greatest absolute log ratio on the nodes of ``support``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.testing.noise import exact_epsilon_1d
+    >>> laplace = lambda x: -np.abs(x) - np.log(2)
+    >>> round(exact_epsilon_1d(laplace, lambda x: laplace(x - 0.5), (-30, 30)), 6)
+    0.5
+    """
+    x, _ = _nodes(support, n_panels)
+    if delta == 0.0:
+        return float(np.max(np.abs(log_density_a(x) - log_density_b(x))))
+
+    def excess(epsilon: float) -> float:
+        at = exact_delta_1d(log_density_a, log_density_b, epsilon, support, n_panels)
+        return float(np.log(max(at, 1e-300) / delta))
+
+    return 0.0 if excess(0.0) <= 0.0 else decreasing_root(excess, 1.0, 1e-10)
+
+
 Sampler = Callable[[Array, Source], Array]
 
 _ACCEPT, _REJECT = 1e-9, 1e-12  # p-values of the stated law, and of noise scaled by 0.9 or 1.1
@@ -23,7 +105,7 @@ class EvenlySpacedWords:
 
     Examples
     --------
-    >>> from tacit.testing import EvenlySpacedWords
+    >>> from tacit.testing.noise import EvenlySpacedWords
     >>> EvenlySpacedWords(2).words(3).tolist()
     [4611686018427387904, 13835058055282163712, 9223372036854775808]
     """
@@ -78,7 +160,7 @@ def check_noise(
     >>> from tacit.noise.bounded import Bounded
     >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation
-    >>> from tacit.testing import check_noise
+    >>> from tacit.testing.noise import check_noise
     >>> def sampler(values, source):
     ...     bounded = Bounded(values, 1.0, Norm.L2, Relation.ADD_REMOVE)
     ...     return gaussian(bounded, 2.0, source).value

@@ -118,7 +118,7 @@ def check_reader(reader: Reader, kind: str, positions: Sequence[int] | None = No
     Examples
     --------
     >>> import pandas as pd
-    >>> from tacit.preprocessing import Number, encode_rows
+    >>> from tacit.schema import Number, encode_rows
     >>> from tacit.testing import Encoded, Reader, check_reader
     >>> def encode(values):
     ...     rows = encode_rows(pd.DataFrame({"age": values}), [Number("age", 0, 100)])
@@ -187,25 +187,25 @@ def _check_sums(
     where: str,
 ) -> None:
     for number, (before, after) in enumerate(zip(plain, sums, strict=True)):
-        moved = float(np.linalg.norm(after - before))
-        assert moved <= n_changes + _ROUNDING, f"{where}: sum {number} moves by {moved:.3g}"
+        distance = float(np.linalg.norm(after - before))
+        assert distance <= n_changes + _ROUNDING, f"{where}: sum {number} moves by {distance:.3g}"
 
 
 @contextlib.contextmanager
 def _listening() -> Iterator[list[str]]:
     """Collect warnings and log lines."""
-    heard = _Lines()
+    reader_lines = _Lines()
     root = logging.getLogger()
     level = root.level
-    root.addHandler(heard)
+    root.addHandler(reader_lines)
     root.setLevel(logging.DEBUG)
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            yield heard.lines
-        heard.lines.extend(str(warning.message) for warning in warned)
+            yield reader_lines.lines
+        reader_lines.lines.extend(str(warning.message) for warning in warned)
     finally:
-        root.removeHandler(heard)
+        root.removeHandler(reader_lines)
         root.setLevel(level)
 
 

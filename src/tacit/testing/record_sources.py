@@ -126,7 +126,7 @@ def _everything(block: Block) -> tuple[Array, ...]:
 
 def _check_sums(make_source: Make) -> None:
     bounds = Bounds(row_norm=2.0, label_range=(-1.0, 2.0), intercept=0.5)
-    size, reach = bounds.total_norm, max(bounds.total_norm, 1.0) ** 2
+    size, scale = bounds.total_norm, max(bounds.total_norm, 1.0) ** 2
     for n in (0, 1, 2, 1003):
         rows, labels = _rows(n), np.linspace(-3.0, 3.0, n)
         for y in (labels, None):
@@ -140,9 +140,9 @@ def _check_sums(make_source: Make) -> None:
                 for a, b in zip(found, local.sum(_everything, fine=fine), strict=True):
                     off = float(np.max(np.abs(a - b)))
                     assert np.shape(a) == np.shape(b), f"a sum has shape {np.shape(a)}"
-                    assert off <= error * reach, (
+                    assert off <= error * scale, (
                         f"a sum over {n} records is off by {off:.2g} from that of the same records "
-                        f"in memory, and float error explains {error * reach:.2g}"
+                        f"in memory, and float error explains {error * scale:.2g}"
                     )
                 again = records.sum(_everything, fine=fine)
                 same = all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))

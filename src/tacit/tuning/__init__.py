@@ -1,10 +1,15 @@
 """Choosing parameters from private records: the search is part of what is paid for."""
 
-from tacit.privacy.tries import Capped, FixedTries, Poisson, TruncatedNegativeBinomial
+from tacit.privacy.accounting.number_of_trials import (
+    Capped,
+    FixedTries,
+    Poisson,
+    TruncatedNegativeBinomial,
+)
 from tacit.tuning.disjoint import DisjointSearch
-from tacit.tuning.scores import HeldOut, PublicScore
 from tacit.tuning.search import PrivateSearch
 from tacit.tuning.space import LogUniform, Made, Uniform
+from tacit.tuning.trials import HeldOut, PublicScore
 
 __all__ = [
     "Capped",

@@ -13,9 +13,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import Plan, release_answers, without_noise
+from tacit.estimators.parameters import budget_of, source_of, warn_if_weak
 from tacit.noise import secure_source
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.public_facts import budget_of, source_of, warn_if_weak
 from tacit.queries import (
     AtMost,
     CandidateMistakes,
@@ -27,12 +27,11 @@ from tacit.queries import (
     Split,
     plain_facts,
 )
-from tacit.records.parts import new_key
-from tacit.tuning import models
+from tacit.records.splits import new_key
+from tacit.tuning import introspection
 from tacit.tuning.planning import Tries, Try
-from tacit.tuning.running import Draw, Run, Runner
-from tacit.tuning.scores import MistakesOfEach
 from tacit.tuning.space import candidates
+from tacit.tuning.trials import Draw, MistakesOfEach, Run, Runner
 
 
 class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
@@ -98,7 +97,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
         """Return what a search would run and cost, without data."""
         budget, found = self._checked()
-        unread = models.expected(self.estimator, n_features, n_records, budget)
+        unread = introspection.expected(self.estimator, n_features, n_records, budget)
         n = unread.n_records
         sizes = [None if n is None else max(n // (len(found) + 1), 1)] * len(found)
         return self._plan(budget, self._tries(found, budget, unread, sizes))
@@ -108,10 +107,10 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
 
         ``unit`` is refused: what a search promises is about one record, not about one person.
         """
-        models.refuse_unit(unit)
+        introspection.refuse_unit(unit)
         budget, found = self._checked()
-        unread = models.unread(self.estimator, X, y, budget)
-        models.check_can_be_split(unread.table, budget.relation)
+        unread = introspection.unread(self.estimator, X, y, budget)
+        introspection.check_can_be_split(unread.table, budget.relation)
         warn_if_weak(budget, unread.n_records)
         source = source_of(self.random_state)
         secret = secure_source() if source is None else source
@@ -137,7 +136,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
 
         released = release_answers(
             plan,
-            lambda: models.opened(self.estimator, unread),
+            lambda: introspection.opened(self.estimator, unread),
             work,
             accountant=self.accountant,
             source=source,
@@ -148,24 +147,24 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         self.plan_ = plan
         self.best_params_ = dict(released.value.parameters or {})
         self.best_estimator_ = released.value.model
-        models.promise(self.best_estimator_, self.privacy_)
-        models.note_columns_of(self, self.best_estimator_, X)
+        introspection.promise(self.best_estimator_, self.privacy_)
+        introspection.note_columns_of(self, self.best_estimator_, X)
         return self
 
     def _checked(self) -> tuple[Budget, tuple[dict[str, Any], ...]]:
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
             raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
-        models.check_model(self.estimator)
+        introspection.check_model(self.estimator)
         found = candidates(self.space, self.n_candidates)
-        models.check_space(self.estimator, list(found[0]))
+        introspection.check_space(self.estimator, list(found[0]))
         return budget, found
 
     def _tries(
         self,
         found: tuple[dict[str, Any], ...],
         budget: Budget,
-        unread: models.Unread,
+        unread: introspection.Unread,
         sizes: list[int | None],
     ) -> Tries:
         """Return each candidate with the whole budget: the parts are disjoint."""
@@ -174,8 +173,8 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
             return Tries(tuple(Try(one, budget, void) for one in found), None, None, void, 1.0)
         each = []
         for one, size in zip(found, sizes, strict=True):
-            model = models.configured(self.estimator, one, budget)
-            last, facts = unread.told(model, size)
+            model = introspection.configured(self.estimator, one, budget)
+            last, facts = unread.resolved(model, size)
             each.append(Try(one, budget, last.plan(len(facts.names)).event))
         tries = Tries(tuple(each), None, None, without_noise(budget).event, 1.0)
         return replace(tries, event=_parts(tries, budget).event)

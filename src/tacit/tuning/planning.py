@@ -12,9 +12,9 @@ import numpy as np
 
 from tacit.engine import Plan, without_noise
 from tacit.privacy import BestOf, Budget, Event, Gaussian, Guarantee, PureEpsilon
-from tacit.privacy.gaussian_profile import gaussian_epsilon, gaussian_mu
-from tacit.privacy.roots import decreasing_root
-from tacit.privacy.tries import TriesLaw
+from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon, gaussian_mu
+from tacit.privacy.accounting.number_of_trials import TriesLaw
+from tacit.privacy.accounting.root_finding import decreasing_root
 from tacit.queries import (
     AtMost,
     BestOfTries,
@@ -54,8 +54,8 @@ class Try:
 
         A fit that fails after its charge is not scored.
         """
-        asked = Questions(self.questions.facts, {"score": Slot(score, AtMost())})
-        return InParts((self.questions, asked))
+        scoring = Questions(self.questions.facts, {"score": Slot(score, AtMost())})
+        return InParts((self.questions, scoring))
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import Plan, release_answers
+from tacit.estimators.parameters import budget_of, source_of, warn_if_weak
 from tacit.noise import Source, secure_source
-from tacit.noise.tries import draw_tries
+from tacit.noise.selection.finite import draw_tries
 from tacit.privacy import AnyAccountant, Budget, Event, Relation
-from tacit.privacy.tries import TriesLaw, TruncatedNegativeBinomial
-from tacit.public_facts import budget_of, source_of, warn_if_weak
+from tacit.privacy.accounting.number_of_trials import TriesLaw, TruncatedNegativeBinomial
 from tacit.queries import BestOfTries, Session, Slot, Split
-from tacit.records.parts import new_key
-from tacit.tuning import models
+from tacit.records.splits import new_key
+from tacit.tuning import introspection
 from tacit.tuning.planning import Tries, plan_of, plan_tries
-from tacit.tuning.running import Draw, Run, Runner
-from tacit.tuning.scores import HeldOut, PublicScore
 from tacit.tuning.space import candidates
+from tacit.tuning.trials import Draw, HeldOut, PublicScore, Run, Runner
 
 TRAIN, HELD_OUT = 0, 1
 
@@ -146,7 +145,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             Rows of it, if known.
         """
         budget, law, score = self._checked()
-        unread = models.expected(self.estimator, n_features, n_records, budget)
+        unread = introspection.expected(self.estimator, n_features, n_records, budget)
         warn_if_weak(budget, unread.n_records or n_records)
         n_train = _share_of(unread.n_records, 1.0 - score.share)
         return plan_of(self._tries(budget, law, score, unread, n_train), budget, law)
@@ -156,11 +155,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
         ``unit`` is refused: what a search promises is about one record, not about one person.
         """
-        models.refuse_unit(unit)
+        introspection.refuse_unit(unit)
         budget, law, score = self._checked()
-        unread = models.unread(self.estimator, X, y, budget)
+        unread = introspection.unread(self.estimator, X, y, budget)
         if score.share:
-            models.check_can_be_split(unread.table, budget.relation)
+            introspection.check_can_be_split(unread.table, budget.relation)
         warn_if_weak(budget, unread.n_records)
         source = source_of(self.random_state)
         secret = secure_source() if source is None else source
@@ -184,7 +183,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
         released = release_answers(
             replace(plan, paid=paid),
-            lambda: models.opened(self.estimator, unread),
+            lambda: introspection.opened(self.estimator, unread),
             work,
             accountant=self.accountant,
             source=source,
@@ -195,8 +194,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.plan_ = plan
         self.best_params_ = dict(released.value.parameters or {})
         self.best_estimator_ = released.value.model
-        models.promise(self.best_estimator_, self.privacy_)
-        models.note_columns_of(self, self.best_estimator_, X)
+        introspection.promise(self.best_estimator_, self.privacy_)
+        introspection.note_columns_of(self, self.best_estimator_, X)
         return self
 
     def _checked(self) -> tuple[Budget, TriesLaw, HeldOut | PublicScore]:
@@ -204,7 +203,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
             raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
-        models.check_model(self.estimator)
+        introspection.check_model(self.estimator)
         law = TruncatedNegativeBinomial.of_mean(self.mean_tries) if self.law is None else self.law
         if not isinstance(law, TriesLaw):
             raise TypeError(f"law must be a law of the number of tries, got {law!r}.")
@@ -218,18 +217,18 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         budget: Budget,
         law: TriesLaw,
         score: HeldOut | PublicScore,
-        unread: models.Unread,
+        unread: introspection.Unread,
         n_train: int | None,
     ) -> Tries:
         """Return each candidate with its budget, planned from public facts."""
         found = candidates(self.space, self.n_candidates)
-        models.check_space(self.estimator, list(found[0]))
+        introspection.check_space(self.estimator, list(found[0]))
         for candidate in found:
-            models.configured(self.estimator, candidate, budget)
+            introspection.configured(self.estimator, candidate, budget)
 
         def plan_fit(parameters: Mapping[str, Any], own: Budget) -> Event:
-            model = models.configured(self.estimator, parameters, own)
-            last, facts = unread.told(model, n_train)
+            model = introspection.configured(self.estimator, parameters, own)
+            last, facts = unread.resolved(model, n_train)
             event: Event = last.plan(len(facts.names)).event
             return event
 

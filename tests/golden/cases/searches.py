@@ -10,8 +10,8 @@ import numpy as np
 from tacit.features import GaussianKernel, RandomFourierFeatures
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pipeline import PrivatePipeline
-from tacit.preprocessing import SchemaEncoder
-from tacit.preprocessing.private import PrivateStandardScaler
+from tacit.preprocessing import PrivateStandardScaler
+from tacit.schema import SchemaEncoder
 from tacit.table_model import TableModel
 from tacit.tuning import (
     Capped,

@@ -19,12 +19,12 @@ from scipy import sparse
 
 from tacit.cluster import DaskRecords
 from tacit.erm import NoisyGradient, NoisySGD, SecondMoment
-from tacit.file_records import ParquetRecords
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.location import Mean
-from tacit.models import Example
-from tacit.preprocessing import Category, ClassTarget, Number, NumberTarget, Schema
 from tacit.records import ChunkedRecords
+from tacit.records.files import ParquetRecords
+from tacit.registry import Example
+from tacit.schema import Category, ClassTarget, Number, NumberTarget, Schema
 from tacit.table_model import TableModel
 from tests.cluster.helpers import AtOnce
 from tests.declared import PROBLEMS, made

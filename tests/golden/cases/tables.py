@@ -27,6 +27,14 @@ from tacit.metrics import evaluate, private_score
 from tacit.noise import seeded_source
 from tacit.pipeline import Pipeline, PrivatePipeline, Vouched
 from tacit.preprocessing import (
+    PrivateMissing,
+    PrivatePCA,
+    PrivateQuantileBounds,
+    PrivateStandardScaler,
+    PrivateVocabulary,
+)
+from tacit.privacy import Relation
+from tacit.schema import (
     Category,
     ClassTarget,
     Ignored,
@@ -38,14 +46,6 @@ from tacit.preprocessing import (
     Schema,
     SchemaEncoder,
 )
-from tacit.preprocessing.private import (
-    PrivateMissing,
-    PrivatePCA,
-    PrivateQuantileBounds,
-    PrivateStandardScaler,
-    PrivateVocabulary,
-)
-from tacit.privacy import Relation
 from tacit.table_model import TableModel
 from tests.golden.pinning import SEED, Case, Pins, encoded, event_pins, pinned, unheard
 

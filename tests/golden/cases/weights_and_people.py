@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.erm import NoisyGradient, NoisySGD
-from tacit.models import Example
+from tacit.registry import Example
 from tests.declared import PROBLEMS
 from tests.golden.cases.fitting import RELATIONS, fitted, known_number
 from tests.golden.cases.mechanisms import LINEAR, LOCATION

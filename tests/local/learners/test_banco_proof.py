@@ -9,7 +9,7 @@ import pytest
 from scipy.special import erfi
 
 from tacit.local import Banco, PosterBanco, Tail
-from tacit.local.learners.magnitude import (
+from tacit.local.learners.banco import (
     log_scale_free_magnitude,
     log_uniform_magnitude,
 )
@@ -26,8 +26,8 @@ from tests.local.learners.banco_helpers import (
 def test_one_coin(kind, norm, tail):
     # Lemma 2: exp(v g + v^2 variance / 2 - v^2 c) <= 1 + v g for |v| <= a, |g| <= norm
     c, a = kind(tail, norm).settings[:2]
-    assert a <= tail.reach
-    assert a == pytest.approx(min(0.6838 / norm, tail.reach))
+    assert a <= tail.largest_rate
+    assert a == pytest.approx(min(0.6838 / norm, tail.largest_rate))
     v = np.linspace(-a, a, 401)[:, None]
     g = np.linspace(-norm, norm, 41)
     left = v * g + v**2 * (0.5 * tail.variance - c)
@@ -35,7 +35,7 @@ def test_one_coin(kind, norm, tail):
     # without norm^2 it fails at once
     assert np.any(left + v**2 * norm**2 > np.log1p(v * g) + 1e-9)
     # a 1 % larger bet, where the noise allows it, fails as well
-    if tail.reach > 0.7 / norm:
+    if tail.largest_rate > 0.7 / norm:
         z = -1.01 * a * norm
         assert z - z * z > math.log1p(z)
 

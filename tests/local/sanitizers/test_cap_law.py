@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from tacit.local.sanitizers.cap_law import (
+from tacit.local.sanitizers.cap import (
     LARGEST_GAMMA,
     best_gamma,
     first_moment,

@@ -5,16 +5,19 @@ import numpy as np
 import pytest
 
 from tacit.local.sanitizers import HalfSphere, PrivUnit
-from tacit.local.sanitizers.cap_law import best_gamma, mean_length, second_moment, widest_cap
-from tacit.local.sanitizers.cap_sanitizer import LEARNER_REACH
-from tacit.local.sanitizers.cap_tail import (
+from tacit.local.sanitizers.cap import (
     _SHORTEST,
+    LEARNER_RATE,
     _chords,
     _log_phi,
     _near_zero,
     _over_lengths_of_g,
+    best_gamma,
     cap_variance,
     closed_variance,
+    mean_length,
+    second_moment,
+    widest_cap,
 )
 from tests.local.sanitizers.helpers import exact_logarithm, gradient, reports
 
@@ -54,7 +57,7 @@ def test_the_bound_on_phi(k):
 def test_the_constant_holds_and_is_tight(d, epsilon, best):
     cap = _cap(d, epsilon, best)
     mean = mean_length(cap)
-    reach = LEARNER_REACH / mean
+    reach = LEARNER_RATE / mean
     bound = cap_variance(cap, reach)
     greatest = 0.0
     for z in np.geomspace(0.05, reach, 9):
@@ -79,12 +82,12 @@ def test_reports_obey_the_tail(sanitizer, length):
     xi = reports(sanitizer, truth, 400_000 if d == 5 else 40_000) - truth
     for a in (u, -u, other, (u + other) / math.sqrt(2.0)):
         along = xi @ a
-        for v in (tail.reach / 3, tail.reach):
+        for v in (tail.largest_rate / 3, tail.largest_rate):
             sample = np.exp(v * along)
             estimate, error = sample.mean(), sample.std() / math.sqrt(sample.size)
             assert estimate - 5.0 * error <= math.exp(v**2 * tail.variance / 2)
     # With a fifth of the constant the same test would fail somewhere.
-    v = tail.reach
+    v = tail.largest_rate
     worst = max(np.exp(v * (xi @ a)).mean() for a in (u, -u, other))
     assert worst > math.exp(v**2 * tail.variance / 5 / 2)
 
@@ -93,7 +96,7 @@ def test_reports_obey_the_tail(sanitizer, length):
 def test_the_closed_form_is_a_bound_too(d, epsilon, best):
     cap = _cap(d, epsilon, best)
     # Holley and Stroock, Hoeffding: never below what the quadrature finds, but for its slack.
-    assert closed_variance(cap) >= cap_variance(cap, LEARNER_REACH / mean_length(cap)) / 1.01
+    assert closed_variance(cap) >= cap_variance(cap, LEARNER_RATE / mean_length(cap)) / 1.01
 
 
 @pytest.mark.parametrize(("d", "epsilon", "best"), CAPS)
@@ -133,6 +136,6 @@ def test_the_worst_length_of_g():
 def test_the_tail_exists_everywhere(d, epsilon):
     for sanitizer in (HalfSphere(epsilon, d, 3.0), PrivUnit(epsilon, d, 3.0)):
         tail = sanitizer.tail
-        assert tail.reach >= LEARNER_REACH / 3.0
+        assert tail.largest_rate >= LEARNER_RATE / 3.0
         # at least the variance of a coordinate, at most Hoeffding's constant
         assert 1.0 / d <= tail.variance / sanitizer.radius**2 <= 1.0 + 2.0**-18

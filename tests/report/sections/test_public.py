@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from tacit.preprocessing import (
+from tacit.privacy import Gaussian, Guarantee
+from tacit.report.sections.public import public_section
+from tacit.schema import (
     Boolean,
     Category,
     ClassTarget,
@@ -10,8 +12,6 @@ from tacit.preprocessing import (
     NumberTarget,
     Schema,
 )
-from tacit.privacy import Gaussian, Guarantee
-from tacit.report.sections.public import public_section
 from tests.report.helpers import PROMISE, facts, read, schema
 
 

@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import feather, parquet
 
-from tacit.preprocessing import Boolean, Category, Indicator, Intervals, Number, encode_rows
-from tacit.preprocessing.encoding import write_rows
-from tacit.preprocessing.files.memory_tables import columns_of_batch
-from tacit.preprocessing.files.reading import open_table
+from tacit.io.memory_tables import columns_of_batch
+from tacit.io.reading import open_table
+from tacit.schema import Boolean, Category, Indicator, Intervals, Number, encode_rows
+from tacit.schema.encoding import write_rows
 from tacit.testing import Encoded, Reader
 from tests.testing.readers.hostile_values import (
     BOOLS,

@@ -7,16 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from tacit.preprocessing import (
-    Boolean,
-    Category,
-    ClassTarget,
-    Indicator,
-    Number,
-    Schema,
-    encode_file,
-)
-from tacit.preprocessing.files.csv_file import CsvFile
+from tacit.io.csv_file import CsvFile
+from tacit.schema import Boolean, Category, ClassTarget, Indicator, Number, Schema, encode_file
 from tacit.testing import Encoded, Reader
 from tacit.testing.readers import MARK
 from tests.testing.readers.columns import WORDS, anew, encode_batches

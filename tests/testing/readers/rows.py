@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 from scipy import sparse
 
-from tacit.records import Bounds, MemoryRecords, as_rows, summing
+from tacit.records import Bounds, MemoryRecords, as_rows, block_sums
 from tacit.testing import Encoded, Reader
 from tests.testing.readers.hostile_values import NAN_WITH_PAYLOAD
 
@@ -118,7 +118,7 @@ def in_blocks(make: Maker) -> Maker:
         reader, size = make(rng, folder), rng.randrange(1, 8)
 
         def encode(rows):
-            with mock.patch.multiple(summing, _BLOCK_BYTES=1, _FEWEST_ROWS=size):
+            with mock.patch.multiple(block_sums, _BLOCK_BYTES=1, _FEWEST_ROWS=size):
                 return reader.encode(rows)
 
         return replace(reader, name=f"{reader.name}, blocks of {size}", encode=encode)

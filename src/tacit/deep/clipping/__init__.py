@@ -1,10 +1,9 @@
 """Gradients of single records, clipped and summed for the price of an ordinary step."""
 
-from tacit.deep.clipping.batch_norm import without_batch_norm
 from tacit.deep.clipping.book_keeping import BookKeeper, Sums, added
 from tacit.deep.clipping.clip import AutomaticClip, Clip, FlatClip, PerLayerClip
-from tacit.deep.clipping.parts import CannotClip
-from tacit.deep.clipping.probe import Like, book_keeper
+from tacit.deep.clipping.layers import CannotClip, without_batch_norm
+from tacit.deep.clipping.mixing_check import Like, book_keeper
 
 __all__ = [
     "AutomaticClip",

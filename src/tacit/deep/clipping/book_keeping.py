@@ -17,11 +17,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from tacit.deep.clipping.any_layer import Dimensions, any_layer
 from tacit.deep.clipping.clip import Clip, lengths_of
 from tacit.deep.clipping.gradients import Gradients, Written
+from tacit.deep.clipping.hooks import Use, Watcher
+from tacit.deep.clipping.layer_rules import Call, Dimensions, any_layer, floats_of, tensors_of
+from tacit.deep.clipping.layers import CannotClip, DependsOnRecords, Layer, layers_of, parts_of
 from tacit.deep.clipping.model_state import ModelState
-from tacit.deep.clipping.parts import CannotClip, DependsOnRecords, Layer, layers_of, parts_of
 from tacit.deep.clipping.randomness import (
     Keys,
     RecordMasks,
@@ -29,9 +30,6 @@ from tacit.deep.clipping.randomness import (
     no_other_draws,
     record_keys,
 )
-from tacit.deep.clipping.rules import Call
-from tacit.deep.clipping.tensors import floats_of, tensors_of
-from tacit.deep.clipping.watching import Use, Watcher
 
 Loss = Callable[[Any, Tensor], Tensor]
 # Where records are in what a layer is given, and in what it returns.
@@ -41,7 +39,7 @@ _IN_ROWS: Where = ((0,), (0,))
 _LONGEST = 2.0**63
 # A C library gives large blocks back to the system as they are freed, and new pages cost more than
 # what is computed on them. The usual one keeps blocks up to the size of one that has been freed.
-_KEPT_BYTES = 31 << 20
+_CACHED_BYTES = 31 << 20
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class BookKeeper:
         Returns one loss a record, from outputs and targets.
     dimensions
         Where records are in what each use of a layer without a rule is given and returns, as
-        `tacit.deep.clipping.probe` finds; without, in the first dimension of every tensor.
+        `tacit.deep.clipping.mixing_check` finds; without, in the first dimension of every tensor.
     micro_batch
         How many records are worked on at once where nobody says.
     dropouts
@@ -127,7 +125,7 @@ class BookKeeper:
         # Where every micro-batch is summed, and what each part's parameters are there.
         self._buffer = torch.zeros(self.n_parameters)
         self._views = [self._views_of(layers) for layers in self._parts]
-        torch.empty(_KEPT_BYTES, dtype=torch.uint8)
+        torch.empty(_CACHED_BYTES, dtype=torch.uint8)
 
     @property
     def n_parts(self) -> int:

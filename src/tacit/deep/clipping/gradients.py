@@ -44,14 +44,14 @@ class Room:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, Tensor] = {}
+        self._cached: dict[str, Tensor] = {}
 
     def of(self, name: str, *shape: int) -> Tensor:
         """Return memory of a shape, with whatever was left in it; the same for the same name."""
         size = math.prod(shape)
-        if name not in self._kept or self._kept[name].numel() < size:
-            self._kept[name] = torch.empty(size)
-        return self._kept[name][:size].view(shape)
+        if name not in self._cached or self._cached[name].numel() < size:
+            self._cached[name] = torch.empty(size)
+        return self._cached[name][:size].view(shape)
 
 
 class Factor(Protocol):

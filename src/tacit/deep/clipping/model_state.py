@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tacit.deep.clipping.parts import CannotClip
+from tacit.deep.clipping.layers import CannotClip
 
 
 class ModelState:
@@ -53,11 +53,11 @@ class ModelState:
             for name, p in self._model.named_parameters()
             if p.requires_grad
         }
-        kept, marks = self._buffers, _marks(self._model)
+        buffers_before, marks = self._buffers, _marks(self._model)
         self._buffers = {
             # A clone that is still right is kept: buffers may be large.
-            name: kept[name]
-            if name in kept and marks[name] == self._marks[name]
+            name: buffers_before[name]
+            if name in buffers_before and marks[name] == self._marks[name]
             else tensor.clone()
             for name, tensor in _buffers(self._model).items()
         }

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from tacit.deep.clipping.parts import CannotClip, DependsOnRecords
+from tacit.deep.clipping.layers import CannotClip, DependsOnRecords
 from tacit.noise import Source, secure_source
 
 # One row of 16 bytes a record.
@@ -114,8 +114,8 @@ class RecordMasks(TorchFunctionMode):
         size, number = _WORD.itemsize * math.prod(each), self.n_masks.to_bytes(4)
         drawn = b"".join([hashlib.shake_128(key + number).digest(size) for key in self._keys])
         threshold = round((1.0 - p) * _WORDS)
-        kept = np.frombuffer(drawn, _WORD).reshape(len(self._keys), *each) < threshold
-        return torch.from_numpy(kept).movedim(0, dim), threshold / _WORDS
+        retained = np.frombuffer(drawn, _WORD).reshape(len(self._keys), *each) < threshold
+        return torch.from_numpy(retained).movedim(0, dim), threshold / _WORDS
 
 
 class DropoutShapes(TorchFunctionMode):
@@ -214,29 +214,29 @@ def _arguments(
 
 def _of_values(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
     """Drop single values, and scale the others up: x m / P(m = 1)."""
-    kept, chance = mask(tuple(x.shape), dim, p)
-    factor = kept.to(x.dtype) / (chance or 1.0)
+    retained, chance = mask(tuple(x.shape), dim, p)
+    factor = retained.to(x.dtype) / (chance or 1.0)
     return x.mul_(factor) if inplace else x * factor
 
 
 def _of_channels(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
     """Drop whole channels of records: one bit for each of the first two dimensions."""
-    kept, chance = mask(_channels(x, dim), dim, p)
-    factor = kept.to(x.dtype) / (chance or 1.0)
+    retained, chance = mask(_channels(x, dim), dim, p)
+    factor = retained.to(x.dtype) / (chance or 1.0)
     return x.mul_(factor) if inplace else x * factor
 
 
 def _alpha(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
-    kept, chance = mask(tuple(x.shape), dim, p)
-    return _self_normalising(x, kept, chance, inplace)
+    retained, chance = mask(tuple(x.shape), dim, p)
+    return _self_normalising(x, retained, chance, inplace)
 
 
 def _alpha_of_channels(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
-    kept, chance = mask(_channels(x, dim), dim, p)
-    return _self_normalising(x, kept, chance, inplace)
+    retained, chance = mask(_channels(x, dim), dim, p)
+    return _self_normalising(x, retained, chance, inplace)
 
 
-def _self_normalising(x: Tensor, kept: Tensor, chance: float, inplace: bool) -> Tensor:
+def _self_normalising(x: Tensor, retained: Tensor, chance: float, inplace: bool) -> Tensor:
     """Put SELU's floor in place of dropped values, and keep mean 0 and variance 1.
 
     a (x m + f (1 - m)) + b,  a = (P + f^2 P (1 - P))^-1/2,  b = -a f (1 - P),  P = P(m = 1)
@@ -246,7 +246,7 @@ def _self_normalising(x: Tensor, kept: Tensor, chance: float, inplace: bool) -> 
     floor = _SELU_FLOOR
     a = (chance + floor**2 * chance * (1.0 - chance)) ** -0.5
     b = -a * floor * (1.0 - chance)
-    made = torch.where(kept, x, torch.full_like(x, floor)) * a + b
+    made = torch.where(retained, x, torch.full_like(x, floor)) * a + b
     return x.copy_(made) if inplace else made
 
 

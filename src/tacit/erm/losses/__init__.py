@@ -6,17 +6,17 @@ from inspect import isabstract
 from tacit.erm.losses.base import AnyLoss as AnyLoss
 from tacit.erm.losses.hinge import HingeLoss as HingeLoss
 from tacit.erm.losses.hinge import SmoothHingeLoss as SmoothHingeLoss
-from tacit.erm.losses.log_cosh import LogCoshLoss as LogCoshLoss
+from tacit.erm.losses.linear import Loss as Loss
+from tacit.erm.losses.location import DistanceLoss as DistanceLoss
+from tacit.erm.losses.location import PointLoss as PointLoss
+from tacit.erm.losses.location import SquaredDistanceLoss as SquaredDistanceLoss
 from tacit.erm.losses.logistic import LogisticLoss as LogisticLoss
-from tacit.erm.losses.points import DistanceLoss as DistanceLoss
-from tacit.erm.losses.points import PointLoss as PointLoss
-from tacit.erm.losses.points import SquaredDistanceLoss as SquaredDistanceLoss
+from tacit.erm.losses.logistic import SoftmaxLoss as SoftmaxLoss
 from tacit.erm.losses.poisson import PoissonLoss as PoissonLoss
 from tacit.erm.losses.quantile import AbsoluteLoss as AbsoluteLoss
 from tacit.erm.losses.quantile import QuantileLoss as QuantileLoss
-from tacit.erm.losses.scores import Loss as Loss
-from tacit.erm.losses.softmax import SoftmaxLoss as SoftmaxLoss
 from tacit.erm.losses.squared import HuberLoss as HuberLoss
+from tacit.erm.losses.squared import LogCoshLoss as LogCoshLoss
 from tacit.erm.losses.squared import SquaredLoss as SquaredLoss
 
 _NAMED = tuple(vars().values())

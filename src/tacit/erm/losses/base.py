@@ -13,9 +13,9 @@ import numpy.typing as npt
 from tacit.privacy import Event, Relation
 from tacit.queries.minimizer import Sizes
 from tacit.records import Block, Bounds
-from tacit.records.coordinates import Coordinates
-from tacit.records.exact_rows import RowLattice
-from tacit.records.lattice_block import LatticeBlock
+from tacit.records.exact.lattice import LatticeBlock
+from tacit.records.exact.sums import RowLattice
+from tacit.records.linear_transform import Coordinates
 
 Array = npt.NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class AnyLoss(ABC):
         return tuple((cls(*parameters), labels) for parameters, labels in cls.tried)
 
     @abstractmethod
-    def reach(self, row_norm: float) -> float:
+    def gradient_scale(self, row_norm: float) -> float:
         """Return what a slope is multiplied by, at most, in a record's gradient."""
 
     @abstractmethod
@@ -100,11 +100,11 @@ class AnyLoss(ABC):
         """Return the least ridge with which a record's effect on the curvature costs nothing."""
         return None
 
-    def widened(self, factor: float) -> Self:
+    def with_wider_slope(self, factor: float) -> Self:
         """Return the loss with its slope bounded ``factor`` times as far out, if it says so."""
         return self
 
-    def sharpened(self, bounds: Bounds) -> AnyLoss:
+    def without_smoothing(self, bounds: Bounds) -> AnyLoss:
         """Return the loss to minimise where bending it to the end of its slope costs nothing."""
         return self
 
@@ -165,11 +165,11 @@ class AnyLoss(ABC):
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
         """Return the sums of the records' losses and gradients, in one pass."""
 
-    def turning(self, block: Block, weights: Array, limit: float) -> Array:
+    def clipped_second_derivative(self, block: Block, weights: Array, limit: float) -> Array:
         """Return every record's second derivative, 0 where its slope is clipped to ``limit``."""
         raise TypeError("standard errors exist only for losses on one score.")
 
-    def bending(self, block: Block | LatticeBlock, weights: Array) -> Array:
+    def hessian_trace_per_record(self, block: Block | LatticeBlock, weights: Array) -> Array:
         """Return the trace of every record's Hessian in its scores."""
         raise TypeError("there are second derivatives in scores only for losses of them.")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.erm.losses.base import Array
-from tacit.erm.losses.scores import Loss
+from tacit.erm.losses.linear import Loss
 
 
 @dataclass(frozen=True)

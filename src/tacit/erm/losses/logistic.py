@@ -1,19 +1,22 @@
-"""Logistic loss."""
+"""Logistic loss, and cross-entropy of several classes."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 
 from tacit.erm.losses.base import Array
-from tacit.erm.losses.scores import Loss
-from tacit.privacy import Event, LogisticObjective, Relation
+from tacit.erm.losses.linear import Loss
+from tacit.privacy import Event, LogisticObjective, Relation, SoftmaxObjective
 from tacit.queries.minimizer import Sizes
-from tacit.records.exact_rows import RowLattice
-from tacit.records.lattice_block import LatticeBlock
-from tacit.records.lattice_tiles import Tiles
-from tacit.records.sigmoid import sigmoid
+from tacit.records import Bounds
+from tacit.records.exact.lattice import LatticeBlock
+from tacit.records.exact.sigmoid import sigmoid
+from tacit.records.exact.sums import RowLattice
+from tacit.records.exact.tiles import Tiles
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class LogisticLoss(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm.losses import LogisticLoss
+    >>> from tacit.erm.losses.logistic import LogisticLoss
     >>> LogisticLoss().value(np.array([0.0]), np.array([1.0])).round(4)
     array([0.6931])
     """
@@ -62,7 +65,7 @@ class LogisticLoss(Loss):
 
     def d1(self, score: Array, label: Array) -> Array:
         """Return -y t."""
-        return -label * _tilt(score, label)
+        return -label * _sigmoid_of_margin(score, label)
 
     def steady_d1(self, score: Array, label: Array) -> Array:
         """Return the same as sigmoid(z) - (y > 0), to the bit on every machine."""
@@ -81,14 +84,125 @@ class LogisticLoss(Loss):
 
     def d2(self, score: Array, label: Array) -> Array:
         """Return t (1 - t)."""
-        t = _tilt(score, label)
+        t = _sigmoid_of_margin(score, label)
         return t * (1.0 - t)
 
 
-def _tilt(score: Array, label: Array) -> Array:
+def _sigmoid_of_margin(score: Array, label: Array) -> Array:
     """Return t = 1 / (1 + exp(m)) in place: the inner loop of every logistic fit."""
     m = label * score
     np.minimum(m, 700.0, out=m)  # exp stays finite; t is below 1e-304 from there on
     np.exp(m, out=m)
     m += 1.0
     return np.reciprocal(m, out=m)
+
+
+@dataclass(frozen=True)
+class SoftmaxLoss(Loss):
+    """Cross-entropy of K scores; labels are whole numbers below K.
+
+        value = -log p_y,  d1 = p - e_y,  p = softmax(z)
+
+    Guarantee: ||d1|| <= sqrt(2); the Hessian diag(p) - p p' has norm at most 1/2 and trace at
+    most 1 - 1/K. ``d2`` is its diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm.losses.logistic import SoftmaxLoss
+    >>> SoftmaxLoss(3).d1(np.zeros((1, 3)), np.array([2.0])).round(3)
+    array([[ 0.333,  0.333, -0.667]])
+    """
+
+    n_classes: int
+
+    key = "softmax"
+    tried = tuple(((k,), tuple(map(float, range(k)))) for k in (2, 3, 10))
+    lipschitz = math.sqrt(2.0)
+    smoothness = 0.5
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.n_classes, int) and self.n_classes >= 2):
+            raise ValueError(
+                f"n_classes must be a whole number from 2 on, got {self.n_classes!r}; pass how "
+                "many classes there are, such as 3."
+            )
+
+    @property
+    def n_outputs(self) -> int:
+        """K."""
+        return self.n_classes
+
+    @property
+    def hessian_rank(self) -> int:
+        """K - 1: the Hessian does not see what all scores have in common."""
+        return self.n_classes - 1
+
+    @property
+    def hessian_trace(self) -> float:
+        """1 - ||p||^2 <= 1 - 1/K."""
+        return 1.0 - 1.0 / self.n_classes
+
+    def default_clip(self, bounds: Bounds) -> float | None:
+        """Return 1.
+
+        ||p - e_y|| is above 1 only for records that are badly wrong: the bias is small, the noise
+        falls by sqrt(2).
+        """
+        return 1.0
+
+    def perturbed_event(
+        self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
+    ) -> Event | None:
+        """Return its own event (docs/proofs/objective_perturbation.md, section 8)."""
+        size = sizes.row_norm
+        return SoftmaxObjective(size, self.n_classes, regularization, noise_std, relation)
+
+    def guess(self, bounds: Bounds) -> float | None:
+        """Return log K."""
+        return math.log(self.n_classes)
+
+    def usable_labels(self, label: Array) -> Array:
+        """Return whole numbers below K."""
+        return np.clip(np.rint(label), 0, self.n_classes - 1)
+
+    def value(self, score: Array, label: Array) -> Array:
+        """Return -log p_y."""
+        log_p = log_softmax(score, axis=1)
+        result: Array = -np.take_along_axis(log_p, label.astype(np.int64)[:, None], axis=1)[:, 0]
+        return result
+
+    def d1(self, score: Array, label: Array) -> Array:
+        """Return p - e_y, one row a record."""
+        # One line a class, so that whole lines are worked on at once: the inner loop of a fit.
+        p = np.array(score.T, order="C")
+        p -= p.max(axis=0)
+        np.exp(p, out=p)
+        p /= _added_in_turn(p)
+        p[label.astype(np.int64), np.arange(p.shape[1])] -= 1.0
+        return np.ascontiguousarray(p.T)
+
+    def d2(self, score: Array, label: Array) -> Array:
+        """Return p (1 - p)."""
+        # Each record one stretch of memory, which NumPy adds up by itself whatever is around it.
+        p: Array = softmax(np.ascontiguousarray(score), axis=1)
+        return p * (1.0 - p)
+
+    def hessian_times(self, score: Array, label: Array, along: Array) -> Array:
+        """Return (diag(p) - p p') s = p (s - <p, s>)."""
+        p = self.d1(score, label)
+        p[np.arange(p.shape[0]), label.astype(np.int64)] += 1.0
+        result: Array = p * (along - np.sum(p * along, axis=1, keepdims=True))
+        return result
+
+
+def _added_in_turn(lines: Array) -> Array:
+    """Return the sum of lines, added one after another in every column, to the last bit.
+
+    A record's column must not depend on other records. NumPy adds whole lines in turn, but a
+    single column, which is one stretch of memory, in pairs.
+    """
+    if lines.shape[1] == 1:
+        alone: Array = np.add.accumulate(lines, axis=0)[-1]
+        return alone
+    return np.asarray(np.add.reduce(lines, axis=0))

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from tacit.erm.losses.base import Array
-from tacit.erm.losses.scores import Loss
+from tacit.erm.losses.linear import Loss
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from tacit.local.learners.banco import Banco, BancoState, PosterBanco
 from tacit.local.learners.base import Learner
 from tacit.local.learners.gradient_descent import GradientDescent, GradientDescentState
-from tacit.local.learners.saving import learner_from_dict, state_from_bytes, state_to_bytes
+from tacit.local.learners.serialization import learner_from_dict, state_from_bytes, state_to_bytes
 
 __all__ = [
     "Banco",

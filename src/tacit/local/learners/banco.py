@@ -1,4 +1,8 @@
-"""BANCO: learning by betting on noisy coins, without a learning rate."""
+"""BANCO: learning by betting on noisy coins, without a learning rate.
+
+A bettor with fraction v of its wealth on every coin would have exp(v x - v^2 y) after gains x and
+variance y. BANCO holds a mixture of such bettors; the magnitude is the mixture's derivative in x.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,90 @@ import numpy as np
 from tacit import checks
 from tacit.local._compiled import compilable
 from tacit.local.learners.base import Array, Step, checked_report, weight_of_newest
-from tacit.local.learners.magnitude import (
-    LARGEST_LOG,
-    log_scale_free_magnitude,
-    log_uniform_magnitude,
-)
-from tacit.local.tail import Tail
+from tacit.local.sanitizers.base import Tail
+
+# Weights are exp(log magnitude): e^50 is already beyond any model, and squares of it are finite.
+LARGEST_LOG = 50.0
+# exp(-36) is below the last digit.
+_WIDEST = 6.0
+_TINY = 1e-300
+# A series of z^2 e terms: a hundred here.
+_LARGEST_SERIES = 6.0
+_N_NODES = 40
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_N_NODES)
+
+
+@compilable
+def log_uniform_magnitude(x: float, y: float, a: float) -> float:
+    """Return log m for bettors spread evenly over [-a, a], the poster's mixture, x > 0.
+
+        m = (1 / 2a) integral_{-a}^{a} v exp(v x - v^2 y) dv
+
+    By quadrature, at any x, y and a: the closed form, a difference of error functions, loses all
+    its digits where a sqrt(y) is small or x is far above 2 a y.
+    """
+    return _log_integral(x, y, a, 1) - math.log(a)
+
+
+@compilable
+def log_scale_free_magnitude(x: float, y: float, a: float) -> float:
+    """Return log m for bettors of density 1 / (pi v^2) on [-a, a], x > 0.
+
+        m = (2 / pi) integral_0^a sinh(v x) exp(-v^2 y) dv / v   ->   erfi(x / (2 sqrt y)),  a -> oo
+
+    A mixture that has no scale of its own: it costs no log T (docs/proofs/banco.md). Where a is so
+    far beyond the integrand's peak that exp(-36) of it is left out, m is erfi, summed from a series
+    whose terms are all positive; else by quadrature.
+    """
+    root = math.sqrt(y)
+    z = x / (2.0 * root)
+    if z <= _LARGEST_SERIES and a * root - z >= _WIDEST:
+        return math.log(max(_erfi(z), _TINY))
+    return _log_integral(x, y, a, -1) + math.log(2.0 / math.pi)
+
+
+@compilable
+def _erfi(z: float) -> float:
+    """Return (2 / sqrt(pi)) sum_n z^(2n+1) / (n! (2n+1)), z >= 0."""
+    square = z * z
+    power = z  # z^(2n+1) / n!
+    total = z
+    n = 0
+    while power > 2.0**-55 * total:
+        n += 1
+        power *= square / n
+        total += power / (2 * n + 1)
+    return total * (2.0 / math.sqrt(math.pi))
+
+
+@compilable
+def _log_integral(x: float, y: float, a: float, power: int) -> float:
+    """Return log of the integral over [0, a] of v^power sinh(v x) exp(-v^2 y).
+
+    By Gauss and Legendre where the integrand lives: v x - v^2 y is below its peak by at least
+    (v - peak)^2 y, and where it still climbs at a, by (a - v) (x - 2 a y) as well.
+    """
+    peak = min(x / (2.0 * y), a)
+    top = peak * x - peak * peak * y
+    slope = max(x - 2.0 * a * y, 0.0)
+    width = _WIDEST / math.sqrt(y)
+    high = min(peak + width, a)
+    low = max(peak - min(width, _WIDEST**2 / max(slope, _TINY)), 0.0)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    total = 0.0
+    for i in range(_N_NODES):
+        v = middle + half * _NODES[i]
+        # sinh(v x) = e^{v x} (1 - e^{-2 v x}) / 2
+        # v x - v^2 y = top - (peak - v) (x - 2 peak y + (peak - v) y), without cancellation
+        drop = peak - v
+        body = -0.5 * math.exp(-drop * (slope + drop * y)) * math.expm1(-2.0 * v * x)
+        total += _WEIGHTS[i] * (body * v if power == 1 else body / v)
+    return top + math.log(max(half * total, _TINY))
+
 
 # The largest v with log(1 + u) >= u - u^2 for all |u| <= v, to four digits, rounded down.
 LARGEST_BET = 0.6838
 LARGEST_UNIT = 1e100
-_TINY = 1e-300
 
 
 class BancoState(NamedTuple):
@@ -56,8 +133,8 @@ def _advanced(
     n = state.n_reports + 1
     energy = state.energy + np.dot(report, report)
     # Projected gradient ascent with the scale-free rate 1 / sqrt(energy), on the unit ball.
-    moved = state.direction + report / math.sqrt(max(energy, _TINY))
-    direction = moved / max(math.sqrt(np.dot(moved, moved)), 1.0)
+    updated = state.direction + report / math.sqrt(max(energy, _TINY))
+    direction = updated / max(math.sqrt(np.dot(updated, updated)), 1.0)
     # The magnitude is odd in the gain.
     size = settings.unit * math.exp(min(log_magnitude, LARGEST_LOG))
     point = direction * (size if gain > 0.0 else -size)
@@ -119,7 +196,7 @@ class _Bettor(ABC):
         """The learner's numbers."""
         # E exp(v s - v^2 (variance/2 + norm^2)) <= exp(v g - v^2 norm^2) <= 1 + v g  needs both
         # limits on v.
-        largest_bet = min(LARGEST_BET / self.norm, self.tail.reach)
+        largest_bet = min(LARGEST_BET / self.norm, self.tail.largest_rate)
         variance = self.tail.variance / 2.0 + self.norm**2
         return BancoSettings(variance, largest_bet, self.unit, self.averaging)
 
@@ -135,10 +212,10 @@ class _Bettor(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
-        reach = None if math.isinf(self.tail.reach) else self.tail.reach
+        largest_rate = None if math.isinf(self.tail.largest_rate) else self.tail.largest_rate
         return {
             "kind": self.kind,
-            "tail": {"variance": self.tail.variance, "reach": reach},
+            "tail": {"variance": self.tail.variance, "reach": largest_rate},
             "norm": self.norm,
             "unit": self.unit,
             "averaging": self.averaging,
@@ -154,7 +231,7 @@ class Banco(_Bettor):
 
         point = unit * m(x, y) * direction,   x = sum of s,   y = n (variance / 2 + norm^2)
 
-    with m the derivative of a mixture of bettors (`tacit.local.learners.magnitude`).
+    with m the derivative of a mixture of bettors (`tacit.local.learners.banco`).
 
     Parameters
     ----------

@@ -36,13 +36,13 @@ def gradient_step(
 ) -> GradientDescentState:
     """Return the state after a report: w <- project(w + rate n^-decay report)."""
     n = state.n_reports + 1
-    moved = state.point + (settings.rate / n**settings.decay) * report
-    length = math.sqrt(np.dot(moved, moved))
+    updated = state.point + (settings.rate / n**settings.decay) * report
+    length = math.sqrt(np.dot(updated, updated))
     if length > settings.radius:
-        moved = moved * (settings.radius / length)
+        updated = updated * (settings.radius / length)
     share = weight_of_newest(n, settings.averaging)
     estimate = state.estimate + share * (state.point - state.estimate)
-    return GradientDescentState(n, moved, estimate)
+    return GradientDescentState(n, updated, estimate)
 
 
 @dataclass(frozen=True)

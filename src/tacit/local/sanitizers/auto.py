@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from tacit.local.sanitizers.additive import GaussianNoise, SphereNoise
 from tacit.local.sanitizers.base import Sanitizer
-from tacit.local.sanitizers.gaussian_noise import GaussianNoise
-from tacit.local.sanitizers.half_sphere import HalfSphere
-from tacit.local.sanitizers.priv_unit import PrivUnit
-from tacit.local.sanitizers.sphere_noise import SphereNoise
+from tacit.local.sanitizers.cap import HalfSphere, PrivUnit
 
 
 def least_noise(epsilon: float, delta: float, n_features: int, norm: float = 1.0) -> Sanitizer:

@@ -1,21 +1,55 @@
-"""What every sanitizer is: it turns one person's gradient into a report that may leave."""
+"""What every sanitizer is: it turns one person's gradient into a report, whose tail it knows."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.local.tail import Tail as Tail
 from tacit.noise import PreparedRows, Release, Source, release_rows, secure_source
-from tacit.noise.prepared_noise import norm_tolerance
+from tacit.noise.prepared import norm_tolerance
 from tacit.privacy import PureEpsilon, Relation
 from tacit.privacy.events import Event
+
+
+@dataclass(frozen=True)
+class Tail:
+    """How far a report strays: E exp(v <xi, u>) <= exp(v^2 variance / 2) for |v| <= reach.
+
+    Here xi = report - E report and u is any unit vector; the bound holds for every gradient within
+    the norm. ``largest_rate`` is infinite for bounded and for Gaussian noise, and finite for noise
+    with an exponential tail.
+
+    Examples
+    --------
+    >>> from tacit.local import Tail
+    >>> Tail(variance=4.0).largest_rate
+    inf
+    """
+
+    variance: float
+    largest_rate: float = math.inf
+
+    def __post_init__(self) -> None:
+        checks.at_least("variance", self.variance, 0.0)
+        checks.above_zero("largest_rate", self.largest_rate)
+
+    def plus_rounding(self, size: float) -> Tail:
+        """Return the tail of xi + e with e a function of the report, |<e, u>| <= ``size``.
+
+        sigma -> sigma + size and reach -> reach / (1 + size / sigma): Holder's inequality with
+        exponents 1 + size/sigma and 1 + sigma/size, and Hoeffding's for e.
+        """
+        sigma = math.sqrt(self.variance)
+        return Tail((sigma + size) ** 2, self.largest_rate / (1.0 + size / sigma))
+
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
@@ -210,7 +244,8 @@ def sanitizer_from_dict(record: Mapping[str, Any]) -> Sanitizer:
 
     Examples
     --------
-    >>> from tacit.local.sanitizers import HalfSphere, sanitizer_from_dict
+    >>> from tacit.local.sanitizers import HalfSphere
+    >>> from tacit.local.sanitizers.base import sanitizer_from_dict
     >>> sanitizer = HalfSphere(1.0, n_features=3)
     >>> sanitizer_from_dict(sanitizer.to_dict()) == sanitizer
     True

@@ -5,9 +5,8 @@ A new one is a file and a line of `AGGREGATORS`; plans, help and tests find it t
 
 from tacit.pate.aggregators.base import UNANSWERED, Aggregator, Answers
 from tacit.pate.aggregators.confident import Confident
-from tacit.pate.aggregators.gnmax import GNMax
-from tacit.pate.aggregators.lnmax import LNMax
 from tacit.pate.aggregators.majority import Majority
+from tacit.pate.aggregators.noisy_max import GNMax, LNMax
 
 AGGREGATORS: tuple[type[Aggregator], ...] = (
     Majority,

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from tacit import checks
 from tacit.pate.aggregators.base import UNANSWERED, Aggregator, Answers
 from tacit.privacy import Budget
-from tacit.privacy.gaussian_profile import gaussian_mu
+from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 from tacit.queries import (
     AtMost,
     Facts,

@@ -11,10 +11,10 @@ from scipy.special import ndtr
 from tacit import checks
 from tacit.pate.aggregators.base import Aggregator
 from tacit.privacy import Budget
-from tacit.privacy.gaussian_profile import gaussian_mu
-from tacit.privacy.majority import majority_renyi
-from tacit.privacy.roots import decreasing_root
-from tacit.privacy.routes import ORDERS
+from tacit.privacy.accounting.composition import ORDERS
+from tacit.privacy.accounting.gaussian_profile import gaussian_mu
+from tacit.privacy.accounting.root_finding import decreasing_root
+from tacit.privacy.events.majority import majority_renyi
 from tacit.queries import Leads, Majorities, Votes
 from tacit.queries.votes_cost import TwoClasses
 
@@ -91,8 +91,8 @@ class Majority(Aggregator):
     def right(self, consensus: float, n_teachers: int) -> float:
         """Return Phi(lead / (sqrt(2) noise_std)), of the first class if the cut is not a half."""
         lead = (2.0 * consensus - 1.0) * n_teachers
-        moved = abs(1.0 - 2.0 * self.cut) * n_teachers
-        return float(ndtr((lead - moved) / (_ROOT_TWO * self.decided("noise_std"))))
+        shift = abs(1.0 - 2.0 * self.cut) * n_teachers
+        return float(ndtr((lead - shift) / (_ROOT_TWO * self.decided("noise_std"))))
 
 
 # Orders to either side of a Gaussian's best one that a calibration looks at.

@@ -120,9 +120,9 @@ class VoteCollector:
             return
         counts = votes.steps.view(np.int64) * agreed.spacing
         noise = _PLAUSIBLE * agreed.share_std + agreed.spacing
-        apart = np.abs(np.sum(counts, axis=1) - votes.n_teachers)
+        difference = np.abs(np.sum(counts, axis=1) - votes.n_teachers)
         within = np.all((counts >= -noise) & (counts <= votes.n_teachers + noise))
-        if not within or np.any(apart > math.sqrt(agreed.n_classes) * noise):
+        if not within or np.any(difference > math.sqrt(agreed.n_classes) * noise):
             raise VotesRejected(
                 f"the votes of {agreed.sites[votes.site].name} are not those of "
                 f"{votes.n_teachers} teachers; they do not count."

@@ -13,18 +13,24 @@ from typing import Any
 import numpy as np
 
 from tacit import engine
+from tacit.estimators.parameters import classes_of, codes_of, refuse_other_kinds, source_of
 from tacit.noise import Source
-from tacit.pate._estimator import check_teacher, key_of
-from tacit.pate.sites.masks import KEY_BYTES, mask_of, new_private_key, public_key_of
-from tacit.pate.sites.messages import SiteVotes, VotesRejected
+from tacit.pate._base import check_teacher, key_of
+from tacit.pate.sites.messages import (
+    KEY_BYTES,
+    SiteVotes,
+    VotesRejected,
+    mask_of,
+    new_private_key,
+    public_key_of,
+)
 from tacit.pate.sites.round import Round, SiteEntry, digest_of
 from tacit.pate.teachers import Votes, each_vote
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
-from tacit.public_facts import classes_of, codes_of, refuse_other_kinds, source_of
 from tacit.queries import Slot
 from tacit.records import TableInMemory
-from tacit.records.parts import places_of_parts
-from tacit.records.unread import has_people, read_people
+from tacit.records.lazy_table import has_people, read_people
+from tacit.records.splits import places_of_parts
 
 
 class TeacherSite:
@@ -121,13 +127,15 @@ class TeacherSite:
             The public rows, of which the round has the digest.
         """
         place = self._place(agreed, queries)
-        kept = self.folder / f"round-{hashlib.sha256(agreed.name.encode()).hexdigest()[:32]}.votes"
-        if not kept.exists():
+        votes_file = (
+            self.folder / f"round-{hashlib.sha256(agreed.name.encode()).hexdigest()[:32]}.votes"
+        )
+        if not votes_file.exists():
             table = TableInMemory(X, y, unit)
             refuse_other_kinds(y, self.classes)
             made = self._made(agreed, place, table, np.asarray(queries, dtype=np.float64))
-            _keep(kept, made.to_bytes())
-        data = kept.read_bytes()
+            _keep(votes_file, made.to_bytes())
+        data = votes_file.read_bytes()
         if SiteVotes.from_bytes(data).round_digest != agreed.digest:
             raise VotesRejected(
                 f"{self.name} has answered another round of the name {agreed.name!r}; a second "

@@ -1,23 +1,27 @@
 """Define events: records of a release and its cost. A new event is one file and one line here."""
 
 from tacit.privacy.events.base import Event, event_from_dict
-from tacit.privacy.events.composed import Composed, NonPrivate, Repeated, common_relation
-from tacit.privacy.events.gaussian import Gaussian, SampledGaussian
-from tacit.privacy.events.leak import RareLeak
-from tacit.privacy.events.log_cosh import LogCoshObjective
+from tacit.privacy.events.composed import (
+    Composed,
+    NonPrivate,
+    OneOf,
+    Parallel,
+    RareLeak,
+    Repeated,
+    common_relation,
+)
+from tacit.privacy.events.gaussian import Gaussian, SampledGaussian, SmoothGaussian
 from tacit.privacy.events.majority import NoisyMajority
 from tacit.privacy.events.objective import (
     LinearModelObjective,
+    LogCoshObjective,
     LogisticObjective,
     MonotoneObjective,
     PureObjective,
     SoftmaxObjective,
 )
-from tacit.privacy.events.one_of import OneOf
-from tacit.privacy.events.parallel import Parallel
 from tacit.privacy.events.pure import ExponentialMechanism, PureEpsilon, ZeroConcentrated
 from tacit.privacy.events.selection import BestOf
-from tacit.privacy.events.smooth import SmoothGaussian
 
 __all__ = [
     "BestOf",

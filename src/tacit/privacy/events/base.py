@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tacit.privacy.accounting.number_of_trials import TriesLaw, law_from_dict
 from tacit.privacy.relation import Relation
-from tacit.privacy.tries import TriesLaw, law_from_dict
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -112,7 +112,7 @@ class Event(ABC):
 
     def loss_distribution(self, interval: float) -> PrivacyLossDistribution | None:
         """Return the privacy-loss distribution on multiples of ``interval``, rounded up."""
-        from tacit.privacy.loss_distribution import from_profile
+        from tacit.privacy.accounting.loss_distribution import from_profile
 
         if self.profile(np.zeros(1)) is None:
             return None

@@ -1,16 +1,23 @@
-"""Combine several releases into one event, and mark values without any guarantee."""
+"""Events made of events: composed, parallel, one of several, or harmless but for a small chance."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit import checks
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.relation import Relation, checked_relation
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+from functools import cached_property
+
+from tacit.privacy.accounting.gaussian_profile import gaussian_delta
 
 
 def common_relation(events: tuple[Event, ...]) -> Relation:
@@ -159,3 +166,229 @@ class NonPrivate(Event):
     def reasons_void(self) -> tuple[str, ...]:
         """Return the reason."""
         return (self.reason,)
+
+
+@dataclass(frozen=True)
+class RareLeak(Event):
+    """With ``probability`` anything may be revealed, and otherwise nothing.
+
+    Contract: on each of two neighbours the output has the law (1 - p) B + p A with the same B and
+    any A, and p is at most ``probability``. Beside another event, B is the output that the other
+    event accounts for, given all that this event adds. Example: a value that one record alone has,
+    and the noise on the common values (`tacit.preprocessing.PrivateVocabulary`).
+
+    Guarantee (docs/proofs/events.md, section 13), with p the probability:
+
+        delta(e) = p + (1 - p) (1 - exp(e))_+
+
+    Together with events of profile d(e), delta(e) = p + (1 - p) d(e).
+
+    Examples
+    --------
+    >>> from tacit.privacy import Composed, Gaussian, Guarantee, RareLeak
+    >>> noisy = Gaussian(4.0)
+    >>> both = Guarantee(Composed((noisy, RareLeak(1e-7))))
+    >>> round(both.delta(1.0) - Guarantee(noisy).delta(1.0), 10)
+    1e-07
+    """
+
+    kind = "rare_leak"
+
+    probability: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
+        checks.positive(
+            "probability", self.probability, remedy="leave the event out where nothing can leak."
+        )
+        if not self.probability < 1.0:
+            raise ValueError(
+                f"probability must be below 1, got {self.probability!r}; what always leaks is "
+                "NonPrivate(reason=...)."
+            )
+        checked_relation(self.relation)
+
+    def leak(self) -> float:
+        """Return the probability."""
+        return self.probability
+
+    def profile(self, epsilon: Array) -> Array:
+        """Return p + (1 - p) (1 - exp(e))_+."""
+        p = self.probability
+        return p - (1.0 - p) * np.expm1(np.minimum(epsilon, 0.0))
+
+    def renyi(self, orders: Array) -> Array:
+        """Return infinity: the loss is infinite with positive probability."""
+        return np.full_like(orders, np.inf)
+
+    def loss_distribution(self, interval: float) -> PrivacyLossDistribution:
+        """Return the distribution of a loss that is 0 or infinite."""
+        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+        p = self.probability
+        pmf = pld_pmf.create_pmf({0: 1.0 - p}, interval, infinity_mass=p, pessimistic_estimate=True)
+        return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+
+@dataclass(frozen=True)
+class OneOf(Event):
+    """One of ``events``, chosen by a public law independent of the records; the choice is public.
+
+    Contract: the choice, and all that it is made from, is independent of the records.
+
+    Guarantee (docs/proofs/selection.md, section 3): the greatest of the costs, in each way of
+    stating one, as for `Parallel`. Given the choice c, the privacy loss is that of event c, so
+    every divergence of the whole is a mean of theirs.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Gaussian, OneOf
+    >>> OneOf((Gaussian(2.0), Gaussian(4.0))).gaussian_mu()
+    0.5
+    """
+
+    kind = "one_of"
+
+    events: tuple[Event, ...]
+    relation: Relation = field(init=False)
+
+    def __init__(self, events: tuple[Event, ...], relation: Relation | None = None) -> None:
+        # Equal events are one case; their order is kept, so the event is a function of its cases.
+        greatest = Parallel(tuple(dict.fromkeys(events)), relation)
+        object.__setattr__(self, "events", greatest.events)
+        object.__setattr__(self, "relation", greatest.relation)
+
+    @cached_property
+    def _greatest(self) -> Parallel:
+        return Parallel(self.events)
+
+    def parts(self) -> tuple[Event, ...]:
+        """Return the events; the worst is the cost."""
+        return self.events
+
+    def gaussian_mu(self) -> float | None:
+        """Return the greatest mu, if all are Gaussian."""
+        return self._greatest.gaussian_mu()
+
+    def profile(self, epsilon: Array) -> Array | None:
+        """Return the greatest delta at each epsilon, if each event has a closed form."""
+        return self._greatest.profile(epsilon)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the greatest divergence at each order."""
+        return self._greatest.renyi(orders)
+
+    def pure_epsilon(self) -> float:
+        """Return the greatest pure epsilon."""
+        return self._greatest.pure_epsilon()
+
+    def loss_distribution(self, interval: float) -> PrivacyLossDistribution | None:
+        """Return the distribution whose profile is the greatest, rounded up."""
+        return self._greatest.loss_distribution(interval)
+
+    def reasons_void(self) -> tuple[str, ...]:
+        """Return the reasons that make any of the guarantees void."""
+        return self._greatest.reasons_void()
+
+
+@dataclass(frozen=True)
+class Parallel(Event):
+    """One event for each part of the records; neighbours differ in one part only.
+
+    Contract: a record's part does not depend on other records or on any release
+    (`tacit.records.splits`). Under ADD_REMOVE it follows from the record itself and a key, under
+    ADD_REMOVE_PERSON from its person, under REPLACE from its position. Event j is the cost of all
+    releases from part j. A release may depend on all outputs before it, of any part (a model
+    learned from one part may be tried on another); the events may not.
+
+    Guarantee (docs/proofs/events.md, section 12): the greatest of the parts' costs, in each way of
+    stating one: mu, delta at every epsilon, Renyi divergence at every order, pure loss.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Gaussian, Guarantee, Parallel, PureEpsilon
+    >>> Guarantee(Parallel((Gaussian(3.0), Gaussian(4.0)))).epsilon(1e-6) == Guarantee(
+    ...     Gaussian(3.0)
+    ... ).epsilon(1e-6)
+    True
+    """
+
+    kind = "parallel"
+
+    events: tuple[Event, ...]
+    relation: Relation = field(init=False)
+
+    def __init__(self, events: tuple[Event, ...], relation: Relation | None = None) -> None:
+        events = tuple(events)
+        if not events:
+            raise ValueError("Parallel needs at least one part; an empty release has no record.")
+        for event in events:
+            if not isinstance(event, Event):
+                raise TypeError(f"Parallel takes events, one for each part, got {event!r}.")
+        shared = common_relation(events)
+        if relation is not None and relation is not shared:
+            raise ValueError(f"relation {relation} contradicts the events' own {shared}.")
+        object.__setattr__(self, "events", events)
+        object.__setattr__(self, "relation", shared)
+
+    def parts(self) -> tuple[Event, ...]:
+        """Return the event of each part."""
+        return self.events
+
+    def gaussian_mu(self) -> float | None:
+        """Return the greatest mu, if each part's releases are Gaussian."""
+        each = [_gaussian_mu(part) for part in self.events]
+        known = [mu for mu in each if mu is not None]
+        return max(known) if len(known) == len(each) else None
+
+    def profile(self, epsilon: Array) -> Array | None:
+        """Return the greatest delta at each epsilon, if each part has a closed form."""
+        each = [_profile(part, epsilon) for part in self.events]
+        known = [deltas for deltas in each if deltas is not None]
+        return np.max(known, axis=0) if len(known) == len(each) else None
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the greatest divergence at each order."""
+        greatest: Array = np.max([part.renyi(orders) for part in self.events], axis=0)
+        return greatest
+
+    def pure_epsilon(self) -> float:
+        """Return the greatest loss of any part."""
+        return max(
+            math.fsum(n * leaf.pure_epsilon() for leaf, n in part.leaves()) for part in self.events
+        )
+
+    def loss_distribution(self, interval: float) -> PrivacyLossDistribution | None:
+        """Return the distribution whose profile is the greatest of the parts', rounded up."""
+        from tacit.privacy.accounting.loss_distribution import from_greatest_profile
+
+        if self.profile(np.zeros(1)) is not None:
+            return super().loss_distribution(interval)
+        return from_greatest_profile([tuple(part.leaves()) for part in self.events], interval)
+
+    def reasons_void(self) -> tuple[str, ...]:
+        """Return the reasons that make any part's guarantee void."""
+        return tuple(
+            why for part in self.events for leaf, _ in part.leaves() for why in leaf.reasons_void()
+        )
+
+
+def _gaussian_mu(part: Event) -> float | None:
+    """Return the total mu of Gaussian releases, or None."""
+    squares = 0.0
+    for leaf, n in part.leaves():
+        mu = leaf.gaussian_mu()
+        if mu is None:
+            return None
+        squares += n * mu * mu
+    return math.sqrt(squares)
+
+
+def _profile(part: Event, epsilon: Array) -> Array | None:
+    """Return the profile of Gaussian releases, or of one release, or None."""
+    mu = _gaussian_mu(part)
+    if mu is not None:
+        return gaussian_delta(mu, epsilon)
+    leaves = tuple(part.leaves())
+    return leaves[0][0].profile(epsilon) if len(leaves) == 1 and leaves[0][1] == 1 else None

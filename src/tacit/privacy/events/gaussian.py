@@ -1,20 +1,64 @@
-"""Gaussian noise, once or on a Poisson sample."""
+"""Gaussian noise: once, on a Poisson sample, or by a smooth sensitivity.
+
+    r(a) = log( sum_k C(a,k) q^k (1-q)^(a-k) exp(k (k-1) / (2 z^2)) ) / (a - 1)
+
+for integer a, with q the sampling rate and z the noise multiplier (docs/proofs/events.md, section
+4). All (a, k) pairs lie in one flat array. The binomials are computed once per set of orders, and
+each call takes one exponential of the array.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
 
 from tacit import checks
+from tacit.privacy.accounting.gaussian_profile import gaussian_delta
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.gaussian_profile import gaussian_delta
 from tacit.privacy.relation import Relation, checked_relation
-from tacit.privacy.sampled_gaussian import sampled_gaussian_renyi
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+
+@lru_cache(maxsize=4)
+def _terms(orders: tuple[int, ...]) -> tuple[Array, Array, Array, npt.NDArray[np.int64]]:
+    a = np.repeat(np.array(orders, dtype=np.float64), np.array(orders) + 1)
+    k = np.concatenate([np.arange(n + 1, dtype=np.float64) for n in orders])
+    log_binomial = gammaln(a + 1) - gammaln(k + 1) - gammaln(a - k + 1)
+    starts = np.concatenate([[0], np.cumsum(np.array(orders) + 1)[:-1]])
+    return log_binomial, k, a - k, starts
+
+
+def sampled_gaussian_renyi(rate: float, noise_multiplier: float, orders: Array) -> Array:
+    """Return r(a) for each order; a fractional order gets the next integer's (r is increasing).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.privacy.events.gaussian import sampled_gaussian_renyi
+    >>> sampled_gaussian_renyi(0.01, 1.0, np.array([2.0])).round(8)
+    array([0.00017181])
+    """
+    ceiling = np.maximum(np.ceil(orders), 2.0)
+    unique, inverse = np.unique(ceiling, return_inverse=True)
+    log_binomial, k, rest, starts = _terms(tuple(int(a) for a in unique))
+    exponents = k * (k - 1) / (2 * noise_multiplier**2)
+    log_terms = log_binomial + k * math.log(rate) + rest * math.log1p(-rate) + exponents
+    peaks = np.maximum.reduceat(log_terms, starts)
+    lengths = np.diff(np.append(starts, log_terms.size))
+    sums = np.add.reduceat(np.exp(log_terms - np.repeat(peaks, lengths)), starts)
+    # The sum is at least 1; rounding must not make a divergence negative.
+    log_sums = np.maximum(peaks + np.log(sums), 0.0) + 1e-15 * lengths
+    result: Array = (log_sums / (unique - 1))[inverse]
+    return result
+
 
 _ZERO_NOISE = (
     "zero noise protects nothing: record it as NonPrivate(reason=...), or calibrate to a Budget."
@@ -121,3 +165,53 @@ class SampledGaussian(Event):
             sampling_prob=self.sampling_rate,
             log_mass_truncation_bound=float(np.log(1e-22)),
         )
+
+
+@dataclass(frozen=True)
+class SmoothGaussian(Event):
+    """A number f plus (margin + N(0, 1)) * noise_multiplier * S, S its smooth sensitivity.
+
+    Contract: between neighbours f moves by at most min(S, S'), and S by a factor within
+    exp(+-smoothness). ``margin``, in standard deviations of the noise, is added so that the
+    released number is below f with probability Phi(-margin) only.
+
+    Guarantee (docs/proofs/pate.md, section 5), z the multiplier, b the smoothness, m the margin:
+
+        renyi(a) = a (1 + m z (e^b - 1))^2 / (2 z^2 (a - (a-1) e^2b))
+                   - (log(1 - a + a e^-2b) / 2 + a b) / (a - 1)      where (a-1) e^2b < a
+
+    and no bound at other orders.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.privacy import SmoothGaussian
+    >>> SmoothGaussian(20.0, 0.01).renyi(np.array([10.0, 100.0])).round(4)
+    array([0.0164,    inf])
+    """
+
+    kind = "smooth_gaussian"
+
+    noise_multiplier: float
+    smoothness: float
+    margin: float = 0.0
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        checks.keep_plain_numbers(self)
+        checks.positive("noise_multiplier", self.noise_multiplier)
+        checks.positive("smoothness", self.smoothness)
+        checks.at_least("margin", self.margin, 0.0)
+        checked_relation(self.relation)
+
+    def renyi(self, orders: Array) -> Array:
+        """Return the divergence of two Gaussians of different width, at their most different."""
+        a, z, b = orders, self.noise_multiplier, self.smoothness
+        room = 1.0 - (a - 1) * math.expm1(2 * b)  # a - (a-1) e^2b
+        inside = np.maximum(room, 1e-300)
+        growth = 1.0 + self.margin * z * math.expm1(b)
+        means = a * growth**2 / (2 * z**2 * inside)
+        # 1 - a + a e^-2b = e^-2b (a - (a-1) e^2b)
+        widths = ((1 - a) * b - np.log(inside) / 2) / (a - 1)
+        result: Array = np.where(room > 1e-12, means + widths, np.inf)
+        return result

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.privacy.accounting.number_of_trials import TriesLaw
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.relation import Relation
-from tacit.privacy.tries import TriesLaw
 
 if TYPE_CHECKING:
-    from tacit.privacy.power import Power, TabulatedPower
-    from tacit.privacy.selection import Mixture, Points
+    from tacit.privacy.accounting.private_selection import Mixture, Points
+    from tacit.privacy.accounting.tradeoff import Power, TabulatedPower
 
 _FEW = 64  # up to this many epsilons are computed one by one; more are read from a table
 _TABLE_POINTS = 3001
@@ -43,7 +43,7 @@ class BestOf(Event):
     Examples
     --------
     >>> from tacit.privacy import BestOf, Gaussian, Guarantee
-    >>> from tacit.privacy.tries import FixedTries, TruncatedNegativeBinomial
+    >>> from tacit.privacy.accounting.number_of_trials import FixedTries, TruncatedNegativeBinomial
     >>> geometric = BestOf(Gaussian(2.0), TruncatedNegativeBinomial(1.0, 0.1))
     >>> round(Guarantee(geometric).epsilon(1e-5), 3)
     3.01
@@ -86,7 +86,7 @@ class BestOf(Event):
 
     def renyi(self, orders: Array) -> Array:
         """Return the bound of docs/proofs/selection.md, section 5."""
-        from tacit.privacy.selection import renyi
+        from tacit.privacy.accounting.private_selection import renyi
 
         one_run = self.base.renyi(orders)
         of_each = [renyi(at, self.law.at_zero, one_run, orders) for at in self._points]
@@ -99,8 +99,8 @@ class BestOf(Event):
 
     @cached_property
     def _pure(self) -> float:
-        from tacit.privacy.power import pure_power
-        from tacit.privacy.selection import greatest_ratio, points
+        from tacit.privacy.accounting.private_selection import greatest_ratio, points
+        from tacit.privacy.accounting.tradeoff import pure_power
 
         alone = math.fsum(n * leaf.pure_epsilon() for leaf, n in self.base.leaves())
         if math.isinf(alone):
@@ -114,15 +114,15 @@ class BestOf(Event):
 
     @cached_property
     def _powers(self) -> Sequence[Power]:
-        from tacit.privacy.power import powers_of
+        from tacit.privacy.accounting.tradeoff import powers_of
 
         return powers_of(self.base) or ()
 
     @cached_property
     def _points(self) -> Sequence[Points]:
-        from tacit.privacy.power import RenyiPower
-        from tacit.privacy.routes import ORDERS
-        from tacit.privacy.selection import points
+        from tacit.privacy.accounting.composition import ORDERS
+        from tacit.privacy.accounting.private_selection import points
+        from tacit.privacy.accounting.tradeoff import RenyiPower
 
         if self._powers:
             return [points(power, self.law) for power in self._powers]
@@ -130,7 +130,7 @@ class BestOf(Event):
 
     @cached_property
     def _mixtures(self) -> Sequence[Mixture]:
-        from tacit.privacy.selection import mixture
+        from tacit.privacy.accounting.private_selection import mixture
 
         return [mixture(at) for at in self._points] if self._powers else ()
 
@@ -169,11 +169,11 @@ class BestOf(Event):
     @cached_property
     def _table(self) -> TabulatedPower:
         """The profile at many epsilons; its chords in between are an upper bound."""
-        from tacit.privacy.power import TabulatedPower
+        from tacit.privacy.accounting.tradeoff import TabulatedPower
 
         probes = np.geomspace(1e-9, 1e6, 300)
         found = self._raw(probes)
-        reach = probes[np.flatnonzero(found <= max(_TAIL, 1.001 * found[-1]))[0]]
-        grid = np.linspace(0.0, reach, _TABLE_POINTS)
+        cutoff = probes[np.flatnonzero(found <= max(_TAIL, 1.001 * found[-1]))[0]]
+        grid = np.linspace(0.0, cutoff, _TABLE_POINTS)
         deltas = np.maximum.accumulate(self._direct(grid)[::-1])[::-1]
         return TabulatedPower(grid, deltas, deltas)

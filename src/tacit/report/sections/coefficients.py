@@ -1,15 +1,13 @@
-"""The released numbers, each with its error bar: what stands out from the noise first."""
+"""Report coefficients: released numbers with error bars, standard errors and tests."""
 
 from __future__ import annotations
 
 import math
 
+from tacit.report.charts import Strip
 from tacit.report.facts import Coefficient, Coefficients, ReportFacts
-from tacit.report.html_table import Heading, Row, table
-from tacit.report.markup import Child, Markup, join, named, tag
-from tacit.report.numbers import aligned, rounded_up, short
-from tacit.report.page import section
-from tacit.report.strip import Strip
+from tacit.report.markup import Child, Heading, Markup, Row, join, named, section, table, tag
+from tacit.report.wording import aligned, rounded_up, short
 
 SHOWN = 12  # the others are in a fold
 MOST_ROWS = 1000
@@ -66,7 +64,7 @@ def _plot(rows: list[Coefficient], bounds: bool) -> tuple[list[Heading], list[Ro
     """Return the heads and lines of a table of all rows, on one scale."""
     has_errors = _has_errors(rows)
     scale = Strip.around([(row.value, row.error or 0.0) for row in rows])
-    limit = short(scale.reach, 3)
+    limit = short(scale.limit, 3)
     noise = Heading("Noise, at most" if bounds else "Noise", number=True)
     headings = [
         Heading("Name"),
@@ -133,3 +131,51 @@ def _caption(rows: list[Coefficient], bounds: bool) -> str:
     if any(map(_is_within_noise, rows)):
         text += f" {_mark(bounds).capitalize()}: no farther from zero than twice that."
     return text
+
+
+_ABOUT = (
+    "Standard errors cover both what another sample of people would have changed and the noise "
+    "that protects these. Coefficients are corrected for the ridge, so they differ from those "
+    "above, which predict, and by more where noise is large; bars above are of noise alone. A "
+    "p-value is for the question whether the coefficient is zero."
+)
+
+
+def inference_section(facts: ReportFacts) -> Markup | None:
+    """Return the section, or nothing where no standard errors were released."""
+    found = facts.summary
+    if found is None:
+        return None
+    ratio = [found.ratio.capitalize(), "Its interval"] if found.ratio else []
+    heads = ["Coefficient", "Std. error", "z", "p", "95 % interval", *ratio]
+    rows = []
+    for row in found.rows()[:MOST_ROWS]:
+        name, value, error, z, p, *limits = row.values()
+        cells = [_number(value), _number(error), f"{z:.2f}", _p(p), _interval(*limits[:2])]
+        if found.ratio:
+            cells += [_number(limits[2]), _interval(*limits[3:])]
+        rows.append(Row((named(name), *cells)))
+    headings = [Heading("Name"), *(Heading(text, number=True) for text in heads)]
+    caption = "Coefficients with their standard errors."
+    if len(found.names) > MOST_ROWS:
+        caption += f" The first {MOST_ROWS:,} of {len(found.names):,}."
+    compared = [tag("li", sentence) for sentence in found.comparisons]
+    return section(
+        "inference",
+        "How sure it is",
+        tag("p", _ABOUT),
+        tag("ul", *compared) if compared else None,
+        table(caption, headings, rows),
+    )
+
+
+def _number(value: float) -> str:
+    return short(value, 3)
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{_number(low)} to {_number(high)}"
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.preprocessing import (
+from tacit.report.facts import PublicFact, ReportFacts
+from tacit.report.markup import Child, Heading, Markup, Row, join, named, section, table, tag
+from tacit.report.wording import short
+from tacit.schema import (
     Boolean,
     Category,
     ClassTarget,
@@ -19,11 +22,6 @@ from tacit.preprocessing import (
     Schema,
     Unit,
 )
-from tacit.report.facts import PublicFact, ReportFacts
-from tacit.report.html_table import Heading, Row, table
-from tacit.report.markup import Child, Markup, join, named, tag
-from tacit.report.numbers import short
-from tacit.report.page import section
 
 _MOST_WORDS = 60
 _NEUTRAL = {

@@ -1,0 +1,1 @@
+"""Standard errors of released weights, and the law of an estimator."""

@@ -1,0 +1,1 @@
+"""Mechanisms of private empirical risk minimisation, one file each."""

@@ -1,0 +1,179 @@
+"""Classes that count alike: each is counted first, and its records weigh as it is rare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.inference.estimator_law import Solved
+from tacit.erm.planning.plan import NUMBER_SHARE, CannotSolve, Mechanism, NoiseError, Plan, Problem
+from tacit.erm.planning.planner import choose_plan
+from tacit.noise import Norm
+from tacit.privacy import Budget, Composed, Guarantee, Relation
+from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
+from tacit.queries import (
+    ClassCounts,
+    Facts,
+    LaplaceNoise,
+    NoisySum,
+    Reweighted,
+    Session,
+    Slot,
+)
+from tacit.queries.split_budget import split_epsilon, split_gaussian
+from tacit.records import ClassWeights, RecordSource, ReweightedRecords
+
+Array = npt.NDArray[np.float64]
+
+# n / (K count) is the weight of a class, and never more than this.
+GREATEST_WEIGHT = 10.0
+# Of a budget that is not Gaussian throughout, what is left after the counts is sought in steps.
+_STEP, _MOST_STEPS = 0.999, 100
+_SETTING = "epsilon_after_counting"
+_SHARES = {"classes": NUMBER_SHARE, "weights": None}
+
+
+@dataclass(frozen=True)
+class Balanced(Mechanism):
+    """Another mechanism, over records weighted by how rare their class is.
+
+    The classes are counted with a hundredth of the budget, with Gaussian noise, or Laplace noise
+    for a pure budget. A class of count c gets the weight n / (K c), at most 10, and all weights are
+    divided by the greatest of them, so that no record weighs more than 1.
+
+    Guarantee: the event is that of the counts and that of the other mechanism, composed; it is
+    within the budget.
+
+    Parameters
+    ----------
+    inner
+        The other mechanism, or its name.
+
+    Examples
+    --------
+    >>> from tacit.erm import Balanced, Objective, Problem
+    >>> from tacit.erm.losses import LogisticLoss
+    >>> from tacit.privacy import Budget
+    >>> from tacit.records import Bounds
+    >>> objective = Objective(LogisticLoss(), Bounds(n_classes=2, max_weight=1.0))
+    >>> plan = Balanced("noisy_gradient").plan(Problem(objective, 20), Budget(1.0, 1e-6))
+    >>> round(plan.settings["epsilon_after_counting"], 3)
+    0.995
+    """
+
+    inner: str | Mechanism = "auto"
+
+    title = "Balanced classes"
+    is_named = False
+    counts_classes = True
+
+    def __post_init__(self) -> None:
+        # It goes by the other's name: where noise is put is what plans and reports compare.
+        own = self.inner if isinstance(self.inner, str) else self.inner.name
+        object.__setattr__(self, "name", own)
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Plan the other mechanism within what the counts leave of the budget."""
+        if problem.objective.bounds.n_classes is None:
+            raise CannotSolve("there are no classes to balance; leave class_weight out.")
+        counts, rest = _class_counts(budget).event(problem.facts(budget.relation)), _rest(budget)
+        for _ in range(_MOST_STEPS):
+            inner = choose_plan(problem, rest, self.inner)
+            event = Composed((counts, inner.event))
+            if Guarantee(event).epsilon(budget.delta) <= budget.epsilon:
+                return replace(
+                    inner,
+                    mechanism=Balanced(inner.mechanism),
+                    budget=budget,
+                    event=event,
+                    reason=f"{inner.reason}; classes are counted first",
+                    settings={**inner.settings, _SETTING: rest.epsilon},
+                )
+            rest = replace(rest, epsilon=rest.epsilon * _STEP)
+        raise CannotSolve("no plan is within the budget after counting the classes; raise epsilon.")
+
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return the counts, and the other mechanism's plan."""
+        counts = _class_counts(plan.budget).event(plan.facts)
+        return {"classes": Slot(counts), "weights": Slot(self._inner(plan).event)}
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
+        """Count the classes, weight the records, and go on."""
+        query, inner = _class_counts(plan.budget), self._inner(plan)
+        counts = np.asarray(session.ask(query, "classes"))
+        shares = balanced_shares(counts, query.noise_std(session.facts))
+        child = session.on(Reweighted(ClassWeights(shares))).child("weights", inner)
+        solved = inner.solve(child)
+        child.close()
+        return Solved(solved.weights)
+
+    def _inner(self, plan: Plan) -> Plan:
+        """Return the other mechanism's own part of a plan."""
+        assert isinstance(plan.event, Composed), "made by plan"
+        assert not isinstance(self.inner, str), "made by plan"
+        settings = {name: v for name, v in plan.settings.items() if name != _SETTING}
+        return replace(
+            plan,
+            mechanism=self.inner,
+            budget=replace(plan.budget, epsilon=plan.settings[_SETTING]),
+            event=plan.event.events[1],
+            settings=settings,
+        )
+
+    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
+        """Return what the other mechanism says, and what counting costs."""
+        inner = self._inner(plan)
+        std = number(_class_counts(plan.budget).noise_std(plan.facts))
+        return (
+            f"{inner.mechanism.noise_in_words(inner, number)} The number of records of each class "
+            f"is counted first, with noise of standard deviation {std}."
+        )
+
+    def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
+        """Return what the other mechanism says."""
+        inner = self._inner(plan)
+        return inner.mechanism.noise_error(inner, weight_norm)
+
+
+def balanced_exactly(records: RecordSource) -> ReweightedRecords:
+    """Return records weighted by the exact counts of their classes: for no privacy at all."""
+    facts = Facts(records.bounds, records.n_features, Relation.ADD_REMOVE)
+    shares = balanced_shares(ClassCounts().total(records, facts), 0.0)
+    return ReweightedRecords(records, ClassWeights(shares))
+
+
+def balanced_shares(counts: Array, noise_std: float) -> tuple[float, ...]:
+    """Return n / (K count) of every class, over the greatest of them.
+
+    A count below the noise in it says nothing, and none counts as less than would give its class a
+    weight of more than 10.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm.mechanisms.balanced import balanced_shares
+    >>> balanced_shares(np.array([900.0, 100.0]), 5.0)
+    (0.1111111111111111, 1.0)
+    """
+    known = np.maximum(counts, max(noise_std, 1.0))
+    known = np.maximum(known, known.sum() / (len(known) * GREATEST_WEIGHT))
+    return tuple((known.min() / known).tolist())
+
+
+def _class_counts(budget: Budget) -> NoisySum:
+    """Return the counts with a hundredth of mu squared, or of a pure epsilon."""
+    if budget.is_pure:
+        epsilon = split_epsilon(budget.epsilon, _SHARES)["classes"]
+        return NoisySum(ClassCounts(Norm.L1), LaplaceNoise(epsilon))
+    return NoisySum(ClassCounts(), split_gaussian(budget, _SHARES)["classes"])
+
+
+def _rest(budget: Budget) -> Budget:
+    """Return what the counts leave where all is Gaussian or pure, and a guess elsewhere."""
+    if budget.is_pure:
+        return replace(budget, epsilon=split_epsilon(budget.epsilon, _SHARES)["weights"])
+    rest = split_gaussian(budget, _SHARES)["weights"]
+    return replace(budget, epsilon=gaussian_epsilon(1 / rest.multiplier, budget.delta))

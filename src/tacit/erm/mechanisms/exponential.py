@@ -1,0 +1,246 @@
+"""The exponential mechanism: on a line, over public candidates, and for weights in a ball.
+
+`tacit.queries.selection` has the utilities, their sensitivities and the draw.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.constraints import L2Ball
+from tacit.erm.inference.estimator_law import Solved
+from tacit.erm.planning.plan import CannotSolve, Mechanism, Plan, Problem, Settings
+from tacit.noise.selection.ball import MOST_DIMENSIONS
+from tacit.privacy import Budget
+from tacit.queries import CandidateRisks, Quantile, RiskInBall, Selection, Session
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LineSettings(Settings):
+    """What to aim at, how far one record moves its rank, and how far off to expect to be."""
+
+    rank_error: float
+    level: float
+    sensitivity: float
+
+
+@dataclass(frozen=True)
+class QuantileOnALine(Mechanism):
+    """The quantile of one column, exactly and purely private.
+
+    Scores every point t of a public grid by its rank error, u(t) = -|#{x < t} - level * n|, and
+    draws t with probability proportional to exp(epsilon u / (2 Delta)); Delta = 1 under REPLACE
+    and max(level, 1 - level) under ADD_REMOVE (`tacit.queries.Quantile`).
+
+    Examples
+    --------
+    >>> from tacit.erm import QuantileOnALine
+    >>> QuantileOnALine(0.0, 100.0).n_points
+    1048576
+    """
+
+    lower: float
+    upper: float
+    n_points: int = 2**20
+
+    name = "exponential_mechanism"
+    title = "Exponential mechanism"
+    is_named = False
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Check that the problem is a quantile of one column."""
+        level = problem.objective.loss.level
+        if level is None or problem.dimension != 1:
+            raise CannotSolve(
+                "the exact sampler on a line is for quantiles of one column; use "
+                "PublicCandidates for other losses in few dimensions."
+            )
+        query, facts = self._selection(level, budget), problem.facts(budget.relation)
+        delta = query.utility.rank_sensitivity(facts)
+        ranks = 2 * delta / budget.epsilon * math.log(self.n_points)
+        return Plan(
+            mechanism=self,
+            problem=problem,
+            budget=budget,
+            event=query.event(facts),
+            excess_risk=ranks / problem.n_records,
+            reason="exact sampling; pure epsilon; the error is in ranks, not in units",
+            settings=LineSettings(ranks, level, delta).shown(),
+        )
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
+        """Sort, score, draw."""
+        query = self._selection(LineSettings.of(plan).level, plan.budget)
+        return Solved(np.array([session.ask(query, "weights")]))
+
+    def _selection(self, level: float, budget: Budget) -> Selection[Quantile]:
+        quantile = Quantile(level, self.lower, self.upper, n_points=self.n_points)
+        return Selection(quantile, budget.epsilon)
+
+
+@dataclass(frozen=True)
+class CandidateSettings(Settings):
+    """How far one record moves a utility."""
+
+    sensitivity: float
+
+
+@dataclass(frozen=True)
+class PublicCandidates(Mechanism):
+    """The exponential mechanism over weights chosen without the data.
+
+    Scores each candidate by minus its empirical risk, relative to the first candidate; the
+    utility of a record is bounded by L times the candidates' distance from it.
+
+    Parameters
+    ----------
+    candidates
+        One row per candidate: a grid, a random net, models fitted on public data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm import PublicCandidates
+    >>> len(PublicCandidates(np.zeros((3, 2))).candidates)
+    3
+    """
+
+    candidates: Array
+
+    name = "public_candidates"
+    title = "Public candidates"
+    is_named = False
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Bound the utilities."""
+        objective = problem.objective
+        if self.candidates.ndim != 2 or self.candidates.shape[1] != problem.dimension:
+            raise CannotSolve(
+                f"candidates must have {problem.dimension} columns, got shape "
+                f"{self.candidates.shape}."
+            )
+        if not math.isfinite(objective.lipschitz):
+            raise CannotSolve("the loss has no bounded slope, so utilities have no sensitivity.")
+        query, facts = self._selection(problem, budget), problem.facts(budget.relation)
+        delta = query.utility.utility_sensitivity(facts)
+        wide = 2 * delta / budget.epsilon * math.log(len(self.candidates))
+        return Plan(
+            mechanism=self,
+            problem=problem,
+            budget=budget,
+            event=query.event(facts),
+            excess_risk=wide / problem.n_records,
+            reason="pure epsilon; no better than the best candidate",
+            settings=CandidateSettings(delta).shown(),
+        )
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
+        """Score the candidates in one pass, draw one."""
+        chosen = session.ask(self._selection(plan.problem, plan.budget), "weights")
+        return Solved(self.candidates[chosen].reshape(plan.problem.shape))
+
+    def _selection(self, problem: Problem, budget: Budget) -> Selection[CandidateRisks]:
+        objective = problem.objective
+        risks = CandidateRisks(objective.loss, self.candidates, objective.regularization or 0.0)
+        return Selection(risks, budget.epsilon)
+
+
+@dataclass(frozen=True)
+class BallSettings(Settings):
+    """How far one record moves a utility, and the radius of the ball."""
+
+    sensitivity: float
+    radius: float
+
+
+@dataclass(frozen=True)
+class ExponentialInABall(Mechanism):
+    """Weights in a ball, drawn with a density that falls with their risk (`ExpMech-ERM`).
+
+        density of w proportional to exp(-epsilon F(w) / (2 Delta)),   ||w|| <= R
+        Delta = L R under ADD_REMOVE, 2 L R under REPLACE
+
+    F is the sum of the losses and the ridge, L the greatest norm of a record's gradient. Losses are
+    taken relative to w = 0, so that a record counts for at most L ||w||. Purely private; drawn
+    exactly, on a lattice in the ball, for up to four weights.
+
+    Parameters
+    ----------
+    per_radius
+        The least number of lattice points from the centre to the sphere.
+
+    Notes
+    -----
+    **Guarantee**: epsilon-DP, and of bounded range. Proof in docs/proofs/selection_in_a_ball.md.
+
+    **Assumes** that the loss is convex and Lipschitz as it declares, and is computed to 2^-40 of
+    its size. How long it takes depends on the records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm import ExponentialInABall, L2Ball
+    >>> from tacit.linear_model import LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, (1000, 2))
+    >>> model = LogisticRegression(
+    ...     2.0, 0.0, row_norm=1.0, fit_intercept=False, constraint=L2Ball(4.0),
+    ...     mechanism=ExponentialInABall(),
+    ... ).fit(X, X[:, 0] > 0)
+    >>> bool(np.linalg.norm(model.coef_) <= 4.0)
+    True
+    """
+
+    per_radius: int = 2**24
+
+    name = "exponential_in_a_ball"
+    title = "Exponential mechanism in a ball"
+    is_named = False
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Check dimension, ball and slope, and bound the utility."""
+        objective, d = problem.objective, problem.dimension
+        if d > MOST_DIMENSIONS:
+            raise CannotSolve(
+                f"the exponential mechanism in a ball is sampled exactly for up to "
+                f"{MOST_DIMENSIONS} weights, and there are {d}; use "
+                'mechanism="noisy_gradient", which is made for many and takes the same ball.'
+            )
+        if not isinstance(objective.feasible, L2Ball):
+            raise CannotSolve(
+                "the exponential mechanism in a ball needs one; pass constraint=L2Ball(5.0), say."
+            )
+        if not math.isfinite(objective.lipschitz):
+            raise CannotSolve(
+                f"{type(objective.loss).__name__} has no bounded slope, so utilities have no "
+                "sensitivity; use a loss that has one, such as Huber's."
+            )
+        radius, facts = objective.feasible.bound, problem.facts(budget.relation)
+        query = self._selection(problem, budget, radius)
+        delta = query.utility.utility_sensitivity(facts)
+        # The density exp(-k F) exceeds the least F by d / k on average, where F is convex.
+        wide = 2 * delta / budget.epsilon * d
+        return Plan(
+            mechanism=self,
+            problem=problem,
+            budget=budget,
+            event=query.event(facts),
+            excess_risk=wide / problem.n_predicted,
+            reason="pure epsilon; exact sampling in few dimensions; no smoothness needed",
+            settings=BallSettings(delta, radius).shown(),
+        )
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
+        """Draw weights by their risk."""
+        query = self._selection(plan.problem, plan.budget, BallSettings.of(plan).radius)
+        return Solved(session.ask(query, "weights").reshape(plan.problem.shape))
+
+    def _selection(self, problem: Problem, budget: Budget, radius: float) -> Selection[RiskInBall]:
+        objective, penalty = problem.objective, problem.objective.regularization or 0.0
+        risk = RiskInBall(objective.loss, radius, penalty, self.per_radius)
+        return Selection(risk, budget.epsilon)

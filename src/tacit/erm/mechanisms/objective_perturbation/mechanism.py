@@ -1,0 +1,506 @@
+"""Objective perturbation: plan, perturb, minimise; with many records, descend by noisy gradients.
+
+So many records that rounding alone may move a sum further than a certificate allows know the rows'
+second moment well, and noise is small: steps in its coordinates, which need no certificate, do
+better there than a tilt in the rows' own coordinates. So do steps where a plan, for the typical
+number of records, asks for no moment, and the count says that it would be seen: how
+ill-conditioned a table is no public fact tells, and a moment costs a tenth where it saves up to
+all but a tenth. Releases and public facts decide; what is run costs no more than the plan, whose
+event is charged as it is (docs/proofs/objective_perturbation.md, section 15).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.erm.constraints import WholeSpace
+from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw, Solved
+from tacit.erm.inference.shrinkage import can_shrink, preconditioned_risk, shrunk
+from tacit.erm.mechanisms.noisy_gradient import descend_preconditioned
+from tacit.erm.mechanisms.objective_perturbation.adapt import (
+    adapt_preconditioned,
+    adapt_to_count,
+    best_preconditioner,
+    can_certify,
+    may_turn,
+)
+from tacit.erm.mechanisms.objective_perturbation.perturbation import (
+    MOMENT,
+    PerturbationSettings,
+    SpherePerturbationSettings,
+    event_of,
+    minimizer_event,
+    perturbation_of,
+    perturbations_for,
+    query_events,
+    ridge_per_noise,
+    slots_of,
+)
+from tacit.erm.objective import Objective, n_changed
+from tacit.erm.planning.plan import (
+    CannotSolve,
+    Mechanism,
+    NoiseError,
+    Plan,
+    Problem,
+    ask_count,
+)
+from tacit.erm.preconditioning import Preconditioner, SecondMoment
+from tacit.erm.solvers.certified import certified_solver
+from tacit.erm.solvers.perturbed_objective import slopes_error
+from tacit.privacy import Budget, BudgetUnreachable, Event, Gaussian, Relation
+from tacit.privacy.accounting.calibration import gaussian_multiplier
+from tacit.privacy.accounting.gaussian_profile import gaussian_mu
+from tacit.queries import GaussianNoise, PerturbedMinimizer, Reweighted, Session, Slot
+from tacit.queries.split_budget import gaussian_rest, least_rest
+from tacit.records import LeverageWeights
+from tacit.records.block_sums import fine_rows, float_error
+
+Array = npt.NDArray[np.float64]
+
+# As noisy gradients ask for it; a tilt pays a twentieth.
+_MOMENT = SecondMoment()
+
+
+def may_ask(plan: Plan, slot: Slot, perturbation: PerturbationSettings, n_records: float) -> bool:
+    """Return whether a moment that was not planned is worth a share of the tilt's budget.
+
+    An even table's must be above its noise, since what is then not turned has no tilt either; and
+    steps must be left half of the mu^2 that one Gaussian release within the budget has, which a
+    tilt that pays much for what a record does to the curvature does not leave.
+    """
+    problem, budget = plan.problem, plan.budget
+    if perturbation.moment_noise:
+        return False
+    return (
+        may_turn(problem, budget, n_records)
+        and _MOMENT.pays(problem, budget, n_records)
+        and _left(plan, slot) >= 0.5 / gaussian_multiplier(budget) ** 2
+    )
+
+
+def _whole(slot: Slot) -> GaussianNoise:
+    """Return the noise of the one release that minimiser and trace are exchanged for."""
+    assert isinstance(slot.event, Gaussian), "as `exchanged` makes it"
+    return GaussianNoise(slot.event.noise_multiplier)
+
+
+def _left(plan: Plan, slot: Slot) -> float:
+    """Return the mu^2 that a moment leaves of it, below 0 if it costs more."""
+    return _whole(slot).multiplier ** -2 - _MOMENT.noise_multiplier(plan.budget) ** -2
+
+
+def descend_instead(
+    plan: Plan,
+    slot: Slot,
+    session: Session,
+    preconditioner: Preconditioner | None,
+    n_records: float,
+) -> Array:
+    """Return weights from steps in the place of the tilt, which cost no more than it would have.
+
+    Where no second moment has been asked for it is now, and all of it together costs no more.
+    """
+    problem, left = plan.problem, _whole(slot)
+    if preconditioner is None:
+        preconditioner = _MOMENT.ask(session, "steps", problem, plan.budget, n_records)
+        left = gaussian_rest(left, [GaussianNoise(_MOMENT.noise_multiplier(plan.budget))])
+    open_ridge = replace(problem, objective=replace(problem.objective, regularization=None))
+    return descend_preconditioned(
+        open_ridge, plan.budget, session, "steps", preconditioner, n_records, left
+    )
+
+
+_FOR_CURVATURE = 1 / 20  # of a pure epsilon, for what a record does to the curvature
+_LARGE = 500.0
+_USUAL_SCORE = 10.0  # of the longest row along the weights, in units of scores
+_CLEARLY = 2.0  # by so much another law of noise must have less risk than the usual one
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Mechanism):
+    """Minimise sum of losses + (lam/2)||w||^2 + <b, w> for random b, to a certified minimum.
+
+    Pure budgets use sphere noise (Chaudhuri et al. 2011 with the tight Jacobian); others use
+    Gaussian noise with the tightest proved profile for the loss: logistic, monotone margin
+    losses, softmax, any generalised linear loss (docs/proofs/objective_perturbation.md).
+
+    Guarantee: the event of the plan; the minimum is certified, or nothing is released.
+
+    Examples
+    --------
+    >>> from tacit.erm import Objective, ObjectivePerturbation, Problem
+    >>> from tacit.erm.losses import LogisticLoss
+    >>> from tacit.privacy import Budget
+    >>> from tacit.records import Bounds
+    >>> problem = Problem(Objective(LogisticLoss(), Bounds()), n_features=20)
+    >>> plan = ObjectivePerturbation().plan(problem, Budget(1.0, 1e-5))
+    >>> round(plan.settings["noise_std"], 2)
+    3.87
+    """
+
+    name = "objective_perturbation"
+    title = "Objective perturbation"
+    has_law = True
+    perturbs_objective = True
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Choose lam if it was left open, calibrate the noise, say what is expected."""
+        _check_applies(problem)
+        if problem.objective.regularization == 0.0:
+            raise CannotSolve(
+                "objective perturbation needs strong convexity, and regularization is 0; pass a "
+                "positive one, or None to let theory choose."
+            )
+        usual, *others = perturbations_for(problem, budget)
+        plans = [self._planned(problem, budget, usual)]
+        for perturbation in others:
+            try:
+                plans.append(self._planned(problem, budget, perturbation))
+            except CannotSolve:  # then the usual one stands
+                continue
+        return min(plans, key=lambda plan: plan.excess_risk * (1 if plan is plans[0] else _CLEARLY))
+
+    def _planned(self, problem: Problem, budget: Budget, kind: type[PerturbationSettings]) -> Plan:
+        """Return the plan with one law of noise."""
+        lam, is_pure = problem.objective.regularization, kind is SpherePerturbationSettings
+        _check_relation(problem, budget, is_pure=is_pure)
+        open_ridge = lam is None
+        if lam is None:
+            lam = _choose_regularization(problem, budget, kind)
+        try:
+            perturbation = _least_perturbation(problem, budget, lam, kind, open_ridge=open_ridge)
+        except BudgetUnreachable as error:
+            raise CannotSolve(
+                f"regularization {lam:.3g} is too weak for epsilon {budget.epsilon:g}: what one "
+                "record does to the curvature alone costs more. Raise regularization to "
+                f"{problem.objective.hessian_trace / budget.epsilon:.3g} or above, or leave it "
+                "None."
+            ) from error
+        problem = problem.with_regularization(lam)
+        expected = problem, perturbation
+        if open_ridge:
+            expected = adapt_to_count(perturbation, problem, problem.n_predicted)
+            public = problem.objective.bounds.total_weight is not None
+            if public and not perturbation.moment_noise:
+                problem, perturbation = expected
+        if not perturbation.moment_noise:
+            _check_certifiable(problem, perturbation, budget)
+        return Plan(
+            mechanism=self,
+            problem=problem,
+            budget=budget,
+            event=event_of(perturbation, problem.objective, budget, problem.facts(budget.relation)),
+            excess_risk=_risk(*expected),
+            reason="one release with pure epsilon; no step size"
+            if is_pure
+            else "one release; the noise of one Gaussian mechanism; no step size",
+            settings=perturbation.shown(),
+        )
+
+    def predicted(self, plan: Plan, problem: Problem) -> float:
+        """Return the risk of what would follow from that count, or of what was planned."""
+        perturbation = perturbation_of(plan)
+        if perturbation.count_noise or perturbation.moment_noise:
+            return _risk(*adapt_to_count(perturbation, problem, problem.n_predicted))
+        return _risk(problem, perturbation)
+
+    def slots(self, plan: Plan) -> dict[str, Slot]:
+        """Return the minimiser, and what it is adapted by."""
+        return slots_of(perturbation_of(plan), plan.problem, plan.budget)
+
+    def solve(self, plan: Plan, session: Session) -> Solved:
+        """Count the records if that is private, adapt the noise, draw b, minimise, certify."""
+        budget, problem, perturbation = plan.budget, plan.problem, perturbation_of(plan)
+        steps = plan.slots().get("steps")
+        if session.facts.bounds.max_weight is not None:
+            steps = None  # not proved of records that were weighted after planning
+        n, at_least = float(problem.n_records), None
+        if perturbation.count_noise:
+            n, at_least = ask_count(session, perturbation.count_noise, "count")
+        if perturbation.moment_noise and may_turn(problem, budget, n):
+            moment = MOMENT.ask(session, "second moment", problem, budget, n)
+            preconditioner = best_preconditioner(moment, perturbation, problem, n)
+            if preconditioner:
+                preconditioned, after = adapt_preconditioned(
+                    perturbation, problem, preconditioner, n
+                )
+                if can_certify(after, problem, preconditioner, budget, n):
+                    weighted = session.on(
+                        Reweighted(
+                            LeverageWeights(
+                                preconditioner.coordinates, preconditioned.objective.row_norm
+                            )
+                        )
+                    )
+                    # where moments are seen there is little to shrink
+                    found = weighted.ask(
+                        _preconditioned_minimizer(preconditioned, after, preconditioner, plan),
+                        "weights",
+                    )
+                    lost = preconditioned_risk(moment, preconditioned, after, found, n)
+                    return Solved(preconditioner.coordinates.of(found), risk=lost)
+                if steps:
+                    return Solved(descend_instead(plan, steps, session, moment, n))
+        if perturbation.count_noise and steps and may_ask(plan, steps, perturbation, n):
+            return Solved(descend_instead(plan, steps, session, None, n))
+        if perturbation.count_noise or perturbation.moment_noise:
+            problem, perturbation = adapt_to_count(perturbation, problem, n, at_least)
+        query = _minimizer(problem, perturbation, budget)
+        weights, law, risk = (
+            session.ask(query, "weights"),
+            _law(problem, perturbation, budget),
+            None,
+        )
+        if perturbation.trace_noise:
+            weights, risk = shrunk(weights, law, session, perturbation.trace_noise, "trace", n)
+        return Solved(weights, law, risk=risk)
+
+    def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
+        """Return how much noise the objective gets."""
+        return f"{perturbation_of(plan).in_words(number)} tilts the objective once."
+
+    def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
+        """Bound the effect of a random tilt b of the objective.
+
+        The minimiser is a function of b whose derivative is -(H + lam I)^-1, with H >= 0 because
+        the loss is convex, so it moves at most 1/lam times as far as b. For Gaussian b the
+        Poincare inequality turns that into a bound on each weight's variance, (noise_std / lam)^2;
+        it is attained where the records say nothing, H = 0. For sphere noise, whose covariance is
+        (d + 1) r^2 I, the same holds to first order. A loss that is widened keeps noise_std / lam
+        at most 1 / steep. Shrunk weights lie between James and Stein's, which err less, and these:
+        over all of them the mean square is at most doubled.
+        """
+        perturbation, objective = perturbation_of(plan), plan.problem.objective
+        std = perturbation.std(plan.problem.dimension) / perturbation.regularization
+        widens = objective.loss.with_wider_slope(2.0) != objective.loss
+        if (perturbation.count_noise and widens) or perturbation.moment_noise:
+            std = max(std, 1 / ridge_per_noise(objective, perturbation.units))
+        if perturbation.trace_noise:
+            std *= math.sqrt(2.0)
+        return NoiseError(
+            std,
+            "Error bars show the most that the standard deviation of the noise can be. It is "
+            "smaller for a feature that many records tell about; how much smaller depends on "
+            "the records, which are private, so it is not stated.",
+            is_bound=True,
+        )
+
+
+def _minimizer(
+    problem: Problem, perturbation: PerturbationSettings, budget: Budget
+) -> PerturbedMinimizer:
+    """Return the question: the minimiser of the tilted objective, over rows as they are."""
+    objective = problem.objective
+    return PerturbedMinimizer(
+        objective,
+        problem.shape,
+        perturbation.law(budget),
+        perturbation.regularization,
+        certified_solver(objective, further_ridge=perturbation.slope_ridge),
+        perturbation.slope_ridge,
+        perturbation.row_scale,
+    )
+
+
+def _preconditioned_minimizer(
+    preconditioned: Problem,
+    perturbation: PerturbationSettings,
+    preconditioner: Preconditioner,
+    plan: Plan,
+) -> PerturbedMinimizer:
+    """Return the same in the coordinates of a second moment; what is released are weights there.
+
+    Records longer there than ``preconditioned`` declares count for less, and so do no more than
+    others (docs/proofs/objective_perturbation.md, section 14).
+    """
+    # of records as they are: their own bounds say how they are clipped and how sums are rounded
+    own = replace(preconditioned.objective, bounds=plan.problem.objective.bounds)
+    return PerturbedMinimizer(
+        preconditioned.objective,
+        preconditioned.shape,
+        perturbation.law(plan.budget),
+        perturbation.regularization,
+        certified_solver(own, coordinates=preconditioner.coordinates),
+        coordinates=preconditioner.coordinates,
+        gradients=own,
+    )
+
+
+def _law(
+    problem: Problem, perturbation: PerturbationSettings, budget: Budget
+) -> PerturbedMinimizerLaw:
+    """Return how the weights come about, in the records' own coordinates."""
+    laws, _ = perturbation.law(budget).laws(perturbation.regularization, problem.shape)
+    return PerturbedMinimizerLaw(
+        problem.objective,
+        problem.objective.loss.lipschitz,
+        None,
+        perturbation.regularization + perturbation.slope_ridge,
+        perturbation.std(problem.dimension) / perturbation.row_scale,
+        laws.output_std,
+    )
+
+
+def _check_certifiable(
+    problem: Problem, perturbation: PerturbationSettings, budget: Budget
+) -> None:
+    """Refuse a public number of records so large that a certificate is not to be expected.
+
+    The solver stops at half of what is to be certified, and rounding at weights of a usual length
+    must be below the other half. It would be found out after the charge, too, and what was paid
+    would be lost.
+    """
+    objective, n = problem.objective, problem.objective.bounds.total_weight
+    if n is None:
+        return
+    _, tolerance = perturbation.law(budget).laws(perturbation.regularization, problem.shape)
+    size = _USUAL_SCORE * objective.score_unit / objective.row_norm
+    sums = float_error(n, fine_rows(problem.n_features, n), fine=True) * objective.lipschitz
+    if sums + slopes_error(objective, n, problem.shape[0], size) > tolerance / 2:
+        raise CannotSolve(
+            f"n_records is {n:,}, and rounding may move sums of so many gradients by more than "
+            f"half of the {tolerance:.3g} to which a minimum must be certified; use "
+            "'noisy_gradient', whose sums are exact, or fit on a part of the records."
+        )
+
+
+def _check_applies(problem: Problem) -> None:
+    objective = problem.objective
+    if not objective.is_linear_model:
+        raise CannotSolve(
+            f"{type(objective.loss).__name__} is not a function of <w, x>, so the proof of "
+            "objective perturbation does not hold; use 'noisy_gradient'."
+        )
+    if not isinstance(objective.feasible, WholeSpace):
+        raise CannotSolve(
+            "objective perturbation is proved over the whole space; use 'noisy_gradient' for a "
+            "constraint."
+        )
+    if not math.isfinite(objective.smoothness):
+        raise CannotSolve(
+            f"{type(objective.loss).__name__} has no bounded second derivative; use its smooth "
+            "form, or 'noisy_gradient'."
+        )
+    if not math.isfinite(objective.lipschitz):
+        raise CannotSolve(
+            f"{type(objective.loss).__name__} has no bounded slope; use HuberLoss, which is the "
+            "squared loss with clipped residuals, or 'sufficient_statistics'."
+        )
+
+
+def _check_relation(problem: Problem, budget: Budget, *, is_pure: bool) -> None:
+    loss = problem.objective.loss
+    if budget.relation is Relation.REPLACE and not (is_pure or loss.monotone):
+        raise CannotSolve(
+            f"objective perturbation with {type(loss).__name__} is proved for ADD_REMOVE only; "
+            "use 'noisy_gradient' under REPLACE, or a pure budget."
+        )
+
+
+def _least_perturbation(
+    problem: Problem,
+    budget: Budget,
+    lam: float,
+    kind: type[PerturbationSettings],
+    *,
+    open_ridge: bool,
+) -> PerturbationSettings:
+    objective = problem.objective
+    calibrated = kind.asking(
+        budget,
+        count=open_ridge and objective.bounds.total_weight is None,
+        trace=open_ridge and can_shrink(problem),
+        moment=open_ridge and may_turn(problem, budget, problem.n_records),
+    )
+
+    facts = problem.facts(budget.relation)
+
+    def family(noise: float) -> Event:
+        return minimizer_event(kind(lam, noise, **calibrated), objective, budget, facts)
+
+    parts = query_events(kind(lam, 1.0, **calibrated), facts)
+    return kind(lam, _least_noise(family, budget, kind, parts, objective.lipschitz), **calibrated)
+
+
+def _risk(problem: Problem, perturbation: PerturbationSettings) -> float:
+    ridge = perturbation.regularization + perturbation.slope_ridge
+    return problem.risk_of_noise(
+        perturbation.squared_norm(problem.dimension) / perturbation.row_scale**2, ridge
+    )
+
+
+def _quick_noise(
+    problem: Problem, budget: Budget, lam: float, kind: type[PerturbationSettings]
+) -> float:
+    """Return the least noise of the main event alone, which has a closed form and is fast."""
+    objective, facts = problem.objective, problem.facts(budget.relation)
+
+    def family(noise: float) -> Event:
+        return kind(lam, noise).main_event(objective, facts)
+
+    return _least_noise(family, budget, kind, (), objective.lipschitz)
+
+
+def _least_noise(
+    family: Callable[[float], Event],
+    budget: Budget,
+    kind: type[PerturbationSettings],
+    parts: tuple[Event, ...],
+    guess: float,
+) -> float:
+    """Return the least noise within the budget, beside its parts; sphere noise needs no delta."""
+    within = replace(budget, delta=0.0) if kind is SpherePerturbationSettings else budget
+    return least_rest(family, within, parts, guess=guess)
+
+
+def _choose_regularization(
+    problem: Problem, budget: Budget, kind: type[PerturbationSettings]
+) -> float:
+    """Return the lam with the least predicted risk, on a grid of factors of 1.25.
+
+    Less regularization means more noise for the Jacobian, more means more bias; and lam is kept
+    at least noise_std R / (2 score unit), where the noise alone moves scores by a few units.
+    """
+    objective = problem.objective
+    is_pure = kind is SpherePerturbationSettings
+    unit = ridge_per_noise(objective, kind(1.0, 1.0).units)
+    free = objective.loss.free_regularization(objective.row_norm, budget.epsilon)
+    if free is not None and not is_pure:  # no need to search
+        noise_scale = n_changed(budget.relation) / gaussian_mu(budget.epsilon, budget.delta)
+        return max(free, unit * noise_scale * objective.lipschitz)
+    best, best_risk, best_noise = math.nan, math.inf, math.nan
+    least = objective.hessian_trace / budget.epsilon
+    for lam in map(float, least * 1.25 ** np.arange(-4, 28)):
+        try:
+            noise = _quick_noise(problem, budget, lam, kind)
+        except BudgetUnreachable:
+            continue
+        squared = kind(lam, noise).squared_norm(problem.dimension)
+        risk = problem.risk_of_noise(squared, lam)
+        if risk < best_risk:
+            best, best_risk, best_noise = lam, risk, noise
+        elif risk > 2 * best_risk:
+            break
+    if math.isnan(best):
+        raise CannotSolve(f"no regularization meets {budget} with objective perturbation.")
+    if is_pure:
+        best = min(best, _enough(objective, budget))
+    return max(best, unit * kind(best, best_noise).std(problem.dimension))
+
+
+def _enough(objective: Objective, budget: Budget) -> float:
+    """Return the ridge with which what a record does to the curvature costs a little of epsilon.
+
+        r log(1 + T / (r lam)) = epsilon / 20
+
+    More would be for the number of records that is assumed, and there may be fewer.
+    """
+    rank = objective.loss.hessian_rank
+    jacobian = _FOR_CURVATURE * budget.epsilon / rank
+    return objective.hessian_trace / rank / math.expm1(min(jacobian, _LARGE))

@@ -1,0 +1,1 @@
+"""Plans: which mechanism, with which settings, at which expected risk."""

@@ -1,0 +1,102 @@
+"""Which mechanism, with which settings: public facts only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from tacit.erm.mechanisms.exponential import ExponentialInABall, PublicCandidates, QuantileOnALine
+from tacit.erm.mechanisms.noisy_gradient import NoisyGradient
+from tacit.erm.mechanisms.noisy_sgd import NoisySGD
+from tacit.erm.mechanisms.objective_perturbation.mechanism import ObjectivePerturbation
+from tacit.erm.mechanisms.output_perturbation import OutputPerturbation
+from tacit.erm.mechanisms.sufficient_statistics import SufficientStatistics
+from tacit.erm.planning.plan import CannotSolve, Mechanism, Plan, Problem
+from tacit.privacy import Budget
+
+# Every mechanism, by the word that a saved model has for it; a new one is a file and a line here.
+KINDS: dict[str, type[Mechanism]] = {
+    "objective_perturbation": ObjectivePerturbation,
+    "noisy_gradient": NoisyGradient,
+    "output_perturbation": OutputPerturbation,
+    "sufficient_statistics": SufficientStatistics,
+    "noisy_sgd": NoisySGD,
+    "quantile_on_a_line": QuantileOnALine,
+    "public_candidates": PublicCandidates,
+    "exponential_in_a_ball": ExponentialInABall,
+}
+# Those that need no more than a name; the names that "auto" tries, in order.
+MECHANISMS = {kind.name: kind() for kind in KINDS.values() if kind.is_named}
+CANDIDATES = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.is_candidate)
+_CLEARLY = 1.25
+
+
+def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto") -> Plan:
+    """Return the plan with the least predicted excess risk, or that of a named mechanism.
+
+    Raises
+    ------
+    CannotSolve
+        If the named mechanism, or every candidate, does not apply; with each one's reason.
+
+    Examples
+    --------
+    >>> from tacit.erm import Objective, Problem, choose_plan
+    >>> from tacit.erm.losses import HingeLoss
+    >>> from tacit.privacy import Budget
+    >>> from tacit.records import Bounds
+    >>> problem = Problem(Objective(HingeLoss(), Bounds()), n_features=3)
+    >>> choose_plan(problem, Budget(1.0, 1e-6)).mechanism.name
+    'noisy_gradient'
+    """
+    if problem.expected_records is not None:
+        # How many records somebody expects sharpens what is predicted and decides nothing.
+        known = choose_plan(replace(problem, expected_records=None), budget, mechanism)
+        expected = replace(known.problem, expected_records=problem.expected_records)
+        risk = known.mechanism.predicted(known, expected)
+        return replace(known, problem=expected, excess_risk=risk)
+    try:
+        hash((problem, mechanism))
+    except TypeError:  # a mechanism that holds an array cannot be remembered
+        return _chosen(problem, budget, mechanism)
+    return _remembered(problem, budget, mechanism)
+
+
+def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Plan:
+    if not isinstance(mechanism, str):
+        return mechanism.plan(problem, budget)
+    if mechanism != "auto":
+        if mechanism not in MECHANISMS:
+            raise ValueError(
+                f"mechanism {mechanism!r} is unknown; choose from {['auto', *MECHANISMS]} or pass "
+                "a configured mechanism."
+            )
+        return MECHANISMS[mechanism].plan(problem, budget)
+    plans, refusals = [], []
+    for name in CANDIDATES:
+        try:
+            plans.append(MECHANISMS[name].plan(problem, budget))
+        except CannotSolve as reason:
+            refusals.append(f"{name}: {reason}")
+    if not plans:
+        raise CannotSolve("no mechanism applies to this problem. " + " ".join(refusals))
+    # Predictions are rough: an earlier candidate, needing fewer assumptions, stands unless a later
+    # one is clearly better.
+    least = min(plan.excess_risk for plan in plans)
+    best = next(plan for plan in plans if plan.excess_risk <= _CLEARLY * least)
+    tuned = best.mechanism.tuned(problem, budget)
+    # A fit replaces the risk of the plan that is run by what was released, so that the others are
+    # shown beside what it was when they were compared.
+    beside = f"beside {best.excess_risk:.3g} for {problem.n_predicted:,} records"
+    others = [
+        f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}, {beside}"
+        for plan in plans
+        if plan is not best
+    ]
+    chosen = best if tuned is best.mechanism else tuned.plan(problem, budget)
+    return replace(chosen, rejected=(*others, *refusals))
+
+
+# A plan follows from public facts alone, so that the same question has the same answer: asked by
+# `plan`, by a table model before it opens its file, and by `fit`, it is worked out once.
+_remembered = lru_cache(maxsize=256)(_chosen)

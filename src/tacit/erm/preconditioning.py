@@ -1,0 +1,201 @@
+"""A share of the budget for the second moment of the rows, by which a descent turns its steps.
+
+Of the rows' second moment M, released with symmetric noise of norm about l = lam0 / 2,
+
+    A = sqrt(P),   P = V diag(lam0 / (max(lam - l, 0) + lam0)) V',   M + noise = V lam V'
+
+In the coordinates A x all directions above the noise are about equally curved, so that steps are
+long, and rows are short: their mean square is trace(P M) / n, which is d lam0 / n at most. Records'
+gradients are clipped there, to that length, and noise is added there. Undone, it is noise that is
+large where the records say much and small where they say little. The released model does not
+change its meaning: scores are <w, x> with w = A v (docs/proofs/noisy_gradient.md, section 7).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import queries
+from tacit.erm.constraints import WholeSpace
+from tacit.erm.planning.plan import CannotSolve, Problem
+from tacit.privacy import Budget
+from tacit.queries import GaussianNoise, NoisySum, OneRecordEach, Session
+from tacit.queries.gradient import FLOAT_SLACK, rounds_too_much
+from tacit.queries.moments import unpack
+from tacit.queries.split_budget import split_gaussian
+from tacit.records.block_sums import fine_rows, float_error
+from tacit.records.grouped import MOST_COUNTED
+from tacit.records.linear_transform import Coordinates
+
+Array = npt.NDArray[np.float64]
+
+# The matrix takes 8 d^2 bytes, its eigenvectors 20 d^3 operations.
+_MOST_COLUMNS = 4096
+# A count is taken for half of what there may be: whether sums can be formed is no longer a question
+# after the moment is released.
+_AT_MOST = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Preconditioner:
+    """The coordinates that a second moment asks for.
+
+    Parameters
+    ----------
+    coordinates
+        A.
+    row_norm
+        The root mean square of the records' length there, to which gradients are clipped.
+    moment
+        What the second moment there does not exceed in any direction: lam0.
+    shrinks
+        The least eigenvalue of A: no vector is longer than its length there divided by it.
+    """
+
+    coordinates: Coordinates
+    row_norm: float
+    moment: float
+    shrinks: float
+
+    def problem(self, problem: Problem) -> Problem:
+        """Return the problem in these coordinates, where the intercept is none of its own."""
+        bounds = problem.objective.bounds
+        preconditioned = replace(bounds, row_norm=self.row_norm, intercept=0.0)
+        width = problem.n_features + (1 if bounds.intercept else 0)
+        objective = replace(problem.objective, bounds=preconditioned)
+        return replace(problem, objective=objective, n_features=width)
+
+    @cached_property
+    def _constant(self) -> Array:
+        """The direction of a model that is a constant: A^-1 e, the intercept last."""
+        last = np.zeros(len(self.coordinates.matrix))
+        last[-1] = 1.0
+        along = np.linalg.solve(self.coordinates.matrix, last)
+        return np.asarray(along / np.linalg.norm(along), dtype=np.float64)
+
+    def without_constant(self, v: Array, intercept: float) -> Array:
+        """Return v without the part of it that is a constant model."""
+        if not intercept:
+            return v
+        rest: Array = v - np.multiply.outer(self._constant, self._constant @ v)
+        return rest
+
+
+def _sum_error(width: int, n_records: float) -> float:
+    """Return how far a sum of gradients may be off, of two neighbours together, in units of one."""
+    most = math.ceil(_AT_MOST * n_records)
+    return 2 * float_error(most, fine_rows(width, most), fine=True)
+
+
+@dataclass(frozen=True)
+class SecondMoment:
+    """A preconditioner for `NoisyGradient`: the rows' second moment, asked for privately.
+
+    For tables whose columns are nearly dependent or of very different size. Asked for where the
+    noise of the answer is below the moment of an even table, 2 sqrt(2 d) z d <= n, z its
+    multiplier: public facts and the noisy count decide. Else the share is left to the steps.
+
+    Parameters
+    ----------
+    share
+        Of the budget (of mu^2).
+    always
+        Whether to ask however few records there are: for rows that are known to be far from even.
+
+    Examples
+    --------
+    >>> from tacit.erm import NoisyGradient, Objective, Problem, SecondMoment
+    >>> from tacit.erm.losses import LogisticLoss
+    >>> from tacit.privacy import Budget
+    >>> from tacit.records import Bounds
+    >>> problem = Problem(Objective(LogisticLoss(), Bounds(n_records=30_000)), n_features=20)
+    >>> NoisyGradient(preconditioner=SecondMoment()).plan(problem, Budget(1.0, 1e-5)).event
+    Gaussian(noise_multiplier=3.73..., relation=<Relation.ADD_REMOVE: 'add_remove'>)
+    >>> SecondMoment().pays(problem, Budget(1.0, 1e-5), 1_000)
+    False
+    """
+
+    share: float = 0.09
+    always: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share < 1.0:
+            raise ValueError(
+                f"share must be between 0 and 1, got {self.share!r}; it is the part of the budget "
+                "for the second moment, 0.09 say."
+            )
+
+    def noise_multiplier(self, budget: Budget) -> float:
+        """Return that of the second moment: mu_moment^2 = share mu^2."""
+        return split_gaussian(budget, {"moment": self.share})["moment"].multiplier
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem in whose coordinates steps cannot be turned."""
+        objective = problem.objective
+        if not objective.is_linear_model:
+            raise CannotSolve("a preconditioner turns the rows of a linear model; leave it out.")
+        if not isinstance(objective.feasible, WholeSpace):
+            raise CannotSolve(
+                "a projection onto a constraint is not one in turned coordinates; leave the "
+                "preconditioner or the constraint out."
+            )
+        if problem.even_ridge:
+            raise CannotSolve(
+                "standard errors are derived for steps that are not turned; leave the "
+                "preconditioner out, or set inference=0."
+            )
+        if problem.n_features > _MOST_COLUMNS:
+            raise CannotSolve(
+                f"a second moment of {problem.n_features:,} columns takes too long, at most "
+                f"{_MOST_COLUMNS:,} do; leave the preconditioner out, or project the rows."
+            )
+
+    def pays(
+        self, problem: Problem, budget: Budget, n_records: float, below_noise: float = 1.0
+    ) -> bool:
+        """Return whether so many records say more than the noise of their second moment.
+
+        Or so many times less, ``below_noise``. Not where there are so many that sums in its
+        coordinates could not be formed.
+        """
+        n = n_records / (MOST_COUNTED if budget.relation.by_person else 1)
+        width = problem.n_features + (1 if problem.objective.bounds.intercept else 0)
+        lam0, most = self._least(problem, budget, width), n * problem.objective.row_norm**2
+        stretch = math.sqrt(most / lam0 + 2)  # 1 / a, a the least that A does, at most
+        if rounds_too_much(width, n_records, math.sqrt(width) * stretch):
+            return False
+        if _sum_error(width, n_records) > FLOAT_SLACK / stretch / 2:
+            return False
+        return (
+            self.always or lam0 * width <= below_noise * most
+        )  # an even table has moments n R^2 / d
+
+    def _least(self, problem: Problem, budget: Budget, width: int) -> float:
+        """Return lam0 = 2 s sqrt(2 d), twice the norm of the noise."""
+        stated = queries.SecondMoment().sensitivity(problem.facts(budget.relation))
+        return 2 * self.noise_multiplier(budget) * stated.value * math.sqrt(2 * width)
+
+    def ask(
+        self, session: Session, slot: str, problem: Problem, budget: Budget, n_records: float
+    ) -> Preconditioner:
+        """Ask for the second moment and return what follows from it."""
+        query = NoisySum(queries.SecondMoment(), GaussianNoise(self.noise_multiplier(budget)))
+        noisy = np.asarray(session.on(OneRecordEach()).ask(query, slot))
+        found, vectors = np.linalg.eigh(unpack(noisy, session.facts.n_coordinates))
+        lam0 = self._least(problem, budget, len(found))
+        # what may be noise alone is left as it is
+        directions = lam0 / (np.maximum(found - lam0 / 2, 0.0) + lam0)
+        # trace(P M) / n: at least that of one direction, at most that of the longest row
+        mean = max(float(directions @ found), lam0) / n_records
+        matrix = (vectors * np.sqrt(directions)) @ vectors.T
+        return Preconditioner(
+            Coordinates((matrix + matrix.T) / 2),
+            math.sqrt(min(mean, problem.objective.row_norm**2)),
+            lam0,
+            math.sqrt(float(directions.min())),
+        )

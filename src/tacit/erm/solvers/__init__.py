@@ -1,0 +1,1 @@
+"""Certified minimisation of perturbed objectives."""

@@ -1,0 +1,1 @@
+"""What all estimators share: parameters, tables, weights, base classes, summaries."""

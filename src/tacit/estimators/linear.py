@@ -1,0 +1,292 @@
+"""Base of linear estimators: from parameters and a table to released weights."""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.erm import Objective, Plan, Problem, WholeSpace, minimize_unread
+from tacit.erm.losses import Loss
+from tacit.erm.minimization import Opened, make_plan
+from tacit.estimators.parameters import (
+    Fact,
+    assumptions_of,
+    budget_of,
+    check_shape,
+    n_records_of,
+    row_norm_of,
+    source_of,
+    warn_if_weak,
+    with_people,
+    with_table_facts,
+)
+from tacit.estimators.summary import publish_errors
+from tacit.estimators.tables import (
+    Weights,
+    check_weights,
+    note_columns,
+    rows_to_ask_about,
+    weights_of,
+)
+from tacit.privacy import Budget
+from tacit.records import (
+    INTERCEPT_SHARE,
+    Bounds,
+    MappedRows,
+    MemoryRecords,
+    RecordSource,
+    RowMap,
+    UnreadRecords,
+    UnreadTable,
+    as_weights,
+    open_records,
+)
+from tacit.records.grouped import PeopleInMemory, PeopleInSource
+from tacit.records.lazy_table import has_people, read_people, shown_rows
+
+Array = npt.NDArray[np.float64]
+Targets = Callable[[Any, Any, Array | None], tuple[Any, Array | None, Array | None]]
+
+# Without noise there is nothing to choose a ridge by; this keeps separable classes finite.
+_LEAST_RIDGE = 1e-6
+
+
+class Labels(Protocol):
+    """What is public about labels: classes, or an interval."""
+
+    @property
+    def fact(self) -> Fact[Any]:
+        """The fact itself, and how it came to be known."""
+
+    @property
+    def bounds(self) -> Mapping[str, Any]:
+        """The same in the words of `Bounds`."""
+
+    def counting(self, labels: Any) -> Any:
+        """Return which records count: a mask, or a slice."""
+
+    def records(
+        self, rows: Any, labels: Any, weights: Array | None
+    ) -> tuple[Any, Array, Array | None]:
+        """Return the records that count, with the labels that the loss takes and their weights."""
+
+
+class LinearModel(BaseEstimator):
+    """The protocol of plan and fit; a family says what labels are, a member which loss it means.
+
+    Parameters are those of the members, as scikit-learn reads them off ``__init__`` signatures.
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @abstractmethod
+    def _loss(self, budget: Budget, bounds: Bounds) -> Loss: ...
+
+    @abstractmethod
+    def _expected_labels(self) -> Labels:
+        """Return what is declared about the labels, or refuse to plan without."""
+
+    @abstractmethod
+    def _labels(self, budget: Budget, y: Any) -> Labels:
+        """Return what is public about the labels that are given."""
+
+    @abstractmethod
+    def _publish(self, coef: Array, intercept: Array, labels: Any) -> None:
+        """Set what a fit releases."""
+
+    def _inference_share(self) -> float:
+        share: float = getattr(self, "inference", 0.0)
+        return share
+
+    def _ridge(self) -> float | None:
+        ridge: float | None = self.regularization
+        return ridge
+
+    def _objective(
+        self,
+        budget: Budget,
+        row_norm: float,
+        n_records: int | None,
+        labels: Labels,
+        weights: Weights,
+    ) -> Objective:
+        bounds = Bounds(
+            row_norm=row_norm,
+            n_records=n_records,
+            intercept=INTERCEPT_SHARE * row_norm if self.fit_intercept else 0.0,
+            **labels.bounds,
+        )
+        feasible = WholeSpace() if self.constraint is None else self.constraint
+        ridge = weights.ridge(self._ridge(), bounds.n_classes)
+        return Objective(self._loss(budget, bounds), weights.bounds(bounds), ridge, feasible)
+
+    def _weights(self, own: bool) -> Weights:
+        """Return what is declared of weights, if records have some of their ``own`` too."""
+        of_classes = getattr(self, "class_weight", None)
+        if self._inference_share() and (own or of_classes is not None):
+            raise ValueError(
+                "standard errors are derived for records that weigh alike; leave the weights out, "
+                "or set inference=0."
+            )
+        return weights_of(self.max_weight, of_classes, own=own)
+
+    def plan(self, n_features: int, n_records: int | None = None) -> Plan:
+        """Return what a fit would run, what it would cost and what to expect, without data.
+
+        Parameters
+        ----------
+        n_features
+            Columns of the table to come.
+        n_records
+            Rows of it, if known; sharpens the predicted risk and changes nothing else.
+        """
+        check_shape(n_features, n_records)
+        labels = self._expected_labels()
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
+        row_norm = row_norm_of(self.row_norm)
+        public = n_records_of(self.n_records, n_records, budget.relation)
+        weights = self._weights(self.max_weight is not None)
+        objective = self._objective(budget, row_norm, public.value, labels, weights)
+        if budget.is_infinite:
+            raise ValueError("epsilon is infinite: there is no noise to plan; pass a finite one.")
+        warn_if_weak(budget, public.value or n_records)
+        problem = Problem(objective, n_features, n_records)
+        mechanism = weights.mechanism(self.mechanism)
+        return make_plan(problem, budget, mechanism, self._inference_share())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, unit: Any = None) -> Self:
+        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.
+
+        ``sample_weight``, one number a record, is private like the rest of it: what is not a
+        number or below 0 counts as 0, and what is above ``max_weight`` as that. ``unit`` says whose
+        each record is, one identifier a row; a person with all their records is then what is
+        protected (docs/people.md).
+        """
+        resolved = with_table_facts(self, X)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
+        row_norm = row_norm_of(resolved.row_norm)
+        labels = resolved._labels(budget, y)
+        table, names = note_columns(self, X, y, unit=unit)
+        budget = with_people(budget, has_people(table))
+        n_records = n_records_of(resolved.n_records, shown_rows(table), budget.relation)
+        check_weights(sample_weight, table)
+        of_source = isinstance(table, UnreadRecords) and self.max_weight is not None
+        weights = self._weights(sample_weight is not None or of_source)
+        objective = resolved._objective(budget, row_norm, n_records.value, labels, weights)
+        warn_if_weak(budget, n_records.value)
+        if budget.is_infinite and objective.regularization is None:
+            ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
+            objective = objective.with_regularization(ridge * objective.row_norm**2)
+        opened = when_paid_for(
+            table, labels.records, objective.bounds, sample_weight, labels.counting
+        )
+        result = minimize_unread(
+            opened,
+            Problem(objective, table.n_columns, one_each=gives_one_each(table)),
+            budget,
+            weights.mechanism(self.mechanism),
+            accountant=self.accountant,
+            source=source_of(self.random_state),
+            assumptions=assumptions_of(labels.fact, n_records, names),
+            inference=self._inference_share(),
+            weigh=weights.of_records(budget, labels.fact.value),
+        )
+        if self.verbose:
+            sys.stderr.write(f"{result.plan or 'no noise: the budget is infinite'}\n")
+            sys.stderr.write(result.privacy.statement() + "\n")
+        self.row_norm_, self.privacy_, self.plan_ = row_norm, result.privacy, result.plan
+        self._publish(*split(result.weights, objective.bounds.intercept), labels)
+        publish_errors(self, result.errors, objective.bounds.intercept, labels)
+        return self
+
+
+def split(weights: Array, constant: float) -> tuple[Array, Array]:
+    """Return coefficients and intercepts of weights whose last coordinate met ``constant``."""
+    if not constant:
+        return weights, np.zeros(weights.shape[1:] or 1)
+    return weights[:-1], np.atleast_1d(constant * weights[-1])
+
+
+def gives_one_each(table: UnreadTable) -> bool:
+    """Return whether of each person one record at most can be had."""
+    return isinstance(table, UnreadRecords) and table.has_people
+
+
+def when_paid_for(
+    table: UnreadTable,
+    targets: Targets,
+    bounds: Bounds,
+    sample_weight: Any = None,
+    counting: Callable[[Any], Any] = lambda _: slice(None),
+) -> Callable[[], Opened]:
+    """Return what opens a table's records, to be called when their plan is charged.
+
+    ``targets`` makes records of rows, labels and weights as they are read, of those that are
+    ``counting``; those of a record source are its own, within bounds that must be these, and that
+    is asked now.
+    """
+    if isinstance(table, UnreadRecords):
+        records = open_records(table.records, None, bounds)  # reads nothing
+        unit = table.identifiers()
+        return lambda: records if unit is None else PeopleInSource(records, unit)
+
+    def opened() -> Opened:
+        rows, labels = table.read()
+        people = read_people(table).where(counting(labels)) if has_people(table) else None
+        weights = None if sample_weight is None else as_weights(sample_weight, rows.shape[0])
+        rows, labels, weights = targets(rows, labels, weights)
+        if people is None:
+            return MemoryRecords(rows, labels, bounds, weights)
+        return PeopleInMemory(rows, labels, bounds, people, weights)
+
+    return opened
+
+
+_RELEASED = ("coef_", "intercept_", "classes_")
+
+
+def refuse_sources(model: Any, X: Any, maps: str) -> None:
+    """Refuse a record source: features are made of single rows."""
+    if isinstance(X, RecordSource):
+        raise TypeError(
+            f"{type(model).__name__} makes features of single rows, and a record source gives "
+            "sums over blocks of them; pass the rows, or make a source of the features that "
+            f"{maps} makes of each block, for a linear estimator."
+        )
+
+
+def publish_fit(model: Any, linear: Any) -> None:
+    """Set what the fit of a linear estimator released on the model that it is part of."""
+    model.privacy_, model.plan_ = linear.privacy_, linear.plan_
+    _hand_over(linear, model)
+
+
+def ask_linear(
+    model: Any, linear: Any, function: RowMap, row_norm: float, method: str, X: Any
+) -> npt.NDArray[Any]:
+    """Return what the linear estimator says of the features of rows, some at a time."""
+    check_is_fitted(model)
+    rows = rows_to_ask_about(model, X)
+    linear.n_features_in_, linear.row_norm_ = function.n_columns, row_norm
+    _hand_over(model, linear)
+    blocks = MappedRows(rows, function).blocks()
+    return np.concatenate([getattr(linear, method)(block.made()) for block in blocks])
+
+
+def _hand_over(giver: Any, taker: Any) -> None:
+    """Give one estimator what another one's fit released."""
+    for name in _RELEASED:
+        if hasattr(giver, name):
+            setattr(taker, name, getattr(giver, name))

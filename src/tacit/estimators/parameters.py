@@ -1,0 +1,371 @@
+"""What an estimator may know before it reads a record, and how it came to know it.
+
+A fact is public because somebody declared it, because a type says it, or because the user said
+``"infer"``. Whatever was not declared brings the sentence that the guarantee must repeat.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from numbers import Real
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+
+from tacit import checks
+from tacit.column_values import alone, kind_of, type_of
+from tacit.noise import Source, seeded_source
+from tacit.privacy import Budget, Relation
+from tacit.privacy.accountant import planning_budget
+from tacit.privacy.budget import WeakPromiseWarning, weakness
+from tacit.records import as_labels, as_numbers
+from tacit.records.bounds import checked_row_norm
+from tacit.records.rows_and_labels import codes_of as codes_of
+from tacit.records.rows_and_labels import kind_of_array
+from tacit.table_facts import EncodedTable, TableFacts
+
+T = TypeVar("T")
+
+INFER = "infer"
+UNDECLARED_ROW_NORM = 1.0
+
+
+class UndeclaredWarning(UserWarning):
+    """A fact that decides how much is learned was left at its default."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn of the line outside tacit that asked for it."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tacit."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def warn_if_weak(budget: Budget, n_records: int | None = None) -> None:
+    """Say, in one sentence, that a budget promises little."""
+    weak = weakness(budget.epsilon, budget.delta, n_records)
+    if weak:
+        warn(weak, WeakPromiseWarning)
+
+
+class Provenance(Enum):
+    """How a fact came to be known: the sentence it adds to a guarantee, with ``{what}`` in it."""
+
+    DECLARED = None
+    # A type that cannot have been made from the data without saying so: bool, polars Enum.
+    TYPED = ""
+    CAME_WITH_DATA = "{what}, which came with the data, do not have to be protected"
+    INFERRED = "{what} read off the data ('infer') does not have to be protected"
+
+
+@dataclass(frozen=True)
+class Fact(Generic[T]):
+    """A public fact, what it is called in a sentence, and how it came to be known.
+
+    Examples
+    --------
+    >>> from tacit.estimators.parameters import Fact, Provenance
+    >>> Fact((0, 9), "the range of the labels", Provenance.INFERRED).assumptions
+    ("the range of the labels read off the data ('infer') does not have to be protected",)
+    """
+
+    value: T
+    what: str
+    provenance: Provenance = Provenance.DECLARED
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee must say, if anything."""
+        sentence = self.provenance.value
+        return (sentence.format(what=self.what),) if sentence else ()
+
+
+class Assumed(Protocol):
+    """A fact, or several, that a guarantee may rest on."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee must say, if anything."""
+
+
+def with_table_facts(estimator: T, table: EncodedTable | TableFacts | Any) -> T:
+    """Return an estimator whose parameters are what is public of a table, where that is told.
+
+    The facts that come with a table count, whatever the estimator's parameters say; of a table
+    that brings none, the parameters count, and the estimator itself is returned.
+
+    Examples
+    --------
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.estimators.parameters import with_table_facts
+    >>> from tacit.table_facts import TableFacts
+    >>> model = LogisticRegression(row_norm=9.0)
+    >>> with_table_facts(model, TableFacts(("age",), row_norm=0.5)).row_norm, model.row_norm
+    (0.5, 9.0)
+    """
+    facts = table.facts if isinstance(table, EncodedTable) else table
+    if not isinstance(facts, TableFacts):
+        return estimator
+    resolved: Any = copy.copy(estimator)
+    if hasattr(resolved, "tell"):
+        resolved.tell(facts)
+        return resolved  # type: ignore[no-any-return]
+    own = resolved.get_params(deep=False)
+    if facts.of_people:
+        if "relation" not in own:
+            raise ValueError(
+                f"{type(estimator).__name__} protects one record, and the table says whose each "
+                "is, so that a person may have several; take its unit out of the schema."
+            )
+        resolved.set_params(relation=_of_people(own["relation"]))
+    resolved.set_params(**{name: v for name, v in facts.parameters().items() if name in own})
+    return resolved  # type: ignore[no-any-return]
+
+
+def assumptions_of(*facts: Assumed) -> tuple[str, ...]:
+    """Return what the guarantee of a release that relies on ``facts`` must say."""
+    return tuple(sentence for fact in facts for sentence in fact.assumptions)
+
+
+def column_names(names: Sequence[str] | None) -> Fact[Sequence[str] | None]:
+    """Return the names of a table's columns, which nobody declared."""
+    provenance = Provenance.DECLARED if names is None else Provenance.CAME_WITH_DATA
+    return Fact(names, "the names of the columns", provenance)
+
+
+def budget_of(
+    epsilon: float, delta: float, relation: Relation | str, accountant: object = None
+) -> Budget:
+    """Return the budget of an estimator's parameters, as whoever pays has it planned."""
+    if isinstance(relation, str):
+        try:
+            relation = Relation(relation)
+        except ValueError:
+            raise ValueError(
+                "relation must be 'add_remove', 'replace' or 'add_remove_person', got "
+                f"{relation!r}."
+            ) from None
+    return planning_budget(Budget(epsilon, delta, relation), accountant)
+
+
+def with_people(budget: Budget, has_people: bool) -> Budget:
+    """Return the budget of a release from records that come with their people, or without.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Budget
+    >>> from tacit.estimators.parameters import with_people
+    >>> with_people(Budget(1.0), has_people=True).relation
+    <Relation.ADD_REMOVE_PERSON: 'add_remove_person'>
+    """
+    if has_people == budget.relation.by_person:
+        return budget
+    if not has_people:
+        raise ValueError(
+            "relation is 'add_remove_person', but nothing says whose each record is; pass "
+            "unit=..., one identifier for each record, or declare a column of kind 'unit'."
+        )
+    return replace(budget, relation=_of_people(budget.relation))
+
+
+def _of_people(relation: Relation | str) -> Relation:
+    """Return the relation of records that come with their people."""
+    if relation in (Relation.REPLACE, Relation.REPLACE.value):
+        raise ValueError(
+            "relation is 'replace', for which the number of records is public, but with unit a "
+            "person brings any number of them; leave relation out, or pass 'add_remove_person'."
+        )
+    return Relation.ADD_REMOVE_PERSON
+
+
+def source_of(random_state: int | None) -> Source | None:
+    """Return a seeded source for tests, or None for a secure one."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, np.random.RandomState):
+        return seeded_source(int(random_state.randint(2**31)))
+    return seeded_source(int(random_state))
+
+
+def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
+    """Return the classes: declared, typed (bool, Enum, pandas Categorical), or inferred.
+
+    Labels of a type that no declared class can be of are refused, and no label is looked at.
+    """
+    what = "the list of classes"
+    if is_inferred(declared):
+        labels = as_labels(labels)
+        if labels.dtype.kind != "O":
+            assert_all_finite(labels, input_name="y")
+        found = _of_one_kind(labels)
+        if found is None:
+            raise ValueError(
+                "labels are of several types, or some are missing; declare classes=[...] of one "
+                "type, and records of other labels, missing ones too, do not count."
+            )
+        check_classification_targets(found)
+        return Fact(np.unique(found), what, Provenance.INFERRED)
+    if declared is not None:
+        named = _of_one_kind(as_labels(declared))
+        if named is None or np.unique(named).size != len(declared):
+            raise ValueError(f"classes must be distinct labels of one type, got {declared!r}.")
+        refuse_other_kinds(labels, named)
+        return Fact(np.unique(named), what)
+    return _typed_classes(labels)
+
+
+def _of_one_kind(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return labels as numbers, as text or as bytes; None where they are several of these.
+
+    NumPy would turn them all into text for the sake of one.
+    """
+    if labels.dtype.kind != "O":
+        return labels
+    for kinds in (str, bytes, (bool, np.bool_), (Real, np.bool_)):
+        if all(isinstance(value, kinds) for value in labels.tolist()):
+            return alone(np.array, labels.tolist(), None)
+    return None
+
+
+def _typed_classes(labels: Any) -> Fact[npt.NDArray[Any]]:
+    """Return the classes that the type of the labels names, without looking at a label."""
+    dtype: Any = getattr(labels, "dtype", None)
+    if str(dtype) in ("bool", "boolean", "bool[pyarrow]", "Boolean"):
+        return Fact(np.array([False, True]), "the list of classes", Provenance.TYPED)
+    library = type(dtype).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(dtype, "categories"):
+        # "astype('category')" makes the categories from the labels, and the type cannot tell.
+        what = "the categories of the labels' type"
+        categories = np.unique(np.asarray(dtype.categories))
+        return Fact(categories, what, Provenance.CAME_WITH_DATA)
+    if library == "polars" and type(dtype).__name__ == "Enum":
+        categories = np.unique(np.asarray(dtype.categories))
+        return Fact(categories, "the categories of the labels", Provenance.TYPED)
+    if library == "polars" and str(dtype).startswith("Categorical"):
+        raise ValueError(
+            "classes is not declared, and the labels are a polars Categorical, whose categories "
+            "are a pool of whatever strings this process has met, in other columns too. Pass "
+            "classes=[...], or cast the labels to polars Enum([...])."
+        )
+    raise ValueError(
+        "classes is not declared, and reading the list of classes off the data would leak it: a "
+        "class that occurs once tells that its record is there. Pass classes=[...], or labels of "
+        "type bool or polars Enum, or classes='infer' to accept the leak."
+    )
+
+
+def is_inferred(declared: Any) -> bool:
+    """Return whether the user said ``"infer"``."""
+    return isinstance(declared, str) and declared == INFER
+
+
+def refuse_other_kinds(labels: Any, classes: npt.NDArray[Any]) -> None:
+    """Refuse labels of which none can be a class, by their type: no label is looked at.
+
+    Labels whose type leaves it open, such as a list, are compared one by one when they are read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.estimators.parameters import refuse_other_kinds
+    >>> refuse_other_kinds(np.array([0, 1]), np.array(["no", "yes"]))
+    Traceback (most recent call last):
+    ValueError: y is of type int64, which is numbers, and classes are text: ...
+    """
+    theirs, ours = kind_of(labels), kind_of_array(classes)
+    kind = "numbers" if theirs == "booleans" else theirs
+    if kind in (None, ours):
+        return
+    # Not the type of a text: its width tells how long the longest label is.
+    shown = type_of(labels) if theirs in ("numbers", "booleans") else kind
+    said = f"type {shown}, which is {theirs}" if shown != kind else f"a type of {kind}"
+    raise ValueError(
+        f"y is of {said}, and classes are {ours}: no record would count; declare classes=[...] of "
+        "the labels' own type, or convert y. Nothing was read or charged."
+    )
+
+
+def label_range_of(declared: Any, labels: Any = None) -> Fact[tuple[float, float]]:
+    """Return the range to which labels are clipped."""
+    what = "the range of the labels"
+    if is_inferred(declared):
+        numbers = as_numbers(labels)
+        low, high = float(np.min(numbers)), float(np.max(numbers))
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return Fact((low, high), what, Provenance.INFERRED)
+    if declared is None:
+        raise ValueError(
+            "label_range is not declared, and the least and greatest label are themselves "
+            "records. Pass label_range=(low, high), or 'infer' to accept the leak."
+        )
+    low, high = declared
+    return Fact((float(low), float(high)), what)
+
+
+def check_shape(n_features: object, n_records: object = None) -> None:
+    """Refuse what is no number of columns, or of rows to come, before it is planned with."""
+    checks.count("n_features", n_features, remedy="pass the number of columns.")
+    if n_records is not None:
+        remedy = "pass about how many rows there are, or leave it out."
+        checks.count("n_records", n_records, least=0, remedy=remedy)
+
+
+def n_records_of(
+    declared: int | str | None, n_rows: int | None, relation: Relation
+) -> Fact[int | None]:
+    """Return the public number of records, or None where it is private."""
+    what = "the number of records"
+    if isinstance(declared, str):
+        if declared != INFER:
+            raise ValueError(f"n_records must be a number, None or 'infer', got {declared!r}.")
+        if n_rows is None:
+            raise ValueError(
+                "n_records is 'infer', and how many records there are does not show before they "
+                "are read; pass the number, n_records=..., to plan or to fit."
+            )
+        return Fact(n_rows, what, Provenance.INFERRED)
+    if declared is None and relation is Relation.REPLACE:
+        raise ValueError(
+            "under REPLACE the number of records is public, but n_records is not declared; pass "
+            "n_records=..., or 'infer' to publish the number of rows."
+        )
+    return Fact(declared, what)
+
+
+_LONGER = "longer rows are scaled down to it, and noise is proportional to it"
+
+
+def row_norm_of(declared: Any, meaning: str = _LONGER) -> float:
+    """Return the norm that rows are held to; a warning says what it is where nobody declared it."""
+    if declared is None:
+        warn(
+            f"row_norm is not declared, so it is {UNDECLARED_ROW_NORM}: {meaning}. Pass "
+            "row_norm=..., a size known without looking at the rows; a TableModel takes it from "
+            "its schema.",
+            UndeclaredWarning,
+        )
+        return UNDECLARED_ROW_NORM
+    if is_inferred(declared):
+        raise ValueError(
+            "row_norm='infer' is refused: the longest row is itself a record, and the noise would "
+            "tell its length. Pass a number, row_norm=..., that is known without looking at rows."
+        )
+    return checked_row_norm(declared)
+
+
+def center_of(declared: Any, n_columns: int) -> npt.NDArray[np.float64]:
+    """Return the point from which rows are measured: a public guess, 0 by default."""
+    guess = np.asarray(0.0 if declared is None else declared, dtype=np.float64)
+    if not np.all(np.isfinite(guess)):
+        raise ValueError(f"center must be finite, got {declared!r}; pass a public guess.")
+    return np.broadcast_to(guess, (n_columns,))

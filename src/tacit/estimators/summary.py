@@ -1,0 +1,185 @@
+"""Coefficients with their standard errors, as statisticians read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.erm.inference.estimator_law import Errors
+from tacit.erm.inference.standard_errors import WITHIN
+
+_NOTE = "Standard errors cover sampling and the noise of the privacy mechanism."
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table: coefficient, standard error, z, p and 95 % interval of every term.
+
+    Prints as text; `rows` are dictionaries and `to_frame` a pandas frame. Nothing in it is private
+    beyond what the fit released.
+
+    Parameters
+    ----------
+    model
+        What kind of model it is.
+    names
+        The terms.
+    coefficients, standard_errors
+        One number a term.
+    ratio
+        What exp(coefficient) is called: "odds ratio", "rate ratio", or None.
+    references
+        Of each category, the value with which its others are compared.
+
+    Examples
+    --------
+    >>> from tacit.linear_model import Summary
+    >>> table = Summary("LinearRegression", ("age",), (0.5,), (0.1,))
+    >>> print(table)
+    LinearRegression
+    term      coef  std err        z  P>|z|  [0.025  0.975]
+    age     0.5000   0.1000    5.000  0.000  0.3040  0.6960
+    Standard errors cover sampling and the noise of the privacy mechanism.
+    >>> table.rows()[0]["p"] < 1e-6
+    True
+    """
+
+    model: str
+    names: tuple[str, ...]
+    coefficients: tuple[float, ...]
+    standard_errors: tuple[float, ...]
+    ratio: str | None = None
+    references: Mapping[str, str] = field(default_factory=dict)
+
+    def named(
+        self, features: Sequence[str], references: Mapping[str, str] | None = None
+    ) -> Summary:
+        """Return the same with other names for the features; the intercept keeps its own."""
+        names = (*features, *self.names[len(features) :])
+        return replace(self, names=names, references=references or self.references)
+
+    @property
+    def comparisons(self) -> tuple[str, ...]:
+        """A sentence for each category: with what its values are compared."""
+        return tuple(f"{name}: compared with {of!r}." for name, of in self.references.items())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a dictionary for every term."""
+        return [
+            self._row(*term)
+            for term in zip(self.names, self.coefficients, self.standard_errors, strict=True)
+        ]
+
+    def _row(self, name: str, value: float, error: float) -> dict[str, Any]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = float(np.divide(value, error))
+        low, high = value - WITHIN * error, value + WITHIN * error
+        row: dict[str, Any] = {
+            "term": name,
+            "coefficient": value,
+            "standard_error": error,
+            "z": z,
+            "p": float(2 * ndtr(-abs(z))),
+            "low": low,
+            "high": high,
+        }
+        if self.ratio is not None:
+            with np.errstate(over="ignore"):
+                ratios = map(float, np.exp([value, low, high]))
+            key = self.ratio.replace(" ", "_")
+            row.update(zip((key, f"{key}_low", f"{key}_high"), ratios, strict=True))
+        return row
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas frame with the terms as its index."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows()).set_index("term")
+
+    def __str__(self) -> str:
+        header = ["term", "coef", "std err", "z", "P>|z|", "[0.025", "0.975]"]
+        if self.ratio is not None:
+            header += [self.ratio, "[0.025", "0.975]"]
+        lines = [header, *([_text(row) for row in map(dict.values, self.rows())])]
+        return "\n".join([self.model, *_aligned(lines), *self.comparisons, _NOTE])
+
+
+def _text(row: Any) -> list[str]:
+    name, *numbers = row
+    digits = [4, 4, 3, 3, *(4 for _ in numbers[4:])]
+    return [name, *(_number(x, n) for x, n in zip(numbers, digits, strict=True))]
+
+
+def _number(x: float, digits: int) -> str:
+    return f"{x:.{digits}f}" if abs(x) < 1e5 else f"{x:.3g}"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table as lines of text: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in lines
+    ]
+
+
+INTERCEPT = "(intercept)"
+
+
+class WithSummary:
+    """Adds `summary` to an estimator whose fit may keep a share of its budget for errors."""
+
+    _ratio: ClassVar[str | None] = None  # what exp(coefficient) is called, if it means something
+
+    def summary(self) -> Summary:
+        """Return coefficients with standard errors, noise and sampling together.
+
+        Costs nothing: the fit released what it takes. Coefficients are those without the pull of
+        the ridge, so they differ a little from ``coef_``, which predicts.
+
+        Raises
+        ------
+        ValueError
+            If the fit kept nothing of its budget for them.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "standard_errors_"):
+            raise ValueError(
+                "the fit kept no share of its budget for standard errors, and they cannot be had "
+                "afterwards without the records; fit anew with inference=0.1, say."
+            )
+        return summary_of(self)
+
+
+def summary_of(model: Any) -> Summary:
+    """Return the table of a fitted model's released estimates."""
+    names = getattr(model, "feature_names_in_", None)
+    n = int(model.n_features_in_)
+    shown = [f"feature {i + 1}" for i in range(n)] if names is None else [str(s) for s in names]
+    if len(model.estimates_) > n:
+        shown.append(INTERCEPT)
+    return Summary(
+        type(model).__name__,
+        tuple(shown),
+        tuple(map(float, model.estimates_)),
+        tuple(map(float, model.standard_errors_)),
+        model._ratio,
+    )
+
+
+def publish_errors(model: Any, errors: Errors | None, constant: float, labels: Any) -> None:
+    """Set a fit's estimates and standard errors, the intercept last, in the labels' unit."""
+    if errors is None:
+        for name in ("estimates_", "standard_errors_"):
+            vars(model).pop(name, None)  # of an earlier fit
+        return
+    scale, shift = np.ones(errors.estimates.size), np.zeros(errors.estimates.size)
+    if constant:
+        scale[-1], shift[-1] = constant, getattr(labels, "middle", 0.0)
+    model.estimates_ = scale * errors.estimates + shift
+    model.standard_errors_ = scale * errors.standard_errors

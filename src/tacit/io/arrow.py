@@ -1,0 +1,303 @@
+"""Read Parquet, Arrow and Feather files, and the values of Arrow columns."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.io.errors import TableError, guarded, readable, wrong_type
+from tacit.io.values import MISSING, ArrayValues, Codes, Numbers, code_of, number_of
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowValues:
+    """The values of a pyarrow Array: numbers, text, bytes or a dictionary of such.
+
+    Guarantee: each value is read on its own, as `tacit.io.values` reads it;
+    text that is not UTF-8 is an unknown word.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from tacit.io.arrow import ArrowValues
+    >>> ArrowValues(pa.array([b"39", b"?", None]), "age").numbers()
+    array([39., nan, nan])
+    >>> ArrowValues(pa.array(["b", "x", None]), "kind").codes({"a": 0, "b": 1})
+    array([ 1, -1, -2])
+    """
+
+    array: Any
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def numbers(self) -> Numbers:
+        """Cast numbers; parse text all at once, or word by word if some of it is no number."""
+        import pyarrow as pa
+
+        array = self._readable()
+        if pa.types.is_dictionary(array.type):
+            return self._by_word(array, number_of, np.nan, np.float64)
+        try:
+            numbers = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:  # some text is no number
+            return self._by_word(array.dictionary_encode(), number_of, np.nan, np.float64)
+        finite = np.isfinite(numbers)
+        return np.asarray(numbers if finite.all() else np.where(finite, numbers, np.nan))
+
+    def codes(self, place: Mapping[str, int]) -> Codes:
+        """Look up each different word once."""
+        import pyarrow as pa
+
+        array = self._readable()
+        # Whole numbers that are equal are one word; floats have two zeros, and are read one by one.
+        if _is_number(array.type) and not pa.types.is_integer(array.type):
+            return ArrayValues(np.array(array.to_pylist(), dtype=object)).codes(place)
+        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        return self._by_word(encoded, lambda word: code_of(word, place), MISSING, np.int64)
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> ArrowValues:
+        """Return some of the values."""
+        import pyarrow as pa
+
+        return ArrowValues(self._readable().filter(pa.array(chosen)), self.name)
+
+    def raw(self) -> list[Any]:
+        """Return the values as they are, text as bytes."""
+        import pyarrow as pa
+
+        array = self._readable()
+        if pa.types.is_dictionary(array.type):
+            array = self._by_word(array, lambda word: word, None, object)
+        values: list[Any] = array.tolist() if isinstance(array, np.ndarray) else array.to_pylist()
+        return values
+
+    def different(self) -> list[Any]:
+        """Return the different values, text as bytes."""
+        import pyarrow as pa
+
+        array = self._readable()
+        if pa.types.is_dictionary(array.type):
+            used = array.indices.unique().drop_null()
+            array = array.dictionary.take(used)
+            array = _as_bytes(array) if _is_text(array.type) else array
+        unique: list[Any] = array.unique().to_pylist()
+        return unique
+
+    def _readable(self) -> Any:
+        """Return the values as bytes, as numbers or as a dictionary of either."""
+        import pyarrow as pa
+
+        kind = self.array.type
+        if pa.types.is_null(kind):
+            return self.array.cast(pa.binary())
+        if pa.types.is_dictionary(kind):
+            if not (_is_text(kind.value_type) or _is_number(kind.value_type)):
+                raise self._wrong_type()
+            return self.array
+        if _is_number(kind):
+            return self.array
+        if _is_text(kind):
+            return _as_bytes(self.array)
+        raise self._wrong_type()
+
+    def _by_word(
+        self, encoded: Any, read: Callable[[Any], Any], missing: float | None, dtype: type[Any]
+    ) -> npt.NDArray[Any]:
+        """Return what ``read`` makes of each value, asking it once for each different one."""
+        words = encoded.dictionary
+        words = (_as_bytes(words) if _is_text(words.type) else words).to_pylist()
+        table = np.array([*map(read, words), missing], dtype=dtype)
+        indices = encoded.indices.to_numpy(zero_copy_only=False)  # NaN where it is null
+        # An index that has no word is missing too: an error would tell of this one record.
+        has_word = (indices >= 0) & (indices < len(words))
+        return np.asarray(table[np.where(has_word, indices, len(words)).astype(np.intp)])
+
+    def _wrong_type(self) -> TableError:
+        return wrong_type(self.name, self.array.type)
+
+
+def _as_bytes(words: Any) -> Any:
+    """Return text as bytes, so that text that is not UTF-8 is no error."""
+    import pyarrow as pa
+
+    if pa.types.is_string(words.type) or pa.types.is_binary(words.type):
+        return words.cast(pa.binary())
+    return words.cast(pa.large_binary())
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or str(kind) in ("string_view", "binary_view")
+    )
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    )
+
+
+# Records at a time: few enough for their rows to stay in the cache.
+BATCH = 16_384
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A Parquet file."""
+
+    path: Path
+    shown: str
+
+    @contextlib.contextmanager
+    def _open(self, **options: Any) -> Iterator[Any]:
+        from pyarrow import parquet
+
+        with readable(self.shown, "Parquet"):
+            file = parquet.ParquetFile(self.path, **options)
+        with file:
+            yield file
+
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        with self._open() as file:
+            return list(file.schema_arrow.names)
+
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares of a column."""
+        with self._open() as file:
+            return file.schema_arrow.field(name).type
+
+    def count(self) -> int:
+        """Return the number of records in the file's own words."""
+        with self._open() as file:
+            return int(file.metadata.num_rows)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield records."""
+        with self._open() as file:
+            schema = file.schema_arrow
+        texts = [name for name in names if str(schema.field(name).type) in ("string", "binary")]
+        with self._open(read_dictionary=texts) as file:
+            batches = file.iter_batches(batch_size=BATCH, columns=list(names))
+            for batch in guarded(batches, self.shown, "Parquet"):
+                with readable(self.shown, "Parquet"):
+                    check_sound(batch)
+                yield batch.select(list(names))
+
+
+@dataclass(frozen=True)
+class ArrowFile:
+    """An Arrow file, as Feather is; also an Arrow stream."""
+
+    path: Path
+    shown: str
+
+    @contextlib.contextmanager
+    def _open(self, fields: list[int] | None = None) -> Iterator[Any]:
+        import pyarrow as pa
+
+        options = pa.ipc.IpcReadOptions(included_fields=fields or [])
+        with readable(self.shown, "Arrow"):
+            file = pa.OSFile(str(self.path), "rb")
+        with file:
+            with readable(self.shown, "Arrow"):
+                try:
+                    reader = pa.ipc.open_file(file, options=options)
+                except pa.ArrowInvalid:
+                    file.seek(0)
+                    reader = pa.ipc.open_stream(file, options=options)
+            yield reader
+
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        with self._open() as reader:
+            return list(reader.schema.names)
+
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares of a column."""
+        with self._open() as reader:
+            return reader.schema.field(name).type
+
+    def count(self) -> int:
+        """Return the number of records, reading one column."""
+        with self._open([0]) as reader:
+            return sum(batch.num_rows for batch in guarded(_each(reader), self.shown, "Arrow"))
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield records."""
+        with self._open() as reader:
+            fields = sorted(reader.schema.names.index(name) for name in names)
+        with self._open(fields) as reader:
+            for batch in guarded(_each(reader), self.shown, "Arrow"):
+                with readable(self.shown, "Arrow"):
+                    check_sound(batch)
+                chosen = batch.select(list(names))
+                for start in range(0, chosen.num_rows, BATCH):
+                    yield chosen.slice(start, BATCH)
+
+
+def _each(reader: Any) -> Iterator[Any]:
+    if hasattr(reader, "num_record_batches"):
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+    else:
+        yield from reader
+
+
+def check_sound(batch: Any) -> None:
+    """Raise pyarrow's own error if a buffer or an index of a batch points beyond its end.
+
+    Text is looked at as bytes, and numbers not at all: a word that is not UTF-8 or a decimal of too
+    many digits is a record's own affair, and no reason to refuse the table.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from tacit.io.arrow import check_sound
+    >>> check_sound(pa.record_batch({"town": ["Oslo", None]}))
+    """
+    for column in batch.columns:
+        _check(column)
+
+
+def _check(array: Any) -> None:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        _check(array.dictionary)
+        pa.DictionaryArray.from_arrays(array.indices, array.dictionary, safe=True)
+    elif (kind := _as_stored(array.type)) is not None:
+        array.view(kind).validate(full=True)
+    else:
+        array.validate()
+
+
+def _as_stored(kind: Any) -> Any:
+    """Return the bytes that a text is stored as, which are looked at one by one, or None."""
+    import pyarrow as pa
+
+    stored = {
+        pa.string(): pa.binary(),
+        pa.large_string(): pa.large_binary(),
+        pa.string_view(): pa.binary_view(),
+    }
+    return stored.get(kind, kind if kind in stored.values() else None)

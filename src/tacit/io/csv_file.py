@@ -1,0 +1,277 @@
+"""Read CSV files: every line on its own, so that no record changes how another is read.
+
+A quotation mark that is opened and not closed makes a CSV reader take the lines after it, all
+of them perhaps, as one value; a bare carriage return makes two records of one line. Here a line
+that is not complete in itself is left out before the reader sees it.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from tacit.io.errors import TableError, guarded, readable
+
+# Small blocks keep what is in memory small; a line longer than a block is no record.
+BLOCK = 2**18
+LONGEST_LINE = BLOCK
+_SUBSTITUTE = "\x1a"
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+
+
+def whole_lines(delimiter: str) -> re.Pattern[bytes]:
+    r"""Return the pattern of a line that is complete in itself, without its line break.
+
+        line = field (delimiter field)*
+        field = '"' (not a quote | '""')* '"' blanks
+              | nothing, or text that does not start with a quote
+
+    Examples
+    --------
+    >>> from tacit.io.csv_file import whole_lines
+    >>> complete = whole_lines(",")
+    >>> [bool(complete.fullmatch(line)) for line in (b'1,"a, b"', b'5" pipe,x', b'1,"a')]
+    [True, True, False]
+    """
+    mark = re.escape(delimiter.encode("ascii"))
+    blanks = b" \t".replace(delimiter.encode("ascii"), b"")
+    field = (
+        rb'(?:"(?:[^"\r\n]|"")*+"[' + blanks + rb"]*+"
+        rb"|(?:[^\"\r\n" + mark + rb"][^\r\n" + mark + rb"]*+)?)"
+    )
+    return re.compile(field + rb"(?:" + mark + field + rb")*+")
+
+
+class WholeLines(io.RawIOBase):
+    r"""A stream of the lines of another that are complete in themselves.
+
+    Left out are lines that open a quotation mark and do not close it, lines with a carriage
+    return inside, and lines longer than a block. Bytes that are not UTF-8 become the control
+    character SUBSTITUTE, each on its own. An empty line comes first: a reader removes a byte-order
+    mark from the very front, and a quotation mark after it would then begin a quoted field.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.io.csv_file import WholeLines
+    >>> WholeLines(io.BytesIO(b'1,"a"\n2,"b\n3,c\n'), ",").read()
+    b'\n1,"a"\n3,c\n'
+    """
+
+    def __init__(
+        self, stream: IO[bytes], delimiter: str, block: int = BLOCK, end: bytes = b"\n"
+    ) -> None:
+        super().__init__()
+        self._complete = whole_lines(delimiter)
+        self._blocks = self._clean_blocks(blocks_of_lines(stream, block, end))
+        self._left = memoryview(b"\n")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer with some of the next block."""
+        while not self._left:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._left = memoryview(block)
+        n = min(len(buffer), len(self._left))
+        buffer[:n] = self._left[:n]
+        self._left = self._left[n:]
+        return n
+
+    def _clean_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        for block in map(_utf8, blocks):
+            tidy = b'"' not in block and block.count(b"\r") == block.count(b"\r\n")
+            yield block if tidy else b"".join(self._clean(block))
+
+    def _clean(self, block: bytes) -> Iterator[bytes]:
+        for line in block.split(b"\n"):
+            text = line.removesuffix(b"\r")
+            if text and self._complete.fullmatch(text):
+                yield text + b"\n"
+
+
+def _utf8(block: bytes) -> bytes:
+    """Return lines of the same length, with a substitute for each byte that is not UTF-8."""
+    # Not left to the reader: it raises on one bad byte, and then no line would be read.
+    if block.isascii():
+        return block
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError:
+        # Python marks such bytes by surrogates, which valid text never has; U+FFFD may be declared.
+        text = block.decode("utf-8", errors="surrogateescape")
+        return _NOT_UTF8.sub(_SUBSTITUTE, text).encode("utf-8")
+    return block
+
+
+def blocks_of_lines(stream: IO[bytes], size: int = BLOCK, end: bytes = b"\n") -> Iterator[bytes]:
+    r"""Yield the lines of a stream, about ``size`` bytes at a time, without those longer than that.
+
+    A last line without a line break gets ``end``: it is to be read as it would be if others
+    came after it.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.io.csv_file import blocks_of_lines
+    >>> list(blocks_of_lines(io.BytesIO(b"1,2\n3,4")))
+    [b'1,2\n3,4\n']
+    """
+    while block := stream.read(size):
+        if not block.endswith(b"\n"):
+            start = block.rfind(b"\n") + 1
+            rest = stream.readline(size)
+            if len(rest) < size and not rest.endswith(b"\n"):
+                rest += end
+            if len(block) - start + len(rest) <= size:
+                block += rest
+            else:
+                while rest and not rest.endswith(b"\n"):
+                    rest = stream.readline(size)
+                block = block[:start]
+        if block:
+            yield block
+
+
+def count_lines(stream: IO[bytes]) -> int:
+    r"""Return the number of lines, the last one with or without a line break.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tacit.io.csv_file import count_lines
+    >>> count_lines(io.BytesIO(b"1,2\n3,4"))
+    2
+    """
+    lines, last = 0, b"\n"
+    while block := stream.read(BLOCK):
+        lines += block.count(b"\n")
+        last = block[-1:]
+    return lines + (last != b"\n")
+
+
+# Delimiters to suggest where the header does not split by the expected one, likeliest first.
+_DELIMITERS = (";", "\t", "|", ",")
+
+
+def _split(header: str, delimiter: str) -> list[str]:
+    """Return the names in a header without outer blanks; none if it is no line of a CSV."""
+    try:
+        names = next(csv.reader([header], delimiter=delimiter, strict=True))
+    except (csv.Error, StopIteration):
+        return []
+    return [name.strip() for name in names]
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file with a header, a record a line."""
+
+    path: Path
+    shown: str
+    delimiter: str
+    zipped: bool
+    assumed: bool = False  # nobody said what the delimiter is
+    block: int = LONGEST_LINE  # bytes at a time; a longer line is no record
+
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+            raise TableError(
+                f"delimiter must be one ASCII character other than a quotation mark and a line "
+                f"break, got {self.delimiter!r}; pass ',' or ';' or '\\t'."
+            )
+
+    def _open(self) -> IO[bytes]:
+        if self.zipped:
+            return cast(IO[bytes], gzip.open(self.path, "rb"))
+        return self.path.open("rb", buffering=BLOCK)
+
+    def _header(self, stream: IO[bytes]) -> tuple[list[str], bytes]:
+        """Read the names in the header line and its end, leaving the stream at the first record."""
+        with readable(self.shown, "CSV"):
+            line = b"\n"
+            while line in (b"\n", b"\r\n", b"\xef\xbb\xbf\n", b"\xef\xbb\xbf\r\n"):
+                line = stream.readline(LONGEST_LINE)
+        try:
+            text = line.decode("utf-8-sig").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise TableError(
+                f"{self.shown}: the header is not text in UTF-8; save the table as UTF-8."
+            ) from None
+        if len(line) >= LONGEST_LINE or "\r" in text or "\x00" in text or not text.strip():
+            raise TableError(
+                f"{self.shown}: the first line is no header of a CSV; it must name the columns, "
+                "and lines must end in a line feed."
+            )
+        names = _split(text, self.delimiter)
+        if self.assumed and len(names) < 2:
+            self._refuse_other_delimiter(text)
+        if not names:
+            raise TableError(
+                f"{self.shown}: the first line is no header of a CSV; mind its quotation marks."
+            )
+        return names, b"\r\n" if line.endswith(b"\r\n") else b"\n"
+
+    def _refuse_other_delimiter(self, header: str) -> None:
+        """Refuse a header of one name at most that another delimiter splits into several."""
+        likely = max(_DELIMITERS, key=lambda mark: len(_split(header, mark)))
+        if len(_split(header, likely)) > 1:
+            raise TableError(
+                f"{self.shown}: the header is one name if split at {self.delimiter!r}, and several "
+                f"if split at {likely!r}; pass the delimiter {likely!r}, or {self.delimiter!r} if "
+                "the table has one column."
+            )
+
+    def names(self) -> list[str]:
+        """Return the names in the header, without outer blanks."""
+        with self._open() as stream:
+            return self._header(stream)[0]
+
+    def type_of(self, name: str) -> None:
+        """Return None: a CSV declares no types."""
+
+    def count(self) -> int:
+        """Return the number of lines."""
+        with readable(self.shown, "CSV"), self._open() as stream:
+            return count_lines(stream)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield records with as many fields as the header."""
+        with self._open() as stream:
+            header, end = self._header(stream)
+            lines = io.BufferedReader(WholeLines(stream, self.delimiter, self.block, end), BLOCK)
+            yield from guarded(self._parsed(lines, header, names), self.shown, "CSV")
+
+    def _parsed(self, lines: IO[bytes], header: list[str], names: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        # Columns are asked for by position: two names in the header may be the same.
+        numbers = [str(header.index(name)) for name in names]
+        reader = arrow_csv.open_csv(
+            lines,
+            read_options=arrow_csv.ReadOptions(
+                column_names=list(map(str, range(len(header)))),
+                block_size=2 * self.block,
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self.delimiter, invalid_row_handler=lambda _: "skip"
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(numbers, pa.binary()),
+                include_columns=numbers,
+                strings_can_be_null=False,
+            ),
+        )
+        for batch in reader:
+            yield batch.rename_columns(list(names))

@@ -1,0 +1,359 @@
+"""Read tables from one file or several, some records at a time.
+
+No type is inferred from the records: columns of a CSV are read as bytes, and of each other
+format as the type it declares. A line of a CSV with more or fewer fields than the header is no
+record, and is left out.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tacit.io.arrow import ArrowFile, ParquetFile
+from tacit.io.csv_file import CsvFile
+from tacit.io.errors import TableError, check_path, shown_path
+from tacit.io.memory_tables import DECLARED, refuse_absent
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+class _Table(Protocol):
+    def names(self) -> list[str]: ...
+
+    def type_of(self, name: str) -> Any: ...
+
+    def count(self) -> int: ...
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]: ...
+
+
+def shown_paths(paths: Paths) -> str:
+    """Return paths as they are quoted in errors."""
+    if isinstance(paths, str | os.PathLike):
+        return shown_path(paths)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return (shown_path(paths[0]) if paths else "no file") + more
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is one of fsspec's, such as s3://bucket/part.parquet."""
+    return "://" in os.fspath(path)
+
+
+def find_files(paths: Paths) -> list[str]:
+    r"""Return the files that names, patterns and addresses stand for, each once.
+
+    Raises
+    ------
+    TableError
+        If a pattern matches nothing, or a file is named twice: its records would count twice.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.io.reading import find_files
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in ("b.csv", "a.csv"):
+    ...     _ = (folder / name).write_text("x\n1\n")
+    >>> [pathlib.Path(name).name for name in find_files(f"{folder}/*.csv")]
+    ['a.csv', 'b.csv']
+    """
+    named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found = [file for path in named for file in _matching(os.fspath(path))]
+    if not found:
+        raise TableError("no file is named; pass at least one.")
+    if len(found) > 1 and len(set(map(_itself, found))) < len(found):
+        raise TableError(
+            f"{shown_paths(paths)}: a file is named twice, so that each of its records would count "
+            "twice; name it once."
+        )
+    return found
+
+
+def _itself(file: str) -> object:
+    """Return what tells a file from others, by whatever name it goes."""
+    local = file.removeprefix("file://")
+    if is_address(local):
+        return file
+    try:
+        found = os.stat(local)
+    except (OSError, ValueError):  # refused when it is opened
+        return file
+    return found.st_dev, found.st_ino
+
+
+def _matching(path: str) -> list[str]:
+    if is_address(path):
+        files, _, places = _fsspec().get_fs_token_paths(path)
+        found = [files.unstrip_protocol(place) for place in sorted(places)]
+    elif glob.has_magic(path) and not os.path.lexists(path):
+        found = sorted(file for file in glob.glob(path) if os.path.isfile(file))
+    else:
+        return [path]
+    if not found:
+        raise TableError(f"{shown_path(path)}: no file has such a name; check the pattern.")
+    return found
+
+
+def _fsspec() -> Any:
+    try:
+        import fsspec.core
+    except ImportError:
+        raise TableError(
+            "addresses such as s3://... need fsspec, which is not installed; pip install fsspec "
+            "(it belongs to the extra dask)."
+        ) from None
+    return fsspec.core
+
+
+class LocalCopy:
+    """A file from elsewhere, in a nameless file of this machine while it is held."""
+
+    def __init__(self, address: str) -> None:
+        self._file = tempfile.TemporaryFile(prefix="tacit-")  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        try:
+            with _fsspec().open(address, "rb") as remote:
+                shutil.copyfileobj(remote, self._file, 1 << 20)
+        except Exception as error:
+            raise TableError(
+                f"{shown_path(address)} cannot be read ({type(error).__name__}); check the address."
+            ) from None
+        self._file.flush()
+
+    @property
+    def path(self) -> Path:
+        """Where the copy can be opened."""
+        return Path(f"/proc/self/fd/{self._file.fileno()}")
+
+
+def fingerprint(files: Sequence[str]) -> str:
+    """Return a hash of what a set of files is: names, sizes and times of change."""
+    digest = hashlib.sha256()
+    for file in files:
+        if is_address(file):
+            files_of, _, places = _fsspec().get_fs_token_paths(file)
+            what = str(files_of.ukey(places[0]))
+        else:
+            found = os.stat(file)
+            what = repr((found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev))
+        digest.update(repr((file, what)).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class SeveralFiles:
+    """Tables with the same columns, one after the other.
+
+    Guarantee: if a file is added, taken away or written to between the first record and the last,
+    an error follows the last and no result comes of it.
+    """
+
+    paths: tuple[str, ...]
+    shown: str
+    open_one: Callable[[str], _Table]
+
+    def names(self) -> list[str]:
+        """Return the names of the columns that all files have, as often as one of them has it."""
+        headers = [self.open_one(path).names() for path in self.paths]
+        common = [name for name in dict.fromkeys(headers[0]) if all(name in h for h in headers)]
+        return [name for name in common for _ in range(max(h.count(name) for h in headers))]
+
+    def type_of(self, name: str) -> Any:
+        """Return the type that all files declare of a column; None where they do not agree."""
+        first, *others = (self.open_one(path).type_of(name) for path in self.paths)
+        return first if all(other == first for other in others) else None
+
+    def count(self) -> int:
+        """Return a number of records that is at least the true one."""
+        return sum(self.open_one(path).count() for path in self.paths)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns of file after file."""
+        before = fingerprint(self.paths)
+        for path in self.paths:
+            yield from self.open_one(path).batches(names)
+        if fingerprint(self.paths) != before:
+            raise TableError(f"{self.shown}: a file changed while it was read; read them at rest.")
+
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather", ".ipc")
+_REQUESTED = "which is asked for; check the name, in the table's header too"
+
+
+class TableFile(Protocol):
+    """A file that holds a table."""
+
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares of a column; None where it declares none."""
+
+    def count(self) -> int:
+        """Return a number of records that is at least the true one."""
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns as pyarrow RecordBatches."""
+
+
+@dataclass(frozen=True)
+class HeldTable:
+    """A table in a local copy, which is there as long as the table is."""
+
+    table: TableFile
+    copy: LocalCopy
+
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        return self.table.names()
+
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares of a column."""
+        return self.table.type_of(name)
+
+    def count(self) -> int:
+        """Return a number of records that is at least the true one."""
+        return self.table.count()
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns as pyarrow RecordBatches."""
+        yield from self.table.batches(names)
+
+
+def open_table(path: Paths, *, delimiter: str | None = None) -> TableFile:
+    """Return the table in a file or in several, of which nothing but the header has been read.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``; a
+        pattern such as ``part-*.parquet``, an address that fsspec knows, or a list of these.
+    delimiter
+        What separates the fields of a CSV; by default a comma, and a tab in ``.tsv``.
+
+    Raises
+    ------
+    TableError
+        If there is no such file, it is empty or unreadable or of another format. Messages never
+        repeat what stands in the file.
+    """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise TableError(
+            "reading files needs pyarrow, which is not installed; pip install pyarrow (it belongs "
+            "to the extra cli)."
+        ) from None
+    files = find_files(path)
+
+    def one(file: str) -> TableFile:
+        return _open_one(file, delimiter)
+
+    if len(files) == 1:
+        table = one(files[0])
+        if is_address(files[0]):  # a copy of its own, which nobody writes to
+            return table
+    return SeveralFiles(tuple(files), shown_paths(path), one)
+
+
+def _open_one(path: str, delimiter: str | None) -> TableFile:
+    shown = shown_path(path)
+    if is_address(path):
+        copy = LocalCopy(path)
+        return HeldTable(_open_as(Path(path), copy.path, shown, delimiter), copy)
+    check_path(path, shown)
+    return _open_as(Path(path), Path(path), shown, delimiter)
+
+
+def _open_as(named: Path, path: Path, shown: str, delimiter: str | None) -> TableFile:
+    """Return the table in a file of the format that a name tells."""
+    suffixes = [suffix.lower() for suffix in named.suffixes]
+    zipped = suffixes[-1:] == [".gz"]
+    suffix = (suffixes[:-1] if zipped else suffixes)[-1:] or [""]
+    if suffix[0] in _DELIMITERS:
+        usual = _DELIMITERS[suffix[0]]
+        if delimiter is None:
+            return CsvFile(path, shown, usual, zipped, assumed=True)
+        return CsvFile(path, shown, delimiter, zipped)
+    if delimiter is not None:
+        raise TableError(f"{shown}: delimiter is for .csv and .tsv files; leave it out.")
+    if suffix[0] in _PARQUET and not zipped:
+        return ParquetFile(path, shown)
+    if suffix[0] in _ARROW and not zipped:
+        return ArrowFile(path, shown)
+    raise TableError(
+        f"{shown}: the name does not tell the format; tables are read from .csv, .csv.gz, .tsv, "
+        ".parquet, .arrow and .feather files."
+    )
+
+
+def read_batches(
+    path: str | os.PathLike[str], names: Sequence[str], *, delimiter: str | None = None
+) -> Iterator[Any]:
+    r"""Yield the named columns of a file as pyarrow RecordBatches, in order.
+
+    Columns of a CSV are bytes, whatever stands in them.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.io import read_batches
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("age,sex\n39,Male\n50,Female\n")
+    >>> [batch.to_pydict() for batch in read_batches(path, ["age"])]
+    [{'age': [b'39', b'50']}]
+    """
+    file = open_table(path, delimiter=delimiter)
+    refuse_absent_in(path, file.names(), names, _REQUESTED)
+    return file.batches(names)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    *,
+    delimiter: str | None = None,
+) -> Any:
+    r"""Return the named columns of a file, by default all, as a pyarrow Table.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.io import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("age,sex\n39,Male\n50,Female\n")
+    >>> read_table(path).num_rows
+    2
+    """
+    file = open_table(path, delimiter=delimiter)
+    present = file.names()
+    wanted = present if names is None else list(names)
+    refuse_absent_in(path, present, wanted, _REQUESTED)
+    import pyarrow as pa
+
+    batches = list(file.batches(wanted))
+    if batches:
+        return pa.Table.from_batches(batches)
+    return pa.table({name: pa.array([], pa.binary()) for name in wanted})
+
+
+def refuse_absent_in(
+    path: Paths, present: Sequence[str], names: Sequence[str], why: str = DECLARED
+) -> None:
+    """Refuse a file that does not have each named column once, ``why`` it is to have it."""
+    try:
+        refuse_absent(present, names, why)
+    except TableError as error:
+        raise TableError(f"{shown_paths(path)}: {error}") from None

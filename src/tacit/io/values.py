@@ -1,0 +1,258 @@
+"""Read values of a table, one or a column of them, as text, numbers or declared words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.column_values import alone
+
+# Texts that say there is no value, unless a schema declares one of them as a value.
+MISSING_WORDS = frozenset(
+    ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "<NA>"]
+)
+
+# The codes of a value that is no declared word.
+UNKNOWN = -1
+MISSING = -2
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BLANKS = " \t\n\r\f\v"
+# From here on several whole numbers are one float.
+_INEXACT = 2.0**53
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value's text without outer blanks; None for a missing or unreadable one.
+
+    Whole numbers have no decimal point, whatever type they are stored in, so that a column of
+    codes reads the same whether or not one of its values is missing.
+
+    Examples
+    --------
+    >>> from tacit.io.values import text_of
+    >>> text_of(" Private"), text_of(3.0), text_of(True), text_of(float("nan"))
+    ('Private', '3', 'true', None)
+    """
+    if isinstance(value, bytes):
+        try:
+            return bytes.decode(value, "utf-8").strip()
+        except UnicodeDecodeError:
+            return None
+    if isinstance(value, str):
+        return str.strip(value)  # not a method of its own kind of text
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    number = number_of(value)
+    if math.isnan(number):
+        return None
+    if isinstance(value, Integral):
+        return str(int(value))
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def word_of(value: Any) -> str | None:
+    """Return a value as a word that a schema could declare; None for what is no word, or missing.
+
+    What `code_of` finds among declared words is what this returns, save for words that are
+    declared and usually mean a missing value.
+
+    Examples
+    --------
+    >>> from tacit.io.values import word_of
+    >>> [word_of(value) for value in (" Oslo", b"Oslo", 3.0, "?", None, 2**60)]
+    ['Oslo', 'Oslo', '3', None, None, None]
+    """
+    if not isinstance(value, str | bytes) and abs(number_of(value)) >= _INEXACT:
+        return None
+    text = text_of(value)
+    return text if text is not None and text not in MISSING_WORDS and is_text(text) else None
+
+
+def is_text(value: str) -> bool:
+    """Return whether text can be written to a file."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def code_of(value: Any, place: Mapping[str, int]) -> int:
+    """Return a value's place among declared words, or UNKNOWN, or MISSING.
+
+    A whole number of size 2^53 or more that is stored as a number is UNKNOWN, whatever is
+    declared: libraries turn whole numbers to floats when another record's is missing, and floats
+    of that size have lost their last digits.
+
+    Examples
+    --------
+    >>> from tacit.io.values import code_of
+    >>> [code_of(value, {"a": 0, "NA": 1}) for value in ("a", "NA", "b", "?", None)]
+    [0, 1, -1, -2, -2]
+    """
+    if not isinstance(value, str | bytes) and abs(number_of(value)) >= _INEXACT:
+        return UNKNOWN
+    text = text_of(value)
+    if text is None:
+        return UNKNOWN if isinstance(value, bytes) else MISSING
+    found = place.get(text)
+    if found is not None:
+        return found
+    return MISSING if text in MISSING_WORDS else UNKNOWN
+
+
+def number_of(value: Any) -> float:
+    """Return a value as a finite number, or NaN where it is none.
+
+    Examples
+    --------
+    >>> from tacit.io.values import number_of
+    >>> [number_of(value) for value in (" 39", "1e3", "1_000", "?", "inf", None)]
+    [39.0, 1000.0, nan, nan, nan, nan]
+    """
+    if isinstance(value, bytes):
+        value = bytes.decode(value, "latin-1")  # a digit is a digit in any of them
+    if isinstance(value, str):
+        text = str.strip(value, _BLANKS)
+        if _NUMBER.fullmatch(text) is None:
+            return math.nan
+        value = float(text)
+    elif isinstance(value, complex | np.complexfloating) and not value.imag:
+        value = value.real  # pandas makes all numbers complex where one is
+    elif not isinstance(value, Real | Decimal | np.bool_) or isinstance(value, np.timedelta64):
+        return math.nan  # a span of time is a whole number to NumPy, in units it does not tell
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+Numbers = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+
+class Values(Protocol):
+    """A column that can be asked for numbers or for codes, one per record."""
+
+    def __len__(self) -> int: ...
+
+    def numbers(self) -> Numbers:
+        """Return finite numbers, and NaN where there is none."""
+
+    def codes(self, place: Mapping[str, int]) -> Codes:
+        """Return the place of each value among declared words, or UNKNOWN, or MISSING."""
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
+        """Return some of the values."""
+
+    def raw(self) -> list[Any]:
+        """Return the values as they are, text as text or bytes; None for a missing one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayValues:
+    """The values of a NumPy array: numbers, text or objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.io.values import ArrayValues
+    >>> ArrayValues(np.array(["3", "x"])).numbers()
+    array([ 3., nan])
+    >>> ArrayValues(np.array(["b", "x", "?"])).codes({"a": 0, "b": 1})
+    array([ 1, -1, -2])
+    """
+
+    array: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def numbers(self) -> Numbers:
+        """Convert numbers and parse text."""
+        if self.array.dtype.kind in "biuf":
+            with np.errstate(all="ignore"):  # a warning would tell of one record
+                numbers = self.array.astype(np.float64)
+            numbers[~np.isfinite(numbers)] = np.nan
+            return numbers
+        return np.array(_each(number_of, self.array.tolist(), np.nan), dtype=np.float64)
+
+    def codes(self, place: Mapping[str, int]) -> Codes:
+        """Look every value up."""
+        found = _each(lambda value: code_of(value, place), self.array.tolist(), UNKNOWN)
+        return np.array(found, dtype=np.int64)
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> ArrayValues:
+        """Return some of the values."""
+        return ArrayValues(self.array[chosen])
+
+    def raw(self) -> list[Any]:
+        """Return the values as they are."""
+        values: list[Any] = self.array.tolist()
+        return values
+
+
+class ReadOnce:
+    """Values that are read once, though they are asked for several times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.io.values import ArrayValues, ReadOnce
+    >>> ages = ReadOnce(ArrayValues(np.array(["3", "x"])))
+    >>> ages.numbers(), ages.numbers()
+    (array([ 3., nan]), array([ 3., nan]))
+    """
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._numbers: Numbers | None = None
+        self._codes: tuple[Mapping[str, int], Codes] | None = None
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def numbers(self) -> Numbers:
+        """Return a copy of the numbers, which whoever asks may change."""
+        if self._numbers is None:
+            self._numbers = self._values.numbers()
+        return self._numbers.copy()
+
+    def codes(self, place: Mapping[str, int]) -> Codes:
+        """Return a copy of the codes, which whoever asks may change."""
+        if self._codes is None or self._codes[0] != place:
+            self._codes = (place, self._values.codes(place))
+        return self._codes[1].copy()
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
+        """Return some of the values."""
+        return self._values.where(chosen)
+
+    def raw(self) -> list[Any]:
+        """Return the values as they are."""
+        return self._values.raw()
+
+
+def _each(read: Callable[[Any], Any], values: list[Any], otherwise: float) -> list[Any]:
+    """Return what ``read`` makes of each value, asking it once for each different text."""
+    # Only texts are remembered: 1, 1.0 and True are one key but not one word.
+    known: dict[str, Any] = {}
+    results = []
+    for value in values:
+        if type(value) is not str:
+            results.append(alone(read, value, otherwise))
+            continue
+        if value not in known:
+            known[value] = read(value)
+        results.append(known[value])
+    return results

@@ -1,0 +1,292 @@
+"""Private linear regression: least squares, Huber, quantile and Poisson."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tacit.erm import FeasibleSet, Mechanism
+from tacit.erm.losses import HuberLoss, LogCoshLoss, Loss, PoissonLoss, QuantileLoss, SquaredLoss
+from tacit.erm.planning.planner import MECHANISMS
+from tacit.estimators.predictors import RESIDUAL_SHARE, Array, Regressor
+from tacit.estimators.summary import WithSummary
+from tacit.privacy import AnyAccountant, Budget, Relation
+from tacit.records import Bounds
+
+
+class _LeastSquares(WithSummary, Regressor):
+    """The squared loss where nothing bounds it or noisy moments do, and else a Lipschitz one."""
+
+    def _loss(self, budget: Budget, bounds: Bounds) -> Loss:
+        named = (
+            MECHANISMS.get(self.mechanism) if isinstance(self.mechanism, str) else self.mechanism
+        )
+        if budget.is_infinite or (named is not None and named.uses_moments):
+            return SquaredLoss()
+        return LogCoshLoss(RESIDUAL_SHARE * bounds.label_bound, widens=True)
+
+
+class LinearRegression(_LeastSquares):
+    """Least squares with a differential-privacy guarantee.
+
+    Large residuals count less, which bounds what one record can do: the loss is the log cosh of a
+    residual, with its knot at a quarter of half the label range, further out where records and
+    budget allow. With ``mechanism="sufficient_statistics"`` the squared loss itself is solved from
+    noisy moments (AdaSSP). With an infinite budget it is ordinary least squares.
+
+    Parameters
+    ----------
+    label_range : (float, float), "infer" or None
+        Labels are clipped to this interval, a public fact.
+    epsilon, delta, relation, row_norm, n_records, mechanism, fit_intercept, regularization, \
+constraint, max_weight, inference, accountant, random_state, verbose
+        As in `LogisticRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.linear_model.regressors import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 4))
+    >>> y = X @ [1.0, -2.0, 0.5, 0.0] + 3.0 + 0.1 * rng.standard_normal(20_000)
+    >>> model = LinearRegression(1.0, 1e-6, row_norm=2.0, label_range=(-2.0, 8.0)).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+
+class Ridge(_LeastSquares):
+    """Least squares with L2 regularisation ``alpha`` in SUM form, intercept included.
+
+    The parameters are those of `LinearRegression`, with ``alpha`` for ``regularization``; the
+    objective is sum (y - <w, x>)^2 / 2 + (alpha / 2) ||w||^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.linear_model.regressors import Ridge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 4))
+    >>> y = X @ [1.0, -2.0, 0.5, 0.0]
+    >>> Ridge(1.0, 1e-6, alpha=50.0, row_norm=2.0, label_range=(-4, 4)).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        alpha: float | None = None,
+        label_range: tuple[float, float] | str | None = None,
+        relation: Relation | str = "add_remove",
+        row_norm: float | None = None,
+        n_records: int | str | None = None,
+        mechanism: str | Mechanism = "auto",
+        fit_intercept: bool = True,
+        constraint: FeasibleSet | None = None,
+        max_weight: float | None = None,
+        inference: float = 0.0,
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.label_range = label_range
+        self.relation = relation
+        self.row_norm = row_norm
+        self.n_records = n_records
+        self.mechanism = mechanism
+        self.fit_intercept = fit_intercept
+        self.constraint = constraint
+        self.max_weight = max_weight
+        self.inference = inference
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _ridge(self) -> float | None:
+        return self.alpha
+
+
+class HuberRegressor(WithSummary, Regressor):
+    """Linear regression robust to outlying labels, with a privacy guarantee.
+
+    Parameters
+    ----------
+    knot : float or None
+        The residual from which the loss is linear, in the labels' unit; by default a quarter of
+        half the label range. Other parameters as in `LinearRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.linear_model.regressors import HuberRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 4))
+    >>> y = X @ [1.0, -2.0, 0.5, 0.0]
+    >>> HuberRegressor(1.0, 1e-6, row_norm=2.0, label_range=(-4, 4)).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        knot: float | None = None,
+        label_range: tuple[float, float] | str | None = None,
+        relation: Relation | str = "add_remove",
+        row_norm: float | None = None,
+        n_records: int | str | None = None,
+        mechanism: str | Mechanism = "auto",
+        fit_intercept: bool = True,
+        regularization: float | None = None,
+        constraint: FeasibleSet | None = None,
+        max_weight: float | None = None,
+        inference: float = 0.0,
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.knot = knot
+        self.label_range = label_range
+        self.relation = relation
+        self.row_norm = row_norm
+        self.n_records = n_records
+        self.mechanism = mechanism
+        self.fit_intercept = fit_intercept
+        self.regularization = regularization
+        self.constraint = constraint
+        self.max_weight = max_weight
+        self.inference = inference
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self, budget: Budget, bounds: Bounds) -> Loss:
+        return HuberLoss(RESIDUAL_SHARE * bounds.label_bound if self.knot is None else self.knot)
+
+
+# The pinball loss is rounded over this share of half the label range.
+ROUNDED_SHARE = 0.05
+
+
+class QuantileRegressor(Regressor):
+    """Linear regression of a quantile, with a privacy guarantee.
+
+    Minimises the pinball loss, its corner rounded over ``smoothing``. It has no standard errors;
+    `tacit.location.Median` has intervals for quantiles of columns.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The level, between 0 and 1.
+    smoothing : float or None
+        Half-width of the rounded corner in the labels' unit; by default a twentieth of half the
+        label range. 0 keeps the corner, which only "noisy_gradient" takes. Other parameters as in
+        `LinearRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.linear_model.regressors import QuantileRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 2))
+    >>> y = X @ [1.0, -2.0] + rng.uniform(-1, 1, 20_000)
+    >>> model = QuantileRegressor(1.0, 1e-6, quantile=0.9, row_norm=1.5, label_range=(-4, 4))
+    >>> bool(abs((model.fit(X, y).predict(X) > y).mean() - 0.9) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        quantile: float = 0.5,
+        smoothing: float | None = None,
+        label_range: tuple[float, float] | str | None = None,
+        relation: Relation | str = "add_remove",
+        row_norm: float | None = None,
+        n_records: int | str | None = None,
+        mechanism: str | Mechanism = "auto",
+        fit_intercept: bool = True,
+        regularization: float | None = None,
+        constraint: FeasibleSet | None = None,
+        max_weight: float | None = None,
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.quantile = quantile
+        self.smoothing = smoothing
+        self.label_range = label_range
+        self.relation = relation
+        self.row_norm = row_norm
+        self.n_records = n_records
+        self.mechanism = mechanism
+        self.fit_intercept = fit_intercept
+        self.regularization = regularization
+        self.constraint = constraint
+        self.max_weight = max_weight
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self, budget: Budget, bounds: Bounds) -> Loss:
+        smoothing = ROUNDED_SHARE * bounds.label_bound if self.smoothing is None else self.smoothing
+        return QuantileLoss(self.quantile, smoothing)
+
+
+class PoissonRegressor(WithSummary, Regressor):
+    """Regression of counts with a log link, with a privacy guarantee.
+
+    Minimises the Poisson deviance, its slope bounded by a quarter of the greatest label; an
+    infinite budget leaves the slope unbounded. Labels must not be negative.
+
+    Parameters
+    ----------
+    label_range, epsilon, delta, ...
+        As in `LinearRegression`; the range must start at 0 or above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.linear_model.regressors import PoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 2))
+    >>> y = rng.poisson(np.exp(1.0 + X @ [0.5, -0.5]))
+    >>> model = PoissonRegressor(1.0, 1e-6, row_norm=1.5, label_range=(0, 20)).fit(X, y)
+    >>> bool(abs(model.predict(X).mean() - y.mean()) < 0.3)
+    True
+    """
+
+    _centred = False
+    _ratio = "rate ratio"
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that labels are counts."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def _loss(self, budget: Budget, bounds: Bounds) -> Loss:
+        if isinstance(self.label_range, tuple | list) and self.label_range[0] < 0:
+            raise ValueError(f"counts are not negative, got label_range {self.label_range!r}.")
+        half_range = bounds.label_bound
+        if budget.is_infinite:
+            return PoissonLoss(math.inf, half_range)
+        return PoissonLoss(RESIDUAL_SHARE * half_range, half_range)
+
+    def _numbers(self, scores: Array) -> Array:
+        with np.errstate(over="ignore"):  # an endless rate is the greatest label
+            return np.exp(scores)

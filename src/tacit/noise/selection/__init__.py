@@ -1,0 +1,1 @@
+"""Selection: the exponential mechanism on finite sets, lines and balls."""

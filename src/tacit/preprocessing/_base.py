@@ -1,0 +1,371 @@
+"""What every private step shares: its columns, its numbers, and how it releases.
+
+An error about one value would tell of one record.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tacit.engine import Plan, release_answers
+from tacit.estimators.parameters import (
+    Assumed,
+    assumptions_of,
+    budget_of,
+    check_shape,
+    source_of,
+    warn_if_weak,
+    with_people,
+    with_table_facts,
+)
+from tacit.estimators.tables import note_columns
+from tacit.io.memory_tables import values_of
+from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
+from tacit.queries import Facts, Session
+from tacit.records import Bounds, MemoryRecords, TableInMemory, UnreadRecords, UnreadTable
+from tacit.records.lazy_table import has_people, read_people
+from tacit.records.rows_and_labels import plain_array, refuse_types, shape_of
+from tacit.table_facts import EncodedTable, TableFacts
+
+Array = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+Ranges = Sequence[tuple[float, float]]
+
+
+def places_of(columns: Any, names: Sequence[str]) -> Places:
+    """Return where the chosen columns stand: named, counted from 0, or None for all.
+
+    Examples
+    --------
+    >>> from tacit.preprocessing._base import places_of
+    >>> places_of(["b"], ("a", "b")), places_of(None, ("a", "b"))
+    (array([1]), array([0, 1]))
+    """
+    if columns is None:
+        return np.arange(len(names))
+    if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray):
+        raise TypeError(f"columns must be a list of names or places, got {columns!r}.")
+    places = [_place_of(column, names) for column in columns]
+    if not places or len(set(places)) < len(places):
+        raise ValueError(f"columns must name at least one, and each once, got {columns!r}.")
+    return np.array(places, dtype=np.int64)
+
+
+def _place_of(column: Any, names: Sequence[str]) -> int:
+    if isinstance(column, str):
+        if list(names).count(column) == 1:
+            return list(names).index(column)
+        raise ValueError(
+            f"the table has no column {column!r}, or several; check the name, letter by letter, "
+            "or pass a table with named columns."
+        )
+    if isinstance(column, Integral) and not isinstance(column, bool):
+        if 0 <= int(column) < len(names):
+            return int(column)
+        raise ValueError(f"there is no column {column}; they are counted from 0.")
+    raise TypeError(f"a column is a name or a whole number, got {column!r}.")
+
+
+def n_chosen(columns: Any, n_features: int) -> int:
+    """Return how many columns are chosen of ``n_features``."""
+    return n_features if columns is None else len(columns)
+
+
+_NO_BOUNDS = (
+    "bounds of {what} are not known, and the least and greatest value are themselves records; pass "
+    "bounds=(low, high), a pair for each column or a dictionary of pairs, known without looking at "
+    "the data, or come after a step that knows the range of its columns, such as a SchemaEncoder."
+)
+
+
+def bounds_of(declared: Any, ranges: Ranges | None, names: Sequence[str], places: Places) -> Array:
+    """Return the public interval of each chosen column: as declared, or as the table's facts say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.preprocessing._base import bounds_of
+    >>> bounds_of({"b": (0, 9)}, None, ("a", "b"), np.array([1]))
+    array([[0., 9.]])
+    """
+    if isinstance(declared, Mapping):
+        known = {_place_of(column, names): pair for column, pair in declared.items()}
+        pairs: Any = [known.get(place) or _from(ranges, place, names) for place in places.tolist()]
+    elif declared is None:
+        pairs = [_from(ranges, place, names) for place in places.tolist()]
+    else:
+        pairs = declared
+    try:
+        limits = np.array(np.broadcast_to(np.asarray(pairs, np.float64), (len(places), 2)))
+    except (ValueError, TypeError):
+        limits = np.full((1, 2), np.nan)
+    with np.errstate(over="ignore"):
+        width = limits[:, 1] - limits[:, 0]
+    if not (np.all(np.isfinite(limits)) and np.all(width > 0.0) and np.all(np.isfinite(width))):
+        raise ValueError(f"bounds must be finite pairs low < high, one a column, got {declared!r}.")
+    return limits
+
+
+def _from(ranges: Ranges | None, place: int, names: Sequence[str]) -> tuple[float, float]:
+    if ranges is None:
+        raise ValueError(_NO_BOUNDS.format(what=f"column {names[place]!r}"))
+    return ranges[place]
+
+
+def largest(ranges: Ranges) -> float:
+    """Return the norm of a row whose every number is as far from 0 as its range allows."""
+    return math.hypot(*(max(abs(low), abs(high)) for low, high in ranges))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is public of the rows that a step takes.
+
+    ``ranges`` and ``row_norm`` are None where nobody said so.
+    """
+
+    names: tuple[str, ...]
+    ranges: Ranges | None = None
+    row_norm: float | None = None
+
+    @classmethod
+    def of(cls, facts: TableFacts) -> Known:
+        """Return what the facts of a table say."""
+        return cls(facts.names, facts.ranges, facts.row_norm)
+
+    def norm_of(self, places: Places) -> float:
+        """Return a bound on the norm of some of a row's numbers, infinite if none is known."""
+        norm = math.inf if self.row_norm is None else self.row_norm
+        if self.ranges is not None:
+            norm = min(norm, largest([self.ranges[place] for place in places.tolist()]))
+        return norm if len(places) else 0.0
+
+    def with_ranges(self, places: Places, chosen: Ranges) -> list[tuple[float, float]] | None:
+        """Return the ranges of all columns when the chosen ones have others; None if unknown."""
+        if self.ranges is None and len(self.others(places)):
+            return None
+        ranges = list(self.ranges or [(0.0, 0.0)] * len(self.names))
+        for place, pair in zip(places.tolist(), chosen, strict=True):
+            ranges[place] = pair
+        return ranges
+
+    def others(self, places: Places) -> Places:
+        """Return the places of the columns that were not chosen."""
+        return np.setdiff1d(np.arange(len(self.names)), places)
+
+
+def facts_with(
+    facts: TableFacts | None,
+    names: Sequence[str],
+    row_norm: float,
+    ranges: Ranges | None,
+) -> TableFacts:
+    """Return facts of other columns; of labels and records they say what they said.
+
+    Raises
+    ------
+    ValueError
+        If no bound on the norm of a row is known.
+    """
+    if not math.isfinite(row_norm):
+        raise ValueError(
+            "how long a row is does not follow: nothing is known of the columns that this step "
+            "leaves as they are. Choose all columns, or pass the facts of the rows it takes."
+        )
+    table_facts = TableFacts(tuple(names), row_norm) if facts is None else facts
+    return replace(
+        table_facts,
+        names=tuple(names),
+        row_norm=row_norm,
+        ranges=None if ranges is None else tuple((float(low), float(high)) for low, high in ranges),
+    )
+
+
+def on_one_scale(facts: TableFacts | None, known: Known, places: Places) -> TableFacts:
+    """Return the facts of a table whose chosen columns now lie between -1/2 and 1/2.
+
+    row norm = sqrt(k / 4 + (norm of the others)^2)
+    """
+    ranges = known.with_ranges(places, [(-0.5, 0.5)] * len(places))
+    norm = math.hypot(math.sqrt(len(places)) / 2, known.norm_of(known.others(places)))
+    return facts_with(facts, known.names, norm, ranges)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job(Generic[T]):
+    """A release that is planned: what it costs, what is asked for, and how it is kept."""
+
+    plan: Plan
+    work: Callable[[Session], T]
+    keep: Callable[[T], None]
+    facts: tuple[Assumed, ...] = ()
+    n_records: int | None = None  # where it is public
+
+
+def facts_of_rows(n_features: int, budget: Budget) -> Facts:
+    """Return what is public of rows before a fit; each question clips what it reads itself."""
+    return Facts(Bounds(), n_features, budget.relation)
+
+
+class PrivateStep(TransformerMixin, BaseEstimator):
+    """A transformer that learns from numbers, pays for it, and knows beforehand what it hands on.
+
+    Contract: `facts_out` and `plan` are functions of parameters and facts; a fit releases what
+    ``_released`` names, and keeps nothing else; a value that is no number is missing.
+    """
+
+    # What a fit sets besides ``privacy_``: releases and public facts; the last for named columns.
+    _released: ClassVar[tuple[str, ...]] = ()
+
+    epsilon: float
+    delta: float
+    relation: Relation | str
+    accountant: AnyAccountant | None
+    random_state: int | None
+    privacy_: Guarantee
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that values may be missing."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def plan(self, n_features: int, n_records: int | None = None) -> Plan:
+        """Return what a fit would run and what it would cost, without data."""
+        check_shape(n_features, n_records)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
+        warn_if_weak(budget, n_records)
+        return self._plan(budget, n_features, n_records)
+
+    def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
+        """Learn from the rows of ``X``, which are read when the plan has been charged.
+
+        ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
+        """
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
+        resolved = with_table_facts(self, X)
+        table, names = note(self, X, unit)
+        budget = with_people(budget, has_people(table))
+        job: Job[Any] = self._job(resolved, budget, self._known(X), table)
+        warn_if_weak(budget, job.n_records)
+        source = source_of(self.random_state)
+        bounds = Bounds() if job.plan.facts is None else job.plan.facts.bounds
+        released = release_answers(
+            job.plan,
+            lambda: MemoryRecords(self._filled(read_rows(table)), None, bounds),
+            job.work,
+            accountant=self.accountant,
+            source=source,
+            assumptions=assumptions_of(names, *job.facts),
+        )
+        job.keep(released.value)
+        self.privacy_ = released.privacy
+        return self
+
+    @abstractmethod
+    def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
+        """Return the plan of a fit of so many columns."""
+
+    @abstractmethod
+    def _job(self, resolved: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Any]:
+        """Return what is to be done; ``resolved`` has the parameters that the facts say."""
+
+    def _filled(self, rows: Array) -> Array:
+        """Return rows as they are asked of; NaN marks what is missing."""
+        return rows
+
+    def _known(self, resolved: Any) -> Known:
+        """Return what is public of the rows of a table, or of those that it was fitted on."""
+        facts = resolved.facts if isinstance(resolved, EncodedTable) else resolved
+        if isinstance(facts, TableFacts):
+            return Known.of(facts)
+        if resolved is None:
+            check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{place}" for place in range(self.n_features_in_)]
+        return Known(tuple(names))
+
+
+def numbers_of(X: Any) -> Array:
+    """Return the numbers of a table, NaN where there is none; a copy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.preprocessing._base import numbers_of
+    >>> numbers_of(np.array([[1.0, np.inf], [3.0, 4.0]]))
+    array([[ 1., nan],
+           [ 3.,  4.]])
+    """
+    library = type(X).__module__.partition(".")[0]
+    if library == "pandas":
+        columns = [X.iloc[:, place] for place in range(X.shape[1])]
+    elif library == "polars":
+        columns = X.get_columns()
+    elif library == "pyarrow":
+        columns = list(X.columns)
+    else:
+        columns = list(_refuse_complex(plain_array(X)).T)
+    rows = np.empty((shape_of(X)[0], len(columns)))
+    for place, column in enumerate(columns):
+        rows[:, place] = values_of(str(place), column).numbers()
+    return rows
+
+
+def _refuse_complex(X: Any) -> Any:
+    if getattr(getattr(X, "dtype", None), "kind", None) == "c":
+        raise ValueError("Complex data not supported: X holds complex numbers; pass real ones.")
+    return X
+
+
+class TableWithGaps(TableInMemory):
+    """A table in memory whose missing values are read as NaN."""
+
+    def read(self) -> tuple[Array, None]:
+        """Return the rows."""
+        return numbers_of(self._rows), None
+
+
+def note(step: Any, X: Any, unit: Any) -> tuple[UnreadTable, Assumed]:
+    """Return a table that is not read yet, and what its guarantee must say of its columns."""
+    table, names = note_columns(step, _refuse_complex(X), unit=unit, sparse=False)
+    if isinstance(table, UnreadRecords):
+        table.read()  # refuses, before anything is charged
+    return (TableWithGaps(X, None, unit) if isinstance(table, TableInMemory) else table), names
+
+
+def read_rows(table: UnreadTable) -> Array:
+    """Read a table; of each person one record, where it is known whose they are."""
+    rows, _ = table.read()
+    if has_people(table):
+        rows = rows[read_people(table).one_each()]
+    numbers = np.array(rows, dtype=np.float64)
+    numbers[~np.isfinite(numbers)] = np.nan
+    return numbers
+
+
+def rows_to_transform(step: Any, X: Any) -> Array:
+    """Return rows of the columns that a step was fitted on; errors repeat no value."""
+    if hasattr(X, "tocsr"):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert "
+            "to a dense numpy array."
+        )
+    shape_of(X)
+    refuse_types(X)
+    validate_data(step, X, reset=False, skip_check_array=True)
+    return numbers_of(X)

@@ -1,1 +1,0 @@
-"""A first draft of a schema, guessed from the data for somebody to confirm."""

@@ -1,1 +1,0 @@
-"""Tables in files and in memory, as columns of raw values."""

@@ -1,0 +1,216 @@
+"""Columns clipped to an interval between two of their quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.engine import Plan
+from tacit.location.median import column_plan
+from tacit.noise import Grid
+from tacit.preprocessing._base import (
+    Job,
+    Known,
+    Places,
+    PrivateStep,
+    bounds_of,
+    facts_of_rows,
+    n_chosen,
+    on_one_scale,
+    places_of,
+    rows_to_transform,
+)
+from tacit.privacy import AnyAccountant, Budget, Relation
+from tacit.queries import Quantile, Selection, Session
+from tacit.queries.quantile import GRID_POINTS
+from tacit.records import UnreadTable
+from tacit.table_facts import TableFacts
+
+Array = npt.NDArray[np.float64]
+Columns = Sequence[str | int] | None
+Bounds = tuple[float, float] | Sequence[tuple[float, float]] | Mapping[str | int, Any] | None
+
+
+class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
+    """Clips columns to the interval between two quantiles, and maps them to [-1/2, 1/2].
+
+    Both quantiles are chosen by the exponential mechanism, sampled exactly, inside public outer
+    bounds, which may be generous: the error is in ranks, and grows with the logarithm of their
+    width alone. Pure for one budget; with a delta, all choices are composed at the tightest route.
+
+    Parameters
+    ----------
+    epsilon, delta, relation, accountant, random_state
+        As in `tacit.linear_model.LogisticRegression`; delta is 0 by default.
+    columns : list of names or places, or None
+        Which columns; by default all. Others pass as they are.
+    quantiles : (low, high), default=(0.01, 0.99)
+        Their levels.
+    bounds : (low, high), a pair for each column, a dictionary of pairs, or None
+        The public outer bounds; None takes those that come with the table.
+
+    Attributes
+    ----------
+    low_, high_ : array
+        The interval of each chosen column, released.
+    columns_ : array
+        Where the chosen columns stand.
+    privacy_ : Guarantee
+        What it promises.
+
+    Notes
+    -----
+    **Guarantee**
+
+    1. Released intervals lie inside the outer bounds and are not empty: quantiles out of order
+       are exchanged, and equal ones moved apart by one of the 2^20 steps of the outer bounds.
+    2. Chosen columns lie in [-1/2, 1/2], whatever was learned: the row norm is known beforehand.
+    3. A missing value does not count in the fit, and becomes 0, the middle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.preprocessing import PrivateQuantileBounds
+    >>> income = np.random.default_rng(0).lognormal(10, 1, (20_000, 1))
+    >>> step = PrivateQuantileBounds(1.0, bounds=(0, 1e7)).fit(income)
+    >>> bool(1e3 < step.low_[0] < 5e3), bool(1e5 < step.high_[0] < 1e6)
+    (True, True)
+    >>> bool(abs(step.transform(income)).max() <= 0.5)
+    True
+    """
+
+    _released: ClassVar[tuple[str, ...]] = (
+        "low_",
+        "high_",
+        "columns_",
+        "n_features_in_",
+        "feature_names_in_",
+    )
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        columns: Columns = None,
+        quantiles: tuple[float, float] = (0.01, 0.99),
+        bounds: Bounds = None,
+        relation: Relation | str = "add_remove",
+        accountant: AnyAccountant | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.columns = columns
+        self.quantiles = quantiles
+        self.bounds = bounds
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
+        n_columns = n_chosen(self.columns, n_features)
+        facts = facts_of_rows(n_features, budget)
+        plan = replace(column_plan(budget, 2 * n_columns), facts=facts)
+        if budget.is_infinite:
+            return plan
+        low, high = _levels(self.quantiles)
+        return replace(
+            plan,
+            name="quantile_bounds",
+            reason="two quantiles a column by the exponential mechanism, inside public bounds",
+            notes=(f"the {low:g} and {high:g} quantiles of {n_columns} columns",),
+        )
+
+    def _job(self, resolved: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Array]:
+        places = places_of(self.columns, known.names)
+        limits = on_grids(bounds_of(self.bounds, known.ranges, known.names, places))
+        levels = _levels(self.quantiles)
+        plan = self._plan(budget, table.n_columns, None)
+
+        def work(session: Session) -> Array:
+            return present_quantiles(session, plan, places, limits, levels)
+
+        def keep(found: Array) -> None:
+            # (k, 2): widened by a public rule, so that no interval is empty
+            self.low_, self.high_ = _separated(np.sort(found, axis=1), limits).T.copy()
+            self.columns_ = places
+
+        return Job(
+            plan, lambda session: present_quantiles(session, plan, places, limits, levels), keep
+        )
+
+    def transform(self, X: Any) -> Array:
+        """Return the rows, their chosen columns clipped and mapped to [-1/2, 1/2]."""
+        check_is_fitted(self)
+        rows = rows_to_transform(self, X)
+        chosen = np.clip(rows[:, self.columns_], self.low_, self.high_)
+        scaled = np.clip((chosen - self.low_) / (self.high_ - self.low_) - 0.5, -0.5, 0.5)
+        rows[:, self.columns_] = np.where(np.isnan(scaled), 0.0, scaled)
+        return rows
+
+    def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
+        """Return what is public of the rows it gives."""
+        known = self._known(facts)
+        return on_one_scale(facts, known, places_of(self.columns, known.names))
+
+
+def present_quantiles(
+    session: Session, plan: Plan, places: Places, limits: Array, levels: Sequence[float]
+) -> Array:
+    """Ask for quantiles of what is present in columns, (columns, levels), inside public limits."""
+    columns = list(zip(places.tolist(), limits, strict=True))
+    if plan.budget.is_infinite:
+        return session.without_noise(
+            lambda records: np.array([_exact(records.rows[:, j], at, levels) for j, at in columns])
+        )
+    epsilon, values = plan.settings["column_epsilon"], []
+    for place, (low, high) in columns:
+        for level in levels:
+            quantile = Quantile(level, float(low), float(high), place, counts_missing=False)
+            values.append(session.ask(Selection(quantile, epsilon), "quantiles"))
+    found = np.array(values).reshape(len(columns), -1)
+    return np.asarray(np.clip(found, limits[:, :1], limits[:, 1:]))
+
+
+def _exact(column: Array, pair: Array, levels: Sequence[float]) -> Array:
+    """Return quantiles of a column without noise, the middle where no value is present."""
+    present = column[~np.isnan(column)]
+    present = present if present.size else pair.mean(keepdims=True)
+    return np.asarray(np.quantile(np.clip(present, *pair), levels))
+
+
+def on_grids(limits: Array) -> Array:
+    """Return intervals, none of which is finer than doubles are; refuse others before a charge."""
+    for low, high in limits.tolist():
+        Grid(low, high, GRID_POINTS)
+    return limits
+
+
+def _levels(quantiles: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(level) for level in quantiles)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not 0.0 < low < high < 1.0:
+        raise ValueError(
+            f"quantiles must be two levels in order, between 0 and 1, got {quantiles!r}; (0.01, "
+            "0.99) clips one record in fifty."
+        )
+    return low, high
+
+
+def _separated(found: Array, limits: Array) -> Array:
+    """Return intervals, those without width moved apart by a step of their outer bounds."""
+    step = (limits[:, 1] - limits[:, 0]) / GRID_POINTS
+    middle = np.clip(found.mean(axis=1), limits[:, 0] + step / 2, limits[:, 1] - step / 2)
+    wider = np.stack([middle - step / 2, middle + step / 2], axis=1)
+    separated = np.where((found[:, 1] - found[:, 0] < step)[:, None], wider, found)
+    # Bounds so far from 0 that a step is lost in rounding leave no choice but themselves.
+    return np.where((separated[:, 0] < separated[:, 1])[:, None], separated, limits)

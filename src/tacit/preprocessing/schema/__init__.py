@@ -1,1 +1,0 @@
-"""What is declared about a table: columns, target, and the file that says so."""

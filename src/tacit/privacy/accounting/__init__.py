@@ -1,0 +1,1 @@
+"""Accounting: composition, loss distributions, calibration, trade-offs, private selection."""

@@ -1,0 +1,214 @@
+"""From a fitted model to the facts of its report: a list of what may be read off it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import __version__, engine
+from tacit.erm import Plan
+from tacit.erm.planning.plan import NoiseError, unknown
+from tacit.metrics import Evaluation
+from tacit.pipeline.introspection import encoder_and_estimator, feature_names_of, summary_of
+from tacit.privacy import Guarantee
+from tacit.registry import MARGIN, spec_of
+from tacit.report.facts import (
+    AccuracyPicture,
+    Coefficient,
+    Coefficients,
+    PlannedMechanism,
+    PublicFact,
+    ReportFacts,
+)
+from tacit.report.wording import about_predictions, alone, mechanisms_for, public_facts
+
+Array = npt.NDArray[np.float64]
+
+# Adding the same number to all values of a category changes little but the intercept.
+_ON_CATEGORIES = (
+    " Differences between the values of one category are usually more certain than the values "
+    "themselves."
+)
+
+
+def facts_of(
+    model: Any,
+    *,
+    title: str | None = None,
+    accuracy: AccuracyPicture | None = None,
+    expected_records: int | None = None,
+    made_on: str = "",
+) -> ReportFacts:
+    """Return what a report may say of a fitted model: what it released, and what is public.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator of tacit, a `TableModel`, or a Pipeline of a `SchemaEncoder` and one.
+    title
+        What the report is called; by default the kind of model.
+    accuracy
+        Scores on public data, if there are any.
+    expected_records
+        An approximate public number of records, for predictions alone.
+    made_on
+        A date to print.
+
+    Notes
+    -----
+    **Guarantee**. Nothing is read but the model's constructor parameters and ``coef_``,
+    ``intercept_``, ``location_``, ``classes_``, ``feature_names_in_``, ``n_features_in_``,
+    ``estimates_``, ``standard_errors_``, ``evaluation_``, ``plan_`` and ``privacy_``. The
+    accountant and the random state are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.linear_model import LogisticRegression
+    >>> from tacit.report import facts_of
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> facts = facts_of(LogisticRegression(1.0, 1e-6, row_norm=2.0).fit(X, X[:, 0] > 0))
+    >>> [row.name for row in facts.coefficients.rows]
+    ['feature 1', 'feature 2', 'intercept']
+    """
+    encoder, estimator = encoder_and_estimator(model)
+    schema = encoder.schema if encoder is not None else None
+    promise = getattr(estimator, "privacy_", None)
+    if not isinstance(promise, Guarantee):
+        raise TypeError(
+            f"model must be a fitted estimator of tacit or a fitted TableModel, got "
+            f"{type(estimator).__name__} without a guarantee in privacy_; call fit first."
+        )
+    planned = getattr(estimator, "plan_", None)
+    plan = planned if isinstance(planned, Plan) else None
+    names = _feature_names(model, estimator)
+    as_declared = schema is not None and len(getattr(model, "steps_", ())) <= 2
+    return ReportFacts(
+        title=title or _title(estimator, schema),
+        privacy=promise,
+        schema=schema,
+        public=tuple(_public(estimator, promise)),
+        mechanisms=tuple(_mechanisms(estimator, planned, expected_records)),
+        about_mechanisms=about_predictions(plan, expected_records) if plan else "",
+        coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
+        summary=summary_of(model),
+        evaluation=_evaluation(model),
+        accuracy=accuracy,
+        made_by=f"tacit {__version__}",
+        made_on=made_on,
+    )
+
+
+def _title(estimator: Any, schema: Any) -> str:
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(estimator).__name__)
+    plain = words.strip().replace("s v c", "SVC")
+    of = f" of {schema.target.name}" if schema is not None and schema.target is not None else ""
+    return plain[:1].upper() + plain[1:] + of
+
+
+def _public(estimator: Any, promise: Guarantee) -> list[PublicFact]:
+    parameters: Mapping[str, Any] = estimator.get_params(deep=False)
+    classes = getattr(estimator, "classes_", None)
+    return public_facts(parameters, promise.relation, None if classes is None else classes.tolist())
+
+
+def _mechanisms(estimator: Any, plan: Any, expected: int | None) -> list[PlannedMechanism]:
+    if isinstance(plan, Plan):
+        return mechanisms_for(estimator, plan, expected)
+    return [alone(plan)] if isinstance(plan, engine.Plan) else []
+
+
+def _feature_names(model: Any, estimator: Any) -> list[str]:
+    spec = spec_of(estimator)
+    if spec is not None and spec.terms is not None:
+        return list(spec.terms(estimator))
+    names = feature_names_of(model)
+    if names is not None:
+        return list(names)
+    return [f"feature {place + 1}" for place in range(int(estimator.n_features_in_))]
+
+
+def _coefficients(
+    estimator: Any, plan: Plan | None, names: list[str], from_schema: bool
+) -> Coefficients | None:
+    if hasattr(estimator, "coef_"):
+        return _weights(estimator, plan, names, from_schema)
+    if hasattr(estimator, "location_"):
+        return _location(estimator, plan, names)
+    return None
+
+
+def _weights(
+    estimator: Any, plan: Plan | None, names: list[str], from_schema: bool
+) -> Coefficients:
+    coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
+    intercept = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
+    constant = plan.problem.objective.bounds.intercept if plan is not None else 0.0
+    error = _noise_error(estimator, plan, _weight_norm(estimator, plan, coef, intercept))
+    outputs = _outputs(estimator, coef.shape[0])
+    rows: list[Coefficient] = []
+    for output, line, level in zip(outputs, coef, intercept, strict=True):
+        rows += [
+            Coefficient(n, float(v), error.std, output) for n, v in zip(names, line, strict=True)
+        ]
+        if getattr(estimator, "fit_intercept", False):
+            on_level = error.std * constant if error.std is not None and constant else None
+            rows.append(Coefficient("intercept", float(level), on_level, output))
+    about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
+    return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
+
+
+def _evaluation(model: Any) -> Evaluation | None:
+    """Return what a pipeline, or that of a `TableModel`, released of records held out."""
+    inner = model if hasattr(model, "evaluation_") else getattr(model, "estimator_", None)
+    return getattr(inner, "evaluation_", None)
+
+
+def _outputs(estimator: Any, count: int) -> list[str]:
+    return [str(c) for c in estimator.classes_] if count > 1 else [""]
+
+
+def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Array) -> float | None:
+    """Return the norm of the weights as the mechanism released them, intercept included."""
+    if plan is None:
+        return None
+    bounds = plan.problem.objective.bounds
+    declared = getattr(estimator, "label_range", None)
+    if bounds.label_range is None or isinstance(declared, str) or declared is None:
+        return None
+    # Labels were moved by this much, and so was the intercept.
+    middle = float(declared[0]) - bounds.label_range[0]
+    level = (intercept - middle) / bounds.intercept if bounds.intercept else np.zeros(1)
+    return math.hypot(float(np.linalg.norm(coef)), float(np.linalg.norm(level)))
+
+
+def _meaning(estimator: Any, from_schema: bool) -> str:
+    spec = spec_of(estimator)
+    what = (spec.link if spec else MARGIN).meaning(getattr(estimator, "classes_", None))
+    if from_schema and (spec is None or spec.terms is None):
+        what += (
+            " Features are those of the schema: a number runs from -1/2 at its lower bound to 1/2 "
+            "at its upper bound, no is -1/2 and yes 1/2, and a category's value or an interval is "
+            "1 where it is the record's own, otherwise 0."
+        )
+    return what
+
+
+def _location(estimator: Any, plan: Plan | None, names: list[str]) -> Coefficients:
+    error = _noise_error(estimator, plan, None)
+    values = np.asarray(estimator.location_, dtype=np.float64)
+    rows = tuple(Coefficient(n, float(v), error.std) for n, v in zip(names, values, strict=True))
+    return Coefficients(rows, _meaning(estimator, False), error.sentence, error.is_bound)
+
+
+def _noise_error(estimator: Any, plan: Plan | None, weight_norm: float | None) -> NoiseError:
+    spec = spec_of(estimator)
+    if spec is not None and spec.noise_error is not None:
+        return spec.noise_error(estimator)
+    if plan is not None:
+        return plan.noise_error(weight_norm)
+    return unknown("how far noise moved these numbers cannot be told without the records.")

@@ -1,0 +1,458 @@
+"""Pages beside the report of a model: of an audit, of a ledger, of a student of PATE."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import __version__
+from tacit.audit import Audit
+from tacit.ledger import Ledger, LedgerStatus, status
+from tacit.ledger.state import WHOLE
+from tacit.ledger.status import Account, history, share_spent
+from tacit.ledger.store import Content
+from tacit.pate import WorstCase
+from tacit.pate.aggregators import UNANSWERED
+from tacit.pate.plan import CONSENSUS, PATEPlan, make_plan
+from tacit.report.charts import Level, LineChart, Series, drawn, linear_axis
+from tacit.report.facts import ReportFacts
+from tacit.report.markup import Heading, Markup, Row, join, named, page, section, table, tag
+from tacit.report.sections.guarantee import guarantee_section
+from tacit.report.wording import probability, rounded_down, rounded_up, short
+from tacit.saving.container import write_whole
+
+Array = npt.NDArray[np.float64]
+
+_BINS = 40
+
+
+def write_audit(path: str | os.PathLike[str], audit: Audit) -> None:
+    """Write an audit's page: one HTML file that needs nothing else.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.audit import Audit, Finding
+    >>> from tacit.privacy import Budget
+    >>> from tacit.report.pages import write_audit
+    >>> found = Audit("a sum", Budget(1.0, 1e-6), 0.05, (Finding("by hand", 0.8, "nothing"),))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_audit(pathlib.Path(folder) / "a.html", found)
+    ...     (pathlib.Path(folder) / "a.html").read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    write_whole(path, render_audit(audit).encode("utf-8"))
+
+
+def render_audit(audit: Audit) -> str:
+    """Return an audit's page as HTML."""
+    header = join(
+        tag("p", "Privacy audit", class_="kicker"),
+        tag("h1", audit.subject),
+        tag("p", f"Claimed: {audit.claim}."),
+    )
+    main = join(_found(audit), _scores_picture(audit), _notes(audit))
+    footer = tag(
+        "p",
+        f"Written by tacit {__version__}; no record of anybody was read. It is one file, needs no "
+        "network and holds no script.",
+    )
+    return page(f"{audit.subject} \N{EN DASH} privacy audit", header, main, footer)
+
+
+def _found(audit: Audit) -> Markup:
+    figures = (
+        (rounded_down(audit.strongest.epsilon, 3), "what epsilon is at least, by the best bound"),
+        (short(audit.claim.epsilon), "epsilon, as claimed"),
+        (probability(audit.claim.delta), "delta, as claimed"),
+    )
+    rows = [Row((f.method, f.assumes, rounded_down(f.epsilon, 3))) for f in audit.findings]
+    sure = f"{100 * (1 - audit.level):g}"
+    return section(
+        "found",
+        "What was found",
+        tag("p", audit.conclusion, class_="statement"),
+        tag(
+            "dl",
+            *(tag("div", tag("dt", what), tag("dd", number)) for number, what in figures),
+            class_="figures",
+        ),
+        table(
+            f"Lower bounds on epsilon at the claim's delta; each is right with confidence {sure} %",
+            [Heading("found"), Heading("assuming"), Heading("at least", number=True)],
+            rows,
+            stacked=True,
+        ),
+        first=True,
+    )
+
+
+def _scores_picture(audit: Audit) -> Markup | None:
+    if not audit.without.size:
+        return None
+    both = np.concatenate([audit.without, audit.with_it])
+    bins = min(_BINS, math.isqrt(both.size))
+    edges = np.linspace(float(both.min()), float(both.max()), bins + 1)
+    centres = (edges[1:] + edges[:-1]) / 2
+    counts = [_shares(scores, edges) for scores in (audit.without, audit.with_it)]
+    top = max(float(shares.max()) for shares in counts)
+    chart = LineChart(
+        x=linear_axis("score", float(edges[0]), float(edges[-1])),
+        y=linear_axis("per cent of the fits", 0.0, top),
+        series=tuple(
+            Series(name, tuple(zip(map(float, centres), map(float, shares), strict=True)))
+            for name, shares in zip(("without the record", "with it"), counts, strict=True)
+        ),
+        alternative=(
+            f"Two histograms of scores: without the record their mean is "
+            f"{audit.without.mean():.3g}, with it {audit.with_it.mean():.3g}."
+        ),
+    )
+    caption = (
+        f"Scores of {audit.without.size:,} fits without one record and {audit.with_it.size:,} with "
+        "it (dashed). The less they overlap, the more a release tells."
+    )
+    figure = tag("figure", drawn(chart), tag("figcaption", caption))
+    return section("scores", "How well the two worlds can be told apart", figure)
+
+
+def _shares(scores: Array, edges: Array) -> Array:
+    return np.asarray(100 * np.histogram(scores, edges)[0] / scores.size)
+
+
+def _notes(audit: Audit) -> Markup | None:
+    if not audit.notes:
+        return None
+    return section("notes", "What else was seen", *(tag("p", note) for note in audit.notes))
+
+
+# What a person looks through; the rest is in the export.
+_MOST_SHOWN = 200
+_MOST_POINTS = 120
+_CHARGED = {"created": "made", "analyst": "share", "partition": "part", "charge": ""}
+
+Point = tuple[float, float]
+
+
+def write_ledger(path: str | os.PathLike[str], ledger: Ledger) -> None:
+    """Write a ledger's page: one HTML file that needs nothing else.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.ledger import Ledger
+    >>> from tacit.privacy import Budget
+    >>> from tacit.report.pages import write_ledger
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(pathlib.Path(folder) / "a.ledger", Budget(1.0))
+    ...     write_ledger(pathlib.Path(folder) / "a.html", ledger)
+    ...     (pathlib.Path(folder) / "a.html").read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    write_whole(path, render_ledger(ledger).encode("utf-8"))
+
+
+def render_ledger(ledger: Ledger) -> str:
+    """Return a ledger's page as HTML."""
+    now = status(ledger)
+    recent: deque[Content] = deque(maxlen=_MOST_SHOWN)
+    points: list[Point] = []
+    step = max(now.head.entry // _MOST_POINTS, 1)
+    first: Content = {}
+    for content, state in history(ledger.export()):
+        first = first or content
+        number = content["number"]
+        if number % step == 0 or number == now.head.entry:
+            points.append((float(number), 100 * share_spent(state, ledger.terms)))
+        recent.append(content)
+    title = first.get("label") or f"Ledger {now.head.ledger[:8]}"
+    header = join(
+        tag("p", f"Privacy ledger, as of {_instant(recent[-1]['when'])}", class_="kicker"),
+        tag("h1", title),
+        tag("p", first["purpose"]) if first.get("purpose") else None,
+    )
+    main = join(
+        _left(now),
+        _accounts(now),
+        _picture(points),
+        _entries(recent, now),
+    )
+    footer = tag(
+        "p",
+        f"Written by tacit {__version__} from the ledger alone: no record was read. It is one "
+        "file, needs no network and holds no script.",
+    )
+    return page(f"{title} \N{EN DASH} privacy ledger", header, main, footer)
+
+
+def _left(now: LedgerStatus) -> Markup:
+    budget, share = now.terms.budget, min(now.share, 1.0)
+    percent = f"{rounded_up(100 * share, 1)}\N{NO-BREAK SPACE}%"
+    meter = tag(
+        "div",
+        tag("span", style=f"width: {100 * share:.2f}%"),
+        class_="meter",
+        role="img",
+        aria_label=f"{percent} of the budget is spent",
+    )
+    figures = (
+        (rounded_up(now.spent), f"epsilon spent, of {short(budget.epsilon)}"),
+        (rounded_down(now.left), "epsilon of the largest release that would still be accepted"),
+        (probability(budget.delta), "delta: the probability with which the promise may fail"),
+    )
+    return section(
+        "left",
+        "What is left",
+        tag(
+            "p",
+            f"Whatever was released under this ledger is, taken together, differentially private "
+            f"with epsilon = {rounded_up(now.spent)} and delta = {budget.delta:g}, with respect to "
+            f"{budget.relation.sentence}. It accepts no release that would bring epsilon above "
+            f"{budget.epsilon:g}.",
+            class_="statement",
+        ),
+        meter,
+        tag("p", f"{percent} of the budget is spent, by {type(now.terms.rule).__name__}."),
+        tag(
+            "dl",
+            *(tag("div", tag("dt", what), tag("dd", number)) for number, what in figures),
+            class_="figures",
+        ),
+        table(
+            "What would still be accepted, on all records: so many releases of an epsilon each",
+            [Heading("epsilon of each"), Heading("how many", number=True)],
+            [Row((short(epsilon), f"{n:,}")) for epsilon, n in now.buys],
+        ),
+        first=True,
+    )
+
+
+def _accounts(now: LedgerStatus) -> Markup | None:
+    tables = [
+        _account_table("Shares of analysts", "analyst", now.analysts),
+        _account_table("Parts of the data, disjoint from one another", "part", now.partitions),
+    ]
+    if not (now.analysts or now.partitions):
+        return None
+    return section("accounts", "Whose it is", *(t for t in tables if t is not None))
+
+
+def _account_table(caption: str, kind: str, accounts: Sequence[Account]) -> Markup | None:
+    if not accounts:
+        return None
+    capped = ["at most"] * any(account.cap is not None for account in accounts)
+    numbers = [Heading(name, number=True) for name in (*capped, "spent", "left")]
+    rows = [
+        Row(
+            (
+                named(account.name),
+                *([] if account.cap is None else [short(account.cap)]),
+                rounded_up(account.spent),
+                rounded_down(account.left),
+            )
+        )
+        for account in accounts
+    ]
+    return table(caption, [Heading(kind), *numbers], rows, stacked=True)
+
+
+def _picture(points: Sequence[Point]) -> Markup | None:
+    if len(points) < 2:
+        return None
+    last = points[-1]
+    chart = LineChart(
+        x=linear_axis("entry", 0.0, last[0]),
+        y=linear_axis("per cent of the budget", 0.0, 100.0),
+        series=(Series("spent", tuple(points)),),
+        levels=(Level("the budget", 100.0),),
+        alternative=(
+            "Line chart of what was spent, in per cent of the budget, after each entry: it ends "
+            f"at {last[1]:.1f} after entry {last[0]:.0f}. The entries are in the table below."
+        ),
+    )
+    caption = "What the most exposed records had spent after each entry, in per cent of the budget."
+    figure = tag("figure", drawn(chart), tag("figcaption", caption))
+    return section("course", "How it was spent", figure)
+
+
+def _entries(entries: Sequence[Content], now: LedgerStatus) -> Markup:
+    more = now.head.entry + 1 - len(entries)
+    said = f"The last {len(entries)} entries; {more:,} before them" if more else "All entries"
+    return section(
+        "entries",
+        "What was charged",
+        tag(
+            "p",
+            "The head of the ledger: entry ",
+            f"{now.head.entry}, ",
+            tag("code", now.head.head),
+            ". A ledger that ends earlier, or has another entry there, is not this one any more.",
+        ),
+        table(
+            f"{said}, the newest first. Cost is in per cent of the budget.",
+            [
+                Heading("entry"),
+                Heading("when", word=True),
+                Heading("who"),
+                Heading("what"),
+                Heading("cost", number=True),
+            ],
+            [_row(content) for content in reversed(entries)],
+            stacked=True,
+        ),
+    )
+
+
+def _row(content: Content) -> Row:
+    cost = "" if "cost" not in content else short(100 * max(content["cost"]) / WHOLE, 3)
+    who, analyst = content["who"], content.get("analyst")
+    whom = _remark(f"for {analyst}") if analyst and analyst != who else None
+    return Row(
+        (
+            str(content["number"]),
+            content["when"][:10],
+            join(named(who), whom) or None,
+            _what(content),
+            cost,
+        )
+    )
+
+
+def _what(content: Content) -> Markup:
+    if content["kind"] != "charge":
+        said = f"{_CHARGED[content['kind']]} {content.get('name', '')}".strip()
+        if content["kind"] == "analyst":
+            said += f": epsilon {content['epsilon']:g} at most"
+        return named(said)
+    kind = str(content["event"]["kind"]).replace("_", " ")
+    if content["partition"] is not None:
+        kind += f", on {content['partition']}"
+    first, *rest = filter(None, (content["label"], content["purpose"], kind))
+    return join(named(first), *map(_remark, rest))
+
+
+def _remark(text: str) -> Markup:
+    return tag("span", named(text), class_="remark")
+
+
+def _instant(when: str) -> str:
+    """Return an instant as a person writes it: what the ledger notes is ISO 8601, in UTC."""
+    return when.replace("T", " ").replace("+00:00", " UTC")
+
+
+_OTHER_BUDGETS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_VOTES = (
+    "Votes are private: how many teachers agreed is not known to anybody. What is shown are the "
+    "answers, which were released with noise."
+)
+_IF = (
+    "The share of answers that would be what most teachers say, by how many of them agree, all "
+    "others agreeing on something else. From the plan alone; no record was asked."
+)
+_PUBLIC_LABELS = (
+    "By the labels of the public rows, which need no protection. The student is judged on the rows "
+    "that the teachers were not asked about."
+)
+
+
+@dataclass(frozen=True)
+class PublicScores:
+    """How answers and student compare with the labels of public rows."""
+
+    answers: float
+    student: float
+    n_rows: int
+
+
+def render_student(
+    title: str, model: Any, scores: PublicScores | None = None, *, made_on: str = ""
+) -> str:
+    """Return the page of a fitted `PATEClassifier`: released results and public facts alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from tacit.pate import PATEClassifier
+    >>> from tacit.report.pages import render_student
+    >>> rng = np.random.default_rng(0)
+    >>> X, pool = rng.standard_normal((2000, 2)), rng.standard_normal((60, 2))
+    >>> model = PATEClassifier(GaussianNB(), 50, GaussianNB(), 20, classes=[False, True])
+    >>> text = render_student("Ill", model.fit(X, X[:, 0] > 0, pool))
+    >>> "Votes are private" in text
+    True
+    """
+    promise = model.privacy_
+    main = join(
+        guarantee_section(ReportFacts(title, promise)),
+        _queries(model.plan_),
+        _answered(model),
+        _judged(scores),
+        _budgets(model.plan_),
+    )
+    kind = f"a student of teachers that voted{', ' + made_on if made_on else ''}"
+    header = join(tag("p", kind, class_="kicker"), tag("h1", title))
+    footer = tag("p", f"Written by tacit {__version__}, from released results and public facts.")
+    prefix = "NO GUARANTEE: " if promise.voided_by else ""
+    return page(f"{prefix}{title}", header, main, footer)
+
+
+def _queries(plan: PATEPlan) -> Markup:
+    rows = [Row((name, f"{value:.6g}")) for name, value in plan.settings.items()]
+    headings = (Heading("Setting"), Heading("Value", number=True))
+    return section("asked", "What was asked", table(plan.reason, headings, rows))
+
+
+def _answered(model: Any) -> Markup:
+    said = model.answers_
+    rows = [
+        Row((str(label), str(int(np.sum(said == code)))))
+        for code, label in enumerate(model.classes_.tolist())
+    ]
+    unanswered = int(np.sum(said == UNANSWERED))
+    if unanswered:
+        rows.append(Row(("no answer", str(unanswered))))
+    headings = (Heading("Class"), Heading("Answers", number=True))
+    private_cost = getattr(model, "sanitised_", None)
+    remark = (
+        tag("p", f"Beside the guarantee: {private_cost}.") if private_cost is not None else None
+    )
+    return section("answers", "What was answered", table(_VOTES, headings, rows), remark)
+
+
+def _judged(scores: PublicScores | None) -> Markup | None:
+    if scores is None:
+        return None
+    rows = [
+        Row(("answers that are right", f"{scores.answers:.1%}")),
+        Row((f"student, on {scores.n_rows} other public rows", f"{scores.student:.1%}")),
+    ]
+    headings = (Heading("Accuracy"), Heading("Share", number=True))
+    return section("judged", "How well it does", table(_PUBLIC_LABELS, headings, rows))
+
+
+def _budgets(plan: PATEPlan) -> Markup | None:
+    if plan.budget.is_infinite or plan.budget.is_pure:
+        return None
+    rows = [_budget_row(plan, epsilon) for epsilon in _budgets_of(plan)]
+    shares = [Heading(f"{share:.0%} agree", number=True) for share in CONSENSUS]
+    headings = (Heading("Epsilon"), *shares)
+    return section("budgets", "What other budgets would do", table(_IF, headings, rows))
+
+
+def _budgets_of(plan: PATEPlan) -> Sequence[float]:
+    return sorted({*_OTHER_BUDGETS, plan.budget.epsilon})
+
+
+def _budget_row(plan: PATEPlan, epsilon: float) -> Row:
+    budget = replace(plan.budget, epsilon=epsilon)
+    other = make_plan(budget, plan.n_teachers, plan.n_queries, plan.n_classes, None, WorstCase())
+    kind = "chosen" if epsilon == plan.budget.epsilon else None
+    return Row((f"{epsilon:g}", *(f"{other.right(share):.1%}" for share in CONSENSUS)), kind)

@@ -1,0 +1,275 @@
+"""Encode values as JSON with tags, and arrays as .npy members.
+
+    None, bool, int, float, str, list     themselves
+    infinity                              {"float": "inf"}
+    tuple                                 {"tuple": [...]}
+    dict with words for keys              {"map": {...}}
+    dict with numbers for keys            {"pairs": [[key, value], ...]}
+    Relation                              {"relation": "replace"}
+    Event                                 {"event": {...}}, as in a certificate
+    a part (see `tacit.saving.registry`)     {"part": "l2_ball", "fields": {...}}
+    array                                 {"array": {"dtype", "shape", "fortran_order"}}
+    array of Python objects               {"objects": [...]}
+
+An array stands in the member named after its place, such as ``released.coef_.npy``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.privacy import Event, Relation, event_from_dict
+from tacit.saving.container import CannotSave, NotAModel, is_member_name
+from tacit.saving.registry import fields_of, make_part, word_of
+
+AnyArray = npt.NDArray[Any]
+
+_MAGIC = b"\x93NUMPY\x01\x00"
+_ALIGNED = 64
+# bool, integers, floats, text, bytes: what can be stored without pickle
+_KINDS = "biufUS"
+_MOST_DIMENSIONS = 8
+
+
+def describe(array: AnyArray) -> dict[str, Any]:
+    """Return the type, shape and order of an array, ready for JSON."""
+    if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
+        raise CannotSave(f"arrays of type {array.dtype} cannot be stored without pickle.")
+    return {
+        "dtype": array.dtype.newbyteorder("<").str,
+        "shape": [int(n) for n in array.shape],
+        "fortran_order": bool(array.flags.f_contiguous and not array.flags.c_contiguous),
+    }
+
+
+def to_npy(array: AnyArray) -> bytes:
+    """Return the .npy file of an array."""
+    facts = describe(array)
+    little = array.astype(facts["dtype"], copy=False)
+    header = _header(facts["dtype"], tuple(facts["shape"]), facts["fortran_order"])
+    return header + little.tobytes("F" if facts["fortran_order"] else "C")
+
+
+def from_npy(body: bytes, facts: Any) -> AnyArray:
+    """Return the array of a .npy file that must be of the described type, shape and size."""
+    dtype, shape, fortran_order = _checked(facts)
+    header = _header(dtype.str, shape, fortran_order)
+    if body[: len(header)] != header:
+        raise NotAModel(f"an array is not of the declared type {dtype} and shape {shape}.")
+    # compared in exact integers, before anything of that size is made
+    if len(body) - len(header) != math.prod(shape) * dtype.itemsize:
+        raise NotAModel(f"an array of shape {shape} has the wrong number of bytes for it.")
+    flat = np.frombuffer(body, dtype=dtype, offset=len(header))
+    array = flat.astype(dtype.newbyteorder("="), copy=True)
+    return array.reshape(shape, order="F" if fortran_order else "C")
+
+
+def _checked(facts: Any) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    if not isinstance(facts, dict) or set(facts) != {"dtype", "shape", "fortran_order"}:
+        raise NotAModel("an array is declared without its dtype, shape and fortran_order.")
+    try:
+        dtype = np.dtype(facts["dtype"]) if isinstance(facts["dtype"], str) else None
+    except (TypeError, ValueError, SyntaxError, MemoryError, OverflowError):
+        dtype = None
+    # a plain type, spelt as NumPy spells it: no structured types, no objects
+    if dtype is None or dtype.str != facts["dtype"] or dtype.kind not in _KINDS:
+        raise NotAModel("an array has a type that models do not have.")
+    shape = facts["shape"]
+    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
+        raise NotAModel("an array has a shape that is not a short list of sizes.")
+    if not all(type(n) is int and n >= 0 for n in shape) or dtype.itemsize == 0:
+        raise NotAModel("an array has a size that is not a whole number.")
+    if type(facts["fortran_order"]) is not bool:
+        raise NotAModel("an array's fortran_order is neither true nor false.")
+    return dtype, tuple(shape), facts["fortran_order"]
+
+
+def _header(dtype: str, shape: tuple[int, ...], fortran_order: bool) -> bytes:
+    """Return the header of format 1.0 (numpy.lib.format), padded as it asks."""
+    text = f"{{'descr': '{dtype}', 'fortran_order': {fortran_order}, 'shape': {shape}, }}"
+    used = len(_MAGIC) + 2 + len(text) + 1
+    text += " " * (-used % _ALIGNED) + "\n"
+    return _MAGIC + len(text).to_bytes(2, "little") + text.encode("ascii")
+
+
+_MOST_INTEGER = 2**63
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+_SCALARS = (bool, int, float, str, type(None))
+_KEYS = (bool, int, float, np.generic)  # of classes
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Turns values into JSON and collects the arrays among them."""
+
+    members: dict[str, bytes] = field(default_factory=dict)
+
+    def write(self, value: Any, place: str) -> Any:
+        """Return a value as JSON."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, _SCALARS):
+            return _plain(value, place)
+        if isinstance(value, Relation):
+            return {"relation": value.value}
+        if isinstance(value, Event):
+            return {"event": value.to_dict()}
+        if isinstance(value, list | range):
+            return self._all(value, place)
+        if isinstance(value, tuple):
+            return {"tuple": self._all(value, place)}
+        if isinstance(value, Mapping):
+            if any(isinstance(key, _KEYS) for key in value):
+                return {"pairs": [self._all(pair, place) for pair in value.items()]}
+            return {"map": self.write_map(value, place)}
+        if word_of(value) is not None:
+            fields = self.write_map(fields_of(value), place)
+            return {"part": word_of(value), "fields": fields}
+        if hasattr(value, "__array__"):
+            return self._array(np.asarray(value), place)
+        raise CannotSave(
+            f"{place} is of type {type(value).__name__}, which a file of JSON and arrays cannot "
+            "hold; use one of tacit's own mechanisms and sets, numbers, strings or arrays."
+        )
+
+    def write_map(self, values: Mapping[str, Any], place: str) -> dict[str, Any]:
+        """Return a mapping from words to values as JSON."""
+        if not all(isinstance(name, str) for name in values):
+            raise CannotSave(f"{place} is a mapping whose keys are not words.")
+        return {name: self.write(value, f"{place}.{name}") for name, value in values.items()}
+
+    def _all(self, values: Any, place: str) -> list[Any]:
+        return [self.write(value, f"{place}.{i}") for i, value in enumerate(values)]
+
+    def _array(self, array: AnyArray, place: str) -> dict[str, Any]:
+        if array.dtype.kind == "O":
+            items = array.tolist()
+            if array.ndim != 1 or not all(isinstance(item, _SCALARS) for item in items):
+                raise CannotSave(f"{place} is an array of objects that are not words or numbers.")
+            return {"objects": self._all(items, place)}
+        if not is_member_name(f"{place}.npy"):
+            raise CannotSave(f"{place} cannot be the name of a member.")
+        try:
+            facts = describe(array)
+        except CannotSave as why:
+            raise CannotSave(f"{place}: {why}") from None
+        self.members[f"{place}.npy"] = to_npy(array)
+        return {"array": facts}
+
+
+def _plain(value: Any, place: str) -> Any:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise CannotSave(f"{place} is NaN; a model with such a value predicts nothing.")
+        if math.isinf(value):
+            return {"float": "inf" if value > 0 else "-inf"}
+    elif isinstance(value, int) and abs(value) >= _MOST_INTEGER:
+        raise CannotSave(f"{place} is a whole number of more than 64 bits.")
+    return value
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Turns JSON back into values, taking arrays from the members; remembers which it took."""
+
+    members: Mapping[str, bytes]
+    used: list[str] = field(default_factory=list)
+
+    def read(self, stored: Any, place: str) -> Any:
+        """Return the value that `Writer.write` stored."""
+        if isinstance(stored, _SCALARS):
+            return stored
+        if isinstance(stored, list):
+            return self._all(stored, place)
+        if set(stored) == {"part", "fields"}:
+            return make_part(stored["part"], self.read_map(stored["fields"], place))
+        if len(stored) == 1:
+            (tag, content), *_ = stored.items()
+            if tag in _TAGS:
+                return _TAGS[tag](self, content, place)
+        raise NotAModel(f"{place[:80]} is stored in a way that this tacit does not know.")
+
+    def read_map(self, stored: Any, place: str) -> dict[str, Any]:
+        """Return the mapping that `Writer.write_map` stored."""
+        if not isinstance(stored, dict):
+            raise NotAModel(f"{place[:80]} is not a mapping.")
+        return {name: self.read(value, f"{place}.{name}") for name, value in stored.items()}
+
+    def _all(self, stored: Any, place: str) -> list[Any]:
+        if not isinstance(stored, list):
+            raise NotAModel(f"{place[:80]} is not a list.")
+        return [self.read(value, f"{place}.{i}") for i, value in enumerate(stored)]
+
+    def _tuple(self, content: Any, place: str) -> tuple[Any, ...]:
+        return tuple(self._all(content, place))
+
+    def _pairs(self, content: Any, place: str) -> dict[Any, Any]:
+        pairs = self._all(content, place)
+        for pair in pairs:
+            if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], _SCALARS)):
+                raise NotAModel(f"{place[:80]} is not a list of keys and values.")
+        return dict(pairs)
+
+    def _float(self, content: Any, place: str) -> float:
+        if not isinstance(content, str) or content not in _INFINITIES:
+            raise NotAModel(f"{place[:80]} is neither a number nor an infinity.")
+        return _INFINITIES[content]
+
+    def _relation(self, content: Any, place: str) -> Relation:
+        try:
+            return Relation(content)
+        except ValueError:
+            raise NotAModel(f"{place[:80]} is not a relation that tacit knows.") from None
+
+    def _event(self, content: Any, place: str) -> Event:
+        return event_of(content, place)
+
+    def _array(self, content: Any, place: str) -> AnyArray:
+        name = f"{place}.npy"
+        if name not in self.members:
+            raise NotAModel(f"the member {name[:80]} is missing.")
+        self.used.append(name)
+        try:
+            return from_npy(self.members[name], content)
+        except NotAModel as why:
+            raise NotAModel(f"{name}: {why}") from None
+
+    def _objects(self, content: Any, place: str) -> AnyArray:
+        items = self._all(content, place)
+        if not all(isinstance(item, _SCALARS) for item in items):
+            raise NotAModel(f"{place[:80]} holds something that is not a word or a number.")
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array
+
+
+_TAGS: dict[str, Callable[[Reader, Any, str], Any]] = {
+    "array": Reader._array,
+    "event": Reader._event,
+    "float": Reader._float,
+    "map": Reader.read_map,
+    "objects": Reader._objects,
+    "pairs": Reader._pairs,
+    "relation": Reader._relation,
+    "tuple": Reader._tuple,
+}
+
+
+def event_of(record: Any, place: str) -> Event:
+    """Return the event a record describes, which must describe it completely."""
+    try:
+        event = event_from_dict(record)
+        whole = event.to_dict() == record
+    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as why:
+        raise NotAModel(f"{place[:80]} is not an event that this tacit knows: {why}") from why
+    if not whole:
+        raise NotAModel(f"{place[:80]} is not an event as tacit writes it.")
+    return event

@@ -1,0 +1,51 @@
+"""Schemas: what is public about a table, and how its records become rows of features."""
+
+from tacit.io.errors import SchemaError, TableError
+from tacit.schema.check import check_file
+from tacit.schema.column_kinds import (
+    Boolean,
+    Category,
+    Intervals,
+    Number,
+    OpenCategory,
+    OpenNumber,
+)
+from tacit.schema.columns import (
+    Column,
+    ColumnCheck,
+    Ignored,
+)
+from tacit.schema.draft import draft_schema
+from tacit.schema.encoding import SchemaEncoder, encode_file, encode_rows, encode_table
+from tacit.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.schema.schema import Schema, Unit
+from tacit.schema.targets import ClassTarget, NumberTarget, Target
+
+__all__ = [
+    "Boolean",
+    "Category",
+    "ClassTarget",
+    "Column",
+    "ColumnCheck",
+    "Fill",
+    "Ignored",
+    "Indicator",
+    "Intervals",
+    "Missing",
+    "Neutral",
+    "Number",
+    "NumberTarget",
+    "OpenCategory",
+    "OpenNumber",
+    "Schema",
+    "SchemaEncoder",
+    "SchemaError",
+    "TableError",
+    "Target",
+    "Unit",
+    "check_file",
+    "draft_schema",
+    "encode_file",
+    "encode_rows",
+    "encode_table",
+]

@@ -1,0 +1,186 @@
+"""The one home of checks on declared facts: each error names the column, the key and a remedy."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from tacit.io.errors import SchemaError
+from tacit.io.values import is_text, text_of
+from tacit.schema.missing import Fill, Indicator, Missing, Neutral
+
+# Ranges wider than this would overflow when they are measured.
+_LARGEST = 1e300
+# More names than this are not all listed in an error.
+_MOST_NAMES = 8
+
+
+def shown(value: object) -> str:
+    """Return a declared value as it is quoted in errors, cut if it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an int of too many digits, a nested list
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def named(name: object) -> str:
+    """Return how errors speak of a column, if its name is one."""
+    if not isinstance(name, str) or not name or name != name.strip() or not is_text(name):
+        raise SchemaError(
+            f"a column is named {shown(name)}; a name is text without blanks around it, and not "
+            "empty: write it as in the table's header."
+        )
+    return f"column {shown(name)}"
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """Return the remedy for a name that is not declared: all that are if they are few."""
+    close = difflib.get_close_matches(name, names, n=3)
+    if len(names) <= _MOST_NAMES:
+        listed, what = names, "declare it, or choose from"
+    elif close:
+        listed, what = close, "declare it, or choose another; the nearest names are"
+    else:
+        listed, what = names[:_MOST_NAMES], "declare it, or choose another, such as"
+    return f"{what} {', '.join(map(shown, listed))}" if listed else "declare it"
+
+
+def finite(where: str, key: str, value: object) -> float:
+    """Return a finite number."""
+    if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if abs(number) <= _LARGEST:
+            return number + 0.0  # -0.0 becomes 0.0
+    raise SchemaError(
+        f"{where}: {key} must be a number of at most {_LARGEST:g} in size, got {shown(value)}; "
+        "write a number you know without looking at the data."
+    )
+
+
+def flag(where: str, key: str, value: object) -> bool:
+    """Return true or false."""
+    if isinstance(value, bool):
+        return value
+    raise SchemaError(f"{where}: {key} must be true or false, got {shown(value)}.")
+
+
+def interval(where: str, lower: object, upper: object) -> tuple[float, float]:
+    """Return two finite numbers in order."""
+    low, high = finite(where, "lower", lower), finite(where, "upper", upper)
+    if not low < high:
+        raise SchemaError(
+            f"{where}: lower must be below upper, got lower = {low!r} and upper = {high!r}; write "
+            "the least and the greatest value that should count."
+        )
+    return low, high
+
+
+def log_interval(where: str, lower: float, upper: float) -> None:
+    """Refuse a range that has no logarithmic scale."""
+    if lower < 0.0:
+        raise SchemaError(
+            f"{where}: lower must be 0 or above where log = true, got {lower!r}; write lower = 0 "
+            "for counts, a positive number for sizes, or leave log out."
+        )
+    span = math.log1p(upper) if lower == 0.0 else math.log(upper) - math.log(lower)
+    if not span > 0.0:
+        raise SchemaError(
+            f"{where}: lower = {lower!r} and upper = {upper!r} are the same on a logarithmic "
+            "scale; write a wider range, or leave log out."
+        )
+
+
+def within(where: str, key: str, value: object, lower: float, upper: float) -> float:
+    """Return a number inside a range."""
+    number = finite(where, key, value)
+    if not lower <= number <= upper:
+        raise SchemaError(
+            f"{where}: {key} = {number!r} lies outside lower = {lower!r} and upper = {upper!r}; "
+            "write a value inside the range."
+        )
+    return number
+
+
+def cuts(where: str, values: object) -> tuple[float, ...]:
+    """Return at least one number, in strict order."""
+    numbers = tuple(finite(where, "cuts", value) for value in _listed(where, "cuts", values))
+    if not numbers or any(a >= b for a, b in itertools.pairwise(numbers)):
+        raise SchemaError(
+            f"{where}: cuts must be at least one number, each above the one before, got "
+            f"{shown(values)}; write the points at which intervals start, such as [20, 40, 60]."
+        )
+    return numbers
+
+
+def words(where: str, key: str, values: object) -> tuple[str, ...]:
+    """Return at least one word, all different."""
+    result = tuple(_word(where, key, value) for value in _listed(where, key, values))
+    if not result:
+        raise SchemaError(f"{where}: {key} is empty; list the values the column may have.")
+    if len(set(result)) < len(result):
+        twice = next(word for word in result if result.count(word) > 1)
+        raise SchemaError(f"{where}: {key} lists {shown(twice)} twice; list each value once.")
+    return result
+
+
+def _listed(where: str, key: str, values: object) -> Iterable[Any]:
+    if isinstance(values, list | tuple):
+        return values
+    raise SchemaError(f"{where}: {key} must be a list, got {shown(values)}; write [...] around it.")
+
+
+def _word(where: str, key: str, value: object) -> str:
+    if isinstance(value, str | Integral | float):
+        word = text_of(value)
+        if word and is_text(word) and (not isinstance(value, str) or word == value):
+            return word
+    raise SchemaError(
+        f"{where}: {key} holds {shown(value)}; a value is text without blanks around it, a number "
+        "or true or false. An empty value is a missing one, which the key missing treats."
+    )
+
+
+def member(where: str, key: str, value: object, among: tuple[str, ...]) -> str:
+    """Return one of the declared words."""
+    word = _word(where, key, value)
+    if word not in among:
+        raise SchemaError(
+            f"{where}: {key} = {shown(value)} is not among its values; write one of them."
+        )
+    return word
+
+
+def disjoint(where: str, true: tuple[str, ...], false: tuple[str, ...]) -> None:
+    """Refuse a word that means yes and no."""
+    both = set(true) & set(false)
+    if both:
+        raise SchemaError(
+            f"{where}: {shown(min(both))} is in both true and false; take it out of one. A list "
+            "that is left out has its default words."
+        )
+
+
+def missing(where: str, value: object, fill: Callable[[str, str, object], Any]) -> Missing:
+    """Return a treatment of missing values, with its fill value checked."""
+    if isinstance(value, Fill):
+        return Fill(fill(where, "missing", value.value))
+    if isinstance(value, Neutral | Indicator):
+        return value
+    raise SchemaError(
+        f"{where}: missing must be Neutral(), Indicator() or Fill(value), got {shown(value)}."
+    )
+
+
+def text_of_number(number: float) -> str:
+    """Return a number as people write it: no needless decimals, and nothing lost."""
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)

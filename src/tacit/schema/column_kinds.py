@@ -1,0 +1,423 @@
+"""The kinds of columns: numbers, words, and those of which less is public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.io.errors import SchemaError
+from tacit.io.values import MISSING, Numbers, Values
+from tacit.schema import _check
+from tacit.schema.columns import (
+    NEUTRAL,
+    Absent,
+    ColumnCheck,
+    Encodes,
+    OfLevels,
+    OnOneScale,
+    Out,
+    check_numbers,
+    check_words,
+    write_ones,
+)
+from tacit.schema.missing import Fill, Indicator, Missing
+from tacit.schema.toml_text import key_text
+
+
+@dataclass(frozen=True)
+class Number(OnOneScale):
+    """A number, clipped to [lower, upper] and mapped to [-1/2, 1/2].
+
+        (v - lower) / (upper - lower) - 1/2
+        (log v - log lower) / (log upper - log lower) - 1/2   with log, where lower > 0
+        log(1 + v) / log(1 + upper) - 1/2                     with log, where lower = 0 (counts)
+
+    Around zero rather than from it, because that halves the longest row, and the noise with it, and
+    leaves less to the intercept (docs/decisions/0015-features-around-zero.md).
+
+    Text that is no number, infinity and NaN are missing values.
+
+    Parameters
+    ----------
+    name
+        The column's name in the table.
+    lower, upper
+        The range to which values are clipped, a public fact.
+    log
+        Whether the scale is logarithmic.
+    missing
+        ``Neutral()`` (the middle of the scale), ``Indicator()`` or ``Fill(number)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Number
+    >>> Number("hours", 0, 50).encode(np.array([10.0, 99.0]))
+    array([[-0.3],
+           [ 0.5]])
+    >>> Number("bytes", 0, 99, log=True).encode(np.array([0.0, 9.0, 1e6]))
+    array([[-0.5],
+           [ 0. ],
+           [ 0.5]])
+    """
+
+    kind: ClassVar[str] = "number"
+    name: str
+    lower: float
+    upper: float
+    log: bool = False
+    missing: Missing = NEUTRAL
+
+    def __post_init__(self) -> None:
+        where = _check.named(self.name)
+        lower, upper = _check.interval(where, self.lower, self.upper)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        _check.flag(where, "log", self.log)
+        if self.log:
+            _check.log_interval(where, lower, upper)
+        self._settle_missing(where, partial(_check.within, lower=lower, upper=upper))
+
+    def _names(self) -> list[str]:
+        return [f"log {self.name}" if self.log else self.name]
+
+    def _scaled(self, numbers: Numbers) -> Numbers:
+        clipped = np.clip(numbers, self.lower, self.upper)
+        if not self.log:
+            share = (clipped - self.lower) / (self.upper - self.lower)
+        elif self.lower == 0.0:
+            share = np.minimum(np.log1p(clipped) / np.log1p(self.upper), 1.0)
+        else:
+            span = math.log(self.upper) - math.log(self.lower)
+            share = np.clip((np.log(clipped) - math.log(self.lower)) / span, 0.0, 1.0)
+        return np.asarray(share - 0.5)
+
+    def _write(self, values: Values, out: Out) -> Absent:
+        scaled = self._scaled(values.numbers())
+        absent = np.isnan(scaled)
+        if isinstance(self.missing, Fill):
+            scaled[absent] = self._scaled(np.array([self.missing.value], dtype=np.float64))
+        else:
+            scaled[absent] = 0.0
+        out[:, 0] = scaled
+        return absent
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing, no number, or outside the range."""
+        return check_numbers(self.name, self.kind, values, self.lower, self.upper)
+
+
+@dataclass(frozen=True)
+class Intervals(OfLevels):
+    """A number cut into intervals: below cut 0, from cut 0 to below cut 1, ..., from the last.
+
+    Parameters
+    ----------
+    name
+        The column's name in the table.
+    cuts
+        The public cut points, in order.
+    missing
+        ``Neutral()`` (in no interval), ``Indicator()`` or ``Fill(number)``.
+    reference
+        The interval with which others are compared, as its feature would be called, such as
+        ``"age < 20"``; as in `Category`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Intervals
+    >>> ages = Intervals("age", (20, 25))
+    >>> ages.encode(np.array([19.0, 20.0, 80.0]))
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    >>> ages.names()
+    ['age < 20', '20 <= age < 25', 'age >= 25']
+    """
+
+    kind: ClassVar[str] = "intervals"
+    name: str
+    cuts: tuple[float, ...]
+    missing: Missing = NEUTRAL
+    reference: str | None = None
+
+    def __post_init__(self) -> None:
+        where = _check.named(self.name)
+        object.__setattr__(self, "cuts", _check.cuts(where, self.cuts))
+        self._settle_missing(where, _check.finite)
+        self._settle_reference(where)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The intervals, by the names of their features."""
+        return tuple(self._level_names())
+
+    def _level_names(self) -> list[str]:
+        # "name < 20", "20 <= name < 25", "name >= 25"; an odd name is in quotes
+        name, cuts = key_text(self.name), [_check.text_of_number(cut) for cut in self.cuts]
+        between = [f"{low} <= {name} < {high}" for low, high in pairwise(cuts)]
+        return [f"{name} < {cuts[0]}", *between, f"{name} >= {cuts[-1]}"]
+
+    def _write(self, values: Values, out: Out) -> Absent:
+        numbers = values.numbers()
+        absent = np.isnan(numbers)
+        if isinstance(self.missing, Fill):
+            numbers = np.where(absent, float(self.missing.value), numbers)
+            absent = np.zeros_like(absent)
+        found = np.searchsorted(self.cuts, numbers, side="right")
+        self._write_levels(np.where(absent, MISSING, found), out)
+        return absent
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing or no number; nothing is clipped."""
+        return check_numbers(self.name, self.kind, values)
+
+
+TRUE_WORDS = ("true", "True", "TRUE", "t", "T", "yes", "Yes", "YES", "y", "Y", "1")
+FALSE_WORDS = ("false", "False", "FALSE", "f", "F", "no", "No", "NO", "n", "N", "0")
+
+
+@dataclass(frozen=True)
+class Category(OfLevels):
+    """One of several words: a feature each; a value that is not declared gives zeros.
+
+    With a reference, each of the other values has a feature, by which it is compared with the
+    reference, and a value that is not declared counts as the average of those declared.
+
+    Parameters
+    ----------
+    name
+        The column's name in the table.
+    values
+        The public values, compared as text without outer blanks.
+    missing
+        ``Neutral()`` (as a value that is not declared), ``Indicator()`` or ``Fill(one of the
+        values)``.
+    reference
+        The value with which others are compared, which has no feature; None gives each value one.
+        Standard errors beside an intercept need one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Category
+    >>> Category("sex", ("Female", "Male")).encode(np.array(["Male", "?"]))
+    array([[0., 1.],
+           [0., 0.]])
+    >>> Category("sex", ("Female", "Male"), reference="Female").encode(np.array(["Male", "?"]))
+    array([[1. ],
+           [0.5]])
+    """
+
+    kind: ClassVar[str] = "category"
+    name: str
+    values: tuple[str, ...]
+    missing: Missing = NEUTRAL
+    reference: str | None = None
+
+    def __post_init__(self) -> None:
+        where = _check.named(self.name)
+        object.__setattr__(self, "values", _check.words(where, "values", self.values))
+        self._settle_missing(where, partial(_check.member, among=self.values))
+        self._settle_reference(where)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The values."""
+        return self.values
+
+    def _level_names(self) -> list[str]:
+        return [f"{self.name}={value}" for value in self.values]
+
+    @property
+    def _place(self) -> Mapping[str, int]:
+        return {word: place for place, word in enumerate(self.values)}
+
+    def _write(self, values: Values, out: Out) -> Absent:
+        codes = values.codes(self._place)
+        absent: Absent = codes == MISSING
+        if isinstance(self.missing, Fill):
+            codes[absent] = self.values.index(str(self.missing.value))
+        self._write_levels(codes, out)
+        return absent
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing or not declared."""
+        return check_words(self.name, self.kind, values, self._place)
+
+
+@dataclass(frozen=True)
+class Boolean(OnOneScale):
+    """Yes or no: 1/2 or -1/2. Any other word is a missing value.
+
+    Parameters
+    ----------
+    name
+        The column's name in the table.
+    true, false
+        The words for each. By default true, t, yes, y and 1, and false, f, no, n and 0, in small
+        letters, capitals or with a capital.
+    missing
+        ``Neutral()`` (zero), ``Indicator()`` or ``Fill(True)`` or ``Fill(False)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Boolean
+    >>> Boolean("smoker").encode(np.array(["yes", "no", ""]))
+    array([[ 0.5],
+           [-0.5],
+           [ 0. ]])
+    """
+
+    kind: ClassVar[str] = "boolean"
+    name: str
+    true: tuple[str, ...] = TRUE_WORDS
+    false: tuple[str, ...] = FALSE_WORDS
+    missing: Missing = NEUTRAL
+
+    def __post_init__(self) -> None:
+        where = _check.named(self.name)
+        object.__setattr__(self, "true", _check.words(where, "true", self.true))
+        object.__setattr__(self, "false", _check.words(where, "false", self.false))
+        _check.disjoint(where, self.true, self.false)
+        self._settle_missing(where, _check.flag)
+
+    def _names(self) -> list[str]:
+        return [self.name]
+
+    @property
+    def _place(self) -> Mapping[str, int]:
+        return {**dict.fromkeys(self.false, 0), **dict.fromkeys(self.true, 1)}
+
+    def _write(self, values: Values, out: Out) -> Absent:
+        codes = values.codes(self._place)
+        absent = codes < 0
+        filled = float(self.missing.value) - 0.5 if isinstance(self.missing, Fill) else 0.0
+        out[:, 0] = np.where(absent, filled, codes - 0.5)
+        return absent
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing or neither true nor false."""
+        return check_words(self.name, self.kind, values, self._place)
+
+
+_MOST_VALUES = 100_000
+
+
+@dataclass(frozen=True)
+class OpenNumber(Number):
+    """A number of which only generous bounds are public; a `PrivatePipeline` learns narrower ones.
+
+    Encoded by the public bounds as a `Number` is, but for missing values, which are NaN: the step
+    that learns leaves them out and puts the middle of what it learned in their place.
+
+    Parameters
+    ----------
+    name, log
+        As in `Number`.
+    lower, upper
+        Public bounds, which may be generous: what is learned lies inside.
+    missing
+        ``Neutral()`` (the middle of what is learned), ``Indicator()`` or ``Fill(number)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import OpenNumber
+    >>> OpenNumber("income", 0, 10_000).encode(np.array([100.0, np.nan]))
+    array([[-0.49],
+           [  nan]])
+    """
+
+    kind: ClassVar[str] = "open_number"
+
+    def _write(self, values: Values, out: Out) -> Absent:
+        absent = super()._write(values, out)
+        if not isinstance(self.missing, Fill):
+            out[absent, 0] = np.nan
+        return absent
+
+
+@dataclass(frozen=True)
+class OpenCategory(Encodes):
+    """One of several words that nobody listed; a `PrivatePipeline` learns those that many have.
+
+    Parameters
+    ----------
+    name
+        The column's name in the table.
+    max_values
+        How many words to learn at most; as many features there are, whatever is learned.
+    learned
+        The words that were released, in a schema that a fit has completed; None before.
+    missing
+        ``Neutral()`` (zeros) or ``Indicator()``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import OpenCategory
+    >>> OpenCategory("town", 3, ("Bergen", "Oslo")).encode(np.array(["Oslo", "Utsira"]))
+    array([[0., 1., 0.],
+           [0., 0., 0.]])
+    """
+
+    kind: ClassVar[str] = "open_category"
+    name: str
+    max_values: int
+    learned: tuple[str, ...] | None = None
+    missing: Missing = NEUTRAL
+
+    def __post_init__(self) -> None:
+        where = _check.named(self.name)
+        most = self.max_values
+        if type(most) is not int or not 1 <= most <= _MOST_VALUES:
+            raise SchemaError(
+                f"{where}: max_values must be a whole number from 1 to {_MOST_VALUES}, got "
+                f"{_check.shown(most)}; write how many words to learn at most."
+            )
+        if self.learned is not None:
+            words = _check.words(where, "learned", self.learned) if len(self.learned) else ()
+            object.__setattr__(self, "learned", words)
+        if self.learned is not None and len(self.learned) > most:
+            raise SchemaError(f"{where}: learned lists more than max_values words.")
+        if not isinstance(self.missing, Indicator | type(NEUTRAL)):
+            raise SchemaError(
+                f"{where}: missing must be 'neutral' or 'indicator': which words there are is not "
+                "known before they are learned."
+            )
+
+    def _names(self) -> list[str]:
+        known = self.learned or ()
+        rest = range(len(known) + 1, self.max_values + 1)
+        return [
+            *(f"{self.name}={word}" for word in known),
+            *(f"{self.name}#{place}" for place in rest),
+        ]
+
+    @property
+    def _place(self) -> Mapping[str, int]:
+        return {word: place for place, word in enumerate(self.learned or ())}
+
+    def _write(self, values: Values, out: Out) -> Absent:
+        if self.learned is None:
+            raise SchemaError(
+                f"{_check.named(self.name)}: nobody knows its words yet; a PrivatePipeline that "
+                "begins with a SchemaEncoder of this schema learns them, and pays for it."
+            )
+        codes = values.codes(self._place)
+        write_ones(out, codes)
+        absent: Absent = codes == MISSING
+        return absent
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Count what is missing or was not learned."""
+        return check_words(self.name, self.kind, values, self._place)

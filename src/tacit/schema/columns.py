@@ -1,0 +1,300 @@
+"""Columns of a schema: what is public of each, its missing values, and how it becomes features.
+
+The features of one column have an L2 norm of at most `largest`, which some value reaches. So the
+largest possible norm of a row is the root of the sum of their squares.
+
+Beside an intercept the features of all levels are one too many: in every record that has a level
+they add up to 1, as the intercept does, so that no standard error can tell them apart. With a
+reference there is a feature for each of the other levels, and its coefficient is the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.io.errors import SchemaError
+from tacit.io.values import MISSING, UNKNOWN, ArrayValues, Numbers, Values
+from tacit.schema import _check
+from tacit.schema.missing import Indicator, Missing, Neutral
+
+
+@dataclass(frozen=True)
+class ColumnCheck:
+    """How the values of one column were read, in counts.
+
+    **They are not private**: they are taken from the records without noise.
+
+    Parameters
+    ----------
+    name, kind
+        The column and its kind in the schema; ``"target"`` for what is predicted.
+    records
+        How many values there are.
+    missing
+        How many are null, empty, stored as NaN or infinity, or a word for it such as ``NA``.
+    unreadable
+        How many are there but are no number, none of the declared values or classes, or none of
+        the words of a boolean.
+    clipped
+        How many are numbers outside the declared range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Number
+    >>> from tacit.io.values import ArrayValues
+    >>> Number("age", 0, 100).check(ArrayValues(np.array(["39", "39,5", "", "130"])))
+    ColumnCheck(name='age', kind='number', records=4, missing=1, unreadable=1, clipped=1)
+    """
+
+    name: str
+    kind: str
+    records: int = 0
+    missing: int = 0
+    unreadable: int = 0
+    clipped: int = 0
+
+    def __add__(self, other: ColumnCheck) -> ColumnCheck:
+        """Return the counts of both, of the same column."""
+        return replace(
+            self,
+            records=self.records + other.records,
+            missing=self.missing + other.missing,
+            unreadable=self.unreadable + other.unreadable,
+            clipped=self.clipped + other.clipped,
+        )
+
+
+def check_numbers(
+    name: str, kind: str, values: Values, lower: float = -math.inf, upper: float = math.inf
+) -> ColumnCheck:
+    """Return how values are read as numbers of a range."""
+    numbers = values.numbers()
+    absent = np.isnan(numbers)
+    n_absent = n_unreadable = int(absent.sum())
+    if n_absent:
+        # With no word declared, `codes` tells a missing value from one that is there but no number.
+        n_unreadable = int((values.where(absent).codes({}) == UNKNOWN).sum())
+    clipped = int(((numbers < lower) | (numbers > upper)).sum())
+    return ColumnCheck(name, kind, len(numbers), n_absent - n_unreadable, n_unreadable, clipped)
+
+
+def check_words(name: str, kind: str, values: Values, place: Mapping[str, int]) -> ColumnCheck:
+    """Return how values are read as declared words."""
+    codes = values.codes(place)
+    missing, unreadable = int((codes == MISSING).sum()), int((codes == UNKNOWN).sum())
+    return ColumnCheck(name, kind, len(codes), missing, unreadable)
+
+
+Out = npt.NDArray[Any]
+Absent = npt.NDArray[np.bool_]
+
+NEUTRAL = Neutral()
+
+
+class Column(Protocol):
+    """A column of a table with what is public about it."""
+
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The column's name in the table."""
+
+    @property
+    def largest(self) -> float:
+        """The largest L2 norm that the features of a value can have."""
+
+    def names(self) -> list[str]:
+        """Return the names of its features."""
+
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return the least and the greatest value of each feature."""
+
+    def write(self, values: Values, out: Out) -> None:
+        """Fill ``out``, one row a value and zero so far, with the features."""
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Return how many values `write` does not take as they stand."""
+
+    def encode(self, values: npt.NDArray[Any]) -> Numbers:
+        """Return the features of an array of values."""
+
+
+class Encodes:
+    """What the columns that become features share: a feature of its own for a missing value."""
+
+    name: str
+    missing: Missing
+
+    @property
+    def largest(self) -> float:
+        """One: a single feature is set."""
+        return 1.0
+
+    def names(self) -> list[str]:
+        """Return the names of its features, that of a missing value last."""
+        marked = [f"{self.name} is missing"] if isinstance(self.missing, Indicator) else []
+        return [*self._names(), *marked]
+
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return the range of each feature: set or not."""
+        return [(0.0, 1.0)] * len(self.names())
+
+    def write(self, values: Values, out: Out) -> None:
+        """Fill ``out``, one row a value and zero so far, with the features."""
+        absent = self._write(values, out)
+        if isinstance(self.missing, Indicator):
+            out[:, -1] = absent
+
+    def encode(self, values: npt.NDArray[Any]) -> Numbers:
+        """Return the features of an array of values, one row a value."""
+        out = np.zeros((len(values), len(self.names())))
+        self.write(ArrayValues(np.asarray(values)), out)
+        return out
+
+    def _names(self) -> list[str]:
+        raise AssertionError("a column names its features")
+
+    def _write(self, values: Values, out: Out) -> Absent:
+        """Fill ``out`` but for the feature of a missing value; return where values are missing."""
+        raise AssertionError("a column writes its features")
+
+    def _settle_missing(self, where: str, fill: Callable[[str, str, object], Any]) -> None:
+        """Check the treatment of missing values, with ``fill`` a value that replaces them."""
+        object.__setattr__(self, "missing", _check.missing(where, self.missing, fill))
+
+
+class OnOneScale(Encodes):
+    """A column of one feature from -1/2 to 1/2, besides that of a missing value."""
+
+    @property
+    def largest(self) -> float:
+        """One half, at either end; one where a missing value has a feature of its own."""
+        return 1.0 if isinstance(self.missing, Indicator) else 0.5
+
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return the range of each feature."""
+        return [(-0.5, 0.5), *super().ranges()[1:]]
+
+
+def write_ones(out: Out, codes: npt.NDArray[np.int64]) -> None:
+    """Set the feature each code names; negative codes set none."""
+    rows = np.flatnonzero(codes >= 0)
+    out[rows, codes[rows]] = 1.0
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A column that is never read.
+
+    Examples
+    --------
+    >>> from tacit.schema import Ignored
+    >>> Ignored("patient number").names()
+    []
+    """
+
+    kind: ClassVar[str] = "ignored"
+    name: str
+
+    def __post_init__(self) -> None:
+        _check.named(self.name)
+
+    @property
+    def largest(self) -> float:
+        """Zero: it has no features."""
+        return 0.0
+
+    def names(self) -> list[str]:
+        """Return no names."""
+        return []
+
+    def ranges(self) -> list[tuple[float, float]]:
+        """Return no ranges."""
+        return []
+
+    def write(self, values: Values, out: Out) -> None:
+        """Write nothing."""
+
+    def check(self, values: Values) -> ColumnCheck:
+        """Look at nothing."""
+        return ColumnCheck(self.name, self.kind, len(values))
+
+    def encode(self, values: npt.NDArray[Any]) -> Numbers:
+        """Return rows of no features."""
+        return np.zeros((len(values), 0))
+
+
+class OfLevels(Encodes):
+    """What columns of levels share: a feature for each level but the reference."""
+
+    reference: str | None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """What its levels are called, the reference among them."""
+        raise AssertionError("a column of levels has some")
+
+    @property
+    def lacks_reference(self) -> bool:
+        """Whether the features add up to 1, as an intercept does."""
+        return self.reference is None and len(self.levels) > 1
+
+    def with_reference(self) -> Self:
+        """Return the column with its first level as the reference, unless it has one."""
+        if not self.lacks_reference:
+            return self
+        column: Any = self  # a dataclass, as all columns are
+        compared: Self = replace(column, reference=self.levels[0])
+        return compared
+
+    def _level_names(self) -> list[str]:
+        """Return the name of every level's feature."""
+        raise AssertionError("a column of levels names their features")
+
+    def _names(self) -> list[str]:
+        left_out = self._place_left_out
+        return [name for place, name in enumerate(self._level_names()) if place != left_out]
+
+    @property
+    def _place_left_out(self) -> int | None:
+        return None if self.reference is None else self.levels.index(self.reference)
+
+    def _write_levels(self, codes: npt.NDArray[np.int64], out: Out) -> None:
+        """Set the feature of each code's level.
+
+        Where nothing says the level, a record counts neither way: zeros, or, where zeros are the
+        reference, 1 / k for each of the k levels, so that its score is the levels' average. The
+        norm, sqrt(k - 1) / k, is below 1, that of a level.
+        """
+        left_out, k = self._place_left_out, len(self.levels)
+        if left_out is not None:
+            unknown = codes < 0
+            if isinstance(self.missing, Indicator):
+                unknown &= codes != MISSING  # which has a feature of its own
+            out[unknown, : k - 1] = 1 / k
+            codes = np.where(codes == left_out, MISSING, codes - (codes > left_out))
+        write_ones(out, codes)
+
+    def _settle_reference(self, where: str) -> None:
+        """Check that the reference is one of several levels."""
+        if self.reference is None:
+            return
+        if self.reference not in self.levels:
+            listed = ", ".join(map(_check.shown, self.levels[:9]))
+            raise SchemaError(
+                f"{where}: reference = {_check.shown(self.reference)} is none of its levels; write "
+                f"one of {listed}{' ...' if len(self.levels) > 9 else ''}."
+            )
+        if len(self.levels) == 1:
+            raise SchemaError(
+                f"{where}: reference leaves nothing to compare, since there is one level alone; "
+                "leave it out."
+            )

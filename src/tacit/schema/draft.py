@@ -1,0 +1,404 @@
+"""Draft a schema, guessed from the data, for a person to correct and confirm."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from tacit.io.arrow import ArrowValues
+from tacit.io.errors import SchemaError, TableError, shown_path
+from tacit.io.reading import open_table
+from tacit.io.values import MISSING_WORDS, number_of, text_of
+from tacit.schema.column_kinds import FALSE_WORDS, TRUE_WORDS, Boolean, Category, Number
+from tacit.schema.columns import Column, Ignored
+from tacit.schema.schema import Schema
+from tacit.schema.schema_file import schema_to_toml
+from tacit.schema.targets import ClassTarget, NumberTarget, Target
+
+# A year first, or last; a time of day may follow.
+_DATE = re.compile(
+    r"(?:[0-9]{4}([-/.])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))"
+    r"(?:[T ][0-9]{1,2}:[0-9]{2}.*)?"
+)
+# "id", "nr", "nbr" or "number" as a word of its own, or with a capital at the end of one.
+_IDENTIFIER_NAME = re.compile(
+    r"(?:^|[^A-Za-z])(?i:id|nr|nbr|number)$|[a-z](?:ID|Id|NR|Nr|NBR|Nbr|Number)$|^[pP]id$|^PID$"
+)
+_CODE = re.compile(r"(?:^|[^A-Za-z])(?i:code|cd|type|group)$|[a-z](?:Code|Type|Group)$")
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+")
+
+
+def is_date(word: str) -> bool:
+    """Return whether a word looks like a date, with or without a time of day.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import is_date
+    >>> [is_date(word) for word in ("2024-02-29", "3.1.1999", "1/2/99 10:30", "10.5", "1-2")]
+    [True, True, True, False, False]
+    """
+    return _DATE.fullmatch(word) is not None
+
+
+def has_decimal_comma(word: str) -> bool:
+    """Return whether a word looks like a number with a decimal comma.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import has_decimal_comma
+    >>> [has_decimal_comma(word) for word in ("1,5", "-1.234,50", "1.5", "a,b", "1,2,3")]
+    [True, True, False, False, False]
+    """
+    return _DECIMAL_COMMA.fullmatch(word) is not None
+
+
+def is_name_of_identifiers(name: str) -> bool:
+    """Return whether a column's name says that it identifies records.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import is_name_of_identifiers
+    >>> [is_name_of_identifiers(name) for name in ("id", "patient_nbr", "caseID", "paid", "idle")]
+    [True, True, True, False, False]
+    """
+    return _IDENTIFIER_NAME.search(name) is not None
+
+
+def is_name_of_codes(name: str) -> bool:
+    """Return whether a column's name says that its whole numbers are codes.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import is_name_of_codes
+    >>> [is_name_of_codes(name) for name in ("admission_type_id", "zip code", "decode", "age")]
+    [True, True, False, False]
+    """
+    return is_name_of_identifiers(name) or _CODE.search(name) is not None
+
+
+# Later records are not compared, so that memory stays small.
+_MOST_RECORDS = 100_000
+# From here on floats have lost their last digits.
+_INEXACT = 2.0**53
+
+
+class Distinct:
+    """Counts the different whole numbers among records, until too few of those differ.
+
+    Parameters
+    ----------
+    least
+        The share of records that must differ for counting to go on.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import Distinct
+    >>> number = Distinct(least=0.95)
+    >>> number.add(3, ["4711", "4712", "4713"])
+    >>> number.is_each
+    True
+    >>> number.add(1, ["4711"])
+    >>> number.is_each, number.is_most
+    (False, False)
+    """
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._seen: set[str] = set()
+        self._low, self._high = math.inf, -math.inf
+        self.n_records = 0
+        self.is_most = True
+
+    def add(self, n_records: int, texts: Collection[str]) -> None:
+        """Take note of the different values of some more records."""
+        if not self.is_most or self.n_records >= _MOST_RECORDS:
+            return
+        self.n_records += n_records
+        self._seen.update(texts)
+        numbers = [number_of(text) for text in texts]
+        self._low, self._high = min([self._low, *numbers]), max([self._high, *numbers])
+        whole = all(number.is_integer() for number in numbers)
+        if not whole or len(self._seen) < self._least * self.n_records:
+            self.is_most = False
+            self._seen.clear()
+
+    @property
+    def is_counted_up(self) -> bool:
+        """Whether the numbers leave few gaps, or the same gap everywhere."""
+        span = self._high - self._low
+        if span < 2 * self.n_records:
+            return True
+        if span >= _INEXACT:
+            return False
+        # All steps are multiples of their greatest common divisor; n - 1 steps of it make the span.
+        step = math.gcd(*(int(number_of(text) - self._low) for text in self._seen))
+        return span == step * (len(self._seen) - 1)
+
+    @property
+    def is_each(self) -> bool:
+        """Whether no two records have the same whole number, and none has none."""
+        return self.is_most and len(self._seen) == self.n_records
+
+
+# More different words than this are taken for names or free text.
+_MOST_VALUES = 100
+# A column holds numbers, or dates, if at least this share of its different words are such.
+_MOST = 0.9
+# Fewer records than this may all differ in a number by chance.
+_FEW_RECORDS = 20
+# A column named like an identifier is one if at least this share of its records differ; the
+# others may be further visits of a patient.
+_MOST_DIFFER = 0.5
+# So few whole numbers among many records may be codes.
+_FEW_NUMBERS = 20
+# Numbers beyond these would overflow, or vanish, when a range is widened to round ends.
+_LARGEST, _SMALLEST_POWER = 1e299, -300
+
+_GUESSED = "guessed"
+_DATES = "looks like dates; to use them, make a number of them, such as the year"
+_COMMAS = "looks like numbers with decimal commas; to use them, write 1.5 for 1,5 in the table"
+_SOME_COMMAS = "some have decimal commas and are not read; write 1.5 for 1,5 in the table"
+_CODES = 'few whole numbers; if they are codes, kind = "category" with values = [...]'
+_NAMED_CODES = 'codes by its name; if they are amounts, kind = "number" with lower and upper'
+_IDENTIFIER = 'looks like an identifier; if it is not, kind = "number" with lower and upper'
+_WHOSE = 'it repeats: if it says whose a record is, kind = "unit" protects people as a whole'
+
+
+class Guess:
+    """What the values of a column look like so far. Comments never repeat a value.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import Guess
+    >>> guess = Guess("weight")
+    >>> guess.look(2, ["61.5", "80"])
+    >>> guess.column()
+    (Number(name='weight', lower=60.0, upper=80.0, ...), 'guessed')
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._words: set[str] = set()
+        self._records = self._whole = 0
+        self._numbers = self._dates = self._commas = self._others = 0
+        self._low, self._high = math.inf, -math.inf
+        self._distinct = Distinct(_MOST_DIFFER)
+        self._has_wrong_type = False
+
+    def cannot_look(self) -> None:
+        """Take note that the file stores values of a type that no kind reads."""
+        self._has_wrong_type = True
+
+    def look(self, n_records: int, values: Iterable[Any]) -> None:
+        """Take note of the different values of some more records."""
+        texts = [text for value in values if (text := text_of(value)) and text not in MISSING_WORDS]
+        for text in texts:
+            if len(self._words) <= _MOST_VALUES:
+                self._words.add(text)
+            self._look_at(text)
+        self._records += n_records
+        self._distinct.add(n_records, texts)
+
+    def _look_at(self, text: str) -> None:
+        number = number_of(text)
+        if not math.isnan(number):
+            self._numbers += 1
+            self._whole += number.is_integer()
+            self._low, self._high = min(self._low, number), max(self._high, number)
+        elif has_decimal_comma(text):
+            self._commas += 1
+        elif is_date(text):
+            self._dates += 1
+        else:
+            self._others += 1
+
+    @property
+    def _total(self) -> int:
+        return self._numbers + self._dates + self._commas + self._others
+
+    def _is_number(self) -> bool:
+        return self._total > 0 and self._numbers >= _MOST * self._total
+
+    def _is_whole(self) -> bool:
+        return self._whole == self._total
+
+    def _is_identifier(self) -> bool:
+        counted = self._distinct
+        if counted.n_records < _FEW_RECORDS:
+            return False
+        # An amount may differ in every record too, but hardly fills its range or leaves equal gaps.
+        if counted.is_each and counted.is_counted_up:
+            return True
+        many = counted.is_most or (self._is_whole() and len(self._words) > _MOST_VALUES)
+        return many and is_name_of_identifiers(self._name)
+
+    def _are_codes(self, most: int) -> bool:
+        """Whether there are no more whole numbers than that, in more records than chance has."""
+        enough = self._records >= max(_FEW_RECORDS, 2 * len(self._words))
+        return self._is_whole() and len(self._words) <= most and enough
+
+    def _number(self) -> tuple[Column, str]:
+        """Return a column of numbers, by its name perhaps one of codes."""
+        if self._are_codes(_MOST_VALUES) and is_name_of_codes(self._name):
+            codes = tuple(sorted(self._words, key=number_of))
+            return Category(self._name, codes), self._comment(_NAMED_CODES)
+        hint = _CODES if self._are_codes(_FEW_NUMBERS) else _SOME_COMMAS if self._commas else ""
+        return Number(self._name, *self._range()), self._comment(hint)
+
+    def _look(self) -> str:
+        """Return what most words look like that are no numbers, or nothing."""
+        if self._dates and self._dates >= _MOST * self._total:
+            return _DATES
+        if self._commas and self._numbers + self._commas >= _MOST * self._total:
+            return _COMMAS
+        return ""
+
+    def _range(self) -> tuple[float, float]:
+        return round_outward(self._low, self._high)
+
+    def column(self) -> tuple[Column, str]:
+        """Return a column, and why it is of this kind."""
+        name, look = self._name, self._look()
+        if self._words and self._words <= {*TRUE_WORDS, *FALSE_WORDS}:
+            return Boolean(name), _GUESSED
+        if self._is_number():
+            if self._is_identifier():
+                return Ignored(name), self._ignored(_IDENTIFIER, not self._distinct.is_each)
+            return self._number()
+        if 0 < len(self._words) <= _MOST_VALUES:
+            return Category(name, tuple(sorted(self._words))), self._comment(look)
+        repeats = self._others > 0 and self._total < self._records
+        return Ignored(name), self._ignored(look or self._why_ignored(), repeats)
+
+    def _ignored(self, why: str, repeats: bool) -> str:
+        """Return why a column is ignored, and what else it may be if its name says so."""
+        is_unit = repeats and is_name_of_identifiers(self._name)
+        return f"ignored: {why}; {_WHOSE}" if is_unit else f"ignored: {why}"
+
+    def _comment(self, look: str) -> str:
+        return f"{_GUESSED}; {look}" if look else _GUESSED
+
+    def _why_ignored(self) -> str:
+        if self._has_wrong_type:
+            return "stored as neither numbers nor text, such as dates; store it as one of them"
+        if not self._total:
+            return "it has no values"
+        share = 100 * (self._total - self._numbers) / self._total
+        return f"{share:.0f} % of the different values are no numbers, and too many to list"
+
+    def target(self, shown: str) -> tuple[Target, str]:
+        """Return the column as what is predicted, and a comment; ``shown`` is the file."""
+        words = sorted(self._words)
+        few = 2 <= len(words) <= _MOST_VALUES
+        if few and (len(words) == 2 or not self._is_number()):
+            return ClassTarget(self._name, tuple(words)), self._comment(self._look())
+        if self._is_number():
+            return NumberTarget(self._name, *self._range()), _GUESSED
+        look = self._look()
+        raise TableError(
+            f"{shown}: the column {self._name!r} is neither numbers nor two to {_MOST_VALUES} "
+            "different words, so it cannot be the target"
+            + (f"; it {look}." if look else "; choose another.")
+        )
+
+
+def round_outward(low: float, high: float) -> tuple[float, float]:
+    """Return a wider range whose ends are round numbers.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import round_outward
+    >>> round_outward(17, 88), round_outward(0, 99_999), round_outward(3, 3)
+    ((10.0, 90.0), (0.0, 100000.0), (2.0, 4.0))
+    """
+    low, high = max(min(low, _LARGEST), -_LARGEST), max(min(high, _LARGEST), -_LARGEST)
+    if low == high:
+        margin = max(1.0, abs(low) / 10.0)
+        low, high = low - margin, high + margin
+    unit = 10.0 ** max(math.floor(math.log10(high - low)), _SMALLEST_POWER)
+    # Ten significant digits: 3 * 0.1 is to read 0.3.
+    lower = float(f"{math.floor(low / unit) * unit:.10g}")
+    upper = float(f"{math.ceil(high / unit) * unit:.10g}")
+    return (lower, upper) if lower <= low and high <= upper else (low, high)
+
+
+HEADER = """\
+# DRAFT, WRITTEN BY LOOKING AT THE DATA.
+# Each range and list of values below was guessed from the records, so it may tell about single
+# people (the oldest, the one in a rare category), and this file is as secret as they are.
+# For each line: write what you know without the data, such as a code book or common sense;
+# then delete "confirmed = false". Lines that keep it are refused by a fit unless it is told
+# otherwise, and then the guarantee says that they are not protected.
+#   numbers: lower and upper are clipped to; add log = true for sizes and counts
+#   missing values: add missing = "indicator" or missing = { value = ... }; else the middle
+#   what is predicted: kind = "target" with classes = [...] or lower and upper
+#   n_records = ... on a line above, if the number of records is public
+"""
+
+
+def draft_schema(
+    path: str | os.PathLike[str], target: str | None = None, *, delimiter: str | None = None
+) -> str:
+    r"""Return the text of a ``schema.toml`` guessed from a file, each guess to be confirmed.
+
+    Parameters
+    ----------
+    path
+        A file that `read_table` reads. **It is read without any privacy.**
+    target
+        The column that is predicted.
+    delimiter
+        What separates the fields of a CSV.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.schema import draft_schema
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("age,town,ill\n39,Rome,yes\n52,Oslo,no\n")
+    >>> text = draft_schema(path, target="ill")
+    >>> print(text[text.index("[columns]"):])
+    [columns]
+    age = { kind = "number", lower = 30, upper = 60, confirmed = false }  # guessed
+    town = { kind = "category", values = ["Oslo", "Rome"], confirmed = false }  # guessed
+    ill = { kind = "target", classes = ["no", "yes"], confirmed = false }  # guessed
+    <BLANKLINE>
+    """
+    file = open_table(path, delimiter=delimiter)
+    names = file.names()
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise TableError(
+            f"{shown_path(path)}: columns must have names that differ; mend the header line."
+        )
+    if target is not None and target not in names:
+        raise TableError(
+            f"{shown_path(path)}: there is no column {target!r} to be the target; check the name "
+            "in the table's header, letter by letter."
+        )
+    guesses = {name: Guess(name) for name in names}
+    for batch in file.batches(names):
+        for name in names:
+            _look(guesses[name], batch.num_rows, ArrowValues(batch.column(name), name))
+    guessed = {name: guesses[name].column() for name in names if name != target}
+    columns = tuple(column for column, _ in guessed.values())
+    comments = {name: comment for name, (_, comment) in guessed.items()}
+    predicted = None
+    if target is not None:
+        predicted, comments[target] = guesses[target].target(shown_path(path))
+    try:
+        schema = Schema(columns, predicted, unconfirmed=tuple(names))
+    except SchemaError as error:
+        raise TableError(f"{shown_path(path)}: no schema can be drafted: {error}") from None
+    return HEADER + "\n" + schema_to_toml(schema, comments)
+
+
+def _look(guess: Guess, n_records: int, values: ArrowValues) -> None:
+    try:
+        different = values.different()
+    except TableError:
+        guess.cannot_look()
+    else:
+        guess.look(n_records, different)

@@ -1,0 +1,357 @@
+"""What is public about a table: its columns, target and privacy unit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from tacit.io.errors import SchemaError
+from tacit.schema import _check
+from tacit.schema.column_kinds import Boolean, Category, Number, OpenCategory, OpenNumber
+from tacit.schema.columns import Column, Ignored, OfLevels
+from tacit.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.table_facts import TableFacts
+
+
+@dataclass(frozen=True)
+class Unit(Ignored):
+    """A column that tells people apart, such as a patient's number: never a feature.
+
+    It is read in a fit alone, to find the records of each person, who is then protected with all
+    of them. A prediction does not need it.
+
+    Examples
+    --------
+    >>> from tacit.schema import Unit
+    >>> Unit("patient number").names()
+    []
+    """
+
+    kind: ClassVar[str] = "unit"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table with all that may be known of them without reading it.
+
+    Parameters
+    ----------
+    columns
+        `Number`, `Intervals`, `Category`, `Boolean`, `Ignored` and `Unit`; features come in this
+        order.
+    target
+        `ClassTarget` or `NumberTarget`: what is predicted, if anything.
+    n_records
+        The number of records, where that is public.
+    unconfirmed
+        The names of columns whose line was guessed from the data and that nobody has vouched for.
+
+    Notes
+    -----
+    **Assumes**. What is declared does not come from the records. Where it does, the guarantee does
+    not cover it; ``unconfirmed`` and `assumptions` say so.
+
+    **Guarantee**
+
+    1. A row of features depends on its own record and on the schema, on nothing else.
+    2. No row is longer than `row_norm`, and some record has a row of that length.
+
+    Examples
+    --------
+    >>> from tacit.schema import Category, ClassTarget, Number, Schema
+    >>> schema = Schema(
+    ...     columns=(Number("age", 17, 90), Category("sex", ("Female", "Male"))),
+    ...     target=ClassTarget("income", ("<=50K", ">50K")),
+    ... )
+    >>> schema.feature_names
+    ('age', 'sex=Female', 'sex=Male')
+    >>> print(schema.to_toml())
+    [columns]
+    age = { kind = "number", lower = 17, upper = 90 }
+    sex = { kind = "category", values = ["Female", "Male"] }
+    income = { kind = "target", classes = ["<=50K", ">50K"] }
+    <BLANKLINE>
+    """
+
+    columns: tuple[Column, ...]
+    target: Target | None = None
+    n_records: int | None = None
+    unconfirmed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "unconfirmed", tuple(self.unconfirmed))
+        _check_names(self.names, "column", "declare each column once")
+        _check_names(self.feature_names, "feature", "rename a column")
+        if self.n_records is not None:
+            _check_count(self.n_records)
+        units = [column.name for column in self.columns if isinstance(column, Unit)]
+        if len(units) > 1:
+            raise SchemaError(
+                f"column {_check.shown(units[1])}: kind = 'unit' a second time, after "
+                f"{_check.shown(units[0])}; one column says whose a record is: ignore the other."
+            )
+        strangers = set(self.unconfirmed) - set(self.names)
+        if strangers:
+            raise SchemaError(
+                f"unconfirmed names {_check.shown(min(strangers))}, which is no column of it."
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, the target last."""
+        target = () if self.target is None else (self.target.name,)
+        return (*(column.name for column in self.columns), *target)
+
+    @property
+    def encoded(self) -> tuple[Column, ...]:
+        """The columns that become features."""
+        return tuple(column for column in self.columns if not isinstance(column, Ignored))
+
+    @property
+    def has_indicators_alone(self) -> bool:
+        """Whether every feature of every record is 0 or 1."""
+        return all(isinstance(c, OfLevels) and c.reference is None for c in self.encoded)
+
+    @property
+    def unit(self) -> str | None:
+        """The name of the column that says whose a record is, if there is one."""
+        return next((column.name for column in self.columns if isinstance(column, Unit)), None)
+
+    @property
+    def open_numbers(self) -> tuple[str, ...]:
+        """The names of the features whose bounds are to be learned."""
+        return tuple(c.names()[0] for c in self.columns if isinstance(c, OpenNumber))
+
+    @property
+    def open_words(self) -> dict[str, int]:
+        """The columns whose words are to be learned, and how many of them at most."""
+        return {c.name: c.max_values for c in self.columns if isinstance(c, OpenCategory)}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pipeline has something to learn before the table can be encoded."""
+        return bool(self.open_words or self.open_numbers)
+
+    def refuse_open(self) -> None:
+        """Raise if something is left open, which only a `PrivatePipeline` learns."""
+        names = [*self.open_words, *self.open_numbers]
+        if names:
+            raise SchemaError(
+                f"the schema leaves {', '.join(map(repr, names))} open, to be learned under "
+                "the budget; fit a PrivatePipeline that begins with a SchemaEncoder of it, as "
+                "tacit fit does."
+            )
+
+    def with_words(self, learned: Mapping[str, Sequence[str]]) -> Schema:
+        """Return the schema with the words of open categories, which a fit has released."""
+        columns = tuple(
+            replace(column, learned=tuple(learned[column.name]))
+            if isinstance(column, OpenCategory)
+            else column
+            for column in self.columns
+        )
+        return replace(self, columns=columns)
+
+    def with_references(self) -> Schema:
+        """Return the schema in which every category and interval is compared with a reference.
+
+        It is the first of a column's levels, unless the column declares another. Standard errors
+        beside an intercept need it: see `Category`.
+
+        Examples
+        --------
+        >>> from tacit.schema import Category, Schema
+        >>> schema = Schema((Category("ward", ("A", "B", "C")),)).with_references()
+        >>> schema.feature_names, schema.references
+        (('ward=B', 'ward=C'), {'ward': 'A'})
+        """
+        columns = tuple(c.with_reference() if isinstance(c, OfLevels) else c for c in self.columns)
+        return replace(self, columns=columns)
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The columns of which one level has no feature, and which that is."""
+        levelled = (column for column in self.columns if isinstance(column, OfLevels))
+        return {c.name: c.reference for c in levelled if c.reference is not None}
+
+    def check_references(self, estimator: Any) -> None:
+        """Refuse an estimator that asks for standard errors which would say nothing.
+
+        Beside an intercept, that is, where a column has a feature for each of its levels; and where
+        words are to be learned, since a feature that gets no word is zero in every record.
+        """
+        share = getattr(estimator, "inference", 0.0)
+        if not share or not hasattr(estimator, "fit_intercept"):
+            return
+        if self.open_words:
+            raise SchemaError(
+                f"inference={share!r} while the words of {_listed(self.open_words)} are to be "
+                "learned: a feature that gets no word is zero in all records, and standard errors "
+                "would say nothing of any feature. Set inference=0, or learn the words in a fit of "
+                "their own and declare them, kind = 'category' with values = [...]."
+            )
+        whole = [c.name for c in self.columns if isinstance(c, OfLevels) and c.lacks_reference]
+        if whole and estimator.fit_intercept:
+            raise SchemaError(
+                f"inference={share!r} beside an intercept, and a feature for each level of "
+                f"{_listed(whole)}: these add up to the intercept, so that standard errors would "
+                "say nothing of any feature. Pass schema.with_references(), which compares levels "
+                "with the first, or write reference = ... in the schema's line."
+            )
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features, in the order of the columns."""
+        return tuple(name for column in self.columns for name in column.names())
+
+    @property
+    def row_norm(self) -> float:
+        """The largest possible L2 norm of a row of features."""
+        # Each column's largest norm is reached, and by any values of the others: see `columns`.
+        return math.hypot(*(column.largest for column in self.columns))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee must repeat: the lines that were guessed from the data."""
+        if not self.unconfirmed:
+            return ()
+        names = ", ".join(map(repr, self.unconfirmed))
+        return (
+            f"what the schema says of {names} was guessed from the data, was not confirmed by a "
+            "person and does not have to be protected",
+        )
+
+    @property
+    def facts(self) -> TableFacts:
+        """What an estimator may know of the encoded table before it reads a record."""
+        target = self.target
+        return TableFacts(
+            self.feature_names,
+            self.row_norm,
+            self.n_records,
+            classes=target.classes if isinstance(target, ClassTarget) else None,
+            label_range=(
+                (target.lower, target.upper) if isinstance(target, NumberTarget) else None
+            ),
+            assumptions=self.assumptions,
+            of_people=self.unit is not None,
+            ranges=tuple(pair for column in self.columns for pair in column.ranges()),
+        )
+
+    def with_target(self, name: str) -> Schema:
+        """Return the schema with another column as the target.
+
+        A category becomes its classes, a boolean two classes that are called by the first of their
+        words, and a number its range. The schema must not have another target.
+        """
+        if name not in self.names:
+            raise SchemaError(
+                f"the schema has no column {_check.shown(name)} to be the target; "
+                f"{_check.nearest(name, self.names)}."
+            )
+        if self.target is not None:
+            if self.target.name == name:
+                return self
+            raise SchemaError(
+                f"the schema's target is {_check.shown(self.target.name)}, not "
+                f"{_check.shown(name)}; change the kind of one of them in the schema."
+            )
+        (found,) = (column for column in self.columns if column.name == name)
+        rest = tuple(column for column in self.columns if column.name != name)
+        return replace(self, columns=rest, target=_as_target(found))
+
+    def with_unit(self, name: str) -> Schema:
+        """Return the schema with a column that says whose a record is, declared so far or not.
+
+        The schema must not have another such column, and it must not be the target.
+        """
+        if self.unit == name:
+            return self
+        if self.unit is not None:
+            raise SchemaError(
+                f"the schema's unit is {_check.shown(self.unit)}, not {_check.shown(name)}; change "
+                "the kind of one of them in the schema."
+            )
+        if self.target is not None and self.target.name == name:
+            raise SchemaError(f"{_check.shown(name)} is the target; it cannot be the unit as well.")
+        rest = tuple(column for column in self.columns if column.name != name)
+        unconfirmed = tuple(other for other in self.unconfirmed if other != name)
+        return replace(self, columns=(*rest, Unit(name)), unconfirmed=unconfirmed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and dictionaries, as JSON has them."""
+        from tacit.schema.schema_file import schema_to_dict
+
+        return schema_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Schema:
+        """Return the schema of `to_dict`, or of the content of a schema file."""
+        from tacit.schema.schema_file import schema_from_dict
+
+        return schema_from_dict(record)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Schema:
+        """Return the schema of a ``.toml`` or ``.json`` file.
+
+        Raises
+        ------
+        SchemaError
+            Names the file, the column, the key and the remedy.
+        """
+        from tacit.schema.schema_file import read_schema
+
+        return read_schema(path)
+
+    def to_toml(self) -> str:
+        """Return the content of a schema file."""
+        from tacit.schema.schema_file import schema_to_toml
+
+        return schema_to_toml(self)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the schema's canonical JSON: the same for the same facts."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_check.shown, names))
+
+
+def _as_target(column: Column) -> Target:
+    if isinstance(column, Category):
+        return ClassTarget(column.name, column.values)
+    if isinstance(column, Number):
+        return NumberTarget(column.name, column.lower, column.upper)
+    if isinstance(column, Boolean) and len(column.true) == len(column.false) == 1:
+        return ClassTarget(column.name, (*column.false, *column.true))
+    if isinstance(column, Boolean):
+        return ClassTarget.merged(
+            column.name, {column.false[0]: column.false, column.true[0]: column.true}
+        )
+    raise SchemaError(
+        f"column {_check.shown(column.name)}: of kind {column.kind!r} it does not say which labels "
+        'there are; write { kind = "target", classes = [...] } or lower and upper.'
+    )
+
+
+def _check_names(names: Sequence[str], what: str, remedy: str) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise SchemaError(f"two {what}s are named {_check.shown(twice)}; {remedy}.")
+
+
+def _check_count(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**63:
+        raise SchemaError(
+            f"n_records must be a whole number of at least 1, got {_check.shown(value)}; leave it "
+            "out where the number of records is not public."
+        )

@@ -1,0 +1,404 @@
+"""Read and write schemas as TOML and JSON, and edit the text of a schema file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tacit.io.errors import SchemaError, shown_path
+from tacit.schema import _check
+from tacit.schema.column_kinds import (
+    FALSE_WORDS,
+    TRUE_WORDS,
+    Boolean,
+    Category,
+    Intervals,
+    Number,
+    OpenCategory,
+    OpenNumber,
+)
+from tacit.schema.columns import Column, Ignored
+from tacit.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.schema.schema import Schema, Unit
+from tacit.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.schema.toml_text import key_text, read_toml, value_text
+
+# A column's entry may go over several lines, since lists of values do, but hardly more than this.
+_MOST_LINES = 1000
+_COMMENT = re.compile(r"\}\s*#\s*(.*)$")
+
+
+def toml_with(text: str, schema: Schema, changed: frozenset[str]) -> str:
+    r"""Return the text of a schema file with the lines of some columns replaced, and no others.
+
+    Comments at the end of those lines go with them. Where the text is not written one line a
+    column, all of it is written anew.
+
+    Examples
+    --------
+    >>> from tacit.schema import Number, Schema
+    >>> from tacit.schema.schema_file import toml_with
+    >>> text = '# ours\n[columns]\nage = { kind = "ignored" }  # guessed'
+    >>> print(toml_with(text, Schema((Number("age", 0, 120),)), frozenset(["age"])))
+    # ours
+    [columns]
+    age = { kind = "number", lower = 0, upper = 120 }
+    """
+    lines = {line.pop("name"): line for line in schema.to_dict()["columns"]}
+    parts = [
+        line_text(name, lines[name]) if name in changed and name in lines else block
+        for name, block in _blocks(text)
+    ]
+    edited = "\n".join(parts)
+    try:
+        same = Schema.from_dict(read_toml(edited)) == schema
+    except ValueError:
+        same = False
+    return edited if same else schema.to_toml()
+
+
+def json_of(schema: Schema) -> str:
+    """Return the content of a schema file in JSON."""
+    return json.dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+
+def comments_in(text: str) -> dict[str, str]:
+    r"""Return the comments at the end of the lines of columns.
+
+    Examples
+    --------
+    >>> from tacit.schema.schema_file import comments_in
+    >>> comments_in('[columns]\nage = { kind = "ignored" }  # guessed')
+    {'age': 'guessed'}
+    """
+    found = {name: _COMMENT.search(block) for name, block in _blocks(text) if name}
+    return {name: match[1] for name, match in found.items() if match}
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the text piece by piece: the line of a column with its name, others without."""
+    lines, start, inside = text.split("\n"), 0, False
+    while start < len(lines):
+        stop, found = _statement(lines, start)
+        block = "\n".join(lines[start:stop])
+        name = next(iter(found), "")
+        is_column = inside and len(found) == 1 and isinstance(found[name], Mapping)
+        inside = inside or found == {"columns": {}}
+        yield (name if is_column else "", block)
+        start = stop
+
+
+def _statement(lines: list[str], start: int) -> tuple[int, dict[str, Any]]:
+    """Return where a statement ends that starts on a line, and what it says."""
+    for stop in range(start + 1, min(len(lines), start + _MOST_LINES) + 1):
+        try:
+            return stop, read_toml("\n".join(lines[start:stop]))
+        except ValueError:
+            continue
+    return start + 1, {}
+
+
+FORMAT = "tacit-schema"
+VERSION = 1
+_LARGEST_FILE = 16 * 2**20
+
+# What a line of each kind must and may say.
+_KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
+    "number": (Number, ("lower", "upper"), ("log", "missing")),
+    "intervals": (Intervals, ("cuts",), ("reference", "missing")),
+    "category": (Category, ("values",), ("reference", "missing")),
+    "boolean": (Boolean, (), ("true", "false", "missing")),
+    "open_number": (OpenNumber, ("lower", "upper"), ("log", "missing")),
+    "open_category": (OpenCategory, ("max_values",), ("learned", "missing")),
+    "ignored": (Ignored, (), ()),
+    "unit": (Unit, (), ()),
+}
+_REMEDIES = {
+    "lower": "write the least value that should count, known without looking at the data",
+    "upper": "write the greatest value that should count, known without looking at the data",
+    "cuts": "write the points at which intervals start, such as cuts = [20, 40, 60]",
+    "values": 'list the values it may have, such as values = ["no", "yes"]',
+    "max_values": "write how many of its words to learn at most, such as max_values = 20",
+    "kind": f"write one of {', '.join(_KINDS)} or target",
+    "name": "write the column's name as in the table's header",
+}
+
+
+def read_schema(path: str | os.PathLike[str]) -> Schema:
+    """Return the schema in a file; `Schema.from_file` is this."""
+    shown = shown_path(path)
+    content = _content(path, shown)
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".toml", ".json"):
+        raise SchemaError(f"{shown}: a schema is a .toml or a .json file; rename it.")
+    try:
+        record = read_toml(content) if suffix == ".toml" else _from_json(content)
+    except RecursionError:
+        raise SchemaError(f"{shown}: lists are nested too deeply for a schema.") from None
+    except ValueError as error:
+        raise SchemaError(f"{shown} is not valid {suffix[1:].upper()}: {error}.") from None
+    try:
+        return schema_from_dict(record)
+    except SchemaError as error:
+        raise SchemaError(f"{shown}: {error}") from None
+
+
+def _content(path: str | os.PathLike[str], shown: str) -> str:
+    try:
+        if not Path(path).is_file():
+            what = "is a directory" if Path(path).is_dir() else "there is no such file"
+            raise SchemaError(f"{shown}: {what}; pass the path of a schema.toml.")
+        with Path(path).open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        if isinstance(error, SchemaError):
+            raise
+        why = getattr(error, "strerror", None) or "the path is not valid"
+        raise SchemaError(f"{shown}: the schema cannot be read ({why}).") from None
+    if len(content) > _LARGEST_FILE:
+        raise SchemaError(f"{shown}: larger than 16 MiB, which no schema is; is it the data?")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemaError(f"{shown}: not text in UTF-8; save it as UTF-8.") from None
+
+
+def _from_json(content: str) -> Any:
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(pairs)
+        if len(record) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"the key {_check.shown(twice)} occurs twice")
+        return record
+
+    return json.loads(content, object_pairs_hook=distinct)
+
+
+def schema_from_dict(record: Mapping[str, Any]) -> Schema:
+    """Return the schema in plain lists and dictionaries; `Schema.from_dict` is this."""
+    if not isinstance(record, Mapping):
+        raise SchemaError(f"a schema is a table of keys, got {_check.shown(record)}.")
+    _refuse_unknown("the schema", record, ("format", "version", "n_records", "columns"))
+    if record.get("format", FORMAT) != FORMAT or record.get("version", VERSION) != VERSION:
+        raise SchemaError(
+            f"format and version must be {FORMAT!r} and {VERSION}; this file was written for "
+            "another program or a newer tacit: leave both keys out, or update tacit."
+        )
+    columns: list[Column] = []
+    targets: list[Target] = []
+    unconfirmed = []
+    for name, line in _lines(record.get("columns")):
+        where = _check.named(name)
+        if not _check.flag(where, "confirmed", line.get("confirmed", True)):
+            unconfirmed.append(name)
+        facts = {key: value for key, value in line.items() if key != "confirmed"}
+        if facts.get("kind") == "target":
+            targets.append(_target(where, name, facts))
+        else:
+            columns.append(_column(where, name, facts))
+    if len(targets) > 1:
+        raise SchemaError(
+            f"column {_check.shown(targets[1].name)}: kind = 'target' a second time, after "
+            f"{_check.shown(targets[0].name)}; declare one target, and the other as ignored."
+        )
+    return Schema(
+        tuple(columns),
+        targets[0] if targets else None,
+        record.get("n_records"),
+        tuple(unconfirmed),
+    )
+
+
+def _lines(columns: object) -> list[tuple[str, dict[str, Any]]]:
+    """Return each column's name and its keys, from a table of tables or a list of tables."""
+    if isinstance(columns, Mapping):
+        lines = list(columns.items())
+    elif isinstance(columns, list):
+        lines = []
+        for line in columns:
+            if not isinstance(line, Mapping) or "name" not in line:
+                raise _absent("each table in the list columns", "name")
+            lines.append((line["name"], {k: v for k, v in line.items() if k != "name"}))
+    else:
+        raise SchemaError(
+            "the schema has no columns; write a table [columns] with a line for each, such as "
+            "age = { kind = 'number', lower = 0, upper = 120 }."
+        )
+    for name, line in lines:
+        if not isinstance(line, Mapping):
+            raise SchemaError(
+                f"{_check.named(name)}: must be a table of keys, got {_check.shown(line)}; write "
+                "{ kind = ... }."
+            )
+    return [(name, dict(line)) for name, line in lines]
+
+
+def _column(where: str, name: str, facts: dict[str, Any]) -> Column:
+    if "kind" not in facts:
+        raise _absent(where, "kind")
+    kind = facts.pop("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise SchemaError(
+            f"{where}: kind = {_check.shown(kind)} is not known; {_REMEDIES['kind']}."
+        )
+    make, needed, optional = _KINDS[kind]
+    _refuse_unknown(f"{where} of kind {kind!r}", facts, needed + optional, also=("kind",))
+    for key in needed:
+        if key not in facts:
+            raise _absent(where, key)
+    if "missing" in facts:
+        facts["missing"] = _missing(where, facts["missing"])
+    column: Column = make(name, **facts)
+    return column
+
+
+def _missing(where: str, treatment: object) -> Missing:
+    if treatment == "neutral":
+        return Neutral()
+    if treatment == "indicator":
+        return Indicator()
+    if isinstance(treatment, Mapping) and set(treatment) == {"value"}:
+        return Fill(treatment["value"])
+    raise SchemaError(
+        f"{where}: missing = {_check.shown(treatment)} is not known; write 'neutral', 'indicator' "
+        "or { value = ... }."
+    )
+
+
+def _target(where: str, name: str, facts: dict[str, Any]) -> Target:
+    _refuse_unknown(f"{where} of kind 'target'", facts, ("kind", "classes", "lower", "upper"))
+    by_class, by_range = "classes" in facts, "lower" in facts or "upper" in facts
+    if by_class == by_range:
+        raise SchemaError(
+            f"{where}: a target has either classes or lower and upper; write, for instance, "
+            'classes = ["no", "yes"].'
+        )
+    if by_class:
+        return _class_target(where, name, facts["classes"])
+    for key in ("lower", "upper"):
+        if key not in facts:
+            raise _absent(where, key)
+    return NumberTarget(name, facts["lower"], facts["upper"])
+
+
+def _class_target(where: str, name: str, classes: object) -> ClassTarget:
+    """Return a target of plain classes, or of classes that stand for several values.
+
+    Those are a table, ``{ early = ["<30"], other = [">30", "NO"] }``, or, as `schema_to_dict` keeps
+    their order, a list of tables with name and values.
+    """
+    if isinstance(classes, Mapping):
+        return ClassTarget.merged(name, classes)
+    if not isinstance(classes, list | tuple):
+        raise SchemaError(
+            f"{where}: classes must be a list or a table, got {_check.shown(classes)}; write "
+            '["no", "yes"], or { no = ["0"], yes = ["1", "2"] } to merge values.'
+        )
+    if not any(isinstance(line, Mapping) for line in classes):
+        return ClassTarget(name, tuple(classes))
+    if not all(isinstance(line, Mapping) and set(line) == {"name", "values"} for line in classes):
+        raise SchemaError(
+            f"{where}: classes must all be values, or all tables of name and values, got "
+            f"{_check.shown(classes)}."
+        )
+    return ClassTarget(
+        name,
+        tuple(line["name"] for line in classes),
+        tuple(line["values"] for line in classes),
+    )
+
+
+def _absent(where: str, key: str) -> SchemaError:
+    return SchemaError(f"{where}: {key} is not declared; {_REMEDIES[key]}.")
+
+
+def _refuse_unknown(
+    where: str, record: Mapping[str, Any], known: tuple[str, ...], also: tuple[str, ...] = ()
+) -> None:
+    for key in record:
+        if key not in known:
+            allowed = ", ".join((*also, *known)) or "no other"
+            raise SchemaError(
+                f"{where}: the key {_check.shown(key)} is not known; the keys are {allowed}."
+            )
+
+
+def schema_to_dict(schema: Schema) -> dict[str, Any]:
+    """Return a schema as plain lists and dictionaries; `Schema.to_dict` is this."""
+    record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+    if schema.n_records is not None:
+        record["n_records"] = schema.n_records
+    # A list, because the order of columns is the order of features.
+    record["columns"] = [{"name": name, **line} for name, line in _facts(schema)]
+    return record
+
+
+def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) -> str:
+    """Return a schema as TOML, one line a column, with the comment of that column at its end."""
+    head = [] if schema.n_records is None else [f"n_records = {schema.n_records}", ""]
+    lines = [*head, "[columns]"]
+    for name, facts in _facts(schema):
+        line = line_text(name, facts)
+        lines.append(f"{line}  # {comments[name]}" if comments and name in comments else line)
+    return "\n".join(lines) + "\n"
+
+
+def line_text(name: str, facts: Mapping[str, Any]) -> str:
+    """Return the line of a column in TOML; merged classes as a table, which keeps its order."""
+    classes = facts.get("classes", ())
+    if any(isinstance(line, Mapping) for line in classes):
+        facts = {**facts, "classes": {line["name"]: line["values"] for line in classes}}
+    return f"{key_text(name)} = {value_text(dict(facts))}"
+
+
+def _facts(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
+    lines = [*schema.columns, *([] if schema.target is None else [schema.target])]
+    unconfirmed = set(schema.unconfirmed)
+    return [
+        (line.name, {**_line(line), **({"confirmed": False} if line.name in unconfirmed else {})})
+        for line in lines
+    ]
+
+
+_IN_ORDER = (
+    *("lower", "upper", "log", "cuts", "values", "reference", "max_values", "learned"),
+    *("true", "false", "classes"),
+)
+_DEFAULTS = (
+    *(("log", False), ("reference", None), ("learned", None)),
+    *(("true", TRUE_WORDS), ("false", FALSE_WORDS)),
+)
+
+
+def _line(line: Column | Target) -> dict[str, Any]:
+    """Return the keys of a column, without those that have their default."""
+    facts: dict[str, Any] = {"kind": line.kind}
+    for key in _IN_ORDER:
+        if not hasattr(line, key):
+            continue
+        value = getattr(line, key)
+        if (key, value) in _DEFAULTS:
+            continue
+        facts[key] = list(map(_plain, value)) if isinstance(value, tuple) else _plain(value)
+    if isinstance(line, ClassTarget) and line.words is not None:
+        # A list, because the digest's JSON sorts the keys of tables.
+        named = zip(line.classes, line.words, strict=True)
+        facts["classes"] = [{"name": name, "values": list(words)} for name, words in named]
+    missing = getattr(line, "missing", Neutral())
+    if isinstance(missing, Indicator):
+        facts["missing"] = "indicator"
+    elif isinstance(missing, Fill):
+        facts["missing"] = {"value": _plain(missing.value)}
+    return facts
+
+
+def _plain(value: Any) -> Any:
+    """Return a whole float as an int, as people write it and as every JSON reader keeps it."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
