@@ -75,9 +75,10 @@ docs: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-# docs/trusted_code.md: all that somebody must read who checks a promise, and how long it is.
+# docs/trusted_code.md: what a checker must read, and how long it is; docs/architecture.md: packages.
 trusted-code: venv
 	$(BIN)/python tools/trusted_code.py
+	$(BIN)/python tools/architecture.py
 
 lint: venv
 	$(BIN)/ruff check .

@@ -254,8 +254,8 @@ def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
             f"the release is under the relation {requested}, but the budget is kept under {held}, "
             "and guarantees under different relations do not add up. Nothing was released. Keep "
             f"one budget of each: a ledger made by tacit ledger create --relation {requested}, or "
-            f"an accountant of Budget(..., relation=Relation.{event.relation.name}). Guarantees for "
-            "persons are those with a unit."
+            f"an accountant of Budget(..., relation=Relation.{event.relation.name}). Guarantees "
+            "for persons are those with a unit."
         )
     if delta is None:
         pure = math.isfinite(Guarantee(event).epsilon(0.0))

@@ -39,6 +39,8 @@ _N_EACH_OF_RESERVE = 300
 _NEAREST = 1e-4  # the least epsilon of the geometric grid, in parts of the greatest
 _PROFILE_DIGITS = 1.0 + 1e-8  # profiles keep nine digits
 _ROUNDED_UP = 1.0 + 1e-9
+_FARTHEST = 300.0  # an epsilon whose exponential, squared, is still a double
+_MOST_CONVOLVED = 2**20  # of one event: more are not convolved, and Renyi divergences decide
 LEAST = 5e-324  # an event so small that floats lose its price is not free
 
 
@@ -98,9 +100,11 @@ def hull_of(profiles: Profiles, leak: float, n_each: int = _N_EACH) -> Hull:
     Raises
     ------
     ArithmeticError
-        If a profile is NaN: it bounds nothing.
+        If a profile is NaN, which bounds nothing, or if losses are beyond any budget.
     """
     far = _farthest(profiles, leak)
+    if far > _FARTHEST:
+        raise ArithmeticError(f"losses of {far:g} are beyond any budget: the event has no price.")
     epsilon = _grid(far, n_each)
     with_record, without = (_inflated(deltas) for deltas in profiles(epsilon))
     # Both bound the same total variation.
@@ -236,8 +240,11 @@ class _Edges:
         return Hull(losses, *masses, self.mu, self.leak)
 
 
-def _profiles_of(event: Event) -> Profiles:
-    """Return the bounds of delta in both orders: closed forms, or what composition proves."""
+def _profiles_of(event: Event) -> tuple[Profiles, float]:
+    """Return the bounds of delta in both orders, and what convolution may hide of them.
+
+    Closed forms come first, then loss distributions, then whatever composition proves.
+    """
     if event.profile(np.zeros(1)) is not None:
 
         def closed(epsilon: Array) -> tuple[Array, Array]:
@@ -245,17 +252,24 @@ def _profiles_of(event: Event) -> Profiles:
             assert each is not None
             return each
 
-        return closed
-    routes = routes_for(merged(event.leaves()))
+        return closed, 0.0
+    leaves = merged(event.leaves())
+    routes = [
+        route
+        for route in routes_for(leaves)
+        if not isinstance(route, LossDistributionRoute)
+        or max(n for _, n in leaves) <= _MOST_CONVOLVED
+    ]
     for route in routes:
         if isinstance(route, LossDistributionRoute):
-            return _between_dots(*points_of(route.distribution), route.interval, route.charge)
+            points = points_of(route.distribution)
+            return _between_dots(*points, route.interval, route.charge), route.charge
 
     def composed(epsilon: Array) -> tuple[Array, Array]:
         both = np.array([min(r.delta(e) for r in routes) for e in epsilon.tolist()])
         return both, both.copy()
 
-    return composed
+    return composed, 0.0
 
 
 def _between_dots(
@@ -291,7 +305,8 @@ def dominating(event: Event, leak: float) -> Hull:
     >>> round(dominating(LogisticObjective(1.0, 2.0, 4.5), 1e-12).mu, 3)
     0.251
     """
-    return hull_of(_profiles_of(event), leak)
+    profiles, hidden = _profiles_of(event)
+    return hull_of(profiles, leak + 2.0 * hidden)
 
 
 def price_of(event: Event, leak: float, reserve: float | None = None) -> Price:
@@ -321,7 +336,10 @@ def _leaf_price(leaf: Event, n: int, leak: float, reserve: float | None) -> Pric
         return Price(n * max(p.squared_mu for p in each), n * max(p.leak for p in each))
     one = _now(leaf, leak) if reserve is None else _reserve_price(leaf, leak, reserve)
     alone = Price(n * one.squared_mu, n * one.leak)
-    if n == 1 or leaf.gaussian_mu() is not None or leaf.leak() is not None:
+    # Many pure releases together are no cheaper beside a reserve, and cost as much to compute as
+    # there are of them.
+    is_pure = math.isfinite(leaf.pure_epsilon())
+    if n == 1 or is_pure or leaf.gaussian_mu() is not None or leaf.leak() is not None:
         return alone
     run = Repeated(leaf, n)
     together = _now(run, leak) if reserve is None else _reserve_price(run, leak, reserve)
@@ -338,14 +356,15 @@ def _now(event: Event, leak: float) -> Price:
         return Price(0.0, lost)
     if mu is not None:
         return Price(max(mu**2, LEAST))
+    bound = event.gaussian_bound()
+    known = mu_of_pure(event.pure_epsilon()) if bound is None else bound
     try:
         hull = dominating(event, leak)
-    except ArithmeticError:  # a profile that is NaN: the event has no price, and none is guessed
-        return Price(math.inf)
-    bound = event.gaussian_bound()
-    pure = mu_of_pure(event.pure_epsilon()) if bound is None else bound
-    mu, lost = min((pure, 0.0), (hull.mu, hull.leak))
-    return Price(max(mu**2 * _ROUNDED_UP, LEAST), lost)
+        mu, lost = min((known, 0.0), (hull.mu, hull.leak))
+    except ArithmeticError:  # what a profile does not bound has no price, and none is guessed
+        mu, lost = known, 0.0
+    squared = mu * mu * _ROUNDED_UP if mu < 1e150 else math.inf
+    return Price(max(squared, LEAST), lost)
 
 
 @lru_cache(maxsize=4096)
@@ -358,7 +377,10 @@ def _reserve_price(event: Event, leak: float, reserve: float) -> Price:
     now = _now(event, leak)
     if event.gaussian_mu() is not None or not LEAST < now.squared_mu < math.inf:
         return now
-    hull, best = dominating(event, leak), now
+    try:
+        hull, best = dominating(event, leak), now
+    except ArithmeticError:
+        return now
     for factor in (2.0, 4.0, 8.0):
         # Tied to the event's own mu: for a much larger one the difference below cancels.
         beside = min(factor * math.sqrt(now.squared_mu), reserve)
@@ -393,7 +415,10 @@ def first_price(
     leaf, n = leaves[pivot]
     if leaf.parts() or leaf.leak() is not None:
         return math.inf
-    hull = dominating(leaf if n == 1 else Repeated(leaf, n), leak)
+    try:
+        hull = dominating(leaf if n == 1 else Repeated(leaf, n), leak)
+    except ArithmeticError:
+        return math.inf
     rest = math.fsum(price.squared_mu for i, price in enumerate(priced) if i != pivot)
     leaks = math.fsum(price.leak for i, price in enumerate(priced) if i != pivot)
     room = squared_mu - rest
