@@ -91,7 +91,7 @@ def test_a_ledger_of_the_other_relation_names_the_remedy(
     unit = ("--unit", "id") if of == "record" else ()
     said = refused(*start, "--epsilon", 2, "--ledger", ledger, *unit)
     assert f"under the relation {asked}, but the budget is kept under {kept}" in said
-    assert f"tacit ledger create --relation {asked} " in said
+    assert f"tacit ledger create --relation {asked}, " in said
     assert Ledger.open(ledger).spent() == 0.0
 
 

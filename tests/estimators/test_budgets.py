@@ -26,7 +26,7 @@ from tests.estimators.helpers import (
 def test_shared_accountant_refuses_before_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     from tacit.records import MemoryRecords
 
-    accountant = Accountant(Budget(1.0, 1e-5))
+    accountant = Accountant(Budget(1.0, 1e-6))
     first = LogisticRegression(0.7, 1e-6, row_norm=3.0, accountant=accountant).fit(X, LABELS)
     assert accountant.spent() == pytest.approx(0.7, rel=1e-3)
 
