@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tacit.saving import save as save
     from tacit.table_model import TableModel as TableModel
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _SUBPACKAGES = (
     "audit",
