@@ -266,7 +266,7 @@ def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
 def _parts(weights: Plan, budget: Budget, share: float) -> dict[str, Gaussian]:
     """Divide the share of mu^2 among what is asked first, H and M, as far as they are needed."""
     sizes = {
-        "asked": _CLIPPING_NORMS,
+        "clipping_norms": _CLIPPING_NORMS,
         "hessian": 0.0 if weights.mechanism.uses_moments else _HESSIAN,
         "squares": 0.0 if weights.problem.objective.loss.is_likelihood else _SQUARES,
     }
