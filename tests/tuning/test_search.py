@@ -105,12 +105,12 @@ def test_the_guarantee_is_that_of_the_search_everywhere() -> None:
 
 
 def test_a_plan_says_what_the_search_costs_and_is_what_is_charged() -> None:
-    found = search()
+    accountant = Accountant(Budget(2.0, 1e-6))
+    found = search(accountant=accountant)
     plan = found.plan(2)
     assert 1.0 < plan.settings["noise_factor"] < 2.0
     assert "times that of one fit without a search" in str(plan)
-    accountant = Accountant(Budget(2.0, 1e-6))
-    fitted = clone(found).set_params(accountant=accountant).fit(*records())
+    fitted = found.fit(*records())
     assert accountant.events == (plan.event,)
     assert fitted.plan_.event == plan.event
 
