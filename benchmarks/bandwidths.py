@@ -46,7 +46,7 @@ def once(data: Dataset, epsilon: float) -> dict[str, float]:
     def fitted(**parameters: Any) -> Any:
         return clone(model).set_params(**own, **parameters).fit(*records)
 
-    search = PrivateSearch(model, SPACE, MEAN_TRIES, n_candidates=N_CANDIDATES, **own)
+    search = PrivateSearch(model, SPACE, MEAN_TRIES, n_iter=N_CANDIDATES, **own)
     return {
         "declared": judged(fitted()),
         "PrivateSearch": judged(search.fit(*records)),

@@ -20,17 +20,18 @@ from sklearn.metrics import roc_auc_score  # noqa: E402
 
 from tacit.datasets import load_diabetes130  # noqa: E402
 from tacit.datasets.diabetes130 import ROW_NORM  # noqa: E402
+from tacit.erm.planning.planner import MechanismName  # noqa: E402
 from tacit.linear_model import LogisticRegression  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "people.md"
 EPSILON, DELTA = 1.0, 1e-6
 GAP = 0.02
-MECHANISMS = ("auto", "noisy_gradient", "output_perturbation")
+MECHANISMS: tuple[MechanismName, ...] = ("auto", "noisy_gradient", "output_perturbation")
 REPEATS = {"auto": 10}
 FEW = 3
 
 
-def aucs(data: Any, mechanism: str, unit: Any, repeats: int) -> list[float]:
+def aucs(data: Any, mechanism: MechanismName, unit: Any, repeats: int) -> list[float]:
     found = []
     for _ in range(repeats):
         model = LogisticRegression(EPSILON, DELTA, row_norm=ROW_NORM, mechanism=mechanism)

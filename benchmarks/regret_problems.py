@@ -28,6 +28,7 @@ from tacit.datasets import (
     uci_regression,
 )
 from tacit.datasets.base import Scaled, encode, feature_names
+from tacit.erm.planning.planner import MechanismName
 from tacit.linear_model import LinearRegression, LogisticRegression
 
 DELTA = uci_regression.DELTA
@@ -54,7 +55,7 @@ class Problem:
     def is_regression(self) -> bool:
         return self.label_range is not None
 
-    def estimator(self, epsilon: float, mechanism: str = "auto") -> Any:
+    def estimator(self, epsilon: float, mechanism: MechanismName = "auto") -> Any:
         """Return a model as a user would ask for it: public facts and defaults, n private."""
         public: dict[str, Any] = {"row_norm": self.row_norm, "fit_intercept": self.fit_intercept}
         if self.is_regression:

@@ -107,7 +107,7 @@ def once(problem: Problem, model: Any, data: Dataset, epsilon: float) -> dict[st
             PrivateSearch(model, problem.space, MEAN_TRIES, **own).fit(*records)
         ),
         "DisjointSearch": judged(
-            DisjointSearch(model, problem.space, n_candidates=12, **own).fit(*records)
+            DisjointSearch(model, problem.space, n_iter=12, **own).fit(*records)
         ),
         "unpaid grid": min(judged(fitted(**one)) for one in grid),
     }

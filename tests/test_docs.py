@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import operator
 import re
 import warnings
 from pathlib import Path
 
 import pytest
+
+import renamed
+import tacit
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -47,3 +52,20 @@ def test_the_list_of_pages_names_every_page() -> None:
     listed = (folder / "README.md").read_text(encoding="utf-8")
     names = {page.relative_to(folder).as_posix() for page in folder.rglob("*.md")} - {"README.md"}
     assert [n for n in sorted(names) if not n.startswith("api/") and f"]({n})" not in listed] == []
+
+
+def test_the_page_of_renamed_names_is_up_to_date() -> None:
+    assert renamed.PAGE.read_text(encoding="utf-8") == renamed.page(), "run make renamed"
+
+
+@pytest.mark.parametrize("kind", ["names", "parameters", "members"])
+def test_new_names_are_there_and_old_ones_are_not(kind: str) -> None:
+    pytest.importorskip("torch")
+    for place, names in renamed.tables()[kind].items():
+        of = operator.attrgetter(place.removeprefix("tacit."))(tacit)
+        if kind == "parameters":
+            known = set(inspect.signature(of).parameters)
+        else:  # a field without a default is no attribute of its class
+            known = {*dir(of), *getattr(of, "__dataclass_fields__", {})}
+        assert set(names.values()) <= known, place
+        assert not known & set(names), place

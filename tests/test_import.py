@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +26,15 @@ def test_front_door() -> None:
         assert name in dir(tacit)
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = tacit.no_such_name
+
+
+def test_every_package_with_a_page_is_reachable_after_import_tacit() -> None:
+    """`import tacit; tacit.metrics` must not depend on what was imported before."""
+    pages = (Path(__file__).parents[1] / "docs" / "api").glob("*.md")
+    names = sorted({page.stem for page in pages} - {"index", "deep"} | {"cluster", "table_model"})
+    code = "import sys, tacit\nprint([name for name in sys.argv[1:] if not hasattr(tacit, name)])"
+    run = subprocess.run(
+        [sys.executable, "-c", code, *names], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"
+    assert set(names) <= set(tacit.__all__)

@@ -34,7 +34,7 @@ def accuracies(method: str, epsilon: float, repeats: int) -> dict[str, Any]:
         told: dict[str, Any] = {"epsilon": epsilon, "delta": 0.0, "random_state": seed}
         space = {"regularization": CANDIDATES}
         if method == "disjoint":
-            model = DisjointSearch(model, space, n_candidates=len(CANDIDATES), **told)
+            model = DisjointSearch(model, space, n_iter=len(CANDIDATES), **told)
         elif method == "search":
             model = PrivateSearch(model, space, mean_tries=12.0, **told)
         elif method == "worst":

@@ -7,27 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import audit as audit
+    from tacit import cluster as cluster
     from tacit import datasets as datasets
     from tacit import deep as deep
     from tacit import erm as erm
     from tacit import features as features
+    from tacit import images as images
     from tacit import io as io
     from tacit import kernel as kernel
     from tacit import ledger as ledger
     from tacit import linear_model as linear_model
     from tacit import local as local
     from tacit import location as location
+    from tacit import metrics as metrics
     from tacit import noise as noise
     from tacit import pate as pate
     from tacit import pipeline as pipeline
     from tacit import preprocessing as preprocessing
     from tacit import privacy as privacy
+    from tacit import queries as queries
     from tacit import records as records
     from tacit import report as report
     from tacit import saving as saving
     from tacit import schema as schema
     from tacit import table_model as table_model
     from tacit import testing as testing
+    from tacit import tuning as tuning
     from tacit.estimators.parameters import UndeclaredWarning as UndeclaredWarning
     from tacit.pipeline import Pipeline as Pipeline
     from tacit.privacy import Accountant as Accountant
@@ -39,30 +44,35 @@ if TYPE_CHECKING:
     from tacit.saving import save as save
     from tacit.table_model import TableModel as TableModel
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _SUBPACKAGES = (
     "audit",
+    "cluster",
     "datasets",
     "erm",
     "features",
+    "images",
     "io",
     "kernel",
     "ledger",
     "linear_model",
     "local",
     "location",
+    "metrics",
     "noise",
     "pate",
     "pipeline",
     "preprocessing",
     "privacy",
+    "queries",
     "records",
     "report",
     "saving",
     "schema",
     "table_model",
     "testing",
+    "tuning",
 )
 # Those that need what `pip install tacit` does not bring.
 _OPTIONAL = ("deep",)

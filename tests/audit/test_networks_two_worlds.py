@@ -182,7 +182,7 @@ def test_a_clip_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
     def wide(clip: FlatClip, norms: torch.Tensor) -> torch.Tensor:
         # the model is probed with other clips, which are as they should be
-        return (3.0 if clip.norm == CLIP else 1.0) * factors(clip, norms)
+        return (3.0 if clip.max_grad_norm == CLIP else 1.0) * factors(clip, norms)
 
     monkeypatch.setattr(FlatClip, "factors", wide)
     found = HALF.audit(1000)

@@ -106,7 +106,7 @@ def public_records() -> PublicScore:
 def best_of_eight(epsilon: float = CLAIM.epsilon) -> PrivateSearch:
     model = HuberRegressor(row_norm=1.0, label_range=(-1.0, 1.0), fit_intercept=False)
     space = {"regularization": list(RIDGES)}
-    return PrivateSearch(model, space, 8.0, score=public_records(), epsilon=epsilon, delta=0.0)
+    return PrivateSearch(model, space, 8.0, scoring=public_records(), epsilon=epsilon, delta=0.0)
 
 
 def audit_best_of_eight(runs: int) -> Audit:
@@ -164,7 +164,7 @@ def held_out(epsilon: float = CLAIM.epsilon) -> PrivateSearch:
         model,
         {"regularization": list(RIDGES)},
         law=FixedTries(8),
-        score=HeldOut(0.5),
+        scoring=HeldOut(0.5),
         epsilon=epsilon,
         delta=APPROXIMATE.delta,
     )

@@ -27,7 +27,7 @@ def classifier(network: Any, **more: Any) -> NeuralClassifier:
 def search(model: Any) -> PrivateSearch:
     public = PublicScore(ROWS[:50], LABELS[:50])
     space = {"learning_rate": [1.0, 2.0]}
-    return PrivateSearch(model, space, law=FixedTries(3), score=public, epsilon=5.0)
+    return PrivateSearch(model, space, law=FixedTries(3), scoring=public, epsilon=5.0)
 
 
 def test_a_function_that_returns_one_module_is_refused_before_anything_is_paid() -> None:

@@ -203,7 +203,9 @@ def test_private_records_are_not_evaluated_on() -> None:
 
 
 def test_a_number_for_a_clip_is_refused_with_what_to_pass() -> None:
-    with pytest.raises(TypeError, match=r"clip must be .*, got float; pass FlatClip\(norm\)"):
+    with pytest.raises(
+        TypeError, match=r"clip must be .*, got float; pass FlatClip\(max_grad_norm\)"
+    ):
         trainer(network(), clip=0.1)
 
 

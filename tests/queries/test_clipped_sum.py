@@ -36,7 +36,7 @@ from tacit.testing import replay
 FACTS = Facts(Bounds(), 0, Relation.ADD_REMOVE)
 IN_PLACE = Facts(Bounds(), 0, Relation.REPLACE)
 (CLIPPED,) = ClippedSum.tried()
-CLIP = CLIPPED.clip.norm
+CLIP = CLIPPED.clip.max_grad_norm
 COUNTED, _ = ClippedSumAndCount.tried()
 NOISES: list[CorrelatedNoise] = [TreeNoise(), BandedNoise(1), BandedNoise(3)]
 N, SIZE, EPOCHS = 20, 4, 3

@@ -37,7 +37,7 @@ def drop(*path: Any) -> Callable[[dict[str, Any]], None]:
 
 FORGED = [
     ("logistic", put("format", value="other"), "does not say that it is a tacit-model"),
-    ("logistic", put("version", value=2), "of version 2, written by tacit '0.1.0'"),
+    ("logistic", put("version", value=2), f"of version 2, written by tacit '{__version__}'"),
     ("logistic", put("version", value=True), "of version True"),
     ("logistic", put("version", value=1.0), "of version 1.0"),
     ("logistic", put("extra", value=1), "does not have the entries"),

@@ -164,7 +164,7 @@ def test_no_step_says_how_often_it_was_fitted(capfd: pytest.CaptureFixture[str])
 
 
 def test_the_guarantee_repeats_that_scores_are_of_public_records() -> None:
-    found = tries(score=PublicScore(ROWS[:100], LABELS[:100])).fit(ROWS[100:], LABELS[100:])
+    found = tries(scoring=PublicScore(ROWS[:100], LABELS[:100])).fit(ROWS[100:], LABELS[100:])
     assert any("compared need no protection" in said for said in found.privacy_.assumptions)
     plain = tries().fit(ROWS, LABELS)
     assert not any("compared" in said for said in plain.privacy_.assumptions)
@@ -240,7 +240,7 @@ def test_no_warning_of_a_try_is_heard_and_none_makes_it_fail(
         return runs[-1]
 
     monkeypatch.setattr(trials.Runner, "run", noted)
-    public = {} if make is parts else {"score": PublicScore(ROWS[:100], LABELS[:100])}
+    public = {} if make is parts else {"scoring": PublicScore(ROWS[:100], LABELS[:100])}
     for more in ({}, public):
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter(heard_as)

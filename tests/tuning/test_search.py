@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import tacit
+from tacit.estimators.parameters import RENAMED
 from tacit.features import GaussianKernel, RandomFourierFeatures
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pipeline import PrivatePipeline
@@ -103,12 +105,12 @@ def test_the_guarantee_is_that_of_the_search_everywhere() -> None:
 
 
 def test_a_plan_says_what_the_search_costs_and_is_what_is_charged() -> None:
-    found = search()
+    accountant = Accountant(Budget(2.0, 1e-6))
+    found = search(accountant=accountant)
     plan = found.plan(2)
     assert 1.0 < plan.settings["noise_factor"] < 2.0
     assert "times that of one fit without a search" in str(plan)
-    accountant = Accountant(Budget(2.0, 1e-6))
-    fitted = clone(found).set_params(accountant=accountant).fit(*records())
+    fitted = found.fit(*records())
     assert accountant.events == (plan.event,)
     assert fitted.plan_.event == plan.event
 
@@ -134,10 +136,10 @@ class _Unreadable:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"space": {"no_such_parameter": [1, 2]}},
-        {"space": {"epsilon": [1, 2]}},
-        {"space": {"regularization": []}},
-        {"space": {"regularization": [-1.0, 1.0]}},
+        {"param_distributions": {"no_such_parameter": [1, 2]}},
+        {"param_distributions": {"epsilon": [1, 2]}},
+        {"param_distributions": {"regularization": []}},
+        {"param_distributions": {"regularization": [-1.0, 1.0]}},
         {"mean_tries": 1.0, "law": None},
         {"mean_tries": -3, "law": None},
         {"law": 20},
@@ -147,14 +149,14 @@ class _Unreadable:
         {"relation": "neighbours"},
         {"relation": "add_remove_person"},
         {"relation": "replace"},
-        {"score": "accuracy"},
-        {"n_candidates": 0},
+        {"scoring": "accuracy"},
+        {"n_iter": 0},
         {"model": "no estimator"},
     ],
     ids=str,
 )
 def test_mistakes_are_told_before_records_are_read(wrong: dict[str, Any]) -> None:
-    model, space = wrong.pop("model", logistic()), wrong.pop("space", SPACE)
+    model, space = wrong.pop("model", logistic()), wrong.pop("param_distributions", SPACE)
     with pytest.raises((ValueError, TypeError)):
         search(model, space, **wrong).fit(_Unreadable().table)
 
@@ -199,7 +201,7 @@ def test_a_try_that_fails_is_the_worst_and_says_nothing() -> None:
     for _ in range(3):
         found = search(model, law=FixedTries(6)).fit(*records(400))
         assert found.best_params_ in ({"regularization": 3000.0}, {"regularization": 3.0})
-    only = search(model, {"regularization": [3.0]}, n_candidates=2).fit(*records(400))
+    only = search(model, {"regularization": [3.0]}, n_iter=2).fit(*records(400))
     assert only.best_params_ == {"regularization": 3.0}  # the fit to no records
     assert np.linalg.norm(only.best_estimator_.coef_) < 100.0
 
@@ -221,7 +223,7 @@ def test_noise_that_is_not_the_planned_one_is_withheld(monkeypatch: pytest.Monke
 
 def test_public_scores_cost_nothing() -> None:
     X, y = records()
-    found = search(score=PublicScore(X[:500], y[:500]), law=FixedTries(24), epsilon=20.0)
+    found = search(scoring=PublicScore(X[:500], y[:500]), law=FixedTries(24), epsilon=20.0)
     assert found.fit(X, y).best_params_ == {"regularization": 3.0}
     assert "its score is public" in str(found.plan_)
 
@@ -319,7 +321,7 @@ def test_twenty_tries_read_no_more_than_twenty_two_fits(monkeypatch: pytest.Monk
         logistic(regularization=30.0, epsilon=0.6).fit(X, y)
         single += read[0]
         read[0] = 0
-        search(space=space, law=FixedTries(20), score=HeldOut(0.1)).fit(X, y)
+        search(space=space, law=FixedTries(20), scoring=HeldOut(0.1)).fit(X, y)
         whole += read[0]
     assert 0 < whole <= 22 * single
 
@@ -420,13 +422,42 @@ class Remembering(LogisticRegression):
 def test_tries_share_no_object_of_the_space() -> None:
     model = Remembering(classes=[0, 1], row_norm=1.5)
     whole = PrivatePipeline([("model", logistic())])
-    found = search(whole, {"model": [model]}, n_candidates=2, law=FixedTries(3))
+    found = search(whole, {"model": [model]}, n_iter=2, law=FixedTries(3))
     found.fit(*records(400))
     assert model.seen == []
     assert model.epsilon == 1.0
     plain = make_pipeline(Scaled(), logistic())
-    found = search(plain, {"logisticregression": [model]}, n_candidates=2, law=FixedTries(3))
+    found = search(plain, {"logisticregression": [model]}, n_iter=2, law=FixedTries(3))
     best = found.fit(*records(400)).best_estimator_[-1]
     assert model.seen == []
     assert model.epsilon == 1.0
     assert len(best.seen) == 1
+
+
+@pytest.mark.parametrize("kind", [PrivateSearch, DisjointSearch])
+def test_a_search_scores_as_its_best_fit_does(kind: Any) -> None:
+    X, y = records(800)
+    made = kind(logistic(), SPACE, epsilon=20.0)
+    assert made.__sklearn_tags__().estimator_type == "classifier"
+    found = made.fit(X, y)
+    assert found.score(X, y) == found.best_estimator_.score(X, y)
+    assert found.score(X, y) == np.mean(found.predict(X) == y)
+    with pytest.raises(NotFittedError):
+        clone(found).score(X, y)
+
+
+@pytest.mark.parametrize("kind", [PrivateSearch, DisjointSearch])
+def test_an_old_name_of_a_parameter_is_refused_with_the_new_one(kind: Any) -> None:
+    today = set(kind(logistic(), SPACE).get_params(deep=False))
+    for old, new in RENAMED[kind.__name__].items():
+        assert old not in today
+        assert new in today
+        with pytest.raises(TypeError, match=f"^{old} is called {new} since"):
+            kind(logistic(), **{"param_distributions": SPACE, old: 3})
+    made = clone(kind(logistic(), SPACE, n_iter=5).set_params(epsilon=3.0))
+    assert made.n_iter == 5
+    assert made.epsilon == 3.0
+    with pytest.raises(ValueError, match="Invalid parameter 'space'"):
+        made.set_params(space=SPACE)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'spaces'"):
+        kind(logistic(), spaces=SPACE)

@@ -28,7 +28,7 @@ def test_many_combinations_and_laws_are_spread_evenly() -> None:
     "space", [{}, [1, 2], {"a": []}, {"a": 3.0}, {"a": "text"}, {"a": None}], ids=str
 )
 def test_what_is_no_space_is_refused(space: object) -> None:
-    with pytest.raises(ValueError, match="space"):
+    with pytest.raises(ValueError, match="param_distributions"):
         candidates(space, 8)
 
 

@@ -125,7 +125,7 @@ class OrderedTrainer:
             "n_steps": steps * self.epochs,
             "steps_per_epoch": steps,
             "batch_size": self.batch_size,
-            "clip": self.clip.norm,
+            "clip": self.clip.max_grad_norm,
             "noise_multiplier": z,
             "spread": summed.spread,
         }

@@ -115,7 +115,7 @@ def plan_training(
         "sampling_rate": sampling.rate,
         "batch_size": sampling.batch_size,
         "steps_per_epoch": sampling.steps_per_epoch,
-        "clip": clip.norm,
+        "clip": clip.max_grad_norm,
         "noise_multiplier": z,
     }
     return Plan("noisy_network", event, budget, reason, settings)

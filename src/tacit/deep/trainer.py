@@ -426,7 +426,7 @@ class _Run:
         self._descent.step(gradient / self._expected, number)
 
     def _saved_state(self) -> dict[str, Any]:
-        return {"descent": self._descent.state(), "norm": self._state.clip.norm}
+        return {"descent": self._descent.state(), "norm": self._state.clip.max_grad_norm}
 
 
 def check_kinds(model: Any, optimizer: Any, budget: Any, clip: Any) -> None:
@@ -435,7 +435,7 @@ def check_kinds(model: Any, optimizer: Any, budget: Any, clip: Any) -> None:
         ("model", model, nn.Module, "an instance of one"),
         ("optimizer", optimizer, torch.optim.Optimizer, "torch.optim.SGD(model.parameters(), 1.0)"),
         ("budget", budget, Budget, "Budget(epsilon, delta)"),
-        ("clip", FlatClip() if clip is None else clip, Clip, "FlatClip(norm)"),
+        ("clip", FlatClip() if clip is None else clip, Clip, "FlatClip(max_grad_norm)"),
     ):
         if not isinstance(value, kind):
             raise TypeError(

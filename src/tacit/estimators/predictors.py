@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import FeasibleSet, Mechanism
+from tacit.erm.planning.planner import MechanismName
 from tacit.estimators.linear import LinearModel
 from tacit.estimators.parameters import (
     INFER,
@@ -184,7 +185,7 @@ class Regressor(ScoredNumbers, LinearModel):
         relation: Relation | str = "add_remove",
         row_norm: float | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
 from tacit.erm import FeasibleSet, Mechanism, Plan
+from tacit.erm.planning.planner import MechanismName
 from tacit.estimators.linear import ask_linear, publish_fit, refuse_sources
 from tacit.estimators.parameters import check_shape, row_norm_of, with_table_facts
 from tacit.estimators.tables import note_columns
@@ -185,7 +186,7 @@ constraint, class_weight, max_weight, accountant, random_state, verbose
         row_norm: float | None = None,
         classes: Sequence[Any] | str | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
@@ -279,7 +280,7 @@ regularization, constraint, class_weight, max_weight, accountant, random_state, 
         row_norm: float | None = None,
         classes: Sequence[Any] | str | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
@@ -372,7 +373,7 @@ max_weight, accountant, random_state, verbose
         relation: Relation | str = "add_remove",
         row_norm: float | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,

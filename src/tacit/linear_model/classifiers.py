@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import LogisticLoss, Loss, SmoothHingeLoss, SoftmaxLoss
+from tacit.erm.planning.planner import MechanismName
 from tacit.estimators.parameters import Fact
 from tacit.estimators.predictors import Classes, Classifier, Probabilities, check_two_classes
 from tacit.estimators.summary import WithSummary
@@ -102,7 +103,7 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         row_norm: float | None = None,
         classes: Sequence[Any] | str | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
@@ -168,7 +169,7 @@ class LinearSVC(Classifier):
         row_norm: float | None = None,
         classes: Sequence[Any] | str | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,

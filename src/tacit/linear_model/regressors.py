@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import HuberLoss, LogCoshLoss, Loss, PoissonLoss, QuantileLoss, SquaredLoss
-from tacit.erm.planning.planner import MECHANISMS
+from tacit.erm.planning.planner import MECHANISMS, MechanismName
 from tacit.estimators.predictors import RESIDUAL_SHARE, Array, Regressor
 from tacit.estimators.summary import WithSummary
 from tacit.privacy import AnyAccountant, Budget, Relation
@@ -84,7 +84,7 @@ class Ridge(_LeastSquares):
         relation: Relation | str = "add_remove",
         row_norm: float | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,
@@ -143,7 +143,7 @@ class HuberRegressor(WithSummary, Regressor):
         relation: Relation | str = "add_remove",
         row_norm: float | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
@@ -216,7 +216,7 @@ class QuantileRegressor(Regressor):
         relation: Relation | str = "add_remove",
         row_norm: float | None = None,
         n_records: int | str | None = None,
-        mechanism: str | Mechanism = "auto",
+        mechanism: MechanismName | Mechanism = "auto",
         fit_intercept: bool = True,
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,

@@ -31,7 +31,7 @@ class ClipRule(Protocol):
     """A rule of `tacit.deep` that turns the lengths of a record's gradients into factors."""
 
     @property
-    def norm(self) -> float:
+    def max_grad_norm(self) -> float:
         """C: no record's gradient is longer once it is multiplied by its factors."""
 
     def factors(self, norms: Any, /) -> Any:
@@ -83,7 +83,7 @@ class ClippedSum:
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Batch, Batch]]:
         """Yield batches that are neighbours, of gradients that are hard to clip."""
-        yield from _neighbours(self.clip.norm, facts, ())
+        yield from _neighbours(self.clip.max_grad_norm, facts, ())
 
     def applies(self, facts: Facts) -> bool:
         """Return whether records are protected: no person's gradients are clipped together."""
@@ -91,7 +91,7 @@ class ClippedSum:
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return C, or 2 C, and what float32 may add."""
-        value = facts.n_changed * self.clip.norm * (1 + FLOAT_SLACK)
+        value = facts.n_changed * self.clip.max_grad_norm * (1 + FLOAT_SLACK)
         return Sensitivity(value, Norm.L2, "networks.md#1-a-sum-of-clipped-gradients")
 
     def total(self, records: Private, facts: Facts) -> Array:
@@ -137,7 +137,7 @@ class ClippedSumAndCount:
     def neighbours(self, facts: Facts) -> Iterator[tuple[Batch, Batch]]:
         """Yield batches that are neighbours, also full ones whose lengths are read otherwise."""
         full = int(2 * self.batch_size + 63)
-        yield from _neighbours(self.clip.norm, facts, (0.75, 1.0, 1.25), full)
+        yield from _neighbours(self.clip.max_grad_norm, facts, (0.75, 1.0, 1.25), full)
 
     def applies(self, facts: Facts) -> bool:
         """Return whether records are protected: no person's gradients are clipped together."""
@@ -150,13 +150,15 @@ class ClippedSumAndCount:
         1 / (w C) a length, w the width of the ramp.
         """
         others = (2 * self.batch_size + 64) * LENGTH_SLACK * (1 + _RAMP / 2) / _RAMP
-        count_sensitivity = self.clip.norm * self.share * (0.5 + others)
-        value = facts.n_changed * math.hypot(self.clip.norm * (1 + FLOAT_SLACK), count_sensitivity)
+        count_sensitivity = self.clip.max_grad_norm * self.share * (0.5 + others)
+        value = facts.n_changed * math.hypot(
+            self.clip.max_grad_norm * (1 + FLOAT_SLACK), count_sensitivity
+        )
         return Sensitivity(value, Norm.L2, "networks.md#4-a-clip-that-adapts")
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum and the weighted count. Private."""
-        found, norm = records.clipped(self.clip), self.clip.norm
+        found, norm = records.clipped(self.clip), self.clip.max_grad_norm
         short = np.clip((norm - found.lengths()) / (_RAMP * norm), -0.5, 0.5)
         return np.append(found.total(), norm * self.share * float(short.sum()))
 
@@ -169,11 +171,11 @@ class ClippedSumAndCount:
 class _FlatClip:
     """A clip as `tacit.deep` has them, for conformance tests without torch."""
 
-    norm: float
+    max_grad_norm: float
 
     def factors(self, lengths: Array) -> Array:
         """Return min(1, C / length)."""
-        return self.norm / np.maximum(lengths, self.norm)
+        return self.max_grad_norm / np.maximum(lengths, self.max_grad_norm)
 
 
 @dataclass(frozen=True)

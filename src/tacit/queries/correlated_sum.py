@@ -246,7 +246,7 @@ class OrderedSum:
                 "REPLACE: without a record all others would move up. Pass "
                 "Budget(epsilon, delta, Relation.REPLACE)."
             )
-        value = facts.n_changed * self.clip.norm * (1 + FLOAT_SLACK) * self.spread
+        value = facts.n_changed * self.clip.max_grad_norm * (1 + FLOAT_SLACK) * self.spread
         return Sensitivity(value, Norm.L2, "networks.md#5-noise-shared-between-steps")
 
     def total(self, records: Private, facts: Facts) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -65,11 +65,25 @@ _STUDENT_KEYS = {"format", "version", "tacit", "schema", "kind", *_STUDENT}
 _PIPELINE_KEYS = {"format", "version", "tacit", "kind", "parameters", "steps", "feature_names_met"}
 
 
+class LoadedModel(Protocol):
+    """A fitted estimator of the class that was saved: for type checkers."""
+
+    @property
+    def privacy_(self) -> Guarantee:
+        """What its fit promised."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return its parameters, which are public."""
+
+    # Which class it is, and so what else it has, only the file says: a mean predicts nothing.
+    def __getattr__(self, name: str) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Stored:
     """A model as it came from a file, and what the file says of it."""
 
-    model: Any
+    model: LoadedModel
     record: Mapping[str, Any]
 
 
@@ -288,7 +302,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write_whole(path, data)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> LoadedModel:
     """Return the model that `save` wrote, predicting bit for bit the same.
 
     Runs no code from the file. The guarantee is computed anew from the certificate's event.

@@ -7,13 +7,9 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import Plan, release_answers, without_noise
-from tacit.estimators.parameters import budget_of, source_of, warn_if_weak
+from tacit.estimators.parameters import budget_of, names_of_today, source_of, warn_if_weak
 from tacit.noise import secure_source
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.queries import (
@@ -30,11 +26,12 @@ from tacit.queries import (
 from tacit.records.splits import new_key
 from tacit.tuning import introspection
 from tacit.tuning.planning import Tries, Try
+from tacit.tuning.search import BaseSearch
 from tacit.tuning.space import candidates
 from tacit.tuning.trials import Draw, MistakesOfEach, Run, Runner
 
 
-class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
+class DisjointSearch(BaseSearch):
     """Fits each of m candidates to a part of the records, and chooses on the last of m + 1 parts.
 
     Candidate i is chosen with probability proportional to exp(-epsilon z_i / 2), z_i its number of
@@ -44,7 +41,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator, space, n_candidates
+    estimator, param_distributions, n_iter
         As in `PrivateSearch`; a part of the records for each candidate.
     epsilon, delta, relation, accountant, random_state
         As in `PrivateSearch`.
@@ -66,12 +63,13 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
     ['regularization']
     """
 
+    @names_of_today
     def __init__(
         self,
         estimator: Any,
-        space: Mapping[str, Any],
+        param_distributions: Mapping[str, Any],
         *,
-        n_candidates: int = 8,
+        n_iter: int = 8,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         relation: Relation | str = "add_remove",
@@ -79,20 +77,13 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         random_state: int | None = None,
     ) -> None:
         self.estimator = estimator
-        self.space = space
-        self.n_candidates = n_candidates
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
         self.epsilon = epsilon
         self.delta = delta
         self.relation = relation
         self.accountant = accountant
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Be to scikit-learn what the estimator is."""
-        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = own.estimator_type
-        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
-        return tags
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
         """Return what a search would run and cost, without data."""
@@ -156,7 +147,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         if budget.relation.by_person:
             raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
         introspection.check_model(self.estimator)
-        found = candidates(self.space, self.n_candidates)
+        found = candidates(self.param_distributions, self.n_iter)
         introspection.check_space(self.estimator, list(found[0]))
         return budget, found
 
@@ -190,23 +181,6 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
             facts=plain_facts(budget.relation),
             paid=_parts(tries, budget).slots(),
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a best fit."""
-        return hasattr(self, "best_estimator_")
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The classes, of a classifier."""
-        check_is_fitted(self)
-        classes: npt.NDArray[Any] = self.best_estimator_.classes_
-        return classes
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return what the chosen fit predicts."""
-        check_is_fitted(self)
-        answer: npt.NDArray[Any] = self.best_estimator_.predict(X)
-        return answer
 
 
 def _choice(n_candidates: int, budget: Budget) -> Selection[CandidateMistakes]:

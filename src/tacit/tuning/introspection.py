@@ -98,7 +98,9 @@ def configured(
     try:
         found.set_params(**own)
     except ValueError as why:
-        raise ValueError(f"space names what {type(model).__name__} does not have: {why}") from why
+        raise ValueError(
+            f"param_distributions names what {type(model).__name__} does not have: {why}"
+        ) from why
     # what a try says would be counted: nothing speaks, in whichever step it is
     resolved = found.get_params()
     found.set_params(**{name: False for name in resolved if name.rpartition("__")[2] == "verbose"})
@@ -120,7 +122,8 @@ def check_space(model: Any, names: Sequence[str]) -> None:
     for name in names:
         if name.rpartition("__")[2] in _OWN and name in model.get_params():
             raise ValueError(
-                f"space has {name!r}, which the search decides for all tries alike; leave it out."
+                f"param_distributions has {name!r}, which the search decides for all tries alike; "
+                "leave it out."
             )
 
 

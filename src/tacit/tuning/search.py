@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import Plan, release_answers
-from tacit.estimators.parameters import budget_of, source_of, warn_if_weak
+from tacit.estimators.parameters import budget_of, names_of_today, source_of, warn_if_weak
 from tacit.noise import Source, secure_source
 from tacit.noise.selection.finite import draw_tries
 from tacit.privacy import AnyAccountant, Budget, Event, Relation
@@ -35,7 +35,61 @@ def _best_has(method: str) -> Any:
     return check
 
 
-class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
+class BaseSearch(MetaEstimatorMixin, BaseEstimator):
+    """What is asked of a search when it has been fitted, it asks its best fit."""
+
+    estimator: Any
+    best_estimator_: Any
+
+    def __sklearn_tags__(self) -> Any:
+        """Be to scikit-learn what the estimator is."""
+        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        tags.input_tags.sparse = own.input_tags.sparse
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a best fit."""
+        return hasattr(self, "best_estimator_")
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes, of a classifier."""
+        check_is_fitted(self)
+        classes: npt.NDArray[Any] = self.best_estimator_.classes_
+        return classes
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return what the best fit predicts."""
+        return self._ask("predict", X)
+
+    @available_if(_best_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
+        """Return the best fit's probabilities."""
+        return self._ask("predict_proba", X)
+
+    @available_if(_best_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> npt.NDArray[Any]:
+        """Return the best fit's scores."""
+        return self._ask("decision_function", X)
+
+    @available_if(_best_has("score"))  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the best fit's accuracy, or R^2, on these records: exact, and not private.
+
+        `tacit.metrics.evaluate` says it of records that need protection.
+        """
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y))
+
+    def _ask(self, method: str, X: Any) -> npt.NDArray[Any]:
+        check_is_fitted(self)
+        answer: npt.NDArray[Any] = getattr(self.best_estimator_, method)(X)
+        return answer
+
+
+class PrivateSearch(BaseSearch):
     """Chooses parameters by trying them, within one budget for all tries together.
 
     A secret number K of candidates is drawn and fitted, each is scored, and the best fit is
@@ -47,7 +101,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : estimator, Pipeline or TableModel
         What is fitted; its own budget does not count.
-    space : dict
+    param_distributions : dict
         What to try: for each parameter, by the name that ``set_params`` takes, a list of values or
         a law such as `LogUniform`. Public: not chosen in view of the records.
     mean_tries : float, default=20
@@ -55,10 +109,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     law : TriesLaw or None
         The law of K, in place of ``mean_tries``; by default geometric. `Capped` has a longest
         time; `Poisson` varies less, and costs more.
-    score : HeldOut, PublicScore or None
+    scoring : HeldOut, PublicScore or None
         How candidates are compared: on a fifth of the records by default, with noise.
-    n_candidates : int, default=16
-        How many points of a space stand for it, where it has laws or more combinations.
+    n_iter : int, default=16
+        How many points stand for what there is to try, where it has laws or more combinations.
     epsilon, delta, relation, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`, for the search as a whole.
 
@@ -90,7 +144,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     >>> X = rng.uniform(-1, 1, (5_000, 2))
     >>> model = LogisticRegression(classes=[0, 1], row_norm=1.5)
     >>> search = PrivateSearch(
-    ...     model, {"regularization": LogUniform(1, 1000)}, 5, n_candidates=4, epsilon=2.0
+    ...     model, {"regularization": LogUniform(1, 1000)}, 5, n_iter=4, epsilon=2.0
     ... )
     >>> search = search.fit(X, (X[:, 0] > 0).astype(int))
     >>> list(search.best_params_)
@@ -99,15 +153,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     True
     """
 
+    @names_of_today
     def __init__(
         self,
         estimator: Any,
-        space: Mapping[str, Any],
+        param_distributions: Mapping[str, Any],
         mean_tries: float = 20.0,
         *,
         law: TriesLaw | None = None,
-        score: HeldOut | PublicScore | None = None,
-        n_candidates: int = 16,
+        scoring: HeldOut | PublicScore | None = None,
+        n_iter: int = 16,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         relation: Relation | str = "add_remove",
@@ -115,24 +170,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         random_state: int | None = None,
     ) -> None:
         self.estimator = estimator
-        self.space = space
+        self.param_distributions = param_distributions
         self.mean_tries = mean_tries
         self.law = law
-        self.score = score
-        self.n_candidates = n_candidates
+        self.scoring = scoring
+        self.n_iter = n_iter
         self.epsilon = epsilon
         self.delta = delta
         self.relation = relation
         self.accountant = accountant
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Be to scikit-learn what the estimator is."""
-        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = own.estimator_type
-        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
-        tags.input_tags.sparse = own.input_tags.sparse
-        return tags
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
         """Return what a search would cost, in noise too, without data.
@@ -207,9 +254,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         law = TruncatedNegativeBinomial.of_mean(self.mean_tries) if self.law is None else self.law
         if not isinstance(law, TriesLaw):
             raise TypeError(f"law must be a law of the number of tries, got {law!r}.")
-        score = HeldOut() if self.score is None else self.score
+        score = HeldOut() if self.scoring is None else self.scoring
         if not isinstance(score, HeldOut | PublicScore):
-            raise TypeError(f"score must be HeldOut(...) or PublicScore(X, y), got {score!r}.")
+            raise TypeError(f"scoring must be HeldOut(...) or PublicScore(X, y), got {score!r}.")
         return budget, law, score
 
     def _tries(
@@ -221,7 +268,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         n_train: int | None,
     ) -> Tries:
         """Return each candidate with its budget, planned from public facts."""
-        found = candidates(self.space, self.n_candidates)
+        found = candidates(self.param_distributions, self.n_iter)
         introspection.check_space(self.estimator, list(found[0]))
         for candidate in found:
             introspection.configured(self.estimator, candidate, budget)
@@ -233,36 +280,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             return event
 
         return plan_tries(found, plan_fit, budget, law, scored=score.share > 0.0)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a best fit."""
-        return hasattr(self, "best_estimator_")
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The classes, of a classifier."""
-        check_is_fitted(self)
-        classes: npt.NDArray[Any] = self.best_estimator_.classes_
-        return classes
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return what the best fit predicts."""
-        return self._ask("predict", X)
-
-    @available_if(_best_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
-        """Return the best fit's probabilities."""
-        return self._ask("predict_proba", X)
-
-    @available_if(_best_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> npt.NDArray[Any]:
-        """Return the best fit's scores."""
-        return self._ask("decision_function", X)
-
-    def _ask(self, method: str, X: Any) -> npt.NDArray[Any]:
-        check_is_fitted(self)
-        answer: npt.NDArray[Any] = getattr(self.best_estimator_, method)(X)
-        return answer
 
 
 def _share_of(n_records: int | None, share: float) -> int | None:

@@ -108,10 +108,11 @@ def candidates(space: Mapping[str, Any], most: int) -> Candidates:
     >>> len(candidates({"a": [1, 2, 3], "b": ["x", "y"]}, most=32))
     6
     """
-    checks.count("n_candidates", most, least=2)
+    checks.count("n_iter", most, least=2)
     if not isinstance(space, Mapping) or not space:
         raise ValueError(
-            f"space must name at least one parameter and what to try for it, got {space!r}."
+            "param_distributions must name at least one parameter and what to try for it, got "
+            f"{space!r}."
         )
     for name, values in space.items():
         _check_values(name, values)
@@ -126,8 +127,8 @@ def _check_values(name: str, values: Any) -> None:
         return
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
         raise ValueError(
-            f"space[{name!r}] must be a list of values to try, or a law such as LogUniform(0.1, "
-            f"10), got {values!r}."
+            f"param_distributions[{name!r}] must be a list of values to try, or a law such as "
+            f"LogUniform(0.1, 10), got {values!r}."
         )
 
 

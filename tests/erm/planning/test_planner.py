@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.planning.planner import CANDIDATES, KINDS
+from tacit.erm.planning.planner import CANDIDATES, KINDS, MECHANISMS, MechanismName
 from tacit.privacy import Budget, Relation
 from tacit.records import Bounds
 
@@ -134,3 +135,7 @@ def test_what_mechanisms_say_of_themselves() -> None:
     assert said == KNOWN
     assert list(CANDIDATES) == [word for word, known in KNOWN.items() if known[0] and known[1]]
     assert (Balanced.is_named, Balanced.counts_classes) == (False, True)
+
+
+def test_the_type_of_mechanism_names_what_the_registry_has() -> None:
+    assert get_args(MechanismName) == ("auto", *MECHANISMS)

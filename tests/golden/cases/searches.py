@@ -96,8 +96,8 @@ def cases() -> dict[str, Case]:
     made = {f"law-{name}": _search(law) for name, law in LAWS.items()}
     made["replace"] = _search(LAWS["fixed"], relation="replace")
     made["pure"] = _search(LAWS["geometric"], delta=0.0)
-    made["held_out"] = _search(LAWS["fixed"], score=HeldOut(0.4))
-    made["public"] = lambda: _search(LAWS["capped"], score=_public())()
+    made["held_out"] = _search(LAWS["fixed"], scoring=HeldOut(0.4))
+    made["public"] = lambda: _search(LAWS["capped"], scoring=_public())()
     laws = {"regularization": LogUniform(1.0, 100.0), "fit_intercept": [True, False]}
     waves = {"waves__kernel": Made(GaussianKernel, Uniform(0.5, 3.0))}
 
@@ -120,7 +120,7 @@ def cases() -> dict[str, Case]:
         return PrivatePipeline([("scale", scaler), ("model", logistic())])
 
     for word, search in {"private": PrivateSearch, "disjoint": DisjointSearch}.items():
-        few: dict[str, Any] = {"n_candidates": 3}
+        few: dict[str, Any] = {"n_iter": 3}
         made[f"{word}-space"] = _of(search, logistic, laws, _arrays, **few)
         made[f"{word}-numbers"] = _of(
             search, line, SPACE, lambda: (numbers(), numbers() @ [1.0, -1.0, 0.5])
@@ -135,7 +135,7 @@ def cases() -> dict[str, Case]:
             lambda: (people(), None),
         )
         made[f"{word}-pipeline"] = _of(
-            search, pipeline, waves, lambda: (people(), people()["ill"]), n_candidates=2
+            search, pipeline, waves, lambda: (people(), people()["ill"]), n_iter=2
         )
         made[f"{word}-scaled"] = _of(
             search, scaled, {"model__regularization": [3.0, 300.0]}, _arrays

@@ -49,7 +49,7 @@ class AdaptiveClip:
 
     Parameters
     ----------
-    norm
+    max_grad_norm
         The clip to start from.
     quantile
         The share of gradients to leave as they are.
@@ -61,17 +61,18 @@ class AdaptiveClip:
     Examples
     --------
     >>> from tacit.deep import AdaptiveClip
-    >>> AdaptiveClip(norm=1.0).quantile
+    >>> AdaptiveClip(max_grad_norm=1.0).quantile
     0.5
     """
 
-    norm: float = 1.0
+    max_grad_norm: float = 1.0
     quantile: float = 0.5
     rate: float = 0.2
     count_noise: float = 0.05
 
     def __post_init__(self) -> None:
-        checks.positive("norm", self.norm, least=LEAST_NORM, remedy="pass a first guess.")
+        remedy = "pass a first guess."
+        checks.positive("max_grad_norm", self.max_grad_norm, least=LEAST_NORM, remedy=remedy)
         checks.positive("rate", self.rate, remedy="0.2 is usual.")
         checks.positive("count_noise", self.count_noise, remedy="0.05 is usual.")
         if not 0.0 < self.quantile < 1.0:
@@ -79,7 +80,7 @@ class AdaptiveClip:
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
         """Return those of the clip to start from."""
-        return FlatClip(self.norm).factors(norms)
+        return FlatClip(self.max_grad_norm).factors(norms)
 
     def noise_of_sum(self, noise_multiplier: float, batch_size: float) -> float:
         """Return the noise multiplier of the sum alone, beside its count.
@@ -107,7 +108,7 @@ class AdaptiveState:
         norm: float | None = None,
     ) -> None:
         self._settings, self._batch_size = clip, batch_size
-        self.norm = clip.norm if norm is None else norm
+        self.norm = clip.max_grad_norm if norm is None else norm
         # With weight a on the count, one noise for all numbers is z_sum C on the sum and s on it.
         self._share = clip.noise_of_sum(noise_multiplier, batch_size) / (
             clip.count_noise * batch_size

@@ -88,14 +88,14 @@ class BookKeeper:
     Notes
     -----
     **Guarantee**. The sum is of one vector a record, a function of that record, its key and the
-    weights alone and no longer than ``clip.norm``; a record whose gradient is not finite adds
-    zeros, and so does one with which the model or the loss raises any exception. Random numbers
-    from torch's generator that do not follow from keys raise `CannotClip`, and so does, inside of
-    `unchanged`, a buffer or a parameter that changes.
+    weights alone and no longer than ``clip.max_grad_norm``; a record whose gradient is not finite
+    adds zeros, and so does one with which the model or the loss raises any exception. Random
+    numbers from torch's generator that do not follow from keys raise `CannotClip`, and so does,
+    inside of `unchanged`, a buffer or a parameter that changes.
 
     **Assumes** that the model treats records apart, which `probe` tries; that whether it raises
     depends on a record alone, and not on the rest of its batch; and that float32 sums are within
-    2^-10 of ``clip.norm`` of the truth.
+    2^-10 of ``clip.max_grad_norm`` of the truth.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ class Clip(Protocol):
     """A rule that turns the lengths of a record's gradients into factors."""
 
     @property
-    def norm(self) -> float:
+    def max_grad_norm(self) -> float:
         """How far one record can move the sum of what the rule leaves."""
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
@@ -45,7 +45,7 @@ def lengths_of(norms: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class FlatClip:
-    """A gradient longer than ``norm`` is scaled down to it, all layers together.
+    """A gradient longer than ``max_grad_norm`` is scaled down to it, all layers together.
 
     Examples
     --------
@@ -56,24 +56,26 @@ class FlatClip:
             [0.2000, 1.0000]])
     """
 
-    norm: float = 1.0
+    max_grad_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.positive("norm", self.norm, least=LEAST_NORM, remedy=_REMEDY)
+        checks.positive("max_grad_norm", self.max_grad_norm, least=LEAST_NORM, remedy=_REMEDY)
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
-        """Return min(1, norm / length)."""
+        """Return min(1, max_grad_norm / length)."""
         length = lengths_of(norms)
-        return torch.div(self._norm, length.clamp(min=self.norm)).expand_as(norms)
+        return torch.div(self._norm, length.clamp(min=self.max_grad_norm)).expand_as(norms)
 
     @cached_property
     def _norm(self) -> torch.Tensor:
-        return torch.tensor(self.norm, dtype=torch.float32)
+        return torch.tensor(self.max_grad_norm, dtype=torch.float32)
 
 
 @dataclass(frozen=True)
 class PerLayerClip:
-    """Each of k parts of a model is scaled down to norm / sqrt(k), so that all are within norm.
+    """Each of k parts of a model is scaled down to C / sqrt(k), so that all together are within C.
+
+    C is ``max_grad_norm``.
 
     Examples
     --------
@@ -83,23 +85,23 @@ class PerLayerClip:
     tensor([0.8333, 0.2500, 1.0000, 1.0000])
     """
 
-    norm: float = 1.0
+    max_grad_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.positive("norm", self.norm, least=LEAST_NORM, remedy=_REMEDY)
+        checks.positive("max_grad_norm", self.max_grad_norm, least=LEAST_NORM, remedy=_REMEDY)
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
-        """Return min(1, norm / sqrt(k) / length) for each part by itself."""
-        share = self.norm / math.sqrt(norms.shape[0])
+        """Return min(1, C / sqrt(k) / length) for each part by itself."""
+        share = self.max_grad_norm / math.sqrt(norms.shape[0])
         return share / norms.clamp(min=share)
 
 
 @dataclass(frozen=True)
 class AutomaticClip:
-    """Every gradient is brought to nearly the same length: norm g / (||g|| + stability).
+    """Every gradient is brought to nearly the same length: C g / (||g|| + stability).
 
-    There is no threshold to choose (Bu, Wang, Zha and Karypis 2023): ``norm`` only goes with the
-    learning rate.
+    There is no threshold to choose (Bu, Wang, Zha and Karypis 2023): C, which is
+    ``max_grad_norm``, only goes with the learning rate.
 
     Examples
     --------
@@ -109,15 +111,15 @@ class AutomaticClip:
     tensor([[1.0000, 0.1000]])
     """
 
-    norm: float = 1.0
+    max_grad_norm: float = 1.0
     stability: float = 0.01
 
     def __post_init__(self) -> None:
-        checks.positive("norm", self.norm, least=LEAST_NORM, remedy=_REMEDY)
+        checks.positive("max_grad_norm", self.max_grad_norm, least=LEAST_NORM, remedy=_REMEDY)
         usual = "a hundredth is usual."
         checks.positive("stability", self.stability, least=LEAST_NORM, remedy=usual)
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
-        """Return norm / (length + stability), below norm / length."""
+        """Return C / (length + stability), below C / length."""
         length = lengths_of(norms)
-        return (self.norm / (length + self.stability)).expand_as(norms)
+        return (self.max_grad_norm / (length + self.stability)).expand_as(norms)

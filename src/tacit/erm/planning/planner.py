@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import Literal
 
 from tacit.erm.mechanisms.exponential import ExponentialInABall, PublicCandidates, QuantileOnALine
 from tacit.erm.mechanisms.noisy_gradient import NoisyGradient
@@ -25,6 +26,15 @@ KINDS: dict[str, type[Mechanism]] = {
     "public_candidates": PublicCandidates,
     "exponential_in_a_ball": ExponentialInABall,
 }
+# What ``mechanism=`` takes: "auto" and the keys of `MECHANISMS`, for type checkers and editors.
+MechanismName = Literal[
+    "auto",
+    "objective_perturbation",
+    "noisy_gradient",
+    "output_perturbation",
+    "sufficient_statistics",
+    "noisy_sgd",
+]
 # Those that need no more than a name; the names that "auto" tries, in order.
 MECHANISMS = {kind.name: kind() for kind in KINDS.values() if kind.is_named}
 CANDIDATES = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.is_candidate)
