@@ -23,7 +23,7 @@ from tacit.location import Mean
 from tacit.metrics import Evaluation, TooFewRecords, counted_on, evaluate, plan_for
 from tacit.metrics.predictions import answers_of
 from tacit.noise import Norm, ReplayMismatch
-from tacit.privacy import Accountant, Budget, BudgetExceeded, Relation
+from tacit.privacy import Accountant, Budget, BudgetExceeded, Relation, SumOfEpsilons
 from tacit.queries import Sensitivity
 from tacit.queries.evaluation import Answered, TwoClassCells
 from tacit.schema import Category, ClassTarget, Number, Schema, SchemaEncoder
@@ -131,7 +131,7 @@ def test_noise_is_what_it_says_and_neither_less_nor_more(classifier: Any) -> Non
 
 
 def test_it_is_charged_before_records_are_read(classifier: Any) -> None:
-    accountant = Accountant(Budget(1.0, 1e-6))
+    accountant = Accountant(Budget(1.0, 1e-6), SumOfEpsilons())
     rows, labels = records(9_000)
     found = evaluate(classifier, rows, labels, epsilon=0.6, accountant=accountant)
     assert accountant.spent() == pytest.approx(0.6, rel=1e-6)

@@ -44,9 +44,9 @@ def test_a_pure_ledger_says_what_a_majority_needs(tmp_path: Path) -> None:
 def test_an_event_without_a_mu_is_refused_with_the_rules_that_take_it(tmp_path: Path) -> None:
     event = SampledGaussian(2.0, 0.01)
     ledger = Ledger.create(tmp_path / "a", Budget(2.0, 1e-5), "gaussian")
-    with pytest.raises(BudgetExceeded, match="a ledger's rules sum and renyi"):
+    with pytest.raises(BudgetExceeded, match="a ledger's rules either, sum and renyi"):
         ledger.charge(event)
-    for rule in ("sum", "renyi"):
+    for rule in ("either", "sum", "renyi"):
         assert Ledger.create(tmp_path / rule, Budget(2.0, 1e-5), rule).charge(event) > 0.0
 
 

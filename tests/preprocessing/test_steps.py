@@ -14,7 +14,15 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tacit.preprocessing as private
-from tacit.privacy import Accountant, Budget, BudgetExceeded, Composed, Guarantee, Relation
+from tacit.privacy import (
+    Accountant,
+    Budget,
+    BudgetExceeded,
+    Composed,
+    Guarantee,
+    Relation,
+    SumOfEpsilons,
+)
 from tacit.saving.codec import Reader, Writer
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 from tacit.testing import replay
@@ -90,11 +98,11 @@ def test_people_who_come_with_the_table(name: str) -> None:
 def test_what_is_planned_is_charged_and_within_the_budget(name: str) -> None:
     for delta in (0.0, DELTA) if name in PURE else (DELTA,):
         step = made(name, delta=delta)
-        plan = step.plan(3)
+        accountant = Accountant(Budget(1.0, delta), SumOfEpsilons())
+        plan = step.set_params(accountant=accountant).plan(3)
         assert Guarantee(plan.event).epsilon(delta) <= 1.0
         assert Guarantee(plan.event).epsilon(delta) > 0.99
-        accountant = Accountant(Budget(1.0, delta))
-        fitted = step.set_params(accountant=accountant).fit(rows())
+        fitted = step.fit(rows())
         assert fitted.privacy_.event == plan.event
         assert str(plan).startswith(plan.name)
         with pytest.raises(BudgetExceeded):

@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 from tacit.preprocessing import PrivateVocabulary
-from tacit.privacy import Accountant, Budget, BudgetExceeded, Guarantee, Relation
+from tacit.privacy import Accountant, Budget, BudgetExceeded, Guarantee, Relation, SumOfEpsilons
 from tacit.saving.codec import Reader, Writer
 from tacit.schema import Category, TableError
 from tacit.table_facts import EncodedTable, TableFacts
@@ -176,7 +176,7 @@ def test_the_plan_is_within_the_budget_and_charged(relation: Relation) -> None:
     plan = step(relation=relation).plan()
     assert 0.999 < Guarantee(plan.event).epsilon(DELTA) <= 1.0
     assert "threshold" in str(plan)
-    accountant = Accountant(Budget(1.0, DELTA, relation))
+    accountant = Accountant(Budget(1.0, DELTA, relation), SumOfEpsilons())
     unit = range(901) if relation.by_person else None
     fitted = step(relation=relation, accountant=accountant).fit(TABLE, unit=unit)
     assert fitted.privacy_.event == plan.event

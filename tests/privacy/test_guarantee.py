@@ -151,7 +151,7 @@ def test_accountant_refuses_before_overspending() -> None:
 
 
 def test_sum_of_epsilons_counts_deltas_too() -> None:
-    accountant = Accountant(Budget(1.0, 1e-5))
+    accountant = Accountant(Budget(1.0, 1e-5), SumOfEpsilons())
     half = Gaussian(calibrated_multiplier(0.5, 5e-6))
     assert accountant.charge(half, 5e-6) == pytest.approx(0.5)
     with pytest.raises(BudgetExceeded):

@@ -25,7 +25,15 @@ from tacit.pate.sites import (
     VotesRejected,
     digest_of,
 )
-from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian, Guarantee, Relation
+from tacit.privacy import (
+    Accountant,
+    Budget,
+    BudgetExceeded,
+    Gaussian,
+    Guarantee,
+    Relation,
+    SumOfEpsilons,
+)
 from tacit.queries import Held, Session, Slot
 from tacit.testing import replay
 from tests.pate.helpers import Fragile, OrderedTree, table
@@ -114,7 +122,7 @@ def test_what_a_site_keeps_is_its_own(tmp_path: Path) -> None:
 
 def test_a_site_pays_once_and_may_refuse(tmp_path: Path) -> None:
     for masked, event in ((True, "sum_event"), (False, "share_event")):
-        purse = Accountant(Budget(60.0, 1e-5))
+        purse = Accountant(Budget(60.0, 1e-5), SumOfEpsilons())
         sites = sites_of(tmp_path / str(masked), delta=1e-5, accountant=purse)
         agreed = round_of(sites, masked=masked)
         for _ in range(2):
