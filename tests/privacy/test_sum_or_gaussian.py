@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -379,3 +380,63 @@ def test_edges_are_tests_of_a_gaussian() -> None:
     b = 1 / (1 + math.exp(-epsilon))
     assert float(ndtri(b) - ndtri(1 - b)) == pytest.approx(mu_of_pure(epsilon))
     assert dominating(PureEpsilon(epsilon), 1e-12).mu == pytest.approx(mu_of_pure(epsilon), 1e-6)
+
+
+# --- the rule, total by total ---------------------------------------------------------------------
+
+NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("within", list(itertools.product([False, True], repeat=5)), ids=str)
+def test_one_of_the_filters_must_hold(within: tuple[bool, ...]) -> None:
+    epsilon, delta, now, later, leak = within
+    by_sum, by_noise = epsilon and delta, leak and (now or later)
+    assert RULE.holds(within) is (by_sum or by_noise)
+
+
+def test_what_each_total_may_reach() -> None:
+    budget = Budget(0.5, 1e-4)
+    squared = gaussian_mu(0.5, 0.225e-4) ** 2
+    expected = 0.5, 0.75e-4, squared, 0.9 * squared, 0.025e-4
+    assert RULE.most(budget) == pytest.approx(expected, rel=1e-12)
+
+
+def test_leaks_have_a_share_of_delta_and_no_more() -> None:
+    full = LEAK_SHARE * 1e-6
+    for leak, epsilon in ((full, 0.0), (1.01 * full, math.inf), (2.0 * full, math.inf)):
+        totals = math.inf, 1.0, 0.0, 0.0, leak
+        assert RULE.epsilon(totals, 1e-6) == epsilon
+        left = RULE.left_by_noise((0.0, 0.0, 0.0, 0.0, leak), BUDGET)
+        assert (left > 0.0) is (epsilon == 0.0)
+
+
+def test_what_is_left() -> None:
+    used_up = SUM_SHARE * 1e-6
+    assert RULE.left_by_sum((0.25, 0.5 * used_up, *NOTHING[2:]), BUDGET) == 0.75
+    for deltas in (used_up, 1.5 * used_up, 3.0 * used_up):
+        assert RULE.left_by_sum((0.0, deltas, *NOTHING[2:]), BUDGET) == 0.0
+    # of the two totals of mu^2, the one that leaves more
+    for now, later, left in ((0.5, 0.45, 0.5), (0.5, 0.1, 0.8), (0.2, 0.2, 0.8)):
+        totals = 9.0, 1.0, now * SQUARED, later * SQUARED, 0.0
+        mu = math.sqrt(left * SQUARED)
+        found = RULE.left_by_noise(totals, BUDGET)
+        assert found == pytest.approx(gaussian_epsilon(mu, used_up), rel=1e-9)
+    assert RULE.left_by_noise((0.0, 0.0, 2 * SQUARED, 2 * SQUARED, 0.0), BUDGET) == 0.0
+
+
+def test_the_greater_leak_of_two_prices_is_charged() -> None:
+    event = LogisticObjective(1.0, 2.0, 4.5)
+    now, later = price_of(event, 1e-12), price_of(event, 1e-12, RESERVED)
+    assert 0.0 < now.leak < later.leak
+    cost = RULE.cost(Charge(event, 1e-7))
+    assert cost[2:] == (now.squared_mu, later.squared_mu, later.leak)
+
+
+def test_a_first_release_keeps_its_leak_unless_it_is_inside_its_price() -> None:
+    event = LogisticObjective(0.65, 55.0, 170.0)
+    first = first_price(event, 1e-12, SQUARED, 1.0, GAUSSIAN_SHARE * 1e-6)
+    cost = RULE.first_cost(Charge(event, 1e-7))
+    assert cost[2:] == (first, first, 0.0)
+    assert first < RULE.cost(Charge(event, 1e-7))[3]
+    # a leak has no such price
+    assert RULE.first_cost(Charge(RareLeak(1e-9), 1e-9))[2:] == (0.0, 0.0, 1e-9)
