@@ -103,6 +103,11 @@ def test_a_run_goes_through_the_records_in_their_order(noise: CorrelatedNoise) -
         np.testing.assert_allclose(found, own.sum(axis=0), atol=1e-12)
 
 
+def test_levels_of_a_tree() -> None:
+    for n_steps, levels in ((1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (255, 8), (256, 9)):
+        assert TreeNoise().event(1.0, n_steps, 3).count == 3 * levels
+
+
 def test_the_spread_of_bands_is_no_less_than_the_norm_of_what_is_mixed() -> None:
     """In exact arithmetic: of the doubles that sums are multiplied by."""
     for bands, epochs in itertools.product(range(1, 40), (1, 2, 3, 5, 7)):
