@@ -585,3 +585,14 @@ def test_a_leak_of_an_event_is_counted_as_often_as_it_is() -> None:
     parts = Parallel((Fixed(1.0), Gaussian(0.5)))
     found = price_of(Repeated(parts, 2), 0.0201)
     assert (found.squared_mu, found.leak) == pytest.approx((8.0, 2 * one.leak), rel=1e-12)
+
+
+def test_a_bound_without_a_leak_is_charged_without_one() -> None:
+    price = price_of(NoisyMajority(60.0), 1e-12)
+    assert price.leak == 0.0
+    assert price.squared_mu == pytest.approx(2 / 60**2, rel=1e-8)
+
+
+def test_leaks_of_a_run_add_up() -> None:
+    price = price_of(Repeated(RareLeak(1e-9), 5), 1e-12)
+    assert (price.squared_mu, price.leak) == (0.0, pytest.approx(5e-9, rel=1e-12))
