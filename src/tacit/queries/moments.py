@@ -185,8 +185,7 @@ class PointSum:
         def of(block: Block) -> tuple[Array, ...]:
             return (np.asarray(_in_steps(block.points(), norm, self.squared).value),)
 
-        (value,) = records.sum(of)
-        return value
+        return np.asarray(records.sum(of)[0])
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what clips a row and what rounds it."""
