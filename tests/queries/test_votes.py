@@ -415,3 +415,18 @@ def test_a_lead_without_a_cut_is_that_of_the_second_class() -> None:
     teachers = [np.array([1, 0, 7])] * 3 + [np.array([0, 0, 1])]
     leads = Leads(3, 4).total(teachers, facts_of(Relation.ADD_REMOVE))
     assert leads.tolist() == [2.0, -4.0, 4.0]  # a vote beyond the classes is for the last one
+
+
+def test_where_a_condition_of_theorem_6_fails_the_worst_case_is_charged() -> None:
+    """At orders next to 1, where rounding would make the theorem's own number too small."""
+    log_q, order = -np.geomspace(1e-4, 3.0, 4000), np.array([1 + 2.0**-50])
+    n_refused = 0
+    for s in (5.0, 20.0, 100.0, 500.0):
+        mu_2 = s * np.sqrt(-log_q)
+        some = mu_2 > 1.01
+        slopes = np.log((mu_2[some] + 1) / (mu_2[some] - 1))
+        fails = log_q[some] > (mu_2[some] - 1) * mu_2[some] / s**2 - mu_2[some] * slopes + 1e-9
+        found = query_renyi(log_q[some][fails], s, order)[:, 0]
+        assert np.all(found == order / s**2)
+        n_refused += int(fails.sum())
+    assert n_refused > 1000
