@@ -103,7 +103,7 @@ def answers_and_cost(
     votes, facts = Votes(len(counts), 250, len(counts[0])), Facts(Bounds(), 1, relation)
     query = how.query(votes, table)
     session = Session(None, facts, query.event(facts), {"cost": Slot(query.event(facts))})
-    noisy = session.ask(query, "cost", of=Held(np.array(counts)))
+    noisy = session.ask(query, "cost", of=Held(np.array(counts), votes))
     return how.figure(noisy, query, facts, DELTA), session.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -31,7 +32,14 @@ from tacit.privacy import (
     SoftmaxObjective,
     SumOrGaussian,
 )
-from tacit.privacy.accounting.dominating import dominating, first_price, price_of
+from tacit.privacy.accounting.dominating import (
+    _between_dots,
+    _inflated,
+    dominating,
+    first_price,
+    hull_of,
+    price_of,
+)
 from tacit.privacy.accounting.gaussian_profile import (
     gaussian_delta,
     gaussian_epsilon,
@@ -379,3 +387,213 @@ def test_edges_are_tests_of_a_gaussian() -> None:
     b = 1 / (1 + math.exp(-epsilon))
     assert float(ndtri(b) - ndtri(1 - b)) == pytest.approx(mu_of_pure(epsilon))
     assert dominating(PureEpsilon(epsilon), 1e-12).mu == pytest.approx(mu_of_pure(epsilon), 1e-6)
+
+
+# --- the rule, total by total ---------------------------------------------------------------------
+
+NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("within", list(itertools.product([False, True], repeat=5)), ids=str)
+def test_one_of_the_filters_must_hold(within: tuple[bool, ...]) -> None:
+    epsilon, delta, now, later, leak = within
+    by_sum, by_noise = epsilon and delta, leak and (now or later)
+    assert RULE.holds(within) is (by_sum or by_noise)
+
+
+def test_what_each_total_may_reach() -> None:
+    budget = Budget(0.5, 1e-4)
+    squared = gaussian_mu(0.5, 0.225e-4) ** 2
+    expected = 0.5, 0.75e-4, squared, 0.9 * squared, 0.025e-4
+    assert RULE.most(budget) == pytest.approx(expected, rel=1e-12)
+
+
+def test_leaks_have_a_share_of_delta_and_no_more() -> None:
+    full = LEAK_SHARE * 1e-6
+    for leak, epsilon in ((full, 0.0), (1.01 * full, math.inf), (2.0 * full, math.inf)):
+        totals = math.inf, 1.0, 0.0, 0.0, leak
+        assert RULE.epsilon(totals, 1e-6) == epsilon
+        left = RULE.left_by_noise((0.0, 0.0, 0.0, 0.0, leak), BUDGET)
+        assert (left > 0.0) is (epsilon == 0.0)
+
+
+def test_what_is_left() -> None:
+    used_up = SUM_SHARE * 1e-6
+    assert RULE.left_by_sum((0.25, 0.5 * used_up, *NOTHING[2:]), BUDGET) == 0.75
+    for deltas in (used_up, 1.5 * used_up, 3.0 * used_up):
+        assert RULE.left_by_sum((0.0, deltas, *NOTHING[2:]), BUDGET) == 0.0
+    # of the two totals of mu^2, the one that leaves more
+    for now, later, left in ((0.5, 0.45, 0.5), (0.5, 0.1, 0.8), (0.2, 0.2, 0.8)):
+        totals = 9.0, 1.0, now * SQUARED, later * SQUARED, 0.0
+        mu = math.sqrt(left * SQUARED)
+        found = RULE.left_by_noise(totals, BUDGET)
+        assert found == pytest.approx(gaussian_epsilon(mu, used_up), rel=1e-9)
+    assert RULE.left_by_noise((0.0, 0.0, 2 * SQUARED, 2 * SQUARED, 0.0), BUDGET) == 0.0
+
+
+def test_the_greater_leak_of_two_prices_is_charged() -> None:
+    event = LogisticObjective(1.0, 2.0, 4.5)
+    now, later = price_of(event, 1e-12), price_of(event, 1e-12, RESERVED)
+    assert 0.0 < now.leak < later.leak
+    cost = RULE.cost(Charge(event, 1e-7))
+    assert cost[2:] == (now.squared_mu, later.squared_mu, later.leak)
+
+
+def test_a_first_release_keeps_its_leak_unless_it_is_inside_its_price() -> None:
+    event = LogisticObjective(0.65, 55.0, 170.0)
+    first = first_price(event, 1e-12, SQUARED, 1.0, GAUSSIAN_SHARE * 1e-6)
+    cost = RULE.first_cost(Charge(event, 1e-7))
+    assert cost[2:] == (first, first, 0.0)
+    assert first < RULE.cost(Charge(event, 1e-7))[3]
+    # a leak has no such price
+    assert RULE.first_cost(Charge(RareLeak(1e-9), 1e-9))[2:] == (0.0, 0.0, 1e-9)
+
+
+# --- hulls of pairs that are known exactly --------------------------------------------------------
+
+FINITE = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.3, 0.4, 0.1, 0.2])
+STEEP = np.array([0.9, 0.09, 0.01]), np.array([0.05, 0.15, 0.8])
+LEAKING = np.array([0.6, 0.38, 0.02, 0.0]), np.array([0.4, 0.59, 0.0, 0.01])
+LIKELY = np.array([0.9, 0.1]), np.array([0.6, 0.4])
+PAIRS = {"finite": FINITE, "steep": STEEP, "leaking": LEAKING, "likely": LIKELY}
+
+
+def profiles_of(p: Array, q: Array) -> Any:
+    def profiles(epsilon: Array) -> tuple[Array, Array]:
+        alpha = np.exp(np.minimum(epsilon, 700.0))[:, None]
+        return np.maximum(p - alpha * q, 0.0).sum(1), np.maximum(q - alpha * p, 0.0).sum(1)
+
+    return profiles
+
+
+def best_mu(p: Array, q: Array, leak: float) -> float:
+    """Return the greatest Phi^-1(b) - Phi^-1(s) over tests by likelihood ratio, in both orders."""
+    found = 0.0
+    for one, other in ((p, q), (q, p)):
+        order = np.argsort(-one / np.maximum(other, 1e-300))
+        for b, s in zip(np.cumsum(one[order]), np.cumsum(other[order]), strict=True):
+            right, wrong = (b - leak) / (1 - leak), s / (1 - leak)
+            if 0.0 < right < 1.0 and 0.0 < wrong < 1.0:
+                found = max(found, float(ndtri(right) - ndtri(wrong)))
+    return found
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_hull_is_above_the_pair_and_close_to_it(name: str) -> None:
+    p, q = PAIRS[name]
+    lost = max(p[q == 0].sum(), q[p == 0].sum())
+    hull, epsilon = hull_of(profiles_of(p, q), lost + 1e-9), np.linspace(-4.0, 4.0, 801)
+    assert lost <= hull.leak <= lost + 2e-9
+    for sign, masses, exact in (
+        (1.0, hull.first, profiles_of(p, q)(epsilon)[0]),
+        (-1.0, hull.second, profiles_of(p, q)(epsilon)[1]),
+    ):
+        losses = sign * hull.losses
+        found = np.array([masses @ -np.expm1(np.minimum(e - losses, 0.0)) for e in epsilon])
+        assert np.all(found + hull.leak >= exact - 1e-15)
+        assert np.all(found <= exact + 0.02)
+    mu = best_mu(p, q, hull.leak)
+    assert mu * (1 - 1e-9) <= hull.mu <= mu * (1 + 1e-2)
+
+
+@pytest.mark.parametrize("shift", [1e-10, 2e-9])
+def test_a_pair_that_hardly_differs(shift: float) -> None:
+    """What is below the leak is all leak; what is above it is not."""
+    p, q = np.array([0.5 + shift, 0.5 - shift]), np.array([0.5, 0.5])
+    hull = hull_of(profiles_of(p, q), 1e-9)
+    assert hull.leak <= 1e-9 * (1 + 1e-6)
+    assert hull.first.sum() == pytest.approx(1.0, abs=1e-8)
+    assert hull.second.sum() == pytest.approx(1.0, abs=1e-8)
+    if shift < 1e-9:
+        assert hull.losses.tolist() == [0.0]
+        assert hull.mu == 0.0
+        assert hull.leak == pytest.approx(shift, rel=1e-5)
+
+
+def test_a_pair_that_nothing_dominates_but_a_leak() -> None:
+    p = np.array([1 - 1e-9, 1e-9])
+    assert hull_of(profiles_of(p, p[::-1]), 1e-12).mu == math.inf
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), [(0.5, 0.3), (3.0, 2.0), (3.0, 0.1)])
+def test_a_hull_beside_a_gaussian(epsilon: float, mu: float) -> None:
+    """Randomised response beside a Gaussian mechanism: a mixture of two shifted profiles."""
+    hull, x = dominating(PureEpsilon(epsilon), 1e-12), np.linspace(-1.0, epsilon + 3 * mu, 50)
+    p = 1 / (1 + math.exp(-epsilon))
+    exact = p * gaussian_delta(mu, x - epsilon) + (1 - p) * gaussian_delta(mu, x + epsilon)
+    assert exact[0] > 0.5 or epsilon < 1.0
+    for found in hull.beside(mu)(x):
+        np.testing.assert_allclose(found, exact, rtol=0.02, atol=1e-9)
+        assert np.all(found >= exact * (1 - 1e-12))
+    for e in (0.1, epsilon):
+        worse = max(float(each[0]) for each in hull.beside(mu)(np.array([e])))
+        assert worse < hull.delta_beside(mu, e) < worse * (1 + 2e-8)
+
+
+def test_profiles_are_rounded_up_and_fall() -> None:
+    given = np.array([0.5, 0.25, 0.3, 1e-9])
+    found = _inflated(given.copy())
+    assert np.all(found >= given * (1 + 0.9e-8))
+    np.testing.assert_allclose(found, [0.5, 0.3, 0.3, 1e-9], rtol=2e-8)
+    assert _inflated(np.array([1.0, 0.0])).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("event", [PureEpsilon(0.5), LogisticObjective(1.0, 2.0, 4.5)], ids=ids)
+def test_a_price_is_rounded_up(event: Event) -> None:
+    price, hull = price_of(event, 1e-12), dominating(event, 1e-12)
+    mu = min(hull.mu, mu_of_pure(event.pure_epsilon()))
+    assert mu**2 * (1 + 0.9e-9) < price.squared_mu < mu**2 * (1 + 1.1e-9)
+    assert price.leak == (hull.leak if mu == hull.mu else 0.0)
+
+
+def test_between_dots_profiles_are_linear_in_alpha() -> None:
+    dots = np.array([-0.1, 0.0, 0.1, 0.2])
+    first, second = np.array([0.6, 0.5, 0.3, 0.1]), np.array([0.55, 0.5, 0.2, 0.05])
+    between = np.log((np.exp(dots[1:]) + np.exp(dots[:-1])) / 2)
+    for charge in (0.001, 0.6):
+        profiles = _between_dots(dots, first, second, 0.1, charge)
+        for i, deltas in enumerate((first, second)):
+            half = np.minimum((deltas[1:] + deltas[:-1]) / 2 + charge, 1.0)
+            np.testing.assert_allclose(profiles(between)[i], half, rtol=1e-12)
+            known = np.minimum(np.append(deltas, deltas[-1]) + charge, 1.0)
+            there = np.append(dots, 0.5)
+            np.testing.assert_allclose(profiles(there)[i], known, rtol=1e-12)
+            assert profiles(np.array([-0.2]))[i].tolist() == [1.0]
+
+
+class Fixed(PureEpsilon):
+    """An event of a pair that is known exactly, one profile for each order."""
+
+    kind = "fixed_pair_of_a_test"
+
+    def profile(self, epsilon: Array) -> Array:
+        return np.maximum(*profiles_of(*LEAKING)(epsilon))
+
+    def profiles_by_order(self, epsilon: Array) -> tuple[Array, Array]:
+        one, other = profiles_of(*LEAKING)(epsilon)
+        return one, other
+
+    def pure_epsilon(self) -> float:
+        return math.inf
+
+
+def test_a_leak_of_an_event_is_counted_as_often_as_it_is() -> None:
+    one, three = price_of(Fixed(1.0), 0.0201), price_of(Composed((Fixed(1.0),) * 3), 0.0201)
+    assert 0.02 <= one.leak <= 0.0201
+    assert three.leak == pytest.approx(3 * one.leak, rel=1e-12)
+    assert three.squared_mu == pytest.approx(3 * one.squared_mu, rel=1e-12)
+    parts = Parallel((Fixed(1.0), Gaussian(0.5)))
+    found = price_of(Repeated(parts, 2), 0.0201)
+    assert (found.squared_mu, found.leak) == pytest.approx((8.0, 2 * one.leak), rel=1e-12)
+
+
+def test_a_bound_without_a_leak_is_charged_without_one() -> None:
+    price = price_of(NoisyMajority(60.0), 1e-12)
+    assert price.leak == 0.0
+    assert price.squared_mu == pytest.approx(2 / 60**2, rel=1e-8)
+
+
+def test_leaks_of_a_run_add_up() -> None:
+    price = price_of(Repeated(RareLeak(1e-9), 5), 1e-12)
+    assert price.squared_mu == 0.0
+    assert price.leak == pytest.approx(5e-9, rel=1e-12)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from tacit.privacy import (
     SampledGaussian,
     SoftmaxObjective,
 )
+from tacit.privacy.accounting import loss_distribution
 from tacit.privacy.accounting.loss_distribution import from_profile, good_interval, points_of
 from tacit.privacy.events import LogCoshObjective
 from tests.privacy.test_appendix_a import Fit, exact_delta
@@ -222,3 +224,23 @@ def test_many_fits_cost_at_least_their_gaussian_part(event: Event) -> None:
     assert mu is not None
     least = Guarantee(Repeated(Gaussian(1 / mu), 200)).epsilon(1e-6)
     assert Guarantee(Repeated(event, 200)).epsilon(1e-6) >= least * (1 - 1e-6)
+
+
+def test_profiles_are_rounded_up_before_they_are_reflected(monkeypatch: pytest.MonkeyPatch) -> None:
+    event, seen = LogisticObjective(1.0, 10.0, 3.730632), []
+    plain = loss_distribution._hull
+
+    def noted(own: Any, other: Any, interval: float) -> Any:
+        seen.append((own, other))
+        return plain(own, other, interval)
+
+    monkeypatch.setattr(loss_distribution, "_hull", noted)
+    loss_distribution.from_profile(event, 1e-2)
+    (with_record, without), (second, first) = seen
+    assert first is with_record
+    assert second is without
+    both = event.profiles_by_order(np.arange(len(with_record)) * 1e-2)
+    assert both is not None
+    for found, exact in zip((with_record, without), both, strict=True):
+        assert np.all(found >= np.minimum(exact * (1 + 0.9e-8), 1.0))
+        np.testing.assert_allclose(found, exact, rtol=1.1e-8, atol=1e-200)

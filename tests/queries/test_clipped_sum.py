@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,45 @@ def test_a_record_moves_a_whole_run_by_what_is_charged(noise: CorrelatedNoise, p
         assert 0.99 * stated < max(moved) <= stated
     else:
         assert 0.8 * stated < math.hypot(*moved) <= stated
+
+
+@pytest.mark.parametrize("noise", [BandedNoise(1), TreeNoise()], ids=str)
+def test_a_run_goes_through_the_records_in_their_order(noise: CorrelatedNoise) -> None:
+    statistic, data = ordered(noise), rows(1.0)
+    run = OrderedRun(statistic, Rows(data))
+    for i in range(7):  # the fifth batch is the last of a pass
+        own = data[SIZE * (i % 5) : SIZE * (i % 5 + 1)]
+        own = own * np.minimum(1.0, CLIP / np.linalg.norm(own, axis=1))[:, None]
+        found = run.estimate(run.mixed(statistic))
+        np.testing.assert_allclose(found, own.sum(axis=0), atol=1e-12)
+
+
+def test_levels_of_a_tree() -> None:
+    for n_steps, levels in ((1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (255, 8), (256, 9)):
+        assert TreeNoise().event(1.0, n_steps, 3).count == 3 * levels
+
+
+def test_the_spread_of_bands_is_no_less_than_the_norm_of_what_is_mixed() -> None:
+    """In exact arithmetic: of the doubles that sums are multiplied by."""
+    for bands, epochs in itertools.product(range(1, 40), (1, 2, 3, 5, 7)):
+        noise = BandedNoise(bands)
+        exact = epochs * sum(Fraction(c) ** 2 for c in noise.coefficients)
+        spread = Fraction(noise.spread(bands, epochs))
+        assert exact <= spread**2 < exact * (1 + Fraction(1, 10**11))
+
+
+@pytest.mark.parametrize("statistic", ClippedSumAndCount.tried(), ids=str)
+def test_the_count_moves_by_what_is_stated(statistic: ClippedSumAndCount) -> None:
+    """By half of a record, and by what rounding does to the lengths of a full batch."""
+    pairs = list(statistic.neighbours(FACTS))
+    assert any(len(one) == 0 for one, _ in pairs)  # type: ignore[arg-type]
+    totals = [[statistic.total(batch, FACTS)[-1] for batch in pair] for pair in pairs]
+    moved = max(abs(one - other) for one, other in totals)
+    most = 0.5 + (2 * statistic.batch_size + 64) * 2.0**-12 * 1.25 / 0.5
+    stated = CLIP * statistic.share * most
+    assert 0.998 * stated < moved <= stated
+    whole = statistic.sensitivity(FACTS).value
+    assert whole == pytest.approx(math.hypot(CLIP * (1 + 2.0**-10), stated), rel=1e-15)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)

@@ -13,12 +13,14 @@ import pytest
 
 from tacit.metrics.histogram import bin_edges
 from tacit.noise import Norm
+from tacit.noise.summation import sum_sensitivity
 from tacit.privacy import Relation
 from tacit.queries import Facts, GaussianNoise, NoisySum, Sensitivity, plain_facts
 from tacit.queries.evaluation import (
     Answered,
     CandidateMistakes,
     Cells,
+    MistakeBalance,
     NumberSums,
     SeveralClassCells,
     SquaredResiduals,
@@ -187,3 +189,21 @@ def test_ranges_of_which_no_share_is_a_number_are_refused(low: float, high: floa
         NumberSums(low, high)
     with pytest.raises(ValueError, match="change units"):
         SquaredResiduals(low, high)
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
+def test_halves_are_exact_and_other_mistakes_are_rounded(relation: Relation) -> None:
+    facts, changed = plain_facts(relation), 1 if relation is ADD_REMOVE else 2
+    whole, parts = MistakeBalance(True), MistakeBalance(False)
+    assert whole.sensitivity(facts).value == changed / 2
+    rounded = sum_sensitivity(0.5, 1, Norm.L2, relation)
+    assert changed / 2 < parts.sensitivity(facts).value == rounded
+    mistakes = np.array([0.3, 0.9, NAN])
+    assert whole.total(mistakes, facts) == 0.5
+    assert parts.total(mistakes, facts) == pytest.approx([0.7], abs=1e-6)
+
+
+def test_the_model_of_fewer_mistakes_has_the_greater_utility() -> None:
+    facts = plain_facts(ADD_REMOVE)
+    utilities = CandidateMistakes(2).total([np.array([1.0, NAN, 0.25]), np.zeros(3)], facts)
+    assert utilities.tolist() == [-2.25, 0.0]

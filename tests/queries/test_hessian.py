@@ -28,6 +28,7 @@ from tacit.queries import (
     Session,
     Slot,
 )
+from tacit.queries.moments import pack
 from tacit.records import Bounds, MemoryRecords
 
 RNG = np.random.default_rng(5)
@@ -269,3 +270,15 @@ def test_the_noise_of_clipped_norms_is_as_stated(off: float) -> None:
         away.append((curve.total - exact.total) / (curve.std / LARGEST))
     p = chi2.cdf(np.sum((np.array(away) / off) ** 2), len(away))
     assert (1e-9 < p < 1 - 1e-9) == (off == 1.0)
+
+
+def test_the_total_is_the_packed_matrix_and_the_weighted_sum() -> None:
+    records = MemoryRecords(ROWS, SCORES, BOUNDS)
+    facts = Facts(BOUNDS, 3, Relation.ADD_REMOVE)
+    objective = Objective(HuberLoss(), BOUNDS)
+    for statistic in OuterProducts.tried_on([objective]):
+        matrix, total = statistic.sums(records)
+        found = statistic.total(records, facts)
+        np.testing.assert_allclose(found[:-1], pack(matrix), rtol=1e-12)
+        assert total > 2.0
+        assert found[-1] == pytest.approx(statistic.total_weight * total, rel=1e-12)

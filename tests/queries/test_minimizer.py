@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,8 +29,16 @@ from tacit.erm.preconditioning import Preconditioner
 from tacit.erm.solvers.certified import certified_solver, minimize_certified
 from tacit.erm.solvers.perturbed_objective import Perturbed
 from tacit.noise import Release, SensitivityViolation, secure_source
-from tacit.privacy import Budget, Relation
-from tacit.queries import Facts, GaussianObjectiveNoise, PerturbedMinimizer, Session, Slot
+from tacit.privacy import Budget, Gaussian, PureObjective, Relation
+from tacit.queries import (
+    Facts,
+    GaussianObjectiveNoise,
+    PerturbedMinimizer,
+    Session,
+    Slot,
+    SphereObjectiveNoise,
+)
+from tacit.queries.minimizer import least_ridge
 from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
 from tacit.records.linear_transform import Coordinates
 from tacit.testing import replay
@@ -195,3 +205,52 @@ def test_half_a_sensitivity_of_a_perturbed_minimum_is_caught(
     else:
         with pytest.raises(SensitivityViolation):
             replay(run, few, np.vstack([few, [1.0, 0.0]]))
+
+
+# Constants, to the digit.
+
+
+@pytest.mark.parametrize("ridge", [0.3, 7.0, 1e3])
+@pytest.mark.parametrize("shape", [(1,), (40, 3)])
+@pytest.mark.parametrize("output", [0.7, 31.0, 1e13])
+def test_noise_on_the_output_covers_what_a_certificate_leaves_open(
+    ridge: float, shape: tuple[int, ...], output: float
+) -> None:
+    """2 (tolerance + error of b) / lam is the sensitivity, in exact arithmetic; and nearly equal.
+
+    With 1e13 the float error of b decides how far the minimum is certified.
+    """
+    for size in np.linspace(0.1, 3.0, 40).tolist():
+        gaussian, tolerance = GaussianObjectiveNoise(size, output).laws(ridge, shape)
+        assert gaussian.noise_std == size
+        open_ = 2 * (Fraction(tolerance) + Fraction(gaussian.error)) / Fraction(ridge)
+        needed = Fraction(output) * open_
+        assert needed <= Fraction(gaussian.output_std) <= needed * (1 + Fraction(1, 10**12))
+        sphere, tolerance = SphereObjectiveNoise(size, 1 / output).laws(ridge, shape)
+        assert sphere.noise_radius == size
+        open_ = 2 * (Fraction(tolerance) + Fraction(sphere.error)) / Fraction(ridge)
+        needed = open_ / Fraction(1 / output)
+        assert needed <= Fraction(sphere.output_radius) <= needed * (1 + Fraction(1, 10**12))
+
+
+def test_rows_that_count_less_have_smaller_constants() -> None:
+    seen: list[Any] = []
+
+    def perturbed_event(*told: Any) -> Gaussian:
+        seen.append(told)
+        return Gaussian(1.0)
+
+    loss = SimpleNamespace(perturbed_event=perturbed_event, hessian_rank=2)
+    sizes = {"row_norm": 3.0, "lipschitz": 5.0, "smoothness": 7.0, "hessian_trace": 11.0}
+    objective: Any = SimpleNamespace(loss=loss, **sizes)
+    facts = Facts(Bounds(), 3, Relation.REPLACE)
+    GaussianObjectiveNoise(13.0, 1.0).main(objective, 17.0, 0.5, facts)
+    assert seen == [((1.5, 2.5, 1.75), 17.0, 13.0, Relation.REPLACE)]
+    event = SphereObjectiveNoise(13.0, 1.0).main(objective, 170.0, 0.5, facts)
+    assert event == PureObjective(2.5, 2.75, 170.0, 13.0, 2, Relation.REPLACE)
+
+
+def test_the_least_ridge() -> None:
+    assert least_ridge(2.0, 1.0, 0.5) == 0.75
+    assert least_ridge(2.0, 1.0, 1.0) == 2.0
+    assert least_ridge(2.0, 6.0, 0.5) == 2.0

@@ -58,3 +58,13 @@ def test_too_many_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     records: Any = MemoryRecords(np.ones((5, 2)), None, Bounds())
     with pytest.raises(ValueError, match="to add up exactly"):
         PointSum().total(records, Facts(records.bounds, 2, Relation.ADD_REMOVE))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.float32])
+def test_rows_of_other_types_are_added_up_as_numbers(dtype: Any) -> None:
+    rows, bounds = np.array([[3, 0], [-1, 1]]), Bounds(row_norm=2.0)
+    facts = Facts(bounds, 2, Relation.ADD_REMOVE)
+    found = PointSum().total(MemoryRecords(rows.astype(dtype), None, bounds), facts)
+    plain = PointSum().total(MemoryRecords(rows.astype(float), None, bounds), facts)
+    np.testing.assert_array_equal(found, plain)
+    np.testing.assert_allclose(found, [1.0, 1.0], atol=1e-5)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tacit.noise import SensitivityViolation, seeded_source
-from tacit.privacy import BestOf, Budget, Gaussian, Guarantee, NonPrivate, OneOf, Parallel, Relation
+from tacit.noise import SensitivityViolation, secure_source, seeded_source
+from tacit.privacy import (
+    BestOf,
+    Budget,
+    Event,
+    Gaussian,
+    Guarantee,
+    NonPrivate,
+    OneOf,
+    Parallel,
+    Relation,
+)
 from tacit.privacy.accounting.number_of_trials import FixedTries
 from tacit.queries import (
     AtMost,
     BestOfTries,
     CandidateMistakes,
     DisjointParts,
+    Facts,
     GaussianNoise,
     InParts,
     MistakeBalance,
@@ -29,6 +42,8 @@ from tacit.queries import (
     best_of,
     plain_facts,
 )
+from tacit.queries.prepaid import Prepaid
+from tacit.records import Bounds
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.testing import replay
 
@@ -297,3 +312,92 @@ WRONG_AND_RIGHT = np.append(WRONG, 0.0)
 def test_as_many_candidates_are_compared_as_were_planned() -> None:
     with pytest.raises(ValueError, match="3 candidates, and 2 planned"):
         chosen((WRONG, WRONG, WRONG))
+
+
+# What is paid for a fit.
+
+
+class Persistent:
+    """An estimator that charges what it is told to, and goes on if that is refused."""
+
+    privacy_: Guarantee
+
+    def __init__(self, *events: Event, reads_first: bool = False) -> None:
+        self.events, self.reads_first = events, reads_first
+
+    def set_params(self, accountant: Any) -> None:
+        self.accountant = accountant
+
+    def fit(self, table: Any, _: None) -> None:
+        if self.reads_first:
+            table.read()
+        for event in self.events:
+            with contextlib.suppress(RuntimeError):
+                self.accountant.charge(event)
+        self.privacy_ = Guarantee(Gaussian(2.0))
+        if hasattr(table, "read"):
+            table.read()
+
+
+def paid_for() -> Prepaid:
+    return Prepaid(Gaussian(2.0), Budget(0.7, 1e-6), "a step", lambda: None)
+
+
+def unread_table() -> Any:
+    return EncodedTable(None, lambda: (np.zeros((2, 1)), None))  # type: ignore[arg-type]
+
+
+def test_a_share_is_left_until_it_is_used() -> None:
+    paid = paid_for()
+    assert (paid.spent(), paid.remaining()) == (0.0, 0.7)
+    assert paid.charge(Gaussian(2.0)) == 0.7
+    assert (paid.spent(), paid.remaining()) == (0.7, 0.0)
+
+
+@pytest.mark.parametrize("table", [unread_table(), np.zeros((2, 1))], ids=["table", "array"])
+def test_a_fit_is_held_to_what_was_paid(table: Any) -> None:
+    assert paid_for().fit(Persistent(Gaussian(2.0)), table).accountant is None
+    for charged in ((Gaussian(1.0), Gaussian(2.0)), (Gaussian(2.0), Gaussian(2.0))):
+        with pytest.raises(RuntimeError, match="had refused a charge"):
+            paid_for().fit(Persistent(*charged), table)
+
+
+def test_a_table_is_not_read_before_the_charge() -> None:
+    with pytest.raises(RuntimeError, match="reads the records without a charge"):
+        paid_for().fit(Persistent(Gaussian(2.0), reads_first=True), unread_table())
+
+
+class ReadRows:
+    """A table as the view `Split` needs it."""
+
+    places = None
+
+    def __init__(self, rows: Any, named: list[str] | None = None) -> None:
+        self.rows, self.named, self.has_people = rows, named, named is not None
+
+    def read(self) -> Any:
+        return self.rows, np.zeros(len(self.rows))
+
+    def identifiers(self) -> list[str]:
+        assert self.named is not None
+        return self.named
+
+    def part(self, chosen: Any, share: float) -> Any:
+        return chosen
+
+
+def test_all_records_of_a_person_are_in_one_part() -> None:
+    rows = np.random.default_rng(0).standard_normal((60, 2))
+    named = [f"person {i % 6}" for i in range(60)]
+    facts = Facts(Bounds(), 2, Relation.ADD_REMOVE_PERSON)
+    view = Split((0.5, 0.5), b"k" * 32)
+    parts, _ = view.apply(ReadRows(rows, named), facts, secure_source())
+    one, other = parts.parts
+    assert not np.any(one & other)
+    for i in range(6):
+        assert len(set(one[i::6].tolist())) == 1
+    assert one.any()
+    assert other.any()
+    alone = replace(facts, relation=Relation.ADD_REMOVE)
+    parts, _ = view.apply(ReadRows(rows), alone, secure_source())
+    assert len(set(parts.parts[0][::6].tolist())) == 2

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.noise import Decision, recording
+from tacit.noise import Decision, Norm, recording
 from tacit.privacy import (
     Booking,
     Budget,
@@ -32,14 +32,19 @@ from tacit.queries import (
     Facts,
     GaussianNoise,
     GaussianSum,
+    GreatestCounts,
+    Leads,
+    LeastEigenvalue,
     NoisySum,
     OneRecordEach,
     PoissonSample,
     Reweighted,
+    SecondMoment,
     Sequence,
     Session,
     Slot,
     SphereNoise,
+    Votes,
     composed,
     exchanged,
     split_budget,
@@ -164,6 +169,33 @@ def test_what_another_session_holds_is_not_asked() -> None:
         one.on(PoissonSample(0.5)).ask(count(2.0), "steps", of=sampled)
     assert first.ask(count(2.0), "steps", of=sampled) < 60
     one.close()
+
+
+@pytest.mark.parametrize(
+    ("held", "asked"),
+    [
+        (SecondMoment(), Count()),
+        (Count(), SecondMoment()),
+        (Count(), LeastEigenvalue()),
+        (Votes(5, 4, 3), Count()),
+        (Votes(5, 4, 3), Votes(1, 4, 3)),
+        (Votes(5, 4, 3), GreatestCounts(1, 4, 3)),
+        (Votes(5, 4, 3), Leads(5, 4)),
+    ],
+    ids=str,
+)
+def test_what_is_held_for_another_statistic_is_not_asked(held: Any, asked: Any) -> None:
+    """A matrix, or counts of many queries, would get the noise of one number."""
+    slots = {"sum": Slot(PRICE)}
+    source: Any = [np.zeros(5, dtype=int)] * 4 if isinstance(held, Votes) else records()
+    one = Session(source, FACTS, PRICE, slots)
+    with pytest.raises(RuntimeError, match="asked of what is held for"):
+        one.ask(NoisySum(asked, GaussianNoise(2.0)), "sum", of=one.hold(held))
+
+
+def test_what_is_held_is_the_same_in_every_norm() -> None:
+    one = session({"count": Slot(PRICE)})
+    assert one.ask(count(2.0), "count", of=one.hold(Count(Norm.L1))) < 90
 
 
 def test_a_session_knows_where_its_charge_is_written() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,19 @@ from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
 from tacit.noise import SensitivityViolation, recording, secure_source
 from tacit.noise.replay import Entry
 from tacit.privacy import ExponentialMechanism, Relation
-from tacit.queries import CandidateRisks, Facts, Quantile, RiskInBall, Selection, Session, Slot
+from tacit.queries import (
+    CandidateRisks,
+    Facts,
+    Quantile,
+    RiskInBall,
+    Selection,
+    Session,
+    Slot,
+    quantile,
+    selection,
+)
+from tacit.queries.quantile import rank_utility
+from tacit.queries.selection import _Risk
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords
 from tacit.testing import replay
 
@@ -184,3 +197,46 @@ def test_losses_do_not_depend_on_other_records_of_a_block(loss: Any) -> None:
             for k in (n, n - 1)
         )
         assert np.abs(many - fewer).max() <= utility.sensitivity(facts).value
+
+
+# Constants, to the digit.
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss()], ids=str)
+def test_a_risk_in_floats(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = Bounds(row_norm=2.0, label_range=(-1.0, 1.0))
+    facts = Facts(bounds, 3, Relation.ADD_REMOVE)
+    labels = np.where(ROWS[:, 0] > 0, 1.0, -1.0)
+    records = MemoryRecords(ROWS, labels, bounds)
+    utility = RiskInBall(loss, 1.5, regularization=200.0)
+    risk, zero, w = _Risk(utility, records, facts), np.zeros(3), np.array([0.5, -0.3, 0.2])
+
+    def summed(at: Any, of: Any = np.asarray) -> float:
+        return float(records.sum(lambda block: (of(loss.values(block, at)).sum(),))[0])
+
+    expected = summed(w) - summed(zero) + 100.0 * (w @ w)
+    assert risk.at(w) == pytest.approx(expected, rel=1e-12)
+    values, slopes = risk.falling(np.vstack([w, zero]))
+    assert values == pytest.approx([-expected, 0.0], rel=1e-12, abs=1e-12)
+    step = 1e-6 * np.eye(3)
+    around = [risk.at(w + h) - risk.at(w - h) for h in step]
+    np.testing.assert_allclose(slopes[0], np.array(around) / -2e-6, rtol=1e-5, atol=1e-4)
+    # a distance of 8 radii; L times it; three sums, and losses that err by 2^-40
+    far, size = 12.0, summed(zero, np.abs)
+    slope = loss.lipschitz * loss.gradient_scale(2.0) * far
+    terms = 2.0**-39 * (size + 41 * slope)
+    room = 3 * records.sum_error() * slope + terms + 2.0**-44 * 100.0 * far**2
+    assert risk.error() == pytest.approx(room, rel=1e-9)
+    # sums get half of what the sensitivity has for rounding
+    asked: list[float] = []
+    monkeypatch.setattr(selection, "needs_fine_sums", lambda _, slack: bool(asked.append(slack)))
+    risk.at(w)
+    assert asked == [0.5e-4]
+
+
+def test_ranks_that_are_far_off_are_equally_bad() -> None:
+    below = np.array([2**32 + 1, 2**33, 2**40, 2**32 - 2])
+    utility = rank_utility(below, 2, Fraction(1, 2))
+    assert utility.tolist() == [-2.0 * (2**32 - 1)] * 3 + [-2.0 * (2**32 - 3)]
+    # levels times ranks are whole numbers that doubles have
+    assert quantile._FINEST_LEVEL * quantile._FARTHEST_RANK == 2**52

@@ -138,6 +138,10 @@ def test_what_others_leave(whole: float, factors: list[float], times: int) -> No
     assert float(spent * Fraction(whole) ** 2) > 1 - 1e-14
 
 
+def test_all_is_left_for_one() -> None:
+    assert gaussian_rest(GaussianNoise(3.0)) == GaussianNoise(3.0)
+
+
 def test_nothing_is_left() -> None:
     with pytest.raises(ValueError, match="nothing is left"):
         gaussian_rest(GaussianNoise(2.0), [GaussianNoise(2.0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +37,13 @@ from tacit.queries import (
     VotesCost,
 )
 from tacit.queries.votes import STEPS, count_votes
-from tacit.queries.votes_cost import SeveralClasses, TwoClasses, smooth_sensitivity
+from tacit.queries.votes_cost import (
+    SeveralClasses,
+    TwoClasses,
+    log_chance_of_upset,
+    query_renyi,
+    smooth_sensitivity,
+)
 from tacit.records import Bounds
 from tacit.testing import check_query, replay
 
@@ -313,3 +320,113 @@ def test_noise_functions_are_told_how_far_a_teacher_moves(
     )
     with pytest.raises(RuntimeError, match="withheld"):
         answered(QUERIES[0][0], Relation.ADD_REMOVE, [np.zeros(5, int)] * 4)
+
+
+# The cost of votes, worked out another way.
+
+
+def theorem_6(log_q: float, s: float, a: float) -> float:
+    """Return the divergence of a query, condition by condition as in the paper."""
+    worst, q = a / s**2, math.exp(log_q)
+    mu_2 = s * math.sqrt(-log_q)
+    mu_1 = mu_2 + 1
+    e_1, e_2 = mu_1 / s**2, mu_2 / s**2
+    if mu_2 <= 1 or a > mu_1 or log_q + e_2 >= 0:
+        return worst
+    if log_q > (mu_2 - 1) * e_2 - mu_2 * math.log(mu_1 / (mu_1 - 1) * mu_2 / (mu_2 - 1)):
+        return worst
+    log_1, log_2 = math.log1p(-q), e_1 - log_q / (mu_1 - 1)
+    log_a = log_1 - math.log(-math.expm1((log_q + e_2) * (mu_2 - 1) / mu_2))
+    one, two = log_1 + (a - 1) * log_a, log_q + (a - 1) * log_2
+    return min(worst, float(np.logaddexp(one, two)) / (a - 1))
+
+
+def test_theorem_6_holds_where_its_conditions_do_and_nowhere_else() -> None:
+    log_q = np.concatenate([-np.geomspace(1e-3, 500.0, 400), [math.log(0.5)]])
+    orders = np.array([1.01, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0])
+    cheaper = 0
+    for s in (0.5, 1.0, 1.3, 2.0, 5.0, 20.0, 100.0):
+        found = query_renyi(log_q, s, orders)
+        expected = np.array([[theorem_6(q, s, a) for a in orders] for q in log_q])
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+        cheaper += int(np.sum(found < orders / s**2))
+    assert cheaper > 1000
+
+
+def test_the_chance_of_upset_is_one_at_most() -> None:
+    assert log_chance_of_upset([[5, 5, 5, 5]], 1.0).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("table", [SeveralClasses(2.0, 3, 2.0), SeveralClasses(40.0, 10, 20.0)])
+def test_the_edge_is_where_votes_begin_to_cost_less(table: SeveralClasses) -> None:
+    """To a billionth: below, the local sensitivity is 0."""
+    at, below = table.cost(np.array([table.edge, table.edge - 1e-9]))
+    assert at < table.worst == below
+
+
+def test_where_all_votes_cost_the_same_nothing_moves() -> None:
+    table = SeveralClasses(0.1, 3, 200.0)
+    assert table.edge == math.inf
+    assert table.conditions_hold()
+    assert not table.local(np.linspace(0.0, 40.0, 9), 3).any()
+
+
+class Rising(SeveralClasses):
+    """A cost that rises a little with the place, by far more than rounding does."""
+
+    def cost(self, places: Any) -> Any:
+        return np.where(places < 1.0, 1.0, 0.5 + 1e-9 * (places > 20.0)) * self.worst
+
+
+def test_a_cost_that_rises_is_noticed_however_small_it_is() -> None:
+    for noise_std in (1.0, 1e3, 1e6):
+        assert not Rising(noise_std, 3, 2.0).conditions_hold()
+
+
+@pytest.mark.parametrize("cut", [-2.0, 0.0, 1.5])
+def test_two_classes_by_hand(cut: float) -> None:
+    n, s, a = 3, 0.8, 2.5
+    table = TwoClasses(s, n, a, cut)
+    t = [(2 * k - n - cut) / (math.sqrt(2.0) * s) for k in range(n + 1)]
+    p = [(math.erfc(-x / math.sqrt(2)) / 2, math.erfc(x / math.sqrt(2)) / 2) for x in t]
+
+    def renyi(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+        each = zip(one, other, strict=True)
+        return math.log(sum(x**a * y ** (1 - a) for x, y in each)) / (a - 1)
+
+    pair = [max(renyi(p[k], p[k + 1]), renyi(p[k + 1], p[k])) for k in range(n)]
+    costs = [max(pair[max(k - 1, 0)], pair[min(k, n - 1)]) for k in range(n + 1)]
+    np.testing.assert_allclose(table.costs, costs, rtol=1e-9)
+    change = [abs(costs[k + 1] - costs[k]) for k in range(n)]
+    for d in range(n + 1):
+        met = [change[max(k - d - 1, 0) : k + d + 1] for k in range(n + 1)]
+        found = table.local(np.arange(n + 1), d)
+        np.testing.assert_allclose(found, [max(m) for m in met], rtol=1e-9)
+    for k, smoothness in itertools.product(range(n + 1), (1e-3, 0.1, 1.0)):
+        each = (
+            math.exp(-smoothness * d) * max(change[max(k - d - 1, 0) : k + d + 1])
+            for d in range(n + 1)
+        )
+        found_there = smooth_sensitivity(table, [[n - k, k]], smoothness)
+        assert found_there == pytest.approx(max(each), rel=1e-9)
+
+
+def test_a_lead_without_a_cut_is_that_of_the_second_class() -> None:
+    teachers = [np.array([1, 0, 7])] * 3 + [np.array([0, 0, 1])]
+    leads = Leads(3, 4).total(teachers, facts_of(Relation.ADD_REMOVE))
+    assert leads.tolist() == [2.0, -4.0, 4.0]  # a vote beyond the classes is for the last one
+
+
+def test_where_a_condition_of_theorem_6_fails_the_worst_case_is_charged() -> None:
+    """At orders next to 1, where rounding would make the theorem's own number too small."""
+    log_q, order = -np.geomspace(1e-4, 3.0, 4000), np.array([1 + 2.0**-50])
+    n_refused = 0
+    for s in (5.0, 20.0, 100.0, 500.0):
+        mu_2 = s * np.sqrt(-log_q)
+        some = mu_2 > 1.01
+        slopes = np.log((mu_2[some] + 1) / (mu_2[some] - 1))
+        fails = log_q[some] > (mu_2[some] - 1) * mu_2[some] / s**2 - mu_2[some] * slopes + 1e-9
+        found = query_renyi(log_q[some][fails], s, order)[:, 0]
+        assert np.all(found == order / s**2)
+        n_refused += int(fails.sum())
+    assert n_refused > 1000

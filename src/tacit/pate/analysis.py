@@ -163,7 +163,7 @@ def answers_to(
     votes, facts = Votes(n_queries, int(counts[0].sum()), n_classes), facts_of(relation)
     event, slots = aggregator.event(n_queries, relation), aggregator.slots(votes, facts)
     session = Session(None, facts, event, slots, source)
-    return session.release(aggregator.answers(session, votes, Held(counts)))
+    return session.release(aggregator.answers(session, votes, Held(counts, votes)))
 
 
 def _worst(aggregator: Aggregator, n_queries: int, delta: float) -> float:

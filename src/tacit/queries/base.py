@@ -8,7 +8,7 @@ here holds a record: queries are made from public facts, before records are read
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -108,10 +108,12 @@ class Held:
     """A total that was computed once and is asked of several times; nobody else can read it.
 
     See `Session.hold`. A session refuses what another one holds: a total of all records, asked of
-    at the price of a sample, would cost too little.
+    at the price of a sample, would cost too little. A statistic refuses what is held for another
+    one: a matrix would be released with the noise of a count.
     """
 
     _total: Any
+    _statistic: CanBeHeld
     _session: object = None
 
     def __repr__(self) -> str:
@@ -160,6 +162,15 @@ class Query(Protocol[T]):
         """Return the noisy answer. Called by a `Session` alone."""
 
 
-def total_of(records: Private, compute: Callable[[Any], Any]) -> Any:
-    """Return a total that is held, or compute it from records: for statistics alone."""
-    return records._total if isinstance(records, Held) else compute(records)
+def total_of(records: Private, statistic: CanBeHeld, facts: Facts) -> Any:
+    """Return what is held for a statistic, or compute it from records: for statistics alone."""
+    if not isinstance(records, Held):
+        return statistic.held(records, facts)
+    if _any_norm(records._statistic) != _any_norm(statistic):
+        raise RuntimeError(f"{statistic} was asked of what is held for {records._statistic}.")
+    return records._total
+
+
+def _any_norm(statistic: Any) -> Any:
+    """Return a statistic but for the norm of its sensitivity: its total is the same in each."""
+    return replace(statistic, norm=Norm.L2) if hasattr(statistic, "norm") else statistic

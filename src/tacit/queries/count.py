@@ -15,7 +15,6 @@ from tacit.noise.bounded import round_up
 from tacit.noise.stable_histogram import count_std, frequent, frequent_event, threshold
 from tacit.privacy import Event, Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
-from tacit.records import RecordSource
 from tacit.records.exact.lattice import LatticeBlock
 from tacit.records.exact.sums import exact_totals
 from tacit.records.grouped import MOST_COUNTED
@@ -52,11 +51,11 @@ class Count:
 
     def total(self, records: Private, facts: Facts) -> float:
         """Return the number. Private."""
-        return float(total_of(records, lambda records: _count(records, facts)))
+        return float(total_of(records, self, facts))
 
     def held(self, records: Private, facts: Facts) -> float:
         """Return the number. Private."""
-        return self.total(records, facts)
+        return _count(records, facts)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what adds up weights of at most 1."""
@@ -104,9 +103,6 @@ class ClassCounts:
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the counts. Private."""
-        return np.asarray(total_of(records, self._counts))
-
-    def _counts(self, records: RecordSource) -> Array:
         n_classes = records.bounds.n_classes or 0
 
         def of_block(block: LatticeBlock) -> Array:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.noise import Norm, Source
-from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
+from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.records import Block, Bounds, MemoryRecords, RecordSource
 from tacit.records.block_sums import needs_fine_sums
 from tacit.records.exact.lattice import LatticeBlock, check_few_rows, power_above
@@ -253,7 +253,7 @@ class PreconditionedGradient:
         def gradient(block: Block) -> tuple[Array]:
             return (loss.gradient_clipped_in(preconditioned, block, weights, bounds, self.clip),)
 
-        (value,) = total_of(records, lambda records: records.sum(gradient, fine=fine))
+        (value,) = records.sum(gradient, fine=fine)
         return preconditioned.of(value)
 
     def _check_rounding(self, records: RecordSource) -> None:

@@ -14,7 +14,7 @@ from tacit.noise.bounded import Bounded
 from tacit.noise.summation import bounded_sum, sum_sensitivity
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
-from tacit.records import Block, MemoryRecords, RecordSource
+from tacit.records import Block, MemoryRecords
 from tacit.records.exact.lattice import LatticeBlock
 from tacit.records.exact.sums import (
     MOMENT_SLACK,
@@ -173,9 +173,6 @@ class PointSum:
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum. Private."""
-        return np.asarray(total_of(records, self._sum))
-
-    def _sum(self, records: RecordSource) -> Array:
         if records.count() > _MOST_RECORDS:
             raise ValueError("there are more than 2^31 records to add up exactly; fit on a part.")
         norm = records.bounds.total_norm
@@ -188,8 +185,7 @@ class PointSum:
         def of(block: Block) -> tuple[Array, ...]:
             return (np.asarray(_in_steps(block.points(), norm, self.squared).value),)
 
-        (value,) = records.sum(of)
-        return value
+        return np.asarray(records.sum(of)[0])
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what clips a row and what rounds it."""
@@ -231,10 +227,6 @@ def unpack(vector: Array, d: int) -> Array:
     return matrix + np.triu(matrix, 1).T
 
 
-def _matrix(records: Private) -> Array:
-    return np.asarray(total_of(records, exact_moment))
-
-
 @dataclass(frozen=True)
 class SecondMoment:
     """The sum of a x x' over rows x with their intercept, ||x|| <= R, and weights a in [0, 1].
@@ -264,11 +256,11 @@ class SecondMoment:
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the packed matrix. Private."""
-        return pack(_matrix(records))
+        return pack(total_of(records, self, facts))
 
     def held(self, records: Private, facts: Facts) -> Array:
         """Return the matrix itself, of which several questions may be asked. Private."""
-        return _matrix(records)
+        return np.asarray(exact_moment(records))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what clips a row and what adds up products."""
@@ -286,7 +278,7 @@ class LeastEigenvalue:
 
     def total(self, records: Private, facts: Facts) -> float:
         """Return the eigenvalue. Private."""
-        return max(float(np.linalg.eigvalsh(_matrix(records))[0]), 0.0)
+        return max(float(np.linalg.eigvalsh(total_of(records, SecondMoment(), facts))[0]), 0.0)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return what clips a row and what adds up products."""
@@ -330,9 +322,6 @@ class LabelMoment:
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum. Private."""
-        return np.asarray(total_of(records, self._sum))
-
-    def _sum(self, records: RecordSource) -> Array:
         rows = RowLattice(records.bounds, records.bounds.label_bound)
 
         def whole(block: LatticeBlock) -> Array:

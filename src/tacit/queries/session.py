@@ -362,7 +362,7 @@ class Session:
 
     def hold(self, statistic: CanBeHeld) -> Held:
         """Compute what several questions are about, once; it cannot be read, only asked of."""
-        return Held(statistic.held(self._records, self.facts), self)
+        return Held(statistic.held(self._records, self.facts), statistic, self)
 
     def on(self, view: View) -> Session:
         """Return the same run over another view of the records: the slots are shared."""

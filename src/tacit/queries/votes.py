@@ -127,7 +127,7 @@ class Votes(_OfTeachers):
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the counts. Private."""
-        counts: Array = total_of(records, lambda teachers: self.held(teachers, facts))
+        counts: Array = total_of(records, self, facts)
         return counts
 
 

@@ -301,7 +301,7 @@ def test_the_noise_of_all_sites_is_that_of_the_sum() -> None:
         counts = np.tile([[7.0, 3.0]], (20_000, 1))
         query, facts = agreed.shared_votes(0), agreed.facts
         session = Session(None, facts, query.event(facts), {"votes": Slot(query.event(facts))})
-        sent = session.ask(query, "votes", of=Held(counts)).view(np.int64)
+        sent = session.ask(query, "votes", of=Held(counts, query.votes)).view(np.int64)
         noise += sent * agreed.spacing - counts
     spread = 8.0 * math.sqrt(3 / 2)
     assert kstest(noise.ravel() / spread, ndtr).pvalue > 1e-9
