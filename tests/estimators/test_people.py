@@ -92,7 +92,7 @@ def test_a_relation_of_people_needs_them(name: str) -> None:
 
 
 def test_how_many_people_is_not_read_off() -> None:
-    with pytest.raises(ValueError, match="does not show before"):
+    with pytest.raises(ValueError, match="not known before"):
         fitted(*CENTRAL["logistic-binary"], n_records="infer")
 
 

@@ -67,7 +67,7 @@ def test_a_slot_that_was_dropped_withholds_the_release() -> None:
     ("wrong", "words"),
     [
         (lambda one: (one.ask(COUNT, "count"), one.ask(COUNT, "count")), "asked before: 1"),
-        (lambda one: one.ask(COUNT, "other"), "nothing was planned under the name 'other'"),
+        (lambda one: one.ask(COUNT, "other"), "the plan has no slot 'other'"),
         (lambda one: one.ask(NoisySum(Count(), GaussianNoise(1.9)), "count"), "paid for it"),
         (lambda one: one.ask(TOTAL, "count"), "paid for it"),
         (lambda one: one.without_noise(lambda view: view), "under a guarantee"),

@@ -110,7 +110,7 @@ def least_rest(
 
 
 def _fractions(shares: Shares) -> dict[str, Fraction]:
-    """Return shares above 0 that add up to 1 at most, exactly; what is left is that of None."""
+    """Return the shares above 0 as exact fractions that sum to at most 1; None gets the rest."""
     given = {name: Fraction(share) for name, share in shares.items() if share is not None}
     missing = [name for name, share in shares.items() if share is None]
     total = sum(given.values(), Fraction(0))
