@@ -13,7 +13,7 @@ from tacit import checks
 
 Array = npt.NDArray[np.float64]
 
-_SLACK = 1e-9
+_SLACK = 1e-9  # relative tolerance of membership, far above the rounding of a projection
 _SIZE = "pass the size of the set, such as 1.0, or use WholeSpace() for no constraint."
 
 

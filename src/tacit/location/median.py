@@ -56,7 +56,7 @@ from tacit.queries import (
 from tacit.records import Bounds, MemoryRecords, UnreadRecords
 from tacit.records.lazy_table import has_people
 
-_TAIL = 0.025
+_TAIL = 0.025  # on each side of a 95 % interval
 # The grid has fewer than 2^21 + 2 points, one of which is best. A point whose rank error is so many
 # noise scales above the best is drawn with probability at most 1/100.
 _FAR = math.log(100.0 * 2**21)

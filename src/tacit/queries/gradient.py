@@ -33,7 +33,7 @@ from tacit.records.grouped import clipped_by_person
 from tacit.records.linear_transform import Coordinates, measured
 from tacit.row_clipping import clip_factors, clipped_rows
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # u, the unit roundoff of doubles
 # Bound on the rounding of a product with A, for two neighbours together, in units of the clip.
 _PRODUCT_ROUNDING = 2.5e-5
 # Part of the sensitivity for the float error of a sum in preconditioned coordinates.

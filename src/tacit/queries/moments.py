@@ -127,7 +127,7 @@ class ColumnMoments:
         return ColumnMoments.units, bounded_sum
 
 
-_MOST_RECORDS = 2**31
+_MOST_RECORDS = 2**31  # sums of more records may exceed 2^53 steps
 
 
 @dataclass(frozen=True)

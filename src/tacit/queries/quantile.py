@@ -19,8 +19,8 @@ from tacit.records import MemoryRecords
 
 # Bound on the denominators of levels; with 2^32 ranks, products are integers of 52 bits.
 _FINEST_LEVEL = 2**20
-_FARTHEST_RANK = 2**32
-GRID_POINTS = 2**20
+_FARTHEST_RANK = 2**32  # rank errors are clipped below it
+GRID_POINTS = 2**20  # default resolution of the public interval
 
 
 @dataclass(frozen=True)

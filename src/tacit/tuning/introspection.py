@@ -99,7 +99,7 @@ def configured(
         found.set_params(**own)
     except ValueError as why:
         raise ValueError(f"space names what {type(model).__name__} does not have: {why}") from why
-    # what a try says would be counted: nothing speaks, in whichever step it is
+    # Force verbose=False: output per trial would reveal the number of trials.
     resolved = found.get_params()
     found.set_params(**{name: False for name in resolved if name.rpartition("__")[2] == "verbose"})
     last = last_of(found)

@@ -22,10 +22,10 @@ Array = npt.NDArray[np.float64]
 # The 97.5 % quantile of a standard normal variable: 95 % lie within it.
 WITHIN = 1.959963984540054
 _MOST_DRAWS, _LEAST_DRAWS = 400, 20
-_MOST_ENTRIES = 1e6
+_MOST_ENTRIES = 1e6  # of all drawn matrices together; it bounds memory and time
 # Prior width without information: scores of the longest rows up to this many score units.
 _ANYTHING = 30.0
-_ROUNDED, _TINY = 1e-12, 1e-100
+_ROUNDED, _TINY = 1e-12, 1e-100  # relative rounding of eigenvalues; guard against division by 0
 # Bisection finds intervals to 2^-30 of their largest possible width.
 _HALVINGS = 30
 

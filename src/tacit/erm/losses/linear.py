@@ -16,7 +16,7 @@ from tacit.records.exact.lattice import LatticeBlock
 from tacit.records.grouped import clipped_by_person, summed_by_person
 from tacit.records.linear_transform import Coordinates
 
-_SHARP = 2.0**13
+_SHARP = 2.0**13  # smoothness beyond this, per score unit and slope, counts as a jump
 
 
 class Loss(AnyLoss):

@@ -13,7 +13,7 @@ from tacit.records import Block, Bounds
 from tacit.records.grouped import clipped_vectors, vectors_by_person
 from tacit.row_clipping import clipped_rows
 
-_TOUCHING = 1e-150
+_TOUCHING = 1e-150  # distances below it count as 0: their squares underflow
 
 
 class PointLoss(AnyLoss):

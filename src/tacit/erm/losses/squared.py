@@ -130,7 +130,7 @@ class HuberLoss(Loss):
         return np.where(np.abs(score - label) < self.knot, 1.0, 0.0)
 
 
-_NEARLY_FREE = 7 / 8
+_NEARLY_FREE = 7 / 8  # share of the ridge at which curvature is free; see free_regularization
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from tacit.records.grouped import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
 
-_MOST_STEPS = 1000
+_MOST_STEPS = 1000  # a step is a full pass over the records
 # For the step size only, a non-smooth loss counts as smoothed over this share of a score unit.
 _CORNER = 0.1
 

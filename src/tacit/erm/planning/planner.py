@@ -28,7 +28,7 @@ KINDS: dict[str, type[Mechanism]] = {
 # Mechanisms that need no settings; the names that "auto" tries, in order.
 MECHANISMS = {kind.name: kind() for kind in KINDS.values() if kind.is_named}
 CANDIDATES = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.is_candidate)
-_CLEARLY = 1.25
+_CLEARLY = 1.25  # a later candidate must have less risk by this factor
 
 
 def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto") -> Plan:

@@ -37,7 +37,7 @@ Array = npt.NDArray[np.float64]
 Linear = Callable[[Array], Array]
 
 _MAX_STEPS = 60
-_KEEP_HESSIAN = 0.3
+_KEEP_HESSIAN = 0.3  # reuse a Hessian while a step cuts the gradient norm to this share
 # The cost of a new Hessian and the step after it, in passes.
 _HESSIAN_PASSES = 5
 # A sample of one record in eight costs an eighth of a pass. With 20 records per weight its Hessian
@@ -134,7 +134,7 @@ def line_search(
     return w, value, gradient, False
 
 
-_NEWTON_DIMENSION = 600
+_NEWTON_DIMENSION = 600  # up to this many weights the Hessian is formed and factorised
 
 
 class NotCertified(RuntimeError):

@@ -14,7 +14,7 @@ from tacit.records.linear_transform import Coordinates
 
 Array = npt.NDArray[np.float64]
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # u, the unit roundoff of doubles
 
 
 @dataclass(frozen=True)

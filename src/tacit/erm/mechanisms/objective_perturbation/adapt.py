@@ -72,6 +72,7 @@ _MOST_COLUMNS = 600  # a Hessian is formed and a second moment queried up to thi
 # Ask for the second moment only if, for isotropic rows, it is at most 4 times below its noise. Its
 # trace, and so the typical row norm, is then still visible.
 _BELOW_NOISE = 4.0
+# Unit roundoff; the largest expected score, in score units; the margin below the tolerance.
 _UNIT, _FAR, _ROOM = 2.0**-53, 100.0, 8.0
 TYPICAL_SECOND_DERIVATIVE = 0.5  # share of the greatest second derivative of the loss
 _SEEN = 0.1  # share of the noise level lam0 below which moments are raised to it

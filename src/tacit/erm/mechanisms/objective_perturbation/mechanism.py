@@ -121,7 +121,7 @@ def descend_instead(
 
 
 _FOR_CURVATURE = 1 / 20  # share of a pure epsilon for the effect of a record on the curvature
-_LARGE = 500.0
+_LARGE = 500.0  # keeps expm1 finite
 _USUAL_SCORE = 10.0  # assumed score of the longest row, in score units
 _CLEARLY = 2.0  # the alternative noise must have less risk by this factor
 

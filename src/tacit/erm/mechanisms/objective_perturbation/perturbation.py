@@ -29,7 +29,7 @@ from tacit.records import Bounds
 
 # Share of the output release: of mu^2 (Gaussian), of epsilon (pure).
 _GAUSSIAN_OUTPUT, _PURE_OUTPUT = 1 / 2500, 0.01
-_COMPOSED_ORDER = 4.0
+_COMPOSED_ORDER = 4.0  # Renyi order at which sphere and Gaussian noise are compared
 # Limit on how far noise may move a score in a direction without data: 2 score units (Gaussian),
 # 4 (sphere). Sphere noise is used at such large epsilon that halving the ridge is worth more: it
 # saves error in all other directions.
