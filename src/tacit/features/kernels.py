@@ -1,7 +1,4 @@
-"""Define kernels by the distribution of their frequencies (Bochner's theorem).
-
-    k(x - y) = E cos(<w, x - y>)
-"""
+"""Define kernels by the law of their frequencies (Bochner): k(x - y) = E cos(<w, x - y>)."""
 
 from __future__ import annotations
 

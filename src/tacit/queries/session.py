@@ -241,8 +241,7 @@ class _Tally:
         if isinstance(paid.rule, ExchangedFor):
             if any(self.answered[name] for name in paid.rule.slots):
                 raise RuntimeError(
-                    f"{slot!r} replaces {paid.rule.slots}, one of which was asked "
-                    f"already. {_BUG}"
+                    f"{slot!r} replaces {paid.rule.slots}, one of which was asked already. {_BUG}"
                 )
             self.given_up.update(paid.rule.slots)
         answered[price] += 1
