@@ -1,7 +1,7 @@
-"""The one road from a plan to a release: charge, work, compare the receipt.
+"""Release a plan: charge it, do its work, compare the cost with the charge.
 
-Whatever is released goes through here, so that nothing is read before it was paid for and nothing
-leaves that was not planned.
+Every release goes through this module, so that nothing is read before it was charged and nothing is
+released that was not planned.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ T = TypeVar("T")
 
 
 class Planned(Protocol):
-    """What is about to be released, decided from public facts alone."""
+    """The interface of a plan, which is made from public facts alone."""
 
     @property
     def name(self) -> str:
-        """How it is done, in a word."""
+        """The method, in a word."""
 
     @property
     def event(self) -> Event:
-        """What it will cost."""
+        """The event that the release will cost."""
 
     @property
     def budget(self) -> Budget:
-        """What it was planned for."""
+        """The budget for which it was planned."""
 
     @property
     def reason(self) -> str:
-        """Why it is done this way."""
+        """The reason for this method."""
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """The numbers that were decided."""
+        """The chosen settings."""
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """What else was considered, and why it was not chosen."""
+        """The rejected alternatives, each with a reason."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan of which there is no more to say than what every plan says.
+    """A generic plan, for releases that need no class of their own.
 
     Examples
     --------
@@ -67,14 +67,14 @@ class Plan:
     settings: Mapping[str, float] = field(default_factory=dict)
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    # What is public of the records, and what will be asked of them by name: once each.
+    # The public facts of the records, and the queries by name: each is asked once.
     facts: Facts | None = None
     queries: Mapping[str, NoisySum] = field(default_factory=dict)
-    # What was paid for questions that are made later, or asked several times.
+    # Slots of queries that are made later, or asked several times.
     paid: Mapping[str, Slot] = field(default_factory=dict)
 
     def slots(self) -> dict[str, Slot]:
-        """Return what a session may be asked under this plan."""
+        """Return the slots of a session under this plan."""
         assert self.facts is not None, "whoever names queries says of what they are asked"
         once = {name: Slot(query.event(self.facts)) for name, query in self.queries.items()}
         return {**once, **self.paid}
@@ -84,7 +84,7 @@ class Plan:
 
 
 def plan_lines(plan: Planned, *more: str) -> list[str]:
-    """Return a plan for people, with ``more`` lines of its own after the first."""
+    """Return the printed lines of a plan, with the lines ``more`` after the first."""
     also = ["also considered:", *(f"  {line}" for line in plan.rejected)] if plan.rejected else []
     return [
         f"{plan.name}: {plan.reason}",
@@ -95,30 +95,30 @@ def plan_lines(plan: Planned, *more: str) -> list[str]:
 
 
 def norm_in_words(row_norm: float) -> str:
-    """Return what a row norm does in a plan."""
+    """Describe the effect of a row norm in a plan."""
     return f"rows longer than {row_norm:g} are scaled down to it; the noise is proportional to it"
 
 
 def without_noise(budget: Budget) -> Plan:
-    """Return the plan of a release that an infinite budget asks for: no noise, and no promise."""
+    """Return the plan of a release under an infinite budget: no noise and no guarantee."""
     event = NonPrivate("the budget is infinite", relation=budget.relation)
     return Plan("exact", event, budget, "no noise: the budget is infinite")
 
 
 class PlannedQuestions(Planned, Protocol):
-    """A plan that says what a session may be asked."""
+    """A plan with the slots of a session."""
 
     @property
     def facts(self) -> Facts | None:
-        """What is public of the records."""
+        """The public facts of the records."""
 
     def slots(self) -> Mapping[str, Slot]:
-        """Return what may be asked, by name."""
+        """Return the slots by name."""
 
 
 @dataclass(frozen=True)
 class Released(Generic[T]):
-    """A value that left, and what is promised about it."""
+    """A released value and its guarantee."""
 
     value: T
     privacy: Guarantee
@@ -132,9 +132,9 @@ def release(
     source: Source | None = None,
     assumptions: Sequence[str] = (),
 ) -> Released[T]:
-    """Charge a plan, do its work, and hand out the result if it cost what was charged.
+    """Charge a plan, do its work, and return the result if it cost what was charged.
 
-    As `release_answers`, for work that opens records itself.
+    Like `release_answers`, for work that opens records itself.
     """
     charged, booking = _charge(plan, accountant, source)
     released = work()
@@ -150,29 +150,29 @@ def release_answers(
     source: Source | None = None,
     assumptions: Sequence[str] = (),
 ) -> Released[T]:
-    """Charge a plan, ask its questions in a session, and hand out what was made of the answers.
+    """Charge a plan, ask its queries in a session, and return the value computed from the answers.
 
     Parameters
     ----------
     plan
-        What will be asked, from public facts alone.
+        The plan, made from public facts alone.
     open_records
-        Opens the records, after the charge, once. Only the session holds them.
+        Opens the records, once, after the charge. Only the session holds them.
     work
-        Asks the session what was planned, and returns what is released.
+        Asks the session the planned queries, and returns the value to release.
     accountant
         A budget shared with other releases, or None.
     source
-        The randomness; a seeded one is charged as what it is, no privacy.
+        The source of randomness; a seeded source is charged as no privacy.
     assumptions
-        What was vouched for, for the guarantee to repeat.
+        Facts that somebody vouches for; the guarantee repeats them.
 
     Raises
     ------
     BudgetExceeded
         If the accountant refuses; no record was read.
     RuntimeError
-        If what was asked is not what was planned; it is withheld, and stays charged.
+        If the queries differ from the plan; the value is withheld, and stays charged.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def release_answers(
 def _charge(
     plan: Planned, accountant: AnyAccountant | None, source: Source | None
 ) -> tuple[Event, Booking | None]:
-    """Charge a plan's event; return what was charged, and where it is written."""
+    """Charge a plan's event; return the charged event and its booking."""
     charged = plan.event if source is None else priced(plan.event, source)
     if accountant is None:
         return charged, None
@@ -227,7 +227,7 @@ def _handed_out(
 
 
 def check_accountant(accountant: object) -> None:
-    """Refuse what keeps no budget, such as a `Budget` itself or the path of a ledger.
+    """Refuse an accountant that holds no budget, such as a `Budget` or the path of a ledger.
 
     Examples
     --------

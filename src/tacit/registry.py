@@ -1,6 +1,6 @@
-"""Declare every estimator once: its word, what it releases and predicts, and an example.
+"""Declare every estimator once: its word, its released attributes, its predictions, an example.
 
-Saving, the command line, the report and the tests that audit read this table. A new estimator is
+Saving, the command line, the report and the audit tests read this table. A new estimator needs
 its class, a line in `MODELS` and its page in the docs.
 """
 
@@ -44,14 +44,14 @@ from tacit.privacy import Composed, Gaussian, NonPrivate, PureEpsilon, Relation
 
 @dataclass(frozen=True)
 class Example:
-    """A problem of sixty records that a model solves in a moment.
+    """A problem of sixty records that a model solves quickly.
 
     Parameters
     ----------
     name
         A word.
     parameters
-        What the model must be told of such records.
+        The parameters that the model needs for these records.
     rows, labels
         The records; a location has no labels.
     odd
@@ -75,14 +75,14 @@ def _rows() -> tuple[np.random.Generator, npt.NDArray[np.float64]]:
 
 
 def with_two_classes() -> tuple[Example, ...]:
-    """Return one with two classes."""
+    """Return an example with two classes."""
     _, rows = _rows()
     known = {"row_norm": 1.5, "classes": [False, True]}
     return (Example("binary", known, rows, rows[:, 0] > 0, (False, True)),)
 
 
 def with_classes() -> tuple[Example, ...]:
-    """Return one with two classes and one with three."""
+    """Return an example with two classes and one with three."""
     rng, rows = _rows()
     known = {"row_norm": 1.5, "classes": [0, 1, 2]}
     labels = rng.integers(0, 3, _N_RECORDS)
@@ -90,7 +90,7 @@ def with_classes() -> tuple[Example, ...]:
 
 
 def with_numbers(**known: Any) -> Examples:
-    """Return one whose labels are numbers, of which more may be known."""
+    """Return a maker of an example with numeric labels and further parameters."""
 
     def examples() -> tuple[Example, ...]:
         _, rows = _rows()
@@ -101,7 +101,7 @@ def with_numbers(**known: Any) -> Examples:
 
 
 def with_counts() -> tuple[Example, ...]:
-    """Return one whose labels are counts."""
+    """Return an example whose labels are counts."""
     rng, rows = _rows()
     known = {"row_norm": 1.5, "label_range": (0, 9)}
     labels = rng.poisson(3.0 * np.exp(0.5 * rows[:, 0])).astype(np.float64)
@@ -109,7 +109,7 @@ def with_counts() -> tuple[Example, ...]:
 
 
 def with_points(**named: Mapping[str, Any]) -> Examples:
-    """Return one without labels for each way to tell what is known of the rows."""
+    """Return a maker of examples without labels, one per set of parameters."""
     return lambda: tuple(Example(name, known, _rows()[1]) for name, known in named.items())
 
 
@@ -117,7 +117,7 @@ AnyArray = npt.NDArray[Any]
 
 
 class Predicts(Enum):
-    """What a model says of a record, or of all of them."""
+    """The kind of a model's predictions."""
 
     CLASSES = "classes"
     NUMBERS = "numbers"
@@ -126,7 +126,7 @@ class Predicts(Enum):
 
 @dataclass(frozen=True)
 class Link:
-    """What a coefficient means, in a sentence: how predictions follow from scores.
+    """The meaning of a coefficient, in a sentence: how predictions follow from scores.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Link:
     classes: str = "A positive coefficient speaks for its class and against the others."
 
     def meaning(self, classes: Sequence[Any] | None) -> str:
-        """Return the sentence for a model of these classes, or of a number."""
+        """Return the sentence for a model of these classes, or of numbers."""
         if classes is None:
             return self.number
         if len(classes) == 2:
@@ -151,7 +151,7 @@ class Link:
 MARGIN = Link()
 IDENTITY = Link("What the prediction changes by when a feature grows by one.")
 LOG = Link("When a feature grows by one, the predicted rate is multiplied by exp(coefficient).")
-# log(p / (1 - p)) = score of two classes; log(p_j / p_k) = score_j - score_k of several.
+# Two classes: log(p / (1 - p)) = score. Several classes: log(p_j / p_k) = score_j - score_k.
 LOGIT = Link(
     two_classes="A positive coefficient speaks for the class {positive!r}: when a feature grows by "
     "one, the odds of that class are multiplied by exp(coefficient).",
@@ -169,11 +169,11 @@ WAVES = Link(_WAVE, _WAVE, _WAVE)
 
 @dataclass(frozen=True)
 class Score:
-    """How good predictions are, more is better, and what the score without a model is called."""
+    """A score of predictions, greater is better, and the name of its baseline."""
 
     name: str
     floor: str
-    of: Callable[[Any, AnyArray, AnyArray], float]  # a fitted model, rows, their labels
+    of: Callable[[Any, AnyArray, AnyArray], float]  # arguments: fitted model, rows, labels
 
 
 def _judged(metric: str, labels: AnyArray, answer: AnyArray, **settings: float) -> float:
@@ -183,7 +183,7 @@ def _judged(metric: str, labels: AnyArray, answer: AnyArray, **settings: float) 
 
 
 def _balanced(model: Any, rows: AnyArray, labels: AnyArray) -> float:
-    """Return the share of a class that is recognised, averaged over the classes that occur."""
+    """Return the recall, averaged over the classes that occur."""
     right = model.predict(rows) == labels
     return float(np.mean([np.mean(right[labels == word]) for word in np.unique(labels)]))
 
@@ -198,7 +198,7 @@ ACCURACY = Score(
 )
 AUC = Score("AUC", "guessing", _area)
 BALANCED_ACCURACY = Score("balanced accuracy", "guessing", _balanced)
-# 1 - loss / loss of the best constant
+# 1 - loss / (loss of the best constant)
 R2 = Score("R2", "best constant", lambda model, x, y: _judged("r2_score", y, model.predict(x)))
 D2_PINBALL = Score(
     "D2",
@@ -213,7 +213,7 @@ D2_POISSON = Score(
 
 
 def _mean_error(model: Mean) -> NoiseError:
-    """Return the standard deviation of each coordinate: noise on the sum, over the count."""
+    """Return the standard deviation of each coordinate: the noise on the sum over the count."""
     if not isinstance(model.n_records, int):
         return unknown("the number of records is private, and the noise was divided by it.")
     event = model.privacy_.event
@@ -231,38 +231,39 @@ def _mean_error(model: Mean) -> NoiseError:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What the rest of tacit must know of an estimator.
+    """The declaration of an estimator for the rest of tacit.
 
     Parameters
     ----------
     word
-        What ``--model`` calls it. Words and kinds never change their meaning.
+        The value of ``--model``. Words and kinds never change their meaning.
     model
         The class.
     predicts
-        What it predicts.
+        The kind of its predictions.
     released
         The attributes that a fit sets, besides ``privacy_`` and ``plan_``; some of `SOMETIMES`.
     link
-        What a coefficient means.
+        The meaning of a coefficient.
     examples
-        Returns problems on which the tests try it.
+        Returns example problems for the tests.
     kind
-        The word for the class in a file; None if such models are not saved.
+        The stored word of the class in a file; None if such models are not saved.
     score
-        How its predictions are judged, if it predicts.
+        The score of its predictions, if it predicts.
     has_plan
         Whether a fit has a ``plan_``.
     two_classes
-        Whether it knows two classes only.
+        Whether it supports two classes only.
     relations
-        Between which neighbours it can promise.
+        The supported relations.
     noise_error
-        Returns how far the noise alone may have moved what a fitted model released, where that is
-        not for the mechanism in its plan to say.
+        Returns the error that noise alone gives the released numbers of a fitted model, if the
+        mechanism of its plan does not state it.
     terms
-        Returns what the coefficients of a fitted model are of, where that is not its features.
+        Returns the names of the terms of a fitted model's coefficients, if they are not features.
     check
+        Refuses values that no fit releases, for a model without coefficients.
         Refuses what no fit releases, for a model that has no coefficients.
 
     Examples
@@ -288,28 +289,28 @@ class ModelSpec:
     check: Callable[[Any], None] | None = None
 
     def n_terms(self, model: Any) -> int:
-        """Return how many coefficients a fitted model has, for each of its outputs."""
+        """Return the number of coefficients of a fitted model, per output."""
         return int(model.n_features_in_) if self.terms is None else len(self.terms(model))
 
     @property
     def is_offered(self) -> bool:
-        """Whether the command line can plan, fit and judge it."""
+        """Whether the command line can plan, fit and score it."""
         return self.has_plan and self.score is not None
 
 
-# Set where the fit was given a table with column names.
+# Set if the fit got a table with column names.
 NAMES = "feature_names_in_"
-# Set where the fit was asked for standard errors.
+# Set if the fit was asked for standard errors.
 ERRORS = ("estimates_", "standard_errors_")
-# Set where the range of the labels was declared, by the estimator or by a table's schema.
+# Set if the range of the labels was declared, by the estimator or by a table's schema.
 RANGE = "label_range_"
-# What one fit sets and another does not.
+# Attributes that only some fits set.
 SOMETIMES = frozenset((NAMES, RANGE, *ERRORS))
 _ROWS = ("n_features_in_", NAMES)
 _CLASSIFIER = ("coef_", "intercept_", "classes_", "row_norm_", *_ROWS)
 _REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, *_ROWS)
 _LOCATION = ("location_", *_ROWS)
-# A local stream can go on: the learner's state, and what was agreed on. The server may see both.
+# State of a local stream, from which it can continue. The server may see all of it.
 _STREAM = ("state_", "n_reports_", "sanitizer_", "learner_", "_stream", "_source", "_notes")
 
 
@@ -341,7 +342,7 @@ _BALL = with_points(ball={"row_norm": 2.0})
 _LINES = with_points(
     middle={"bounds": (-3.0, 3.0)}, ninth_tenth={"bounds": (-3.0, 3.0), "quantile": 0.9}
 )
-# Eight features, so that a test of everything takes a moment.
+# Eight features, so that tests over all models are fast.
 _EIGHT = {"kernel": GaussianKernel(1.5), "n_frequencies": 4, "seed": 5}
 
 
@@ -422,8 +423,8 @@ MODELS: tuple[ModelSpec, ...] = (
 )
 
 
-# Estimators of images, and those that need what `pip install tacit` does not bring, by the kind a
-# file names them with: the module that declares them is imported where one is met, and not before.
+# Estimators of images, and those with optional dependencies, by their kind in files. The module
+# that declares a kind is imported only when a file or model of this kind occurs.
 ELSEWHERE: Mapping[str, str] = {
     "neural_classifier": "tacit.deep.neural_network",
     "neural_regressor": "tacit.deep.neural_network",
@@ -432,7 +433,7 @@ ELSEWHERE: Mapping[str, str] = {
 
 
 def spec_elsewhere(kind: str) -> ModelSpec | None:
-    """Return what is declared of a kind of `ELSEWHERE`, importing what it needs."""
+    """Return the declaration of a kind of `ELSEWHERE`, importing its module."""
     if kind not in ELSEWHERE:
         return None
     networks: tuple[ModelSpec, ...] = importlib.import_module(ELSEWHERE[kind]).NETWORKS
@@ -440,14 +441,14 @@ def spec_elsewhere(kind: str) -> ModelSpec | None:
 
 
 def _of_elsewhere(model: Any) -> tuple[ModelSpec, ...]:
-    """Return what is declared where a model comes from, if that is not here."""
+    """Return the declarations in the package of a model, if it is in `ELSEWHERE`."""
     homes = {cls.__module__.rpartition(".")[0] for cls in type(model).__mro__}
     kinds = [kind for kind, place in ELSEWHERE.items() if place.rpartition(".")[0] in homes]
     return tuple(spec for spec in map(spec_elsewhere, kinds) if spec is not None)
 
 
 def spec_of(model: Any) -> ModelSpec | None:
-    """Return what is declared of a model's class, or of the nearest class it descends from.
+    """Return the declaration of a model's class, or of its nearest declared base class.
 
     Examples
     --------

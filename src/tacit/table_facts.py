@@ -1,8 +1,8 @@
-"""What is public of a table's rows and labels, as one step hands it to the next.
+"""Carry the public facts of a table's rows and labels from one step to the next.
 
-A schema makes these facts, a transformer's `facts_out` turns those of the rows it takes into those
-of the rows it gives, and an estimator relies on them rather than on its own parameters. They
-travel with the table, in an `EncodedTable`.
+A schema makes these facts. A transformer's `facts_out` maps the facts of its input rows to those of
+its output rows. An estimator uses them in place of its own parameters. They travel with the table,
+in an `EncodedTable`.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class TableFacts:
-    """The public facts about a table of numbers, and what must be assumed for them to be public.
+    """The public facts about a table of numbers, and the assumptions under which they are public.
 
     Parameters
     ----------
     names
-        The columns.
+        The names of the columns.
     row_norm
-        No row is longer than this; infinite where nothing is known.
+        The greatest norm of a row; infinite if unknown.
     n_records
-        The number of records, where that is public.
+        The number of records, if it is public.
     classes
-        The labels there are, of a classification.
+        The classes, for a classification.
     label_range
-        The least and the greatest label, of a regression.
+        The least and the greatest label, for a regression.
     assumptions
-        What a guarantee that relies on these facts must repeat.
+        Sentences that a guarantee relying on these facts must repeat.
     of_people
-        Whether it is known whose each record is: a person with all of theirs is then protected.
+        Whether records are grouped by person; a person with all their records is then protected.
     ranges
-        The least and the greatest value of each column, where that is known.
+        The least and the greatest value of each column, if known.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class TableFacts:
     ranges: tuple[tuple[float, float], ...] | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """Return the facts by the names that estimators' parameters have."""
+        """Return the facts under the names of estimators' parameters."""
         known: dict[str, Any] = {"n_records": self.n_records}
         if math.isfinite(self.row_norm):
             known["row_norm"] = self.row_norm
@@ -69,44 +69,44 @@ class TableFacts:
         return known
 
     def through(self, step: HandsOn) -> TableFacts:
-        """Return the facts of what a transformer makes of the table; its people stay."""
+        """Return the facts of a transformer's output; the grouping by person is unchanged."""
         return replace(facts_through(step, self), of_people=self.of_people)
 
     def of_part(self, share: float) -> TableFacts:
-        """Return the facts of a part of the records: about how many it has, if theirs is public."""
+        """Return the facts of a part of the records, with its approximate size if public."""
         n = self.n_records
         return replace(self, n_records=None if n is None else max(round(n * share), 1))
 
 
 @runtime_checkable
 class HandsOn(Protocol):
-    """A transformer that learns nothing from records, and knows what is public of its rows."""
+    """A transformer that learns nothing from records, and knows the public facts of its rows."""
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return the facts of the rows it gives, from those of the rows it takes."""
+        """Return the facts of the output rows, from those of the input rows."""
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Return the rows."""
 
 
 def facts_through(step: HandsOn, facts: TableFacts | None) -> TableFacts:
-    """Return what is public of the rows that a step gives, of a step of any author.
+    """Return the public facts of a step's output rows, for a step of any author.
 
-    tacit's own steps make each row from its own record. That somebody else's do is tried on
-    made-up rows, which cannot show it, so the guarantee says that its user vouches for it; and
-    what was assumed before such a step is still assumed after it.
+    tacit's own steps make each row from its own record. A third-party step is tested on synthetic
+    rows, which cannot prove this, so that the guarantee names it as an assumption of the user.
+    Assumptions from before such a step remain after it.
 
     Parameters
     ----------
     step
-        Has ``facts_out`` and ``transform``.
+        An object with ``facts_out`` and ``transform``.
     facts
-        Of the rows that it takes; None where nothing is known of them.
+        The facts of its input rows; None if nothing is known.
 
     Raises
     ------
     ValueError
-        If a row of what the step gives depends on other rows.
+        If an output row of the step depends on other rows.
     """
     given = step.facts_out(facts)
     if type(step).__module__.partition(".")[0] == "tacit":
@@ -118,23 +118,23 @@ def facts_through(step: HandsOn, facts: TableFacts | None) -> TableFacts:
         f"a step of the pipeline ({kind}) makes each row from its own record alone and learns "
         "nothing from the records beyond what it releases, for which its user vouches"
     )
-    # In their order, each once.
+    # In their order, without duplicates.
     said = tuple(dict.fromkeys((*before, *given.assumptions, sentence)))
     return replace(given, assumptions=said)
 
 
-# Rows that a step is tried on: batches of about 100 show what a few rows would not.
+# Number of synthetic rows: batches of about 100 reveal effects that a few rows would not.
 _N_TRIED = 128
-# Of the largest number that a step gives: beyond rounding, also of float32.
+# Relative to the largest output of a step: above rounding, also that of float32.
 _TOLERANCE = 1e-4
 
 
 def check_row_by_row(kind: str, step: Any, facts: TableFacts) -> None:
-    """Refuse a transformer that gives a made-up row other numbers beside other rows.
+    """Refuse a transformer whose output for a synthetic row depends on the other rows.
 
     Rows within the declared ranges and norm are transformed together, alone, in pairs, and in
-    another order. A step that fails on them, or that is random, cannot be tried. A step that mixes
-    rows only of values or numbers that were not tried is not found.
+    another order. A step that fails on them, or that is random, cannot be tested. A step that mixes
+    rows only for values or batch sizes that were not tested is not detected.
 
     Examples
     --------
@@ -172,20 +172,20 @@ def _made_up(facts: TableFacts) -> npt.NDArray[np.float64]:
     if math.isfinite(facts.row_norm):
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows *= facts.row_norm / np.maximum(lengths, facts.row_norm)
-    rows[2], rows[-1] = 0.0, rows[0]  # one without any value, and one that is there twice
+    rows[2], rows[-1] = 0.0, rows[0]  # one row of zeros, and one duplicate
     return rows
 
 
 def _copy(step: Any) -> Any:
-    """Return a copy for each trial, so that one that remembers rows is found, and not changed."""
+    """Copy the step for each trial: a step that remembers rows is detected, and left unchanged."""
     try:
         return copy.deepcopy(step)
-    except Exception:  # of what it holds; it is then tried as it is
+    except Exception:  # it holds something that cannot be copied; test the step itself
         return step
 
 
 def _tried(step: Any, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
-    """Return what a step makes of made-up rows, or None if it fails, as before it is fitted."""
+    """Return a step's output for synthetic rows; None if it fails, for instance before a fit."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -197,7 +197,7 @@ def _tried(step: Any, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] 
 
 
 def _alike(one: Any, other: Any, of: Any = None) -> bool:
-    """Return whether two tables are the same but for rounding, in a table of larger numbers."""
+    """Return whether two tables are equal up to rounding relative to the larger table ``of``."""
     if other is None or one.shape != other.shape:
         return False
     table = np.abs(one if of is None else of)
@@ -207,46 +207,46 @@ def _alike(one: Any, other: Any, of: Any = None) -> bool:
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """Rows and labels that are made when a plan has been charged, and what is public of them."""
+    """Rows and labels that are read after the charge, and their public facts."""
 
     facts: TableFacts
     read: Callable[[], tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]
-    n_rows: None = None  # which records count shows when they are read
-    # Filled as they are read, one a record, where it is known whose each is.
+    n_rows: None = None  # the number of records that count is known only after reading
+    # Filled while reading: one identifier per record, if records are grouped by person.
     named: list[Any] | None = field(default=None, repr=False)
-    # Filled as they are read: where each record stands in the table as it came, if some that do
+    # Filled while reading: the position of each record in the original table, if records that do
     # not count are left out.
     places: list[int] | None = field(default=None, repr=False)
-    # Of a file, whose lines that cannot be read have no place.
+    # Whether the table is a file; its unreadable lines have no position.
     is_a_file: bool = False
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has."""
+        """The number of columns."""
         return len(self.facts.names)
 
     @property
     def has_people(self) -> bool:
-        """Whether it is known whose each record is."""
+        """Whether records are grouped by person."""
         return self.named is not None
 
     def identifiers(self) -> list[Any]:
-        """Return one identifier for each record that was read."""
+        """Return one identifier per record that was read."""
         return self.named or []
 
     def refuse_positions(self) -> None:
-        """Refuse to split by position what has none, before anything is charged."""
+        """Refuse to split by position a table without positions, before anything is charged."""
         if self.is_a_file:
             raise ValueError(
-                "under 'replace' records are held out by their position, and a line of a file that "
-                "cannot be read has none, so that it would move all others; read the table into "
-                "memory first, hold no records out, or use relation 'add_remove'."
+                "under 'replace' records are held out by their position, but an unreadable line of "
+                "a file has none, so that it would move all others; read the table into memory "
+                "first, hold no records out, or use relation 'add_remove'."
             )
 
     def part(self, chosen: npt.NDArray[np.bool_], share: float) -> EncodedTable:
-        """Return some records of a table that was read, about ``share`` of all, and whose they are.
+        """Return a part of the records, about ``share`` of all, with their identifiers.
 
-        No part of it is taken again: it does not know where they stood.
+        The part has no positions, so that no part of it can be taken.
         """
         rows, labels = self.read()
         part = rows[chosen], None if labels is None else labels[chosen]
@@ -256,19 +256,19 @@ class EncodedTable:
         return EncodedTable(self.facts.of_part(share), lambda: part, named=named)
 
     def held(self) -> EncodedTable:
-        """Return the table as it is read now, so that it is read once."""
+        """Read the table now and return it, so that it is read only once."""
         rows, labels = self.read()
         return replace(self, read=lambda: (rows, labels))
 
     def through(self, step: HandsOn, facts: TableFacts | None = None) -> EncodedTable:
-        """Return the table that a transformer makes of this one; ``facts`` are its, if known."""
+        """Return the output table of a transformer; ``facts`` are the facts of it, if known."""
         facts = self.facts.through(step) if facts is None else facts
 
         def read() -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
             rows, labels = self.read()
-            if not rows.shape[0]:  # of a part in which there are none; transformers refuse that
+            if not rows.shape[0]:  # an empty part, which transformers refuse
                 return np.zeros((0, len(facts.names))), labels
-            # Rows that a map makes one by one are made when they are summed, not all at once.
+            # Rows of a row-wise map are computed when they are summed, not all at once.
             make = getattr(step, "mapped", step.transform)
             return make(rows), labels
 

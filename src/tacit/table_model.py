@@ -1,4 +1,4 @@
-"""A schema and an estimator together: fitted to raw tables, asked about raw tables."""
+"""Fit an estimator to raw tables through a public schema, and predict for raw tables."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ def _has(method: str) -> Callable[[Any], bool]:
 
 
 class TableModel(BaseEstimator):
-    """A model of a raw table: the public schema encodes it, the estimator learns from that.
+    """A model of a raw table: the public schema encodes it, and the estimator learns from it.
 
-    What the estimator must know beforehand (``row_norm``, ``classes`` or ``label_range``, and
-    ``n_records``) is taken from the schema, whatever the estimator says of it. Where the schema
-    has a column of kind ``unit``, a person with all their records is protected.
+    The schema overrides the estimator's ``row_norm``, ``classes`` or ``label_range``, and
+    ``n_records``. If the schema has a column of kind ``unit``, a person with all their records is
+    protected.
 
     Parameters
     ----------
     schema : Schema
-        What is public about the table, with a target.
+        The public schema of the table, with a target.
     estimator : estimator
         A classifier for a target with classes, a regressor for one with a range; left unchanged.
     dtype : data type, default=numpy.float64
         The type of the encoded features; float32 halves the memory.
     allow_unconfirmed : bool, default=False
-        Whether to fit although the schema has lines that were guessed from the data and that
-        nobody has confirmed. The guarantee then says so.
+        Whether to fit although the schema has lines that were guessed from the data and not
+        confirmed. The guarantee then says so.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted estimator.
     privacy_ : Guarantee
-        What the fit promises.
+        The guarantee of the fit.
     plan_ : Plan or None
-        What was run and why.
+        The plan that was run.
     classes_ : array
-        The classes, of a classifier.
+        The classes, for a classifier.
 
     Examples
     --------
@@ -97,13 +97,13 @@ class TableModel(BaseEstimator):
         return hasattr(self, "estimator_")
 
     def plan(self, n_records: int | None = None) -> Plan:
-        """Return what a fit would run, what it would cost and what to expect, without data."""
+        """Return the plan of a fit, with its cost and predicted risk, without data."""
         self.schema.refuse_open()
         plan: Plan = self._resolved_estimator().plan(len(self.schema.feature_names), n_records)
         return plan
 
     def __sklearn_tags__(self) -> Any:
-        """Be to scikit-learn what the estimator is: a classifier or a regressor, of any table."""
+        """Declare the estimator's type, classifier or regressor, and any table as input."""
         tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = own.estimator_type
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
@@ -117,9 +117,9 @@ class TableModel(BaseEstimator):
         table
             The columns that the schema declares.
         y
-            The target, one value a record, if it is not a column of the table.
+            The target, one value per record, if it is not a column of the table.
         unit
-            Whose each record is, one identifier a record, if no column of the schema says so.
+            The person of each record, one identifier per record, if the schema has no unit column.
         """
         self._check_before_reading(of_people=unit is not None)
         return self._fitted(self._encoder().unread(table, y, unit))
@@ -131,28 +131,28 @@ class TableModel(BaseEstimator):
         delimiter: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Self:
-        """Fit to one file or several, some records at a time; arguments as in `encode_file`."""
+        """Fit to one or several files, in blocks of records; arguments as in `encode_file`."""
         self._check_before_reading()
         encoder = self._encoder()
         if self.schema.has_indicators_alone and hasattr(self.estimator, "plan"):
-            # Sums over blocks in double precision are the same to the bit, of an eighth of the
-            # memory.
+            # Sums over blocks are in double precision and equal to the bit; int8 needs an eighth of
+            # the memory.
             encoder.dtype = np.int8
         return self._fitted(encoder.unread_file(path, delimiter=delimiter, progress=progress))
 
     def fit_records(self, make: Callable[[Bounds], RecordSource]) -> Self:
-        """Fit to records that lie elsewhere, as sums alone: on a cluster, or in files.
+        """Fit to records that are available as sums only: on a cluster, or in files.
 
         Parameters
         ----------
         make
-            Called with the bounds that the fit goes by; returns records of the schema's features,
-            such as `tacit.records.files.ParquetRecords` or `tacit.cluster.DaskRecords`.
+            A function of the bounds of the fit; it returns records of the schema's features, such
+            as `tacit.records.files.ParquetRecords` or `tacit.cluster.DaskRecords`.
         """
         check_schema(self.schema)
         if self.schema.unconfirmed:
             raise SchemaError(
-                "the schema has lines that nobody has confirmed, and a record source does not "
+                "the schema has unconfirmed lines, and a record source does not "
                 "carry them into the guarantee; confirm them first."
             )
         self._check_before_reading()
@@ -170,7 +170,7 @@ class TableModel(BaseEstimator):
         return SchemaEncoder(self.schema, self.dtype, allow_unconfirmed=allowed)
 
     def _resolved_estimator(self, *, of_people: bool = False) -> Any:
-        """Return the estimator with the parameters that a fit will go by."""
+        """Return the estimator with the parameters that a fit will use."""
         if not hasattr(self.estimator, "predict"):
             raise TypeError(
                 f"estimator must be a classifier or a regressor, got "
@@ -191,7 +191,7 @@ class TableModel(BaseEstimator):
         )
 
     def _check_before_reading(self, *, of_people: bool = False) -> None:
-        """Refuse what cannot be fitted or paid for, before the table is opened."""
+        """Refuse an invalid or unaffordable fit before the table is opened."""
         check_schema(self.schema)
         self.schema.refuse_open()
         facts, estimator = (
@@ -200,7 +200,7 @@ class TableModel(BaseEstimator):
         )
         if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", WeakPromiseWarning)  # the fit says it
+                warnings.simplefilter("ignore", WeakPromiseWarning)  # the fit warns itself
                 event = estimator.plan(len(facts.names)).event
             accountant = getattr(estimator, "accountant", None)
             if accountant is not None:
@@ -213,34 +213,34 @@ class TableModel(BaseEstimator):
 
     @property
     def privacy_(self) -> Guarantee:
-        """What the fit promises."""
+        """The guarantee of the fit."""
         check_is_fitted(self)
         promise: Guarantee = self.estimator_.privacy_
         return promise
 
     @property
     def plan_(self) -> Plan | None:
-        """What was run and why; None without noise."""
+        """The plan that was run; None without noise."""
         check_is_fitted(self)
         plan: Plan | None = getattr(self.estimator_, "plan_", None)
         return plan
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """The classes, of a classifier."""
+        """The classes, for a classifier."""
         check_is_fitted(self)
         classes: npt.NDArray[Any] = self.estimator_.classes_
         return classes
 
     @available_if(_has("summary"))  # type: ignore[untyped-decorator]
     def summary(self) -> Summary:
-        """Return coefficients with standard errors, by the names of the encoded features."""
+        """Return coefficients with standard errors, named by the encoded features."""
         check_is_fitted(self)
         found: Summary = self.estimator_.summary()
         return found.named(self.schema.feature_names, self.schema.references)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return the names of the encoded features, one for each coefficient."""
+        """Return the names of the encoded features, one per coefficient."""
         return self._encoder().get_feature_names_out()
 
     def predict(self, table: Any) -> npt.NDArray[Any]:
@@ -258,18 +258,18 @@ class TableModel(BaseEstimator):
         return self._ask("predict_proba", table)
 
     def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
-        """Return a table as the fitted estimator meets it, not read yet, and the estimator.
+        """Return the encoded table, not read yet, and the fitted estimator.
 
-        Parameters as in `fit`; `tacit.metrics.evaluate` asks for it.
+        Parameters as in `fit`; `tacit.metrics.evaluate` uses it.
         """
         check_is_fitted(self)
         return self._encoder().unread(X, y, unit), self.estimator_
 
     def score(self, table: Any, y: Any = None) -> float:
-        """Return the estimator's score on the records that have a target; it is not private.
+        """Return the estimator's score on the records that have a target; the score is not private.
 
-        Accuracy for classes, R2 or the like for numbers, as the estimator's own ``score``;
-        parameters as in `fit`.
+        It is the estimator's own ``score``: accuracy for classes, R2 or similar for numbers.
+        Parameters as in `fit`.
         """
         check_is_fitted(self)
         rows, labels = self._encoder().unread(table, y, with_people=False).read()

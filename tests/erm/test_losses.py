@@ -224,7 +224,7 @@ def _naive_directions(away):
         (lambda: SquaredLoss(label_bound=math.nan), "label_bound must be positive"),
         (lambda: PoissonLoss(slope_bound=0.0), "slope_bound must be positive.*leave it infinite"),
         (lambda: PoissonLoss(1.0, -2.0), "label_bound must be positive"),
-        (lambda: SoftmaxLoss(1), "n_classes must be a whole number from 2 on.*such as 3"),
+        (lambda: SoftmaxLoss(1), "n_classes must be a whole number of at least 2.*such as 3"),
         (lambda: SoftmaxLoss(2.5), "n_classes"),
     ],
 )

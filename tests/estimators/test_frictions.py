@@ -174,7 +174,7 @@ def test_a_row_norm_that_is_none(spec: ModelSpec) -> None:
 def test_a_constraint_that_is_no_set(spec: ModelSpec, wrong: Any) -> None:
     example = example_of(spec)
     model = made(spec, example, constraint=wrong)
-    said = r"a constraint is a set that weights are kept in, got .*; pass tacit.erm.L2Ball\(5.0\)"
+    said = r"a constraint must be a set of feasible weights, got .*; pass tacit.erm.L2Ball\(5.0\)"
     refused(model, example.rows, example.labels, TypeError, said)
 
 

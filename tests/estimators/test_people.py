@@ -92,7 +92,7 @@ def test_a_relation_of_people_needs_them(name: str) -> None:
 
 
 def test_how_many_people_is_not_read_off() -> None:
-    with pytest.raises(ValueError, match="does not show before"):
+    with pytest.raises(ValueError, match="not known before"):
         fitted(*CENTRAL["logistic-binary"], n_records="infer")
 
 
@@ -143,7 +143,7 @@ def test_a_plan_says_whom_it_protects() -> None:
     model = LogisticRegression(classes=[0, 1], row_norm=2.0, relation="add_remove_person")
     assert f"protects {PERSON}; one record of each" in str(model.plan(4))
     model.set_params(mechanism="noisy_gradient")
-    assert f"protects {PERSON}; what they add up to" in str(model.plan(4))
+    assert f"protects {PERSON}; the sum over a person's records" in str(model.plan(4))
     assert PERSON not in str(model.set_params(relation="add_remove").plan(4))
 
 

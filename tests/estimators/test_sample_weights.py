@@ -338,6 +338,6 @@ def test_standard_errors_with_weights_are_refused_before_the_charge(table: Any) 
     shared = {"row_norm": 2.0, "inference": 0.1, "accountant": accountant}
     for known, own in (({"max_weight": 2.0}, weights), ({"class_weight": "balanced"}, None)):
         model = LogisticRegression(1.0, 1e-6, **shared, **known)
-        with pytest.raises(ValueError, match="records that weigh alike"):
+        with pytest.raises(ValueError, match="unweighted records"):
             model.fit(rows, labels, own)
     assert not accountant.events

@@ -246,7 +246,7 @@ def test_what_is_not_as_planned_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
             return (vote for vote in honest_votes(*given, **named) for _ in range(2))
 
         patch.setattr("tacit.pate.classifier.each_vote", twice)
-        with pytest.raises(ValueError, match="40 teachers answered, and 20 were planned"):
+        with pytest.raises(ValueError, match="40 teachers answered, but 20 were planned"):
             gnmax.fit(*data, POOL)
 
 

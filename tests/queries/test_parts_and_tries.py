@@ -244,7 +244,7 @@ def test_a_slot_pays_for_one_fit() -> None:
     fitted(session, Gaussian(2.0))
     with pytest.raises(RuntimeError, match="asked before: 1"):
         fitted(session, Gaussian(2.0))
-    with pytest.raises(RuntimeError, match="nothing was planned under the name 'more'"):
+    with pytest.raises(RuntimeError, match="the plan has no slot 'more'"):
         fitted(session, Gaussian(2.0), slot="more")
     session.close()
     with pytest.raises(RuntimeError, match="closed"):
@@ -310,7 +310,7 @@ WRONG_AND_RIGHT = np.append(WRONG, 0.0)
 
 
 def test_as_many_candidates_are_compared_as_were_planned() -> None:
-    with pytest.raises(ValueError, match="3 candidates, and 2 planned"):
+    with pytest.raises(ValueError, match="3 candidates, but 2 were planned"):
         chosen((WRONG, WRONG, WRONG))
 
 

@@ -253,7 +253,7 @@ def test_what_is_exchanged_is_not_asked_too() -> None:
 def test_what_was_asked_is_not_exchanged() -> None:
     one = session(slots_to_exchange())
     one.ask(count(40.0), "trace")
-    with pytest.raises(RuntimeError, match="some was asked"):
+    with pytest.raises(RuntimeError, match="one of which was asked"):
         one.ask(count(10.0), "steps")
 
 

@@ -120,9 +120,9 @@ def test_votes_that_count_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(SensitivityViolation):
             [replay(run, *pair) for pair in pairs]
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="5 teachers answered, and 4 were planned"):
+    with pytest.raises(ValueError, match="5 teachers answered, but 4 were planned"):
         answered(QUERIES[0][0], Relation.ADD_REMOVE, [*pairs[0][0], pairs[0][0][0]])
-    with pytest.raises(ValueError, match="3 teachers answered, and 4 were planned"):
+    with pytest.raises(ValueError, match="3 teachers answered, but 4 were planned"):
         answered(QUERIES[0][0], Relation.ADD_REMOVE, pairs[0][0][:3])
     for wrong in (np.zeros(6, int), np.zeros(1, int), 0):
         with pytest.raises(ValueError, match="one answer for each query"):

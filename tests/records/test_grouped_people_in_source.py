@@ -99,7 +99,7 @@ def test_a_plan_of_blocks_says_that_one_is_used() -> None:
     plan = model.fit(chunked(ROWS, LABELS, BOUNDS), None, unit=UNIT).plan_
     assert "one record of each person is used" in str(plan)
     plan = model.fit(ROWS, LABELS > 0, unit=UNIT).plan_
-    assert "what they add up to is clipped" in str(plan)
+    assert "the sum over a person's records is clipped" in str(plan)
 
 
 def test_without_noise_every_record_counts() -> None:

@@ -63,5 +63,5 @@ def test_a_descent_is_charged_what_its_samples_say(seed: int | None) -> None:
     assert isinstance(event, Repeated)
     assert event.event == SampledGaussian(plan.settings["noise_multiplier"], 0.2)
     # What was drawn counts, not what was asked for.
-    with pytest.raises(RuntimeError, match=r"sampling_rate=0.1.* and what was paid for it"):
+    with pytest.raises(RuntimeError, match=r"sampling_rate=0.1.* but what was paid for it"):
         run_plan(plan, HalfAsOften(rows, labels, BOUNDS), source)

@@ -1,4 +1,4 @@
-"""Private empirical risk minimisation: a problem, five places for the noise, a planner."""
+"""Private empirical risk minimisation: problems, mechanisms and a planner."""
 
 from tacit.erm.constraints import Box, FeasibleSet, L1Ball, L2Ball, Simplex, WholeSpace
 from tacit.erm.mechanisms.balanced import Balanced, balanced_exactly

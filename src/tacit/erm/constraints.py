@@ -1,4 +1,4 @@
-"""Feasible sets: projection, membership, size."""
+"""Define feasible sets: projection, membership and radius."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit import checks
 
 Array = npt.NDArray[np.float64]
 
-_SLACK = 1e-9
+_SLACK = 1e-9  # relative tolerance of membership, far above the rounding of a projection
 _SIZE = "pass the size of the set, such as 1.0, or use WholeSpace() for no constraint."
 
 
@@ -57,7 +57,7 @@ class WholeSpace:
 
 @dataclass(frozen=True)
 class _Ball:
-    """A ball of some norm about 0, within the Euclidean one and touching it."""
+    """A ball of some norm around 0, inside the Euclidean ball of the same radius, touching it."""
 
     bound: float
 
@@ -82,12 +82,12 @@ class L2Ball(_Ball):
     """
 
     def project(self, weights: Array) -> Array:
-        """Scale down to the sphere."""
+        """Scale the weights down to the sphere."""
         size = float(np.linalg.norm(weights))
         return weights if size <= self.bound else weights * (self.bound / size)
 
     def contains(self, weights: Array) -> bool:
-        """Compare the norm."""
+        """Compare the norm with the bound."""
         return float(np.linalg.norm(weights)) <= self.bound * (1 + _SLACK)
 
 
@@ -111,7 +111,7 @@ class L1Ball(_Ball):
         return np.sign(weights) * size
 
     def contains(self, weights: Array) -> bool:
-        """Compare the sum of sizes."""
+        """Compare the sum of absolute entries with the bound."""
         return float(np.abs(weights).sum()) <= self.bound * (1 + _SLACK)
 
 
@@ -153,7 +153,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Simplex:
-    """Points with entries that are not negative and sum to ``total``.
+    """Points with non-negative entries that sum to ``total``.
 
     Examples
     --------
@@ -184,7 +184,8 @@ class Simplex:
 
 def _onto_simplex(weights: Array, total: float) -> Array:
     """Project onto the simplex by sorting (Held, Wolfe and Crowder 1974)."""
-    # Adding a constant to every entry changes nothing; without it huge entries would swallow total.
+    # Adding a constant to all entries does not change the projection. Without the shift, large
+    # entries would make ``total`` vanish in rounding.
     weights = weights - weights.max()
     ordered = np.sort(weights)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, weights.size + 1)

@@ -1,4 +1,4 @@
-"""The road of one minimisation: plan, then through the engine."""
+"""Minimise an objective privately: plan, charge, then run the plan in a session."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from tacit.records.source import assumptions_of_source
 Array = npt.NDArray[np.float64]
 
 
-# What may be opened: records, or the same with their people where only one of each can be had.
+# Records, or records grouped by person of which only one per person can be used.
 Opened = RecordSource | PeopleInSource
 
 
 @dataclass(frozen=True)
 class Result:
-    """Released weights, what they cost, and the plan they came from.
+    """Released weights, their guarantee, and the plan they came from.
 
-    ``plan`` is None for an infinite budget, where there is nothing to plan; ``errors`` where none
-    were asked for.
+    ``plan`` is None for an infinite budget. ``errors`` is None if no standard errors were
+    requested.
     """
 
     weights: Array
@@ -61,17 +61,17 @@ def minimize(
     records
         The private records, with their bounds.
     objective
-        Loss, regulariser and set.
+        Loss, regulariser and feasible set.
     budget
-        What may be spent; an infinite epsilon gives the exact minimiser and no privacy.
+        The budget to spend; an infinite epsilon gives the exact minimiser without privacy.
     mechanism
         "auto", a name, or a configured mechanism.
     accountant
-        A budget shared with other releases; charged, or refusing, before a record is read.
+        A budget shared with other releases; it charges or refuses before a record is read.
     source
-        Randomness; a seeded one voids the guarantee.
+        The source of randomness; a seeded source voids the guarantee.
     assumptions
-        What was vouched for, for the guarantee to repeat.
+        Facts that somebody vouches for; the guarantee repeats them.
 
     Examples
     --------
@@ -117,11 +117,11 @@ def minimize_unread(
     inference: float = 0.0,
     weigh: Callable[[RecordSource], RecordSource] = lambda records: records,
 ) -> Result:
-    """Minimise over records that are opened after the plan was made and charged.
+    """Minimise over records that are opened only after the plan was made and charged.
 
-    ``open_records`` returns them within the bounds of the problem's objective; the other
-    parameters are those of `minimize`, the share of the budget kept for standard errors, and what
-    weights the records that are used.
+    ``open_records`` returns records within the bounds of the problem's objective. ``inference`` is
+    the share of the budget for standard errors, and ``weigh`` sets the weights of the records. The
+    other parameters are those of `minimize`.
     """
     engine: dict[str, Any] = {
         "accountant": accountant,
@@ -139,14 +139,14 @@ def minimize_unread(
     )
     solved = done.value
     if solved.risk is not None:
-        plan = replace(plan, excess_risk=solved.risk)  # what the releases say of it
+        plan = replace(plan, excess_risk=solved.risk)  # the estimate from the releases
     return Result(solved.weights, done.privacy, plan, solved.errors)
 
 
 def make_plan(
     problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto", inference: float = 0.0
 ) -> Plan:
-    """Return the plan of a fit; with ``inference`` a share of the budget is for standard errors."""
+    """Return the plan of a fit; ``inference`` is the share of the budget for standard errors."""
     if not inference:
         return choose_plan(problem, budget, mechanism)
     from tacit.erm.inference.plan import plan_with_errors
@@ -155,9 +155,9 @@ def make_plan(
 
 
 def run_plan(plan: Plan, records: Opened, source: Source | None = None) -> Release[Array]:
-    """Carry out a plan on records, in a session of its own, and charge nobody.
+    """Run a plan on records in a session of its own, without charging an accountant.
 
-    For audits and tests, which need a release with its event and no accountant.
+    Audits and tests use it: they need a release with its event.
     """
     session = Session(_neighbourly(records, plan), plan.facts, plan.event, plan.slots(), source)
     return session.release(plan.solve(session).weights)
@@ -171,7 +171,7 @@ def _without_noise(
     weigh: Callable[[RecordSource], RecordSource],
     **engine: Any,
 ) -> Result:
-    """Return the exact minimiser, and no privacy."""
+    """Return the exact minimiser, without privacy."""
     if inference:
         from tacit.erm.inference.plan import check_has_errors
 
@@ -195,22 +195,22 @@ def _without_noise(
 
 
 def check_people(records: Opened, relation: Relation) -> None:
-    """Refuse records that do not know their people where these are protected, and the reverse."""
+    """Refuse ungrouped records if people are protected, and grouped records otherwise."""
     if relation.by_person != isinstance(records, PeopleInMemory | PeopleInSource):
         raise ValueError(
-            "records that know their people go with Relation.ADD_REMOVE_PERSON, and other records "
-            "with other relations: what is bounded for one says nothing about the other."
+            "Relation.ADD_REMOVE_PERSON needs records grouped by person, and grouped records need "
+            "Relation.ADD_REMOVE_PERSON; the sensitivities of one do not hold for the other."
         )
 
 
 def _neighbourly(records: Opened, plan: Plan) -> RecordSource:
-    """Return records of which neighbours differ in no more than the mechanism bounds."""
+    """Return records whose neighbours differ by no more than the mechanism's bounds."""
     check_people(records, plan.budget.relation)
     return _everybody(records) if plan.adds_up_people else _one_each(records)
 
 
 def _one_each(records: Opened) -> RecordSource:
-    """Return one record of each person, where it is known whose they are."""
+    """Return one record per person, if records are grouped by person."""
     if isinstance(records, PeopleInMemory | PeopleInSource):
         return records.one_each()
     return records
@@ -221,12 +221,12 @@ def _everybody(records: Opened) -> RecordSource:
 
 
 def _exact(problem: Problem, records: RecordSource) -> tuple[Array, Objective]:
-    """Return the non-private minimiser, and of what."""
+    """Return the non-private minimiser, and the objective that it minimises."""
     objective = problem.objective
     if objective.regularization is None:
         objective = objective.with_regularization(0.0)
     weights, flat = np.zeros(problem.shape), np.zeros(problem.shape)
-    # A sharp corner is approached through rounder ones, which have a Hessian to go by.
+    # Approach a non-smooth loss through smoothings, which have a Hessian.
     for loss in objective.loss.rounded(objective.score_unit):
         weights = minimize_exactly(Perturbed(replace(objective, loss=loss), records, flat), weights)
     return weights, objective

@@ -1,10 +1,10 @@
-"""Loss + regulariser + set + bounds: the only place where per-record constants are derived.
+"""Define the objective; derive all per-record constants from loss, regulariser, set and bounds.
 
     F(w) = sum_i a_i loss(<w, x_i>, y_i) + (regularization / 2) ||w||^2,   w in the feasible set
 
-in SUM form, so that the number of records is in no sensitivity. The intercept is a coordinate of
-w like any other: it counts in the row norm and it is regularised. Weights a_i are in [0, 1], 1
-where there are none: the constants are those of a record of weight 1, which is the worst
+F is in SUM form, so that no sensitivity depends on the number of records. The intercept is an
+ordinary coordinate of w: it counts in the row norm and is regularised. Weights a_i are in [0, 1],
+and 1 by default. The constants are those of a record of weight 1, the worst case
 (docs/proofs/weights.md).
 """
 
@@ -26,18 +26,18 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised, and every constant a proof needs.
+    """A loss, a regulariser and a feasible set, with the constants that proofs need.
 
     Parameters
     ----------
     loss
         A loss on scores, or on points.
     bounds
-        What is declared about every record.
+        The declared bounds of every record.
     regularization
         lam of (lam / 2) ||w||^2, in SUM form; None lets a mechanism choose.
     feasible
-        Where w may be.
+        The feasible set of w.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Objective:
             )
         if isinstance(self.feasible, type) or not isinstance(self.feasible, FeasibleSet):
             raise TypeError(
-                f"a constraint is a set that weights are kept in, got {self.feasible!r}; pass "
+                f"a constraint must be a set of feasible weights, got {self.feasible!r}; pass "
                 "tacit.erm.L2Ball(5.0), say, another set of tacit.erm (L1Ball, Box, Simplex), or "
                 "None for none."
             )
@@ -75,12 +75,12 @@ class Objective:
 
     @property
     def is_linear_model(self) -> bool:
-        """Whether the loss is a function of scores <w, x>, so that gradients follow rows."""
+        """Whether the loss is a function of scores <w, x>; gradients are multiples of rows."""
         return self.loss.is_linear
 
     @property
     def n_outputs(self) -> int:
-        """How many scores a record has."""
+        """The number of scores per record."""
         return self.loss.n_outputs
 
     @property
@@ -90,12 +90,12 @@ class Objective:
 
     @property
     def gradient_scale(self) -> float:
-        """What a slope is multiplied by, at most, in a gradient: R for a loss on scores."""
+        """The greatest factor between d1 and a gradient's norm: R for a loss on scores."""
         return self.loss.gradient_scale(self.row_norm)
 
     @property
     def squared_gradient_scale(self) -> float:
-        """What a second derivative is multiplied by. The only place R becomes R^2."""
+        """The greatest factor between d2 and a Hessian's norm. The only place R becomes R^2."""
         return self.gradient_scale**2
 
     @property
@@ -115,11 +115,11 @@ class Objective:
 
     @property
     def score_unit(self) -> float:
-        """The size a score has when the model fits: 1 for classes, the labels' own else."""
+        """The typical size of a score if the model fits: 1 for classes, else the label bound."""
         return self.loss.score_unit(self.bounds)
 
     def with_regularization(self, regularization: float) -> Objective:
-        """Return the same objective with lam set."""
+        """Return a copy with lam set."""
         return replace(self, regularization=regularization)
 
     def dimension(self, n_features: int) -> int:
@@ -136,12 +136,12 @@ class Objective:
         return self.loss.gradient(block, weights, self.bounds, clip)
 
     def is_sharp(self, steepest: float = math.inf) -> bool:
-        """Return whether slopes of size up to ``steepest`` jump, or nearly do."""
+        """Return whether d1, of size up to ``steepest``, jumps or nearly jumps."""
         return self.loss.is_sharp(self.bounds, steepest)
 
 
 def n_changed(relation: Relation) -> int:
-    """Return how many contributions, of records or of people, change between neighbours."""
+    """Return how many contributions, of records or people, differ between neighbours."""
     return 1 if relation.adds_or_removes else 2
 
 

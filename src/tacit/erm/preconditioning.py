@@ -1,14 +1,15 @@
-"""A share of the budget for the second moment of the rows, by which a descent turns its steps.
+"""Precondition gradient descent with a private second moment of the rows.
 
-Of the rows' second moment M, released with symmetric noise of norm about l = lam0 / 2,
+Let M be the second moment of the rows, released with symmetric noise of norm about l = lam0 / 2:
 
     A = sqrt(P),   P = V diag(lam0 / (max(lam - l, 0) + lam0)) V',   M + noise = V lam V'
 
-In the coordinates A x all directions above the noise are about equally curved, so that steps are
-long, and rows are short: their mean square is trace(P M) / n, which is d lam0 / n at most. Records'
-gradients are clipped there, to that length, and noise is added there. Undone, it is noise that is
-large where the records say much and small where they say little. The released model does not
-change its meaning: scores are <w, x> with w = A v (docs/proofs/noisy_gradient.md, section 7).
+In the coordinates A x all directions above the noise have about equal curvature, so that steps are
+long. Rows are short: their mean square is trace(P M) / n <= d lam0 / n. Records' gradients are
+clipped to that norm in these coordinates, and noise is added in them. In the original coordinates
+the noise is then large in directions with much information and small in those with little. The
+released model keeps its meaning: scores are <w, x> with w = A v (docs/proofs/noisy_gradient.md,
+section 7).
 """
 
 from __future__ import annotations
@@ -36,25 +37,25 @@ Array = npt.NDArray[np.float64]
 
 # The matrix takes 8 d^2 bytes, its eigenvectors 20 d^3 operations.
 _MOST_COLUMNS = 4096
-# A count is taken for half of what there may be: whether sums can be formed is no longer a question
-# after the moment is released.
+# Require head-room for twice the noisy count, so that feasibility need not be rechecked after the
+# moment is released.
 _AT_MOST = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner:
-    """The coordinates that a second moment asks for.
+    """A change of coordinates derived from a noisy second moment.
 
     Parameters
     ----------
     coordinates
-        A.
+        The matrix A.
     row_norm
-        The root mean square of the records' length there, to which gradients are clipped.
+        The root mean square of the rows' norm in these coordinates; gradients are clipped to it.
     moment
-        What the second moment there does not exceed in any direction: lam0.
+        lam0, an upper bound on the second moment in every direction of these coordinates.
     shrinks
-        The least eigenvalue of A: no vector is longer than its length there divided by it.
+        The least eigenvalue of A: ||x|| <= ||A x|| / shrinks for every vector x.
     """
 
     coordinates: Coordinates
@@ -63,7 +64,7 @@ class Preconditioner:
     shrinks: float
 
     def problem(self, problem: Problem) -> Problem:
-        """Return the problem in these coordinates, where the intercept is none of its own."""
+        """Return the problem in these coordinates, in which the intercept is not a coordinate."""
         bounds = problem.objective.bounds
         preconditioned = replace(bounds, row_norm=self.row_norm, intercept=0.0)
         width = problem.n_features + (1 if bounds.intercept else 0)
@@ -72,14 +73,14 @@ class Preconditioner:
 
     @cached_property
     def _constant(self) -> Array:
-        """The direction of a model that is a constant: A^-1 e, the intercept last."""
+        """The unit direction of a constant model, A^-1 e, with the intercept's coordinate last."""
         last = np.zeros(len(self.coordinates.matrix))
         last[-1] = 1.0
         along = np.linalg.solve(self.coordinates.matrix, last)
         return np.asarray(along / np.linalg.norm(along), dtype=np.float64)
 
     def without_constant(self, v: Array, intercept: float) -> Array:
-        """Return v without the part of it that is a constant model."""
+        """Return v with the direction of the constant model projected out."""
         if not intercept:
             return v
         rest: Array = v - np.multiply.outer(self._constant, self._constant @ v)
@@ -87,25 +88,26 @@ class Preconditioner:
 
 
 def _sum_error(width: int, n_records: float) -> float:
-    """Return how far a sum of gradients may be off, of two neighbours together, in units of one."""
+    """Return the float error of two neighbours' sums together, in units of one gradient."""
     most = math.ceil(_AT_MOST * n_records)
     return 2 * float_error(most, fine_rows(width, most), fine=True)
 
 
 @dataclass(frozen=True)
 class SecondMoment:
-    """A preconditioner for `NoisyGradient`: the rows' second moment, asked for privately.
+    """Ask privately for the second moment of the rows, as a preconditioner of `NoisyGradient`.
 
-    For tables whose columns are nearly dependent or of very different size. Asked for where the
-    noise of the answer is below the moment of an even table, 2 sqrt(2 d) z d <= n, z its
-    multiplier: public facts and the noisy count decide. Else the share is left to the steps.
+    Use it for tables with nearly dependent columns or columns of very different size. The moment is
+    queried only if its noise is below the moment of isotropic rows: 2 sqrt(2 d) z d <= n, with z
+    the noise multiplier. Public facts and the noisy count decide. Otherwise the steps get the
+    share.
 
     Parameters
     ----------
     share
-        Of the budget (of mu^2).
+        Share of the budget, of mu^2.
     always
-        Whether to ask however few records there are: for rows that are known to be far from even.
+        Whether to ask for any number of records, for rows that are known to be anisotropic.
 
     Examples
     --------
@@ -131,49 +133,49 @@ class SecondMoment:
             )
 
     def noise_multiplier(self, budget: Budget) -> float:
-        """Return that of the second moment: mu_moment^2 = share mu^2."""
+        """Return the noise multiplier of the second moment: mu_moment^2 = share mu^2."""
         return split_gaussian(budget, {"moment": self.share})["moment"].multiplier
 
     def check(self, problem: Problem) -> None:
-        """Refuse a problem in whose coordinates steps cannot be turned."""
+        """Refuse a problem whose steps cannot be preconditioned."""
         objective = problem.objective
         if not objective.is_linear_model:
-            raise CannotSolve("a preconditioner turns the rows of a linear model; leave it out.")
+            raise CannotSolve("a preconditioner needs a linear model; leave it out.")
         if not isinstance(objective.feasible, WholeSpace):
             raise CannotSolve(
-                "a projection onto a constraint is not one in turned coordinates; leave the "
-                "preconditioner or the constraint out."
+                "SecondMoment cannot be combined with a constraint: the projection is not defined "
+                "in preconditioned coordinates; leave the preconditioner or the constraint out."
             )
         if problem.even_ridge:
             raise CannotSolve(
-                "standard errors are derived for steps that are not turned; leave the "
+                "standard errors are derived for steps without a preconditioner; leave the "
                 "preconditioner out, or set inference=0."
             )
         if problem.n_features > _MOST_COLUMNS:
             raise CannotSolve(
-                f"a second moment of {problem.n_features:,} columns takes too long, at most "
-                f"{_MOST_COLUMNS:,} do; leave the preconditioner out, or project the rows."
+                f"a second moment of {problem.n_features:,} columns takes too long, the limit is "
+                f"{_MOST_COLUMNS:,}; leave the preconditioner out, or project the rows."
             )
 
     def pays(
         self, problem: Problem, budget: Budget, n_records: float, below_noise: float = 1.0
     ) -> bool:
-        """Return whether so many records say more than the noise of their second moment.
+        """Return whether the second moment of isotropic rows exceeds its noise.
 
-        Or so many times less, ``below_noise``. Not where there are so many that sums in its
-        coordinates could not be formed.
+        ``below_noise`` allows a moment that many times below its noise. Returns False if there are
+        so many records that float error makes sums in preconditioned coordinates infeasible.
         """
         n = n_records / (MOST_COUNTED if budget.relation.by_person else 1)
         width = problem.n_features + (1 if problem.objective.bounds.intercept else 0)
         lam0, most = self._least(problem, budget, width), n * problem.objective.row_norm**2
-        stretch = math.sqrt(most / lam0 + 2)  # 1 / a, a the least that A does, at most
+        stretch = math.sqrt(most / lam0 + 2)  # upper bound on 1 / (least eigenvalue of A)
         if rounds_too_much(width, n_records, math.sqrt(width) * stretch):
             return False
         if _sum_error(width, n_records) > FLOAT_SLACK / stretch / 2:
             return False
         return (
             self.always or lam0 * width <= below_noise * most
-        )  # an even table has moments n R^2 / d
+        )  # isotropic rows have the moment n R^2 / d in every direction
 
     def _least(self, problem: Problem, budget: Budget, width: int) -> float:
         """Return lam0 = 2 s sqrt(2 d), twice the norm of the noise."""
@@ -183,14 +185,14 @@ class SecondMoment:
     def ask(
         self, session: Session, slot: str, problem: Problem, budget: Budget, n_records: float
     ) -> Preconditioner:
-        """Ask for the second moment and return what follows from it."""
+        """Release the second moment and derive the preconditioner from it."""
         query = NoisySum(queries.SecondMoment(), GaussianNoise(self.noise_multiplier(budget)))
         noisy = np.asarray(session.on(OneRecordEach()).ask(query, slot))
         found, vectors = np.linalg.eigh(unpack(noisy, session.facts.n_coordinates))
         lam0 = self._least(problem, budget, len(found))
-        # what may be noise alone is left as it is
+        # Directions that may be noise alone (at most lam0 / 2) keep the factor 1.
         directions = lam0 / (np.maximum(found - lam0 / 2, 0.0) + lam0)
-        # trace(P M) / n: at least that of one direction, at most that of the longest row
+        # trace(P M) / n, but at least lam0 / n (one direction) and at most R^2 (the longest row).
         mean = max(float(directions @ found), lam0) / n_records
         matrix = (vectors * np.sqrt(directions)) @ vectors.T
         return Preconditioner(

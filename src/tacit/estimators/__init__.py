@@ -1,1 +1,1 @@
-"""What all estimators share: parameters, tables, weights, base classes, summaries."""
+"""The common part of all estimators: parameters, tables, weights, base classes, summaries."""

@@ -1,4 +1,4 @@
-"""Base of linear estimators: from parameters and a table to released weights."""
+"""Base class of linear estimators: from parameters and a table to released weights."""
 
 from __future__ import annotations
 
@@ -55,34 +55,35 @@ from tacit.records.lazy_table import has_people, read_people, shown_rows
 Array = npt.NDArray[np.float64]
 Targets = Callable[[Any, Any, Array | None], tuple[Any, Array | None, Array | None]]
 
-# Without noise there is nothing to choose a ridge by; this keeps separable classes finite.
+# Without noise there is no criterion for a ridge; this one keeps weights finite for separable
+# classes.
 _LEAST_RIDGE = 1e-6
 
 
 class Labels(Protocol):
-    """What is public about labels: classes, or an interval."""
+    """The public facts about labels: classes, or an interval."""
 
     @property
     def fact(self) -> Fact[Any]:
-        """The fact itself, and how it came to be known."""
+        """The fact, and its provenance."""
 
     @property
     def bounds(self) -> Mapping[str, Any]:
-        """The same in the words of `Bounds`."""
+        """The keyword arguments of `Bounds` for this fact."""
 
     def counting(self, labels: Any) -> Any:
-        """Return which records count: a mask, or a slice."""
+        """Return a mask or slice of the records that count."""
 
     def records(
         self, rows: Any, labels: Any, weights: Array | None
     ) -> tuple[Any, Array, Array | None]:
-        """Return the records that count, with the labels that the loss takes and their weights."""
+        """Return the records that count, with labels as the loss expects them, and weights."""
 
 
 class LinearModel(BaseEstimator):
-    """The protocol of plan and fit; a family says what labels are, a member which loss it means.
+    """The protocol of plan and fit; a family defines the labels, a member the loss.
 
-    Parameters are those of the members, as scikit-learn reads them off ``__init__`` signatures.
+    Parameters are those of the members, since scikit-learn reads them off ``__init__`` signatures.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -96,15 +97,15 @@ class LinearModel(BaseEstimator):
 
     @abstractmethod
     def _expected_labels(self) -> Labels:
-        """Return what is declared about the labels, or refuse to plan without."""
+        """Return the declared fact about the labels, or refuse to plan without it."""
 
     @abstractmethod
     def _labels(self, budget: Budget, y: Any) -> Labels:
-        """Return what is public about the labels that are given."""
+        """Return the public fact about the given labels."""
 
     @abstractmethod
     def _publish(self, coef: Array, intercept: Array, labels: Any) -> None:
-        """Set what a fit releases."""
+        """Set the released attributes."""
 
     def _inference_share(self) -> float:
         share: float = getattr(self, "inference", 0.0)
@@ -133,24 +134,24 @@ class LinearModel(BaseEstimator):
         return Objective(self._loss(budget, bounds), weights.bounds(bounds), ridge, feasible)
 
     def _weights(self, own: bool) -> Weights:
-        """Return what is declared of weights, if records have some of their ``own`` too."""
+        """Return the declared weights; ``own`` says whether records have weights of their own."""
         of_classes = getattr(self, "class_weight", None)
         if self._inference_share() and (own or of_classes is not None):
             raise ValueError(
-                "standard errors are derived for records that weigh alike; leave the weights out, "
+                "standard errors are derived for unweighted records; leave the weights out, "
                 "or set inference=0."
             )
         return weights_of(self.max_weight, of_classes, own=own)
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
-        """Return what a fit would run, what it would cost and what to expect, without data.
+        """Return the plan of a fit, with its cost and predicted risk, without data.
 
         Parameters
         ----------
         n_features
-            Columns of the table to come.
+            The number of columns of the table.
         n_records
-            Rows of it, if known; sharpens the predicted risk and changes nothing else.
+            The number of rows, if known; it sharpens the predicted risk and changes nothing else.
         """
         check_shape(n_features, n_records)
         labels = self._expected_labels()
@@ -167,12 +168,12 @@ class LinearModel(BaseEstimator):
         return make_plan(problem, budget, mechanism, self._inference_share())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, unit: Any = None) -> Self:
-        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.
+        """Fit to records ``X`` (one per row) with labels ``y``, read after the plan is charged.
 
-        ``sample_weight``, one number a record, is private like the rest of it: what is not a
-        number or below 0 counts as 0, and what is above ``max_weight`` as that. ``unit`` says whose
-        each record is, one identifier a row; a person with all their records is then what is
-        protected (docs/people.md).
+        ``sample_weight``, one number per record, is private like the rest of the record. A value
+        that is not a number or below 0 counts as 0, and one above ``max_weight`` as ``max_weight``.
+        ``unit``, one identifier per row, names the person of each record; a person with all their
+        records is then protected (docs/people.md).
         """
         resolved = with_table_facts(self, X)
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
@@ -213,14 +214,14 @@ class LinearModel(BaseEstimator):
 
 
 def split(weights: Array, constant: float) -> tuple[Array, Array]:
-    """Return coefficients and intercepts of weights whose last coordinate met ``constant``."""
+    """Split weights into coefficients and intercepts; the last coordinate was ``constant``."""
     if not constant:
         return weights, np.zeros(weights.shape[1:] or 1)
     return weights[:-1], np.atleast_1d(constant * weights[-1])
 
 
 def gives_one_each(table: UnreadTable) -> bool:
-    """Return whether of each person one record at most can be had."""
+    """Return whether the table provides at most one record per person."""
     return isinstance(table, UnreadRecords) and table.has_people
 
 
@@ -231,11 +232,11 @@ def when_paid_for(
     sample_weight: Any = None,
     counting: Callable[[Any], Any] = lambda _: slice(None),
 ) -> Callable[[], Opened]:
-    """Return what opens a table's records, to be called when their plan is charged.
+    """Return a function that opens a table's records; it is called after the charge.
 
-    ``targets`` makes records of rows, labels and weights as they are read, of those that are
-    ``counting``; those of a record source are its own, within bounds that must be these, and that
-    is asked now.
+    ``targets`` makes records from rows, labels and weights as they are read, for the rows that
+    ``counting`` selects. A record source brings its own records; their bounds must be these, which
+    is checked now.
     """
     if isinstance(table, UnreadRecords):
         records = open_records(table.records, None, bounds)  # reads nothing
@@ -268,7 +269,7 @@ def refuse_sources(model: Any, X: Any, maps: str) -> None:
 
 
 def publish_fit(model: Any, linear: Any) -> None:
-    """Set what the fit of a linear estimator released on the model that it is part of."""
+    """Set the released attributes of a linear estimator on the model that contains it."""
     model.privacy_, model.plan_ = linear.privacy_, linear.plan_
     _hand_over(linear, model)
 
@@ -276,7 +277,7 @@ def publish_fit(model: Any, linear: Any) -> None:
 def ask_linear(
     model: Any, linear: Any, function: RowMap, row_norm: float, method: str, X: Any
 ) -> npt.NDArray[Any]:
-    """Return what the linear estimator says of the features of rows, some at a time."""
+    """Return the linear estimator's output for the features of rows, computed in blocks."""
     check_is_fitted(model)
     rows = rows_to_ask_about(model, X)
     linear.n_features_in_, linear.row_norm_ = function.n_columns, row_norm
@@ -286,7 +287,7 @@ def ask_linear(
 
 
 def _hand_over(giver: Any, taker: Any) -> None:
-    """Give one estimator what another one's fit released."""
+    """Copy the released attributes of one estimator to another."""
     for name in _RELEASED:
         if hasattr(giver, name):
             setattr(taker, name, getattr(giver, name))

@@ -1,7 +1,7 @@
-"""What an estimator may know before it reads a record, and how it came to know it.
+"""Resolve the public facts of an estimator, and their provenance.
 
-A fact is public because somebody declared it, because a type says it, or because the user said
-``"infer"``. Whatever was not declared brings the sentence that the guarantee must repeat.
+A fact is public because somebody declared it, because a type implies it, or because the user passed
+``"infer"``. A fact that was not declared adds a sentence to the guarantee.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def names_of_today(init: Callable[P, T]) -> Callable[P, T]:
 
 
 class UndeclaredWarning(UserWarning):
-    """A fact that decides how much is learned was left at its default."""
+    """A fact that strongly affects accuracy was left at its default."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn of the line outside tacit that asked for it."""
+    """Warn at the first line outside tacit in the call stack."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tacit."):
         frame, level = frame.f_back, level + 1
@@ -76,17 +76,17 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def warn_if_weak(budget: Budget, n_records: int | None = None) -> None:
-    """Say, in one sentence, that a budget promises little."""
+    """Warn, in one sentence, about a budget that protects little."""
     weak = weakness(budget.epsilon, budget.delta, n_records)
     if weak:
         warn(weak, WeakPromiseWarning)
 
 
 class Provenance(Enum):
-    """How a fact came to be known: the sentence it adds to a guarantee, with ``{what}`` in it."""
+    """The provenance of a fact: the sentence that it adds to a guarantee, with ``{what}`` in it."""
 
     DECLARED = None
-    # A type that cannot have been made from the data without saying so: bool, polars Enum.
+    # A type that cannot have been inferred silently from the data: bool, polars Enum.
     TYPED = ""
     CAME_WITH_DATA = "{what}, which came with the data, do not have to be protected"
     INFERRED = "{what} read off the data ('infer') does not have to be protected"
@@ -94,7 +94,7 @@ class Provenance(Enum):
 
 @dataclass(frozen=True)
 class Fact(Generic[T]):
-    """A public fact, what it is called in a sentence, and how it came to be known.
+    """A public fact, its name in a sentence, and its provenance.
 
     Examples
     --------
@@ -109,24 +109,24 @@ class Fact(Generic[T]):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the guarantee must say, if anything."""
+        """The sentences that a guarantee must repeat, if any."""
         sentence = self.provenance.value
         return (sentence.format(what=self.what),) if sentence else ()
 
 
 class Assumed(Protocol):
-    """A fact, or several, that a guarantee may rest on."""
+    """One or several facts on which a guarantee may rest."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the guarantee must say, if anything."""
+        """The sentences that a guarantee must repeat, if any."""
 
 
 def with_table_facts(estimator: T, table: EncodedTable | TableFacts | Any) -> T:
-    """Return an estimator whose parameters are what is public of a table, where that is told.
+    """Return an estimator whose parameters are the public facts of a table, if it has any.
 
-    The facts that come with a table count, whatever the estimator's parameters say; of a table
-    that brings none, the parameters count, and the estimator itself is returned.
+    The facts of a table override the estimator's parameters. Without such facts the parameters
+    apply, and the estimator itself is returned.
 
     Examples
     --------
@@ -148,8 +148,8 @@ def with_table_facts(estimator: T, table: EncodedTable | TableFacts | Any) -> T:
     if facts.of_people:
         if "relation" not in own:
             raise ValueError(
-                f"{type(estimator).__name__} protects one record, and the table says whose each "
-                "is, so that a person may have several; take its unit out of the schema."
+                f"{type(estimator).__name__} protects one record, but the table has a unit column, "
+                "so that a person may have several records; take its unit out of the schema."
             )
         resolved.set_params(relation=_of_people(own["relation"]))
     resolved.set_params(**{name: v for name, v in facts.parameters().items() if name in own})
@@ -157,7 +157,7 @@ def with_table_facts(estimator: T, table: EncodedTable | TableFacts | Any) -> T:
 
 
 def assumptions_of(*facts: Assumed) -> tuple[str, ...]:
-    """Return what the guarantee of a release that relies on ``facts`` must say."""
+    """Return the sentences that the guarantee of a release relying on ``facts`` must repeat."""
     return tuple(sentence for fact in facts for sentence in fact.assumptions)
 
 
@@ -170,7 +170,7 @@ def column_names(names: Sequence[str] | None) -> Fact[Sequence[str] | None]:
 def budget_of(
     epsilon: float, delta: float, relation: Relation | str, accountant: object = None
 ) -> Budget:
-    """Return the budget of an estimator's parameters, as whoever pays has it planned."""
+    """Return the budget of an estimator's parameters; an accountant may prescribe its own."""
     if isinstance(relation, str):
         try:
             relation = Relation(relation)
@@ -183,7 +183,7 @@ def budget_of(
 
 
 def with_people(budget: Budget, has_people: bool) -> Budget:
-    """Return the budget of a release from records that come with their people, or without.
+    """Return the budget for records that are, or are not, grouped by person.
 
     Examples
     --------
@@ -196,14 +196,14 @@ def with_people(budget: Budget, has_people: bool) -> Budget:
         return budget
     if not has_people:
         raise ValueError(
-            "relation is 'add_remove_person', but nothing says whose each record is; pass "
+            "relation is 'add_remove_person', but the records have no unit; pass "
             "unit=..., one identifier for each record, or declare a column of kind 'unit'."
         )
     return replace(budget, relation=_of_people(budget.relation))
 
 
 def _of_people(relation: Relation | str) -> Relation:
-    """Return the relation of records that come with their people."""
+    """Return the relation for records that are grouped by person."""
     if relation in (Relation.REPLACE, Relation.REPLACE.value):
         raise ValueError(
             "relation is 'replace', for which the number of records is public, but with unit a "
@@ -224,7 +224,7 @@ def source_of(random_state: int | None) -> Source | None:
 def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
     """Return the classes: declared, typed (bool, Enum, pandas Categorical), or inferred.
 
-    Labels of a type that no declared class can be of are refused, and no label is looked at.
+    Labels of a type that no declared class has are refused; no label is read.
     """
     what = "the list of classes"
     if is_inferred(declared):
@@ -249,9 +249,9 @@ def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
 
 
 def _of_one_kind(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """Return labels as numbers, as text or as bytes; None where they are several of these.
+    """Return labels as numbers, as text or as bytes; None if they have several of these types.
 
-    NumPy would turn them all into text for the sake of one.
+    NumPy would convert all of them to text because of one.
     """
     if labels.dtype.kind != "O":
         return labels
@@ -262,13 +262,13 @@ def _of_one_kind(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
 
 
 def _typed_classes(labels: Any) -> Fact[npt.NDArray[Any]]:
-    """Return the classes that the type of the labels names, without looking at a label."""
+    """Return the classes that the type of the labels defines, without reading a label."""
     dtype: Any = getattr(labels, "dtype", None)
     if str(dtype) in ("bool", "boolean", "bool[pyarrow]", "Boolean"):
         return Fact(np.array([False, True]), "the list of classes", Provenance.TYPED)
     library = type(dtype).__module__.partition(".")[0]
     if library == "pandas" and hasattr(dtype, "categories"):
-        # "astype('category')" makes the categories from the labels, and the type cannot tell.
+        # "astype('category')" infers the categories from the labels, and the type does not show it.
         what = "the categories of the labels' type"
         categories = np.unique(np.asarray(dtype.categories))
         return Fact(categories, what, Provenance.CAME_WITH_DATA)
@@ -289,14 +289,14 @@ def _typed_classes(labels: Any) -> Fact[npt.NDArray[Any]]:
 
 
 def is_inferred(declared: Any) -> bool:
-    """Return whether the user said ``"infer"``."""
+    """Return whether the user passed ``"infer"``."""
     return isinstance(declared, str) and declared == INFER
 
 
 def refuse_other_kinds(labels: Any, classes: npt.NDArray[Any]) -> None:
-    """Refuse labels of which none can be a class, by their type: no label is looked at.
+    """Refuse labels whose type excludes all classes; no label is read.
 
-    Labels whose type leaves it open, such as a list, are compared one by one when they are read.
+    Labels of an undetermined type, such as a list, are compared one by one when they are read.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def refuse_other_kinds(labels: Any, classes: npt.NDArray[Any]) -> None:
     kind = "numbers" if theirs == "booleans" else theirs
     if kind in (None, ours):
         return
-    # Not the type of a text: its width tells how long the longest label is.
+    # Do not show a text type: its width reveals the length of the longest label.
     shown = type_of(labels) if theirs in ("numbers", "booleans") else kind
     said = f"type {shown}, which is {theirs}" if shown != kind else f"a type of {kind}"
     raise ValueError(
@@ -338,7 +338,7 @@ def label_range_of(declared: Any, labels: Any = None) -> Fact[tuple[float, float
 
 
 def check_shape(n_features: object, n_records: object = None) -> None:
-    """Refuse what is no number of columns, or of rows to come, before it is planned with."""
+    """Refuse an invalid number of columns, or of expected rows, before planning."""
     checks.count("n_features", n_features, remedy="pass the number of columns.")
     if n_records is not None:
         remedy = "pass about how many rows there are, or leave it out."
@@ -348,14 +348,14 @@ def check_shape(n_features: object, n_records: object = None) -> None:
 def n_records_of(
     declared: int | str | None, n_rows: int | None, relation: Relation
 ) -> Fact[int | None]:
-    """Return the public number of records, or None where it is private."""
+    """Return the public number of records, or None if it is private."""
     what = "the number of records"
     if isinstance(declared, str):
         if declared != INFER:
             raise ValueError(f"n_records must be a number, None or 'infer', got {declared!r}.")
         if n_rows is None:
             raise ValueError(
-                "n_records is 'infer', and how many records there are does not show before they "
+                "n_records is 'infer', but the number of records is not known before they "
                 "are read; pass the number, n_records=..., to plan or to fit."
             )
         return Fact(n_rows, what, Provenance.INFERRED)
@@ -371,7 +371,7 @@ _LONGER = "longer rows are scaled down to it, and noise is proportional to it"
 
 
 def row_norm_of(declared: Any, meaning: str = _LONGER) -> float:
-    """Return the norm that rows are held to; a warning says what it is where nobody declared it."""
+    """Return the norm to which rows are clipped; warn if it is not declared."""
     if declared is None:
         warn(
             f"row_norm is not declared, so it is {UNDECLARED_ROW_NORM}: {meaning}. Pass "
@@ -389,7 +389,7 @@ def row_norm_of(declared: Any, meaning: str = _LONGER) -> float:
 
 
 def center_of(declared: Any, n_columns: int) -> npt.NDArray[np.float64]:
-    """Return the point from which rows are measured: a public guess, 0 by default."""
+    """Return the origin from which rows are measured: a public guess, 0 by default."""
     guess = np.asarray(0.0 if declared is None else declared, dtype=np.float64)
     if not np.all(np.isfinite(guess)):
         raise ValueError(f"center must be finite, got {declared!r}; pass a public guess.")

@@ -1,4 +1,4 @@
-"""What classifiers and regressors share: classes, label ranges, scores and predictions."""
+"""Define the common part of classifiers and regressors: labels, scores and predictions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 
 
 class ScoredClasses(ClassifierMixin):
-    """Predictions from ``coef_``, ``intercept_`` and ``classes_``: the greatest score wins."""
+    """Predict from ``coef_``, ``intercept_`` and ``classes_``: the class of the greatest score."""
 
     def decision_function(self, X: Any) -> Array:
         """Return the score of every record: one number, or one per class."""
@@ -49,7 +49,7 @@ class ScoredClasses(ClassifierMixin):
 
 
 class Probabilities(ScoredClasses):
-    """Probabilities too, where scores are logits."""
+    """Predict probabilities too, from scores that are logits."""
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class for every record."""
@@ -71,17 +71,17 @@ class Probabilities(ScoredClasses):
 
 @dataclass(frozen=True)
 class Classes:
-    """Labels that are one of a public list; a record of another label does not count."""
+    """Labels from a public list of classes; records with other labels do not count."""
 
     fact: Fact[npt.NDArray[Any]]
 
     @property
     def bounds(self) -> Mapping[str, int]:
-        """How many classes there are."""
+        """The number of classes, for `Bounds`."""
         return {"n_classes": self.fact.value.size}
 
     def counting(self, labels: Any) -> npt.NDArray[np.bool_]:
-        """Return which records are of a declared class."""
+        """Return a mask of the records of a declared class."""
         return codes_of(labels, self.fact.value)[1]
 
     def records(
@@ -98,7 +98,7 @@ class Classes:
 
 
 class Classifier(ScoredClasses, LinearModel):
-    """A linear model of classes."""
+    """Base class of linear classifiers."""
 
     def _expected_labels(self) -> Classes:
         if self.classes is None or is_inferred(self.classes):
@@ -121,7 +121,7 @@ class Classifier(ScoredClasses, LinearModel):
 
 
 def check_two_classes(estimator: Any, n_classes: int, remedy: str) -> None:
-    """Refuse any number of classes but two, in scikit-learn's words."""
+    """Refuse any number of classes except two, in scikit-learn's words."""
     if n_classes != 2:
         raise ValueError(
             f"Only binary classification is supported. {type(estimator).__name__} needs exactly "
@@ -129,12 +129,12 @@ def check_two_classes(estimator: Any, n_classes: int, remedy: str) -> None:
         )
 
 
-# Residuals beyond this share of half the label range count as if they were that large.
+# Residuals are clipped to this share of half the label range.
 RESIDUAL_SHARE = 0.25
 
 
 class ScoredNumbers(RegressorMixin):
-    """Predictions from ``coef_`` and ``intercept_``: the score itself."""
+    """Predict from ``coef_`` and ``intercept_``: the score itself."""
 
     def predict(self, X: Any) -> Array:
         """Return the predicted number of every record."""
@@ -157,21 +157,21 @@ class Interval:
         return {"label_range": (low - self.middle, high - self.middle)}
 
     def counting(self, labels: Any) -> slice:
-        """Return all records' places."""
+        """Return a slice of all records."""
         return slice(None)
 
     def records(
         self, rows: Any, labels: Any, weights: Array | None
     ) -> tuple[Any, Array, Array | None]:
-        """Return all records, labels measured from the middle."""
+        """Return all records, with labels measured from the middle."""
         return rows, as_numbers(labels) - self.middle, weights
 
 
 class Regressor(ScoredNumbers, LinearModel):
-    """A linear model of a number, with the parameters that most of them have.
+    """Base class of linear regressors, with the parameters that most of them share.
 
-    Predictions keep to a declared range of the labels: for every label within it, what lies beyond
-    is farther away than the end of the range is, so that no error grows.
+    Predictions are clipped to a declared label range. No label in the range is closer to a value
+    beyond its end than to the end itself, so that clipping never increases an error.
     """
 
     _centred = True  # whether labels are measured from the middle of their range
@@ -234,14 +234,14 @@ class Regressor(ScoredNumbers, LinearModel):
         return self._interval(label_range_of(self.label_range))
 
     def _labels(self, budget: Budget, y: Any) -> Interval:
-        # Without noise there is nothing that a range would bound.
+        # Without noise no sensitivity depends on a range.
         unbounded = self.label_range is None and budget.is_infinite
         return self._interval(label_range_of(INFER if unbounded else self.label_range, y))
 
     def _publish(self, coef: Array, intercept: Array, labels: Interval) -> None:
         self.coef_ = coef
         self.intercept_ = float(intercept[0]) + labels.middle
-        # declared here, or by a table's schema
+        # set if declared by the estimator, or by a table's schema
         self.__dict__.pop("label_range_", None)
         if labels.fact.provenance is Provenance.DECLARED:
             self.label_range_ = labels.fact.value

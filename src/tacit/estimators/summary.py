@@ -1,4 +1,4 @@
-"""Coefficients with their standard errors, as statisticians read them."""
+"""Show coefficients with their standard errors, as in a regression table."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _NOTE = "Standard errors cover sampling and the noise of the privacy mechanism."
 class Summary:
     """A table: coefficient, standard error, z, p and 95 % interval of every term.
 
-    Prints as text; `rows` are dictionaries and `to_frame` a pandas frame. Nothing in it is private
-    beyond what the fit released.
+    Prints as text; `rows` are dictionaries and `to_frame` a pandas frame. All values were released
+    by the fit, or are computed from releases.
 
     Parameters
     ----------
     model
-        What kind of model it is.
+        The type of the model.
     names
         The terms.
     coefficients, standard_errors
-        One number a term.
+        One number per term.
     ratio
-        What exp(coefficient) is called: "odds ratio", "rate ratio", or None.
+        The name of exp(coefficient): "odds ratio", "rate ratio", or None.
     references
-        Of each category, the value with which its others are compared.
+        The reference value of each category.
 
     Examples
     --------
@@ -59,13 +59,13 @@ class Summary:
     def named(
         self, features: Sequence[str], references: Mapping[str, str] | None = None
     ) -> Summary:
-        """Return the same with other names for the features; the intercept keeps its own."""
+        """Return a copy with other feature names; the intercept keeps its name."""
         names = (*features, *self.names[len(features) :])
         return replace(self, names=names, references=references or self.references)
 
     @property
     def comparisons(self) -> tuple[str, ...]:
-        """A sentence for each category: with what its values are compared."""
+        """One sentence per category, which names its reference value."""
         return tuple(f"{name}: compared with {of!r}." for name, of in self.references.items())
 
     def rows(self) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def _number(x: float, digits: int) -> str:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table as lines of text: names to the left, numbers to the right."""
+    """Return a table as lines of text: names left-aligned, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
         "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
@@ -132,26 +132,26 @@ INTERCEPT = "(intercept)"
 
 
 class WithSummary:
-    """Adds `summary` to an estimator whose fit may keep a share of its budget for errors."""
+    """Add `summary` to an estimator that can spend a share of its budget on standard errors."""
 
-    _ratio: ClassVar[str | None] = None  # what exp(coefficient) is called, if it means something
+    _ratio: ClassVar[str | None] = None  # the name of exp(coefficient), if it has a meaning
 
     def summary(self) -> Summary:
-        """Return coefficients with standard errors, noise and sampling together.
+        """Return coefficients with standard errors that include noise and sampling.
 
-        Costs nothing: the fit released what it takes. Coefficients are those without the pull of
-        the ridge, so they differ a little from ``coef_``, which predicts.
+        Calling it costs nothing: the fit released all it needs. Coefficients are corrected for the
+        ridge, so that they differ slightly from ``coef_``, which predicts.
 
         Raises
         ------
         ValueError
-            If the fit kept nothing of its budget for them.
+            If the fit spent no share of its budget on standard errors.
         """
         check_is_fitted(self)
         if not hasattr(self, "standard_errors_"):
             raise ValueError(
-                "the fit kept no share of its budget for standard errors, and they cannot be had "
-                "afterwards without the records; fit anew with inference=0.1, say."
+                "the fit spent no share of its budget on standard errors, and they cannot be "
+                "computed afterwards without the records; fit anew with inference=0.1, say."
             )
         return summary_of(self)
 
@@ -173,10 +173,10 @@ def summary_of(model: Any) -> Summary:
 
 
 def publish_errors(model: Any, errors: Errors | None, constant: float, labels: Any) -> None:
-    """Set a fit's estimates and standard errors, the intercept last, in the labels' unit."""
+    """Set a fit's estimates and standard errors, intercept last, in the unit of the labels."""
     if errors is None:
         for name in ("estimates_", "standard_errors_"):
-            vars(model).pop(name, None)  # of an earlier fit
+            vars(model).pop(name, None)  # left from an earlier fit
         return
     scale, shift = np.ones(errors.estimates.size), np.zeros(errors.estimates.size)
     if constant:

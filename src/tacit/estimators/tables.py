@@ -1,4 +1,4 @@
-"""Tables and weights as estimators meet them: columns noted first, values read later."""
+"""Check tables and weights: columns before the charge, values after it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tacit.records.reweighted import weighted_bounds
 from tacit.records.rows_and_labels import check_one_weight_each
 from tacit.table_facts import EncodedTable
 
-_NOT_GIVEN = "no_validation"  # scikit-learn's word for an estimator without labels
+_NOT_GIVEN = "no_validation"  # scikit-learn's marker for an estimator without labels
 
 
 def note_columns(
@@ -46,22 +46,22 @@ def note_columns(
     first: bool = True,
     sparse: bool = True,
 ) -> tuple[UnreadTable, Assumed]:
-    """Return a table that is not read yet, and what it brings that a guarantee must speak of.
+    """Return a table that is not read yet, and its facts that a guarantee must mention.
 
-    ``unit`` says whose each record is, if anything does; ``sparse`` whether the estimator takes
-    sparse arrays. Sets ``n_features_in_`` and ``feature_names_in_``, or compares with them if not
-    ``first``.
+    ``unit`` names the person of each record, if given. ``sparse`` says whether the estimator
+    accepts sparse arrays. Sets ``n_features_in_`` and ``feature_names_in_`` if ``first``, else
+    compares with them.
     """
     if isinstance(X, RecordSource):
         if not (y is None or isinstance(y, str)):
             raise ValueError("a record source brings its own labels; pass None for y.")
         if unit is not None:
-            PeopleInSource(X, unit)  # refuses what cannot be, and reads nothing
+            PeopleInSource(X, unit)  # refuses invalid combinations, and reads nothing
         X, unit = UnreadRecords(X, unit=unit), None
     if isinstance(X, UnreadTable):
         if unit is not None:
             raise ValueError(
-                "the table says itself whose each record is, or not at all; pass no unit with it."
+                "this table already has a unit column, or none; do not pass unit= as well."
             )
         estimator.n_features_in_ = X.n_columns
         if isinstance(X, UnreadRecords):
@@ -83,23 +83,23 @@ def note_columns(
 
 
 def rows_to_ask_about(estimator: Any, X: Any) -> Any:
-    """Return rows of the columns that the estimator was fitted on; errors repeat no value."""
+    """Return rows with the columns of the fit; error messages repeat no value."""
     rows, _ = as_rows(X)
     _check_columns(estimator, X, reset=False)
     return rows
 
 
 def _check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    # Names and numbers of columns alone; scikit-learn's look at the values would quote them.
+    # Check names and number of columns only: scikit-learn's checks of values would quote them.
     validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def clipped_scores(estimator: Any, X: Any, coef: Any) -> npt.NDArray[np.float64]:
-    """Return <coef, x> for rows scaled to the norm the model was fitted on.
+    """Return <coef, x> for rows scaled to the norm of the fit.
 
-    A model that only ever saw rows of norm at most ``row_norm`` is asked about such rows: a longer
-    one is scaled down as it would have been in the fit, so that its intercept keeps its weight.
-    A score is a function of its row, to the last bit: an evaluation counts records by theirs.
+    The model was fitted to rows of norm at most ``row_norm``. A longer row is scaled down as in the
+    fit, so that the intercept keeps its relative weight. A score depends on its row alone, to the
+    last bit: evaluations count records by their scores.
     """
     rows = rows_to_ask_about(estimator, X)
     records = MemoryRecords(rows, None, Bounds(row_norm=estimator.row_norm_))
@@ -116,10 +116,10 @@ UNDECLARED_MAX_WEIGHT = 1.0
 
 @dataclass(frozen=True)
 class Weights:
-    """How much records may count: ``max_weight`` of their own, ``of_classes`` for their class.
+    """The weights of records: ``max_weight`` bounds their own, ``of_classes`` is per class.
 
-    Each is None where there is no such weight; ``of_classes`` is "balanced" where the classes are
-    to be counted.
+    Each is None without such weights; ``of_classes`` is "balanced" if the classes are to be
+    counted.
     """
 
     max_weight: float | None = None
@@ -130,15 +130,15 @@ class Weights:
         return isinstance(self.of_classes, str)
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return bounds of records that are weighted so."""
+        """Return the bounds of records with these weights."""
         bounds = replace(bounds, max_weight=self.max_weight)
         return bounds if self.of_classes is None else weighted_bounds(bounds)
 
     def ridge(self, declared: float | None, n_classes: int | None) -> float | None:
-        """Return a ridge that is declared beside weighted losses, for weights of at most 1.
+        """Return the ridge for weights scaled to at most 1, from the declared ridge.
 
-        sum a_i l_i + (lam/2) ||w||^2 and its parts over A have the same minimiser. Weights that
-        balance classes are not known yet: of those the greatest is 1.
+        sum a_i l_i + (lam/2) ||w||^2 has the same minimiser after division by the greatest weight
+        A. Balancing weights are not known yet; the greatest of them is 1.
         """
         greatest = self.max_weight or 1.0
         if self.of_classes is not None and not isinstance(self.of_classes, str):
@@ -147,25 +147,25 @@ class Weights:
         return None if declared is None else declared / greatest
 
     def mechanism(self, mechanism: str | Mechanism) -> str | Mechanism:
-        """Return the mechanism, after counting the classes if that is asked for."""
+        """Return the mechanism, wrapped to count the classes first if requested."""
         counts = not isinstance(mechanism, str) and mechanism.counts_classes
         return Balanced(mechanism) if self._is_balanced and not counts else mechanism
 
     def of_records(
         self, budget: Budget, classes: npt.NDArray[Any] | None
     ) -> Callable[[RecordSource], RecordSource]:
-        """Return what weights records by class, if they are to be."""
+        """Return a function that weights records by class, if requested."""
         if self.of_classes is None or classes is None:
             return lambda records: records
         if isinstance(self.of_classes, str):
-            # with a budget, the mechanism counts them
+            # with a finite budget, the mechanism counts the classes privately
             return balanced_exactly if budget.is_infinite else lambda records: records
         shares = _shares(self.of_classes, classes)
         return lambda records: ReweightedRecords(records, ClassWeights(shares))
 
 
 def weights_of(max_weight: Any, class_weight: Any, *, own: bool) -> Weights:
-    """Return the weights of an estimator's parameters; ``own``, if records have some too."""
+    """Return the weights of an estimator's parameters; ``own``: records have weights too."""
     checked = _checked(class_weight)
     if max_weight is not None:
         max_weight = checked_max_weight(max_weight)
@@ -181,7 +181,7 @@ def weights_of(max_weight: Any, class_weight: Any, *, own: bool) -> Weights:
 
 
 def check_weights(sample_weight: Any, table: UnreadTable) -> None:
-    """Refuse weights of records that cannot have them, before anything is read."""
+    """Refuse weights for records that cannot have them, before anything is read."""
     if sample_weight is None:
         return
     if isinstance(table, MappedTable):
@@ -213,7 +213,7 @@ def _checked(declared: Any) -> Mapping[Any, float] | str | None:
 
 
 def _shares(weights: Mapping[Any, float], classes: npt.NDArray[Any]) -> tuple[float, ...]:
-    """Return the weight of each class over the greatest; a class that is not named weighs 1."""
+    """Return the weight of each class over the greatest weight; a class not named weighs 1."""
     names = classes.tolist()
     unknown = [name for name in weights if name not in names]
     if unknown:

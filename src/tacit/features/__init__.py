@@ -1,4 +1,4 @@
-"""Public maps of rows that know their row norm, and learn nothing."""
+"""Public feature maps that know the norm of their rows and learn nothing."""
 
 from tacit.features.feature_map import Domain, FeatureMap
 from tacit.features.fourier import RandomFourierFeatures

@@ -1,4 +1,4 @@
-"""Maps in turn, and maps side by side."""
+"""Compose feature maps: one after another, or side by side."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Chain:
-    """Several maps in turn: each makes rows of those that the one before makes."""
+    """Several maps one after another: each takes the rows of the one before."""
 
     maps: tuple[RowMap, ...]
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return self.maps[-1].n_columns
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         for each in self.maps[:-1]:
             made = np.empty((rows.shape[0], each.n_columns))
             each(rows, made)
@@ -38,9 +38,9 @@ class Chain:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Several maps of the same rows: what each makes, times its weight, beside the others.
+    """Several maps of the same rows, side by side, each multiplied by its weight.
 
-    Rows are of norm 1.
+    Output rows have norm 1.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class SideBySide:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return sum(each.n_columns for each in self.maps)
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         parts = [np.empty((rows.shape[0], each.n_columns)) for each in self.maps]
         for each, part in zip(self.maps, parts, strict=True):
             each(rows, part)
@@ -73,7 +73,7 @@ class SideBySide:
 
 
 def chained(maps: Sequence[FeatureMap], domain: Domain) -> tuple[Chain, Domain]:
-    """Return several maps as one, each of the rows that the one before makes, and where these are.
+    """Return several maps as one chain, and the domain of its output.
 
     Examples
     --------

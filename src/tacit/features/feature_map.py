@@ -1,4 +1,4 @@
-"""Public maps of rows: the domain they are declared on, and their base class."""
+"""Define public feature maps: the domain of their rows, and their base class."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from tacit.table_facts import EncodedTable, TableFacts
 Array = npt.NDArray[np.float64]
 Ranges = tuple[tuple[float, float], ...]
 
-# What rows are held to where nobody declared anything, as in the estimators.
+# The row norm if nothing is declared, as in the estimators.
 _UNDECLARED_NORM = 1.0
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The rows that may come: of norm at most ``row_norm``, each number within its range.
+    """The possible rows: of norm at most ``row_norm``, each number within its range.
 
     Parameters
     ----------
     names
-        The columns.
+        The names of the columns.
     row_norm
         The greatest norm of a row.
     ranges
-        The least and the greatest value of each column, where that is known.
+        The least and the greatest value of each column, if known.
 
     Examples
     --------
@@ -51,12 +51,12 @@ class Domain:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has."""
+        """The number of columns."""
         return len(self.names)
 
     @property
     def largest_values(self) -> Array:
-        """The greatest size of each number."""
+        """The greatest absolute value of each column."""
         if self.ranges is None:
             return np.full(self.n_columns, self.row_norm)
         farthest = np.abs(np.array(self.ranges)).max(axis=1)
@@ -65,19 +65,19 @@ class Domain:
     @property
     def longest(self) -> float:
         """The greatest norm of a row in the domain."""
-        # the corner of the ranges that is farthest out, or where the ball cuts the way to it
+        # the farthest corner of the ranges, or the sphere if that is nearer
         return min(self.row_norm, math.hypot(*self.largest_values))
 
     @property
     def widths(self) -> Array:
-        """How long the range of each number is."""
+        """The width of the range of each column."""
         if self.ranges is None:
             return np.full(self.n_columns, 2.0 * self.row_norm)
         low, high = np.array(self.ranges).T
         return np.asarray(high - low)
 
     def held(self, rows: Any) -> Array:
-        """Return dense rows within the domain: numbers clipped, then rows scaled down."""
+        """Return dense rows within the domain: values clipped, then rows scaled down."""
         dense = rows.toarray() if hasattr(rows, "tocsr") else rows
         dense = dense.astype(np.float64, copy=False)
         if self.ranges is not None:
@@ -88,7 +88,7 @@ class Domain:
 
 
 def declared_domain(names: Sequence[str], row_norm: Any, ranges: Any) -> Domain:
-    """Return the domain that parameters say: a norm, one range for all columns, or one for each.
+    """Return the domain of the parameters: a norm, and one range for all columns or one for each.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def declared_domain(names: Sequence[str], row_norm: Any, ranges: Any) -> Domain:
         raise ValueError(f"ranges must be finite, got {ranges!r}; pass what you vouch for.")
     bounds = tuple((float(low), float(high)) for low, high in pairs)
     norm = math.hypot(*np.abs(pairs).max(axis=1))
-    # a ball around the whole box changes nothing; rounded up, so that its corners are within
+    # A ball around the whole box has no effect; rounded up, so that the corners are inside.
     norm = norm * (1 + 2.0**-20) if row_norm is None else checks.positive("row_norm", row_norm)
     return Domain(columns, norm, bounds)
 
@@ -122,24 +122,24 @@ def domain_of(facts: TableFacts) -> Domain:
 
 
 class FeatureMap(TransformerMixin, BaseEstimator):
-    """A transformer that learns nothing: public parameters and public facts say what it does.
+    """A transformer that learns nothing: public parameters and public facts determine it.
 
-    A member says which `RowMap` it is on a `Domain`, how its columns are called and what is the
-    greatest norm of its rows.
+    A member defines its `RowMap` on a `Domain`, the names of its columns and the greatest norm of
+    its rows.
 
     **Guarantee**
 
-    1. `fit` reads no value: columns are noted, and the facts of an `EncodedTable`.
-    2. A row depends on the row it is made of and on public facts, to the last bit.
-    3. No row is longer than the norm of `facts_out`, but for rounding, if the rows it is made of
-       are as declared; ranges are enforced where the norm depends on them.
+    1. `fit` reads no value: it records the columns, and the facts of an `EncodedTable`.
+    2. An output row depends on its input row and on public facts, to the last bit.
+    3. No output row is longer than the norm of `facts_out`, up to rounding, if the input rows are
+       as declared. Ranges are enforced if the norm depends on them.
     """
 
     row_norm: float | None
     ranges: Any
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that there is nothing to fit, and sparse rows."""
+        """Declare a transformer without a fit, and sparse input."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.input_tags.sparse = True
@@ -147,15 +147,15 @@ class FeatureMap(TransformerMixin, BaseEstimator):
 
     @abstractmethod
     def row_map(self, domain: Domain) -> RowMap:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
 
     @abstractmethod
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are: their names, greatest norm and ranges."""
+        """Return the domain of the output rows: their names, greatest norm and ranges."""
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Note the columns of a table, or the facts that come with it; no value is read."""
-        self.__dict__.pop("domain_", None)  # of an earlier table
+        """Record the columns of a table, or its facts; no value is read."""
+        self.__dict__.pop("domain_", None)  # left from an earlier table
         if isinstance(X, EncodedTable | TableFacts):
             facts = X.facts if isinstance(X, EncodedTable) else X
             self.n_features_in_ = len(facts.names)
@@ -165,11 +165,11 @@ class FeatureMap(TransformerMixin, BaseEstimator):
             validate_data(self, X, skip_check_array=True)
             self.domain_ = self._declared(self.n_features_in_)
         if X is not None:
-            self.output(self.domain_)  # refuses parameters that do not fit
+            self.output(self.domain_)  # refuses invalid parameters
         return self
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of the rows it makes, from what is public of those it takes."""
+        """Return the public facts of the output rows, from those of the input rows."""
         if facts is None:
             out = self.output(self._domain())
             return TableFacts(out.names, out.longest, ranges=out.ranges)
@@ -184,7 +184,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         return np.asarray(self.mapped(rows))
 
     def mapped(self, rows: Any) -> MappedRows:
-        """Return the features of rows that are read already, made when they are looked at."""
+        """Return the features of rows in memory, computed when they are accessed."""
         known = getattr(self, "domain_", None)
         return MappedRows(rows, self.row_map(known or self._declared(rows.shape[1])))
 
@@ -206,7 +206,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         return domain
 
     def _domain_of(self, facts: TableFacts) -> Domain:
-        """Return where the rows of a table are: as it says, or, where it does not, as declared."""
+        """Return the domain of a table's rows: that of the table, or the declared one."""
         if math.isinf(facts.row_norm) and facts.ranges is None:
             return declared_domain(list(facts.names), self.row_norm, self.ranges)
         return domain_of(facts)

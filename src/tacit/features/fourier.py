@@ -1,11 +1,11 @@
-"""Random Fourier features: rows whose inner products are nearly those of a kernel.
+"""Compute random Fourier features: rows whose inner products approximate a kernel.
 
     x = cos(2 pi t), y = sin(2 pi t)
 
-With r = t - round(t), of size at most 1/2, s = sin(pi r) and c = cos(pi r) by their Taylor series
-of 11 terms, whose rest is below 3e-17, and x = 1 - 2 s^2, y = 2 s c. Rounding to the nearest turn
-is exact, so that there is nothing to reduce, and every operation is on one number at a time: the
-compiled loop and NumPy give the same bits, whatever stands around a number.
+Let r = t - round(t), of size at most 1/2. s = sin(pi r) and c = cos(pi r) are Taylor series of 11
+terms with a remainder below 3e-17; x = 1 - 2 s^2, y = 2 s c. Rounding to the nearest turn is exact,
+so that no argument reduction is needed. Every operation is elementwise: the compiled loop and NumPy
+give the same bits, whatever the other elements are.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _WHOLE = 1.5 * 2.0**52
 _TERMS = 11
 _SIN = tuple((-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(_TERMS))
 _COS = tuple((-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k) for k in range(_TERMS))
-# Compiling takes about as long as so many numbers do without.
+# Compiling takes about as long as computing this many numbers without it.
 WORTH_COMPILING = 1 << 26
-# Rows at a time without a compiler: what they need stays in the cache.
+# Rows per block without a compiler: the working set fits the cache.
 _TILE = 1 << 14
 
 
@@ -84,7 +84,7 @@ def _series(coefficients: tuple[float, ...], square: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[[Array, float, Array], None] | None:
-    """Return the same loop in machine code, or None without numba (the extra ``fast``)."""
+    """Return the same loop compiled, or None without numba (the extra ``fast``)."""
     try:
         from numba import njit
     except ImportError:
@@ -93,7 +93,8 @@ def _compiled() -> Callable[[Array, float, Array], None] | None:
     c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10 = _COS
     whole = _WHOLE
 
-    # Horner written out, and each half of a row by itself: so the loop becomes vector code.
+    # Horner's scheme written out, and one loop per half of a row: the compiler then vectorises
+    # both.
     def loop(turns: Array, length: float, out: Array) -> None:
         n, half = turns.shape
         for i in range(n):
@@ -113,12 +114,12 @@ def _compiled() -> Callable[[Array, float, Array], None] | None:
     return function
 
 
-# Rows are read in steps of 2^-20 bandwidths, up to 256 of them: 28 bits. Frequencies have the other
-# 25 bits of a double's 53, so that no product of the two, and no sum of such products, is rounded.
+# Rows are rounded to steps of 2^-20 bandwidths, up to 256 bandwidths: 28 bits. Frequencies have the
+# other 25 bits of a double's 53. No product of the two, and no sum of such products, is rounded.
 _STEP_BITS = 20
 _RANGE_BITS = 8
 _FREQUENCY_BITS = 53 - _STEP_BITS - _RANGE_BITS
-# Turns a bandwidth. A wave that is shorter than a row's step tells rows apart and nothing else.
+# In turns per bandwidth. A wavelength below a row's step carries no information about distance.
 _FASTEST = 2.0**_STEP_BITS
 _MOST_COLUMNS = 2**22
 
@@ -126,16 +127,15 @@ _MOST_COLUMNS = 2**22
 class Waves:
     """(cos(2 pi <w_j, x>), sin(2 pi <w_j, x>))_j / sqrt(m) for m frequencies w_j.
 
-    **Guarantee**: a row depends on the row it is made of alone. Proof: numbers of the row are
-    rounded to multiples of 2^-20 of size at most 2^8, those of w_j to multiples of 2^-b with
-    2^b sum |w_j| <= 2^25, so that every partial sum of <w_j, x> is at most 2^53 steps of
-    2^-(20 + b): a double holds it, and the product is exact in whichever order it is added up.
-    `waves` goes number by number.
+    **Guarantee**: an output row depends on its input row alone. Proof: the row's numbers are
+    rounded to multiples of 2^-20 of size at most 2^8, those of w_j to multiples of 2^-b with 2^b
+    sum |w_j| <= 2^25. Every partial sum of <w_j, x> is at most 2^53 steps of 2^-(20 + b): a double
+    holds it, and the product is exact in any order of addition. `waves` is elementwise.
 
     Parameters
     ----------
     frequencies
-        One a column, in turns per bandwidth; rounded as above.
+        One per column, in turns per bandwidth; rounded as above.
     bandwidth
         The unit in which rows are measured.
     """
@@ -147,23 +147,23 @@ class Waves:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return 2 * int(self.frequencies.shape[1])
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         if hasattr(rows, "tocsr"):
             rows = rows.astype(np.float64)
             rows.data = self._in_steps(rows.data)
         else:
             rows = self._in_steps(np.asarray(rows, dtype=np.float64))
-        # Compiled from where it pays, with the same bits.
+        # Compile once it pays; the bits are the same.
         self._n_made += out.size
         compiled = self._n_made > WORTH_COMPILING
         waves(rows @ self.frequencies, math.sqrt(2.0 / self.n_columns), out, compiled=compiled)
 
     def _in_steps(self, values: Array) -> Array:
-        with np.errstate(over="ignore"):  # infinity is clipped like any other
+        with np.errstate(over="ignore"):  # infinity is clipped like any other value
             steps = values * (2.0**_STEP_BITS / self.bandwidth)
         np.rint(steps, out=steps)
         most = 2.0 ** (_STEP_BITS + _RANGE_BITS)
@@ -173,7 +173,7 @@ class Waves:
 
 
 def rounded_frequencies(frequencies: Array) -> Array:
-    """Return frequencies, one a column in turns, rounded so that no product of theirs is.
+    """Round frequencies, one per column in turns, so that products with them are exact.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def rounded_frequencies(frequencies: Array) -> Array:
     """
     limited = np.clip(frequencies, -_FASTEST, _FASTEST)
     n = len(limited)
-    # 2^b sum |w| + n / 2 <= 2^25: what rounding may add is n / 2
+    # 2^b sum |w| + n / 2 <= 2^25, since rounding adds at most n / 2
     room = 2.0**_FREQUENCY_BITS - n / 2
     sums = np.maximum(np.abs(limited).sum(axis=0), 2.0**-500)
     bits = np.floor(np.log2(room / sums * (1 - 2.0**-20)))
@@ -196,25 +196,26 @@ class RandomFourierFeatures(FeatureMap):
     """Rows of norm 1 whose inner products are those of a kernel, up to 1 / sqrt(2 n_frequencies).
 
     Pairs of a cosine and a sine at random frequencies (Rahimi and Recht 2007; Algorithm 3 of
-    Chaudhuri, Monteleoni and Sarwate 2011), orthogonal where the kernel is round. A linear model of
-    these features is a kernel machine, and a record moves it by no more than a row of norm 1 does.
+    Chaudhuri, Monteleoni and Sarwate 2011), orthogonal if the kernel is isotropic. A linear model
+    of these features is a kernel machine, and the sensitivity to a record is that of a row of norm
+    1.
 
     Parameters
     ----------
     kernel : Kernel or None
-        `GaussianKernel`, `MaternKernel` or `LaplacianKernel`, with a bandwidth or without; None is
-        GaussianKernel(). Without, the bandwidth comes from public bounds: see
-        `Kernel.public_bandwidth`. It is never read off rows.
+        `GaussianKernel`, `MaternKernel` or `LaplacianKernel`; None is GaussianKernel(). Without a
+        declared bandwidth, it is derived from public bounds: see `Kernel.public_bandwidth`. It is
+        never read off rows.
     n_frequencies : int, default=128
-        How many frequencies, each with a cosine and a sine. The kernel is off by about
-        1 / sqrt(2 n_frequencies), 6 % of its greatest value for 128; half of that takes four times
-        as many features, each with its noise.
+        The number of frequencies, each with a cosine and a sine. The error of the kernel is about
+        1 / sqrt(2 n_frequencies), 6 % of its greatest value for 128. Half of that error takes four
+        times as many features, each with its noise.
     seed : int or None
-        Of the frequencies, which are public; None draws one when it is first needed, and keeps it
-        in ``seed_``.
+        The seed of the frequencies, which are public; None draws one at first use, stored in
+        ``seed_``.
     row_norm : float or None
-        The greatest norm of the rows to come, for the bandwidth alone; None counts as 1. Rows are
-        not scaled down to it.
+        The greatest norm of a row, for the bandwidth alone; None counts as 1. Rows are not scaled
+        down to it.
     ranges : (float, float), sequence of such pairs, or None
         The least and greatest value of each column, for the bandwidth alone.
 
@@ -223,15 +224,15 @@ class RandomFourierFeatures(FeatureMap):
     seed_ : int
         The seed in use.
     bandwidth_ : float
-        The bandwidth in use, where the columns are known.
+        The bandwidth in use, once the columns are known.
     domain_ : Domain
-        Where rows may be, as declared or as the facts of a table say.
+        The domain of the rows, as declared or from the facts of a table.
 
     Notes
     -----
-    **Guarantee**. Every row has norm 1, to 1e-12, whatever it is made of; it is a function of its
-    own record alone, to the last bit, and the same on every machine but for the last bits of the
-    frequencies. Numbers are read in steps of a millionth of the bandwidth, up to 256 bandwidths.
+    **Guarantee**. Every output row has norm 1, to 1e-12, for any input. It is a function of its own
+    record alone, to the last bit. It is equal on every machine up to the last bits of the
+    frequencies. Input is rounded to steps of a millionth of the bandwidth, up to 256 bandwidths.
 
     Examples
     --------
@@ -262,8 +263,8 @@ class RandomFourierFeatures(FeatureMap):
         self.ranges = ranges
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Note the columns of a table, or the facts that come with it; no value is read."""
-        self.__dict__.pop("seed_", None)  # of an earlier fit
+        """Record the columns of a table, or its facts; no value is read."""
+        self.__dict__.pop("seed_", None)  # left from an earlier fit
         super().fit(X)
         self._seed()
         if X is not None:
@@ -271,15 +272,15 @@ class RandomFourierFeatures(FeatureMap):
         return self
 
     def row_map(self, domain: Domain, bandwidth: float | None = None) -> Waves:
-        """Return what makes a row of one in the domain, with a bandwidth for it if one is given."""
+        """Return the row map on a domain, with the given bandwidth or that of the domain."""
         kernel, n = self._kernel(), checks.count("n_frequencies", self.n_frequencies)
         if domain.n_columns > _MOST_COLUMNS:
-            raise ValueError(f"at most {_MOST_COLUMNS} columns, got {domain.n_columns}.")
+            raise ValueError(f"at most {_MOST_COLUMNS} columns, got {domain.n_columns}; drop some.")
         drawn = kernel.frequencies(domain.n_columns, n, Uniforms(self._seed()))
         return Waves(drawn / (2.0 * math.pi), bandwidth or kernel.public_bandwidth(domain))
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are: on the sphere."""
+        """Return the domain of the output rows: the unit sphere."""
         n = checks.count("n_frequencies", self.n_frequencies)
         names = [f"{wave}_{j}" for wave in ("cos", "sin") for j in range(n)]
         most = math.sqrt(1.0 / n)

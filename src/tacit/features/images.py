@@ -1,4 +1,4 @@
-"""Maps of images: colour spaces, scattering transforms, and slow waves over an image."""
+"""Map images to features: colour spaces, scattering transforms, and low-frequency cosines."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ N_COLOURS = 3
 
 @dataclass(frozen=True)
 class Opponents:
-    """Lightness and two differences of each pixel; one row at a time."""
+    """Lightness and two colour differences of each pixel, row by row."""
 
     domain: Domain
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return self.domain.n_columns
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         for row, made in zip(self.domain.held(rows), out, strict=True):
             red, green, blue = row.reshape(-1, N_COLOURS).T
             made[0::N_COLOURS] = (red + green + blue) / math.sqrt(3.0)
@@ -41,13 +41,13 @@ class Opponents:
 
 
 class OpponentColours(FeatureMap):
-    """Red, green and blue of every pixel by lightness, red against blue and green against both.
+    """Replace red, green and blue of every pixel by lightness and two colour differences.
 
         (R + G + B) / sqrt(3),  (R - B) / sqrt(2),  (R - 2 G + B) / sqrt(6)
 
-    The three colours of a photograph are nearly the same image; these are not, so that what is made
-    of each channel says more. A rotation: rows keep their norm and nothing is lost, whatever three
-    channels there are.
+    The three colours of a photograph are nearly equal images; these channels are less correlated,
+    and so carry more information each. The map is a rotation: rows keep their norm, and no
+    information is lost, for any three channels.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class OpponentColours(FeatureMap):
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> Opponents:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
         if domain.n_columns % N_COLOURS:
             raise ValueError(
                 f"{domain.n_columns} columns are not pixels of red, green and blue; declare the "
@@ -75,7 +75,7 @@ class OpponentColours(FeatureMap):
         return Opponents(domain)
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are."""
+        """Return the domain of the output rows."""
         self.row_map(domain)
         # rounded up
         return Domain(domain.names, domain.longest * (1 + 1e-12))
@@ -87,26 +87,26 @@ Single = npt.NDArray[np.float32]
 _SCALES = 2
 _ANGLES = 8
 _STRIDE = 2**_SCALES
-# Of each channel: the average, 16 wavelets, and 8 fine ones followed by 8 coarse ones each.
+# Per channel: the average, 16 wavelets, and 8 fine wavelets each followed by 8 coarse ones.
 N_PATHS = 1 + _SCALES * _ANGLES + _ANGLES**2
-# How many paths are alike: of one order and scale. A mirror exchanges paths within such groups.
+# Sizes of groups of paths of equal order and scale. A mirror image permutes paths within groups.
 ALIKE = (1, *(_ANGLES,) * _SCALES, _ANGLES**2)
-# How far a filter is wrapped around: it is nothing at twice the side of an image.
+# Periods over which a filter is wrapped around: it vanishes at twice the side of an image.
 _WRAPS = range(-2, 3)
 
 
 class _Filters(NamedTuple):
-    """What an image of one size is multiplied with, in single precision."""
+    """The filters for images of one size, in single precision."""
 
-    places: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of the pixels once reflected
+    places: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # pixel indices after reflection
     fine: Single  # 8 wavelets, at every frequency
     coarse: Single  # a quarter of 8 wavelets of twice the size
-    average: tuple[Single, Single]  # to every fourth pixel, from each side of full size
+    average: tuple[Single, Single]  # to every fourth pixel, from each side at full size
     average_half: tuple[Single, Single]  # the same from half the size
 
 
 def grid_of(height: int, width: int) -> tuple[int, int]:
-    """Return how many places, each of four by four pixels, features of an image are for."""
+    """Return the number of places, one per four by four pixels, along each side of an image."""
     return height // _STRIDE, width // _STRIDE
 
 
@@ -117,13 +117,13 @@ def scattered(image: Any, *, centred: bool = False) -> Single:
 
         S0 = x * phi,  S1 = |x * psi_1| * phi,  S2 = ||x * psi_1| * psi_2| * phi
 
-    psi_1 of either scale, psi_2 of a coarser one than psi_1, phi a Gaussian, all of them cut down
-    to every fourth pixel, the first one included, or to the middle of every four by four pixels
-    if ``centred``: then the mirror image has, all but for rounding to half the pixels, the same
-    numbers at other places (`mirrored`). Images are reflected at their border.
+    psi_1 has either scale, psi_2 a coarser scale than psi_1, and phi is a Gaussian. All are
+    subsampled to every fourth pixel, the first included, or to the middle of every four by four
+    pixels if ``centred``. The mirror image then has, up to rounding to half the pixels, equal
+    numbers at mirrored places (`mirrored`). Images are reflected at their border.
 
-    **Guarantee**: a function of the image alone, to the last bit: whatever stands around it, it is
-    computed by itself, in arrays of one shape.
+    **Guarantee**: a function of the image alone, to the last bit: each image is computed on its
+    own, in arrays of one shape.
 
     Examples
     --------
@@ -154,9 +154,9 @@ def scattered(image: Any, *, centred: bool = False) -> Single:
 
 
 def mirrored(n_channels: int) -> npt.NDArray[np.int64]:
-    """Return which path of the mirror image, left for right, each path of an image is.
+    """Return for each path of an image the corresponding path of its mirror image.
 
-    At the place across from its own: a wavelet of angle a is one of -a in the mirror.
+    The place is mirrored too, left for right. A wavelet of angle a becomes one of angle -a.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def mirrored(n_channels: int) -> npt.NDArray[np.int64]:
     >>> mirrored(1)[:9]
     array([0, 7, 6, 5, 4, 3, 2, 1, 8])
     """
-    # (3 - theta) pi / 8 becomes its opposite, which is the same wavelet as that plus pi
+    # (3 - theta) pi / 8 changes its sign; adding pi gives the same wavelet
     angles = (2 * 3 - np.arange(_ANGLES)) % _ANGLES
     ones = 1 + np.arange(_SCALES)[:, None] * _ANGLES + angles
     twos = 1 + _SCALES * _ANGLES + angles[:, None] * _ANGLES + angles
@@ -213,7 +213,7 @@ def _filters(height: int, width: int, centred: bool) -> _Filters:
 
 
 def _reflected(n: int, padded: int) -> npt.NDArray[np.int64]:
-    """Return which pixel stands at each place of a side that is reflected at its ends."""
+    """Return the pixel index at each place of a side that is reflected at its ends."""
     before = (padded - n) // 2
     return np.pad(np.arange(n), (before, padded - n - before), mode="reflect")
 
@@ -256,10 +256,10 @@ def _wrapped(side: int) -> Array:
 
 
 def longest_scattering(height: int, width: int, *, centred: bool = False) -> float:
-    """Return the greatest norm of the scattering of an image of norm 1, not quite attained.
+    """Return an upper bound on the norm of the scattering of an image of norm 1, nearly attained.
 
-    Reflection shows a pixel four times at most. Moduli keep norms, sums of squares of spectra bound
-    those of wavelets, cutting down shortens, and an average is a matrix.
+    Reflection shows a pixel at most four times. Moduli keep norms, sums of squares of spectra bound
+    those of wavelets, subsampling shortens, and an average is a matrix.
 
     Examples
     --------
@@ -279,12 +279,12 @@ def longest_scattering(height: int, width: int, *, centred: bool = False) -> flo
 
 Shape = tuple[int, int, int]
 
-# Fewer pixels to a side than this are less than one place and its border.
+# Images with fewer pixels per side are smaller than one place and its border.
 _LEAST_SIDE = 4
 
 
 def image_shape_of(shape: Any) -> Shape:
-    """Return height, width and channels that were declared, (height, width) being grey.
+    """Return the declared height, width and channels; (height, width) is one channel.
 
     Examples
     --------
@@ -299,13 +299,13 @@ def image_shape_of(shape: Any) -> Shape:
         )
     height, width, channels = (*map(int, sizes), 1)[:3]
     if min(height, width) < _LEAST_SIDE or channels < 1:
-        raise ValueError(f"images must have {_LEAST_SIDE} pixels to a side, got {shape!r}.")
+        raise ValueError(f"images need at least {_LEAST_SIDE} pixels per side, got {shape!r}.")
     return height, width, channels
 
 
 @dataclass(frozen=True)
 class Scatterings:
-    """The scattering of every row, an image with its colours side by side; one row at a time."""
+    """The scattering of every row, an image with its channels interleaved, row by row."""
 
     domain: Domain
     shape: Shape
@@ -313,11 +313,11 @@ class Scatterings:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return self.shape[2] * N_PATHS * math.prod(grid_of(*self.shape[:2]))
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         for row, made in zip(self.domain.held(rows), out, strict=True):
             image = row.reshape(self.shape)
             made[:] = scattered(image, centred=self.centred).reshape(-1)
@@ -326,25 +326,25 @@ class Scatterings:
 class Scattering(FeatureMap):
     """The scattering of images: 81 numbers for every four by four pixels of a channel.
 
-    Moduli of wavelet transforms of order 2, J = 2, L = 8 (`tacit.features.images`): public and
-    without a parameter that is learned.
+    Moduli of wavelet transforms of order 2, J = 2, L = 8 (`tacit.features.images`). The transform
+    is public and has no learned parameter.
 
     Parameters
     ----------
     image_shape : (int, int) or (int, int, int)
         Height, width and channels of an image; a row is one, its channels side by side.
     centred : bool, default=False
-        Whether places are the middles of four by four pixels, and not every fourth pixel as usual.
+        Whether places are the middles of four by four pixels, instead of every fourth pixel.
     row_norm : float or None
-        The greatest norm of the rows to come, to which they are scaled down; None counts as 1 where
-        no ranges are declared.
+        The greatest norm of a row; longer rows are scaled down to it. None counts as 1 if no ranges
+        are declared.
     ranges : (float, float), sequence of such pairs, or None
-        The least and greatest value of each pixel, to which they are clipped: (0, 1), say.
+        The least and greatest value of each pixel, such as (0, 1); values outside are clipped.
 
     Notes
     -----
-    **Guarantee**. No row is longer than `longest_scattering` times the longest that may come. A row
-    is a function of its image alone, to the last bit.
+    **Guarantee**. No output row is longer than `longest_scattering` times the greatest norm of an
+    input row. A row is a function of its image alone, to the last bit.
 
     Examples
     --------
@@ -369,7 +369,7 @@ class Scattering(FeatureMap):
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> Scatterings:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
         shape = image_shape_of(self.image_shape)
         if math.prod(shape) != domain.n_columns:
             raise ValueError(
@@ -379,7 +379,7 @@ class Scattering(FeatureMap):
         return Scatterings(domain, shape, bool(self.centred))
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are."""
+        """Return the domain of the output rows."""
         height, width, channels = self.row_map(domain).shape
         places = range(math.prod(grid_of(height, width)))
         names = tuple(
@@ -394,7 +394,7 @@ class Scattering(FeatureMap):
 
 @dataclass(frozen=True)
 class SlowWaves:
-    """Cosine waves over the places of each channel, slow ones first; one row at a time."""
+    """Cosine waves over the places of each channel, low frequencies first, row by row."""
 
     domain: Domain
     grid: tuple[int, int]
@@ -403,28 +403,28 @@ class SlowWaves:
 
     @property
     def n_channels(self) -> int:
-        """How many channels, or paths of channels, a row has."""
+        """The number of channels, or paths of channels, in a row."""
         return self.domain.n_columns // math.prod(self.grid)
 
     @cached_property
     def waves(self) -> list[tuple[int, int]]:
-        """Return the waves along and across, slow ones first."""
+        """Return the frequencies along and across, in ascending order."""
         most = [min(self.n_waves, side) for side in self.grid]
         pairs = [(i, j) for i in range(most[0]) for j in range(most[1])]
         return sorted(pairs, key=lambda wave: (wave[0] ** 2 + wave[1] ** 2, wave))
 
     @cached_property
     def matrix(self) -> Array:
-        """Return one column for each wave, orthonormal."""
+        """Return an orthonormal matrix with one column per wave."""
         along, across = (_cosines(side) for side in self.grid)
         columns = [np.multiply.outer(along[i], across[j]).reshape(-1) for i, j in self.waves]
         return np.stack(columns, axis=1)
 
     @cached_property
     def _pairs(self) -> tuple[npt.NDArray[np.int64], Array, npt.NDArray[np.int64], Array]:
-        """Return places and factors of what stays of mirror images: a + b, over sqrt(2) or 2.
+        """Return places and factors of the mirror-symmetric part: a + b, over sqrt(2) or 2.
 
-        The mirror image of a wave across is itself, or its opposite where it is odd.
+        The mirror image of a wave across is itself, or its negative if its frequency is odd.
         """
         n = self.n_channels * len(self.waves)
         if not self.mirrored:
@@ -446,20 +446,20 @@ class SlowWaves:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return len(self._pairs[0])
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         own, factor, its, sign = self._pairs
         for row, made in zip(self.domain.held(rows), out, strict=True):
-            # slow waves first, the channels of one side by side
+            # low frequencies first, the channels of each frequency side by side
             waves = (row.reshape(self.n_channels, -1) @ self.matrix).T.reshape(-1)
             made[:] = to_unit(factor * waves[own] + sign * waves[its])
 
 
 def _cosines(side: int) -> Array:
-    """Return cos(pi k (i + 1/2) / n), one row for each k, of norm 1."""
+    """Return cos(pi k (i + 1/2) / n), one row of norm 1 for each k."""
     k, i = np.meshgrid(np.arange(side), np.arange(side), indexing="ij")
     waves = np.cos(np.pi * k * (i + 0.5) / side) * math.sqrt(2.0 / side)
     waves[0] *= math.sqrt(0.5)
@@ -468,20 +468,20 @@ def _cosines(side: int) -> Array:
 
 
 class CosineWaves(FeatureMap):
-    """Slow cosine waves over the places of an image, for every channel or path; rows of norm 1.
+    """Low-frequency cosines over the places of an image, per channel or path; rows of norm 1.
 
-    A public projection of scatterings: what varies fast from place to place is left out, and what
-    is left stands slow waves first, those of all paths together.
+    A public projection of scatterings. It drops what varies fast from place to place. Low
+    frequencies come first, those of all paths together.
 
     Parameters
     ----------
     grid : (int, int)
-        How many places an image has along and across; `Scattering` has one for every four pixels.
+        The number of places along and across; `Scattering` has one for every four pixels.
     n_waves : int, default=4
-        How many waves along and how many across.
+        The number of waves along, and across.
     mirrored : bool, default=False
-        Whether an image means the same as its mirror image, left for right: features of both are
-        averaged, of which half are left. For scatterings alone.
+        Whether an image and its mirror image, left for right, are equivalent: their features are
+        averaged, which leaves half of them. For scatterings only.
     row_norm, ranges
         As in `Scattering`.
 
@@ -510,7 +510,7 @@ class CosineWaves(FeatureMap):
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> SlowWaves:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
         grid = tuple(checks.count("grid", side) for side in self.grid)
         n_waves = checks.count("n_waves", self.n_waves)
         paths = math.prod(grid) * (N_PATHS if self.mirrored else 1)
@@ -523,6 +523,6 @@ class CosineWaves(FeatureMap):
         return SlowWaves(domain, grid, n_waves, bool(self.mirrored))
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are: on the sphere."""
+        """Return the domain of the output rows: the unit sphere."""
         n = self.row_map(domain).n_columns
         return Domain(tuple(f"wave_{i}" for i in range(n)), 1.0)

@@ -1,4 +1,4 @@
-"""Kernels, each by the law of its frequencies (Bochner): k(x - y) = E cos(<w, x - y>)."""
+"""Define kernels by the law of their frequencies (Bochner): k(x - y) = E cos(<w, x - y>)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Array = npt.NDArray[np.float64]
 
 
 class Uniforms:
-    """Public random numbers in (0, 1): the same for a seed on every machine, and for ever.
+    """Public random numbers in (0, 1), equal for a seed on every machine and in every version.
 
-    NumPy promises the bits of a generator, and not what its distributions make of them.
+    NumPy guarantees the bits of a generator, but not the output of its distributions.
     """
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.PCG64(seed)
 
     def __call__(self, *shape: int) -> Array:
-        """Return an array of a shape; no number is 0 or 1."""
+        """Return an array of this shape; no number is 0 or 1."""
         bits = self._generator.random_raw(math.prod(shape)) >> np.uint64(11)
         return ((bits.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
 
@@ -41,12 +41,12 @@ class Uniforms:
 class Kernel:
     """A kernel that depends on the difference of two rows and is 1 at 0.
 
-    A member draws frequencies for a bandwidth of 1 and says how far apart two rows usually are, in
-    the distance that it measures by.
+    A member draws frequencies for a bandwidth of 1, and defines the typical distance of two rows in
+    its own metric.
     """
 
     bandwidth: float | None = None
-    is_round: ClassVar[bool] = True  # whether it depends on the length of the difference alone
+    is_round: ClassVar[bool] = True  # whether it is isotropic, a function of ||x - y|| alone
 
     def __post_init__(self) -> None:
         if self.bandwidth is not None:
@@ -58,13 +58,13 @@ class Kernel:
 
     @abstractmethod
     def frequencies(self, n_columns: int, n_frequencies: int, draw: Uniforms) -> Array:
-        """Return frequencies, one a column, for a bandwidth of 1."""
+        """Return frequencies, one per column, for a bandwidth of 1."""
 
     def public_bandwidth(self, domain: Domain) -> float:
-        """Return the bandwidth: declared, or that at which usual rows have kernel 1/e.
+        """Return the bandwidth: the declared one, or that at which typical rows have kernel 1/e.
 
-        Usual are two rows spread evenly over where rows may be, by the ranges of their columns or
-        by the ball of the row norm, whichever is narrower. For round kernels the root of half the
+        Typical rows are two rows uniform on the ranges of their columns, or on the ball of the row
+        norm, whichever is narrower. For isotropic kernels the bandwidth is the root of half the
         mean squared distance: sum of widths^2 / 12, or radius^2 d / (d + 2).
         """
         if self.bandwidth is not None:
@@ -91,7 +91,7 @@ class GaussianKernel(Kernel):
         return np.asarray(np.exp(-np.sum(differences**2, axis=1) / 2))
 
     def frequencies(self, n_columns: int, n_frequencies: int, draw: Uniforms) -> Array:
-        """Return orthogonal directions, each as long as a normal vector."""
+        """Return orthogonal directions, each with the norm of a normal vector."""
         return _orthogonal_normals(n_columns, n_frequencies, draw)
 
 
@@ -127,9 +127,9 @@ class MaternKernel(Kernel):
         return np.where(z > 0.0, values, 1.0)
 
     def frequencies(self, n_columns: int, n_frequencies: int, draw: Uniforms) -> Array:
-        """Return orthogonal directions, each as long as a vector of Student's law."""
+        """Return orthogonal directions, each with the norm of a Student-distributed vector."""
         normal = _orthogonal_normals(n_columns, n_frequencies, draw)
-        # chi^2_{2 nu} / (2 nu) is a gamma variable of shape nu over nu
+        # chi^2_{2 nu} / (2 nu) is a gamma variable of shape nu, divided by nu
         spread = gammaincinv(self.nu, draw(n_frequencies)) / self.nu
         return np.asarray(normal / np.sqrt(np.maximum(spread, np.finfo(float).tiny)))
 
@@ -153,14 +153,14 @@ class LaplacianKernel(Kernel):
         return np.asarray(np.exp(-np.sum(np.abs(differences), axis=1)))
 
     def frequencies(self, n_columns: int, n_frequencies: int, draw: Uniforms) -> Array:
-        """Return independent frequencies; turning them would change the kernel."""
+        """Return independent frequencies; orthogonal ones would change the kernel."""
         return np.tan(math.pi * (draw(n_columns, n_frequencies) - 0.5))
 
     def public_bandwidth(self, domain: Domain) -> float:
-        """Return the bandwidth: declared, or the mean distance of two rows spread evenly.
+        """Return the bandwidth: the declared one, or the mean distance of two uniform rows.
 
-        That is the sum of widths / 3, or in the ball d times the mean size of a number of variance
-        2 radius^2 / (d + 2), as if it were normal.
+        The mean distance is the sum of widths / 3. In the ball it is d times the mean absolute
+        value of a normal number of variance 2 radius^2 / (d + 2).
         """
         if self.bandwidth is not None:
             return float(self.bandwidth)
@@ -170,17 +170,17 @@ class LaplacianKernel(Kernel):
 
 
 def _orthogonal_normals(n_columns: int, n_frequencies: int, draw: Uniforms) -> Array:
-    """Return columns each of which is normal, orthogonal to the n_columns - 1 next to it.
+    """Return normal columns, each orthogonal to the next n_columns - 1.
 
-    A normal vector is a direction and an independent length; directions of a random rotation are
-    uniform, each by itself, and spread more evenly than independent ones, so the kernel's estimate
+    A normal vector is a direction and an independent norm. The directions of a random rotation are
+    each uniform, and more evenly spread than independent ones, so that the estimate of the kernel
     varies less (Yu et al. 2016).
     """
     blocks = []
     for start in range(0, n_frequencies, n_columns):
         k = min(n_columns, n_frequencies - start)
         rotation, upper = np.linalg.qr(draw.normals(n_columns, k))
-        # QR leaves signs to the library; these make the rotation uniform
+        # QR leaves signs to the library; fixing them makes the rotation uniform
         rotation = rotation * np.where(np.diag(upper) < 0.0, -1.0, 1.0)
         lengths = np.sqrt(2 * gammaincinv(n_columns / 2, draw(k)))
         blocks.append(rotation * lengths)
@@ -188,7 +188,7 @@ def _orthogonal_normals(n_columns: int, n_frequencies: int, draw: Uniforms) -> A
 
 
 def kernel_of(kernel: Kernel | None) -> Kernel:
-    """Return a kernel, a Gaussian one for None, or refuse what is none, such as its name.
+    """Return a kernel, Gaussian for None; refuse other values, such as the name of a kernel.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Normalise columns: logarithms of numbers, and groups of columns scaled alike."""
+"""Normalise columns: signed logarithms, and groups of columns scaled to equal norm."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SignedLogarithms:
-    """The logarithm of every number, with its sign; one row at a time."""
+    """The signed logarithm of every number, row by row."""
 
     domain: Domain
     unit: float
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return self.domain.n_columns
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         for row, made in zip(self.domain.held(rows), out, strict=True):
             made[:] = np.copysign(np.log1p(np.abs(row) / self.unit), row)
 
 
 class Logarithms(FeatureMap):
-    """Every number by its logarithm, sign(x) log(1 + |x| / unit): rows keep their columns.
+    """Replace every number by sign(x) log(1 + |x| / unit); rows keep their columns.
 
-    Numbers far below the unit stay in proportion, those far above it are told apart by their ratio:
-    for features such as scatterings, whose size spans several powers of ten.
+    Numbers far below the unit stay proportional, and those far above it are compressed to their
+    ratio. Use it for features such as scatterings, whose size spans several powers of ten.
 
     Parameters
     ----------
     unit : float, default=1.0
-        Below what size a number is faint.
+        The size below which a number is nearly unchanged in proportion.
     row_norm, ranges
         As in `Scattering`.
 
@@ -66,12 +66,12 @@ class Logarithms(FeatureMap):
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> SignedLogarithms:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
         remedy = "pass the size below which numbers are faint."
         return SignedLogarithms(domain, checks.positive("unit", self.unit, remedy=remedy))
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are."""
+        """Return the domain of the output rows."""
         unit = self.row_map(domain).unit
         ranges = None
         if domain.ranges is not None:
@@ -84,9 +84,9 @@ class Logarithms(FeatureMap):
 def longest_logarithms(domain: Domain, unit: float) -> float:
     """Return the greatest norm of the logarithms of a row in a domain.
 
-    log(1 + sqrt(t) / u)^2 is concave in t = x^2, since log(1 + s) / (s (1 + s)) falls with s. So
-    the sum over columns, at a given sum of squares, is greatest where all numbers are of one size,
-    or at the end of their range where that is nearer.
+    log(1 + sqrt(t) / u)^2 is concave in t = x^2, since log(1 + s) / (s (1 + s)) falls with s. At a
+    given sum of squares, the sum over columns is therefore greatest if all numbers are of equal
+    size, or at the end of their range if that is smaller.
 
     Examples
     --------
@@ -104,15 +104,15 @@ def longest_logarithms(domain: Domain, unit: float) -> float:
     return math.sqrt(most) * (1 + 1e-12)
 
 
-# A group whose numbers differ by less than this, relative to 1, is held for constant.
+# A group whose numbers differ by less than this, relative to 1, counts as constant.
 _EVEN = 1e-5
-# Of logarithms: numbers that spread by less than a hundredth hardly do, a tenth is usual.
+# For logarithms: a spread below a hundredth is negligible, a tenth is typical.
 FAINT = 0.01
 USUAL = 0.1
 
 
 def group_sizes(groups: int | Sequence[int], n: int) -> tuple[int, ...]:
-    """Return how many of n neighbouring columns each group has: of so many groups, or of sizes.
+    """Return the sizes of groups of neighbouring columns: from a number of groups, or from sizes.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def group_sizes(groups: int | Sequence[int], n: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows whose groups of neighbouring columns have mean 0 and lengths as said, of norm 1."""
+    """Rows of norm 1 whose groups of neighbouring columns have mean 0 and the given norms."""
 
     domain: Domain
     sizes: tuple[int, ...]
@@ -143,13 +143,13 @@ class Groups:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return self.domain.n_columns
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         sizes = np.array(self.sizes)
-        # a group of more columns has smaller ones; where all are of one size this is the length
+        # a group of more columns has smaller entries; for groups of one size this is the norm
         each = np.array(self.lengths) / np.sqrt(sizes / sizes.max())
         for row, made in zip(self.domain.held(rows), out, strict=True):
             centred, _, spread = levelled(row, sizes)
@@ -157,7 +157,7 @@ class Groups:
 
 
 def levelled(row: Array, sizes: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
-    """Return a row less the mean of each group, these means, and how far groups spread around them.
+    """Return a row less the mean of each group, these means, and the spreads around them.
 
         spread^2 = mean of squares + 1e-10
 
@@ -183,18 +183,18 @@ def to_unit(vector: Array) -> Array:
 
 
 class GroupNormalization(FeatureMap):
-    """Columns in groups, each of mean 0 and of one length in every row; rows of norm 1.
+    """Scale groups of columns to mean 0 and equal norm in every row; rows have norm 1.
 
-    Group normalisation without parameters of its own (Wu and He 2018), which makes scatterings of
-    bright and of dim images alike: each row by itself, so that nothing is learned.
+    Group normalisation without learned parameters (Wu and He 2018). It makes the scatterings of
+    bright and of dim images alike. Each row is normalised on its own, so that nothing is learned.
 
     Parameters
     ----------
     groups : int or sequence of int, default=27
-        How many groups of neighbouring columns, all of one size, or the sizes of groups, repeated
-        as often as there are columns for.
+        The number of groups of neighbouring columns, all of one size, or the sizes of groups,
+        repeated to cover all columns.
     lengths : sequence of float or None
-        The length of each group beside the others; None for the same.
+        The relative norm of each group; None for equal norms.
     row_norm, ranges
         As in `Scattering`.
 
@@ -219,7 +219,7 @@ class GroupNormalization(FeatureMap):
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> Groups:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
         sizes = group_sizes(self.groups, domain.n_columns)
         if self.lengths is None:
             return Groups(domain, sizes, (1.0,) * len(sizes))
@@ -231,19 +231,19 @@ class GroupNormalization(FeatureMap):
         return Groups(domain, sizes, lengths)
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are: on the sphere."""
+        """Return the domain of the output rows: the unit sphere."""
         self.row_map(domain)
         return Domain(domain.names, 1.0)
 
 
 @dataclass(frozen=True)
 class Levels:
-    """What `GroupNormalization` takes away: the mean of each group and how far it spreads.
+    """The parts that `GroupNormalization` removes: the mean and the spread of each group.
 
         mean,  log((spread + FAINT) / USUAL)
 
-    Of the logarithms of a photograph's scatterings they say how light, how coloured and how rough
-    it is. The means first; rows of any norm.
+    For the logarithms of a photograph's scatterings they measure lightness, colour and roughness.
+    The means come first; rows have any norm.
 
     Examples
     --------
@@ -261,11 +261,11 @@ class Levels:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return 2 * len(self.sizes)
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         sizes = np.array(self.sizes)
         for row, made in zip(self.domain.held(rows), out, strict=True):
             _, means, spread = levelled(row, sizes)

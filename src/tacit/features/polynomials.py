@@ -1,4 +1,4 @@
-"""Interactions and polynomials of the columns, with the norm of a row known exactly."""
+"""Compute interactions and polynomials of columns, with an exact bound on the row norm."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Products:
-    """The numbers of a row within a domain, then x_i x_j for i < j; each by itself."""
+    """The numbers of a row within a domain, then x_i x_j for i < j; elementwise."""
 
     domain: Domain
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         d = self.domain.n_columns
         return d + d * (d - 1) // 2
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         d = self.domain.n_columns
         held = self.domain.held(rows)
         out[:, :d] = held
@@ -45,18 +45,18 @@ class Interactions(FeatureMap):
     Parameters
     ----------
     row_norm : float or None
-        The greatest norm of the rows to come, to which they are scaled down; None counts as 1 where
-        no ranges are declared.
+        The greatest norm of a row; longer rows are scaled down to it. None counts as 1 if no ranges
+        are declared.
     ranges : (float, float), sequence of such pairs, or None
-        The least and greatest value of each column, to which they are clipped.
+        The least and greatest value of each column; values outside are clipped.
 
     Notes
     -----
-    **Guarantee**. The norm that `facts_out` states is attained. Proof: with t_j = x_j^2 the square
-    of a row's norm is sum t_j + sum_{i < j} t_i t_j = s + (s^2 - sum t_j^2) / 2, s = sum t_j. It
-    grows with every t_j, so s is the greatest square norm of a row that may come; with s given it
-    is greatest where sum t_j^2 is least: all t_j the same, t, but for those that end at the square
-    of their reach before. Such a row is in the domain, or its mirror image is.
+    **Guarantee**. The norm that `facts_out` states is attained. Proof: with t_j = x_j^2 and s = sum
+    t_j, the squared norm of a row is sum t_j + sum_{i < j} t_i t_j = s + (s^2 - sum t_j^2) / 2. It
+    grows with every t_j, so s is the greatest squared norm of an input row. For given s it is
+    greatest if sum t_j^2 is least: all t_j are equal, except those bounded earlier by the square of
+    their greatest value. Such a row, or its mirror image, is in the domain.
 
     Examples
     --------
@@ -73,11 +73,11 @@ class Interactions(FeatureMap):
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> Products:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
         return Products(domain)
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are."""
+        """Return the domain of the output rows."""
         names = domain.names
         pairs = [f"{a} {b}" for i, a in enumerate(names) for b in names[i + 1 :]]
         squares = _evenly(domain.longest**2, domain.largest_values**2)
@@ -87,7 +87,7 @@ class Interactions(FeatureMap):
 
 
 def _evenly(total: float, most: Array) -> Array:
-    """Return parts of a total, no part beyond its most, as even as they can be.
+    """Divide a total into parts as equal as possible, none above its limit in ``most``.
 
     Examples
     --------
@@ -113,7 +113,7 @@ _MOST_TERMS = 1_000_000
 class Monomials:
     """Products of up to ``degree`` numbers of a row within a domain.
 
-    A row depends on the row it is made of alone: every product is of two numbers at a time.
+    An output row depends on its input row alone: every product is of two numbers at a time.
     """
 
     domain: Domain
@@ -121,18 +121,18 @@ class Monomials:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """Return the columns that each feature is a product of, in order of degree."""
+        """Return for each feature the columns of its product, in order of degree."""
         columns = range(self.domain.n_columns)
         degrees = range(1, self.degree + 1)
         return tuple(t for k in degrees for t in combinations_with_replacement(columns, k))
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return len(self.terms)
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         held = self.domain.held(rows)
         place = {term: i for i, term in enumerate(self.terms)}
         for term, i in place.items():
@@ -145,7 +145,7 @@ class Monomials:
 
 
 def _weight(term: Term) -> float:
-    """Return the root of the number of orders in which a product can be written."""
+    """Return the square root of the number of orderings of a product."""
     orders = math.factorial(len(term))
     for times in Counter(term).values():
         orders //= math.factorial(times)
@@ -155,25 +155,24 @@ def _weight(term: Term) -> float:
 class PolynomialFeatures(FeatureMap):
     """All products of up to ``degree`` columns, without the constant.
 
-    A product is weighted by the root of the number of orders in which it can be written, as in the
-    polynomial kernel: sqrt(2) for x_1 x_2, and 1 for powers of one column.
+    A product is weighted by the square root of the number of its orderings, as in the polynomial
+    kernel: sqrt(2) for x_1 x_2, and 1 for powers of one column.
 
     Parameters
     ----------
     degree : int, default=2
         The highest degree.
     row_norm : float or None
-        The greatest norm of the rows to come, to which they are scaled down; None counts as 1 where
-        no ranges are declared.
+        The greatest norm of a row; longer rows are scaled down to it. None counts as 1 if no ranges
+        are declared.
     ranges : (float, float), sequence of such pairs, or None
-        The least and greatest value of each column, to which they are clipped.
+        The least and greatest value of each column; values outside are clipped.
 
     Notes
     -----
-    **Guarantee**. Rows are of norm at most sqrt(r^2 + r^4 + ... + r^(2 degree)), where r is the
-    greatest norm of a row that may come, and a row of norm r has exactly that. Proof: with those
-    weights the products of degree k have as sum of squares (sum_j x_j^2)^k, by the multinomial
-    theorem.
+    **Guarantee**. Output rows have norm at most sqrt(r^2 + r^4 + ... + r^(2 degree)), where r is
+    the greatest norm of an input row, and a row of norm r attains it. Proof: with these weights,
+    the squares of the products of degree k sum to (sum_j x_j^2)^k, by the multinomial theorem.
 
     Examples
     --------
@@ -194,7 +193,7 @@ class PolynomialFeatures(FeatureMap):
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> Monomials:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
         degree = checks.count("degree", self.degree)
         n_terms = math.comb(domain.n_columns + degree, degree)
         if n_terms > _MOST_TERMS:
@@ -205,7 +204,7 @@ class PolynomialFeatures(FeatureMap):
         return Monomials(domain, degree)
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are."""
+        """Return the domain of the output rows."""
         terms = self.row_map(domain).terms
         norm = math.hypot(*(domain.longest**k for k in range(1, self.degree + 1)))
         return Domain(tuple(_name(term, domain.names) for term in terms), norm)

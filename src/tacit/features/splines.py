@@ -1,4 +1,4 @@
-"""Splines of declared columns: any smooth curve of a number, as a linear model of bumps."""
+"""Compute B-splines of declared columns, so that a linear model fits smooth curves."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tacit.features.feature_map import Domain, FeatureMap
 
 Array = npt.NDArray[np.float64]
 
-# The greatest sum of squares of the bumps at one place; `SplineFeatures` proves it.
+# The greatest sum of squares of the B-splines at one point; `SplineFeatures` proves it.
 _GREATEST = {1: 1.0, 2: 19 / 32, 3: 1 / 2}
 
 
 @dataclass(frozen=True)
 class Bumps:
-    """Cardinal B-splines of some columns, and the other columns as they are.
+    """Cardinal B-splines of some columns, and the other columns unchanged.
 
-    A row depends on the row it is made of alone: every operation is on one number at a time.
+    An output row depends on its input row alone: every operation is elementwise.
     """
 
     domain: Domain
@@ -33,21 +33,21 @@ class Bumps:
 
     @property
     def n_bumps(self) -> int:
-        """How many bumps a column becomes."""
+        """The number of B-splines per column."""
         return self.n_pieces + self.degree
 
     @property
     def others(self) -> list[int]:
-        """The columns that stay as they are."""
+        """The columns that stay unchanged."""
         return [j for j in range(self.domain.n_columns) if j not in self.places]
 
     @property
     def n_columns(self) -> int:
-        """How many numbers a row has that it makes."""
+        """The number of output columns."""
         return self.n_bumps * len(self.places) + len(self.others)
 
     def __call__(self, rows: Any, out: Array) -> None:
-        """Write what it makes of finite rows."""
+        """Write the features of finite rows to ``out``."""
         dense = rows.toarray() if hasattr(rows, "tocsr") else rows
         out[:] = 0.0
         for k, j in enumerate(self.places):
@@ -70,14 +70,14 @@ class Bumps:
         return (-largest, largest) if self.domain.ranges is None else self.domain.ranges[j]
 
     def rest(self) -> Domain:
-        """Return where the columns are that stay as they are."""
+        """Return the domain of the unchanged columns."""
         domain, others = self.domain, self.others
         ranges = None if domain.ranges is None else tuple(domain.ranges[j] for j in others)
         return Domain(tuple(domain.names[j] for j in others), domain.row_norm, ranges)
 
 
 def _values(u: Array, degree: int) -> list[Array]:
-    """Return the bumps that are not zero at a share ``u`` of a piece, from left to right."""
+    """Return the nonzero B-splines at a share ``u`` of a piece, from left to right."""
     v = 1.0 - u
     if degree == 1:
         return [v, u]
@@ -97,23 +97,23 @@ class SplineFeatures(FeatureMap):
     Parameters
     ----------
     n_pieces : int, default=8
-        Into how many equal pieces a range is cut; a column becomes n_pieces + degree bumps.
+        The number of equal pieces of a range; a column becomes n_pieces + degree B-splines.
     degree : 1, 2 or 3, default=3
-        Of the polynomial on each piece.
+        The degree of the polynomial on each piece.
     columns : sequence of int or str, or None
-        Which columns, by place or by name; None is all of them.
+        The columns, by index or by name; None is all of them.
     row_norm : float or None
-        The greatest norm of the rows to come; None counts as 1 where no ranges are declared.
+        The greatest norm of a row; None counts as 1 if no ranges are declared.
     ranges : (float, float), sequence of such pairs, or None
-        The least and greatest value of each column, to which they are clipped; without, a column
-        runs from -row_norm to row_norm.
+        The least and greatest value of each column; values outside are clipped. Without ranges a
+        column has the range from -row_norm to row_norm.
 
     Notes
     -----
-    **Guarantee**. k columns become rows of norm at most sqrt(k c), beside the norm of those that
-    stay, with c = 1, 19/32, 1/2 for degree 1, 2, 3, and some row attains it. Proof: with u the
-    share of a piece and q = u (1 - u), which goes from 0 at a knot to 1/4 between two, the squares
-    of the bumps add up to 1 - 2 q, to 1/2 + 3 q^2 / 2, and to 1/2 - q^2 / 2 - 5 q^3 / 9.
+    **Guarantee**. k columns become rows of norm at most sqrt(k c), in addition to the norm of the
+    unchanged columns, with c = 1, 19/32, 1/2 for degree 1, 2, 3; some row attains it. Proof: with u
+    the share of a piece and q = u (1 - u), which goes from 0 at a knot to 1/4 between two, the
+    squares of the B-splines sum to 1 - 2 q, to 1/2 + 3 q^2 / 2, and to 1/2 - q^2 / 2 - 5 q^3 / 9.
 
     Examples
     --------
@@ -143,13 +143,13 @@ class SplineFeatures(FeatureMap):
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> Bumps:
-        """Return what makes a row of one in the domain."""
+        """Return the row map on a domain."""
         degree = checks.count("degree", self.degree, most=max(_GREATEST))
         n_pieces = checks.count("n_pieces", self.n_pieces)
         return Bumps(domain, self._places(domain), n_pieces, degree)
 
     def output(self, domain: Domain) -> Domain:
-        """Return where the rows it makes are."""
+        """Return the domain of the output rows."""
         bumps = self.row_map(domain)
         names = [f"{domain.names[j]} bump {i}" for j in bumps.places for i in range(bumps.n_bumps)]
         rest = bumps.rest()

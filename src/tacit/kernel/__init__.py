@@ -1,4 +1,4 @@
-"""Kernel machines in scikit-learn's manner, each with a privacy guarantee."""
+"""Kernel machines with scikit-learn's interface and a privacy guarantee."""
 
 from tacit.kernel.kernel_models import KernelLogisticRegression, KernelRidge, KernelSVC
 

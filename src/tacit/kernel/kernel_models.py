@@ -26,16 +26,17 @@ from tacit.privacy import AnyAccountant, Relation
 from tacit.records import MappedTable, RowMap
 from tacit.table_facts import EncodedTable
 
-_NORM = 1.0  # of every row that the map makes
+_NORM = 1.0  # norm of every row of features
 _FOR_BANDWIDTH = "the bandwidth is derived from it where the kernel declares none"
 
 
 class KernelModel(BaseEstimator):
-    """A linear estimator of random Fourier features: Algorithm 3 of Chaudhuri et al. (2011).
+    """A linear estimator on random Fourier features: Algorithm 3 of Chaudhuri et al. (2011).
 
-    Proof of privacy: the map is public, drawn before a record is read, and makes each row of one
-    record alone, of norm 1; what the linear estimator promises of rows of norm 1 is what is
-    promised. Parameters are those of the members, as scikit-learn reads them off ``__init__``.
+    Proof of privacy: the map is public and drawn before a record is read. It makes each row from
+    one record alone, with norm 1. The guarantee of the linear estimator for rows of norm 1
+    therefore holds. Parameters are those of the members, since scikit-learn reads them off
+    ``__init__``.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -49,7 +50,7 @@ class KernelModel(BaseEstimator):
         """Return the linear estimator."""
 
     def _linear(self) -> Any:
-        """Return the linear estimator, told what this one was told."""
+        """Return the linear estimator, with the parameters of this one."""
         estimator, own = self._estimator(), self.get_params(deep=False)
         shared = {name: own[name] for name in estimator().get_params(deep=False) if name in own}
         return estimator(**{**shared, "row_norm": _NORM})
@@ -63,7 +64,7 @@ class KernelModel(BaseEstimator):
         return kernel_of(self.kernel)
 
     def _domain(self, X: Any, n_columns: int) -> Domain:
-        """Return where rows may be, as the table says or as declared."""
+        """Return the domain of the rows: that of the table, or the declared one."""
         if isinstance(X, EncodedTable):
             return domain_of(X.facts)
         is_needed = self.row_norm is not None or self._kernel().bandwidth is None
@@ -78,22 +79,22 @@ class KernelModel(BaseEstimator):
         return RandomFourierFeatures().fit().seed_
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
-        """Return what a fit would run, what it would cost and what to expect, without data.
+        """Return the plan of a fit, with its cost and predicted risk, without data.
 
         Parameters
         ----------
         n_features
-            Columns of the table to come.
+            The number of columns of the table.
         n_records
-            Rows of it, if known; sharpens the predicted risk and changes nothing else.
+            The number of rows, if known; it sharpens the predicted risk and changes nothing else.
         """
         check_shape(n_features, n_records)
-        self._domain(None, n_features)  # warns of a row norm that nobody declared
+        self._domain(None, n_features)  # warns if the row norm is not declared
         plan: Plan = self._linear().plan(2 * self.n_frequencies, n_records)
         return plan
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, unit: Any = None) -> Self:
-        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.
+        """Fit to records ``X`` (one per row) with labels ``y``, read after the plan is charged.
 
         ``sample_weight`` and ``unit`` as in the linear estimators.
         """
@@ -110,7 +111,7 @@ class KernelModel(BaseEstimator):
         return self
 
     def _ask(self, method: str, X: Any) -> npt.NDArray[Any]:
-        """Return what the linear estimator says of the features of rows, some at a time."""
+        """Return the linear estimator's output for the features of rows, computed in blocks."""
         check_is_fitted(self)
         function = self._row_map(self.n_features_in_, self.bandwidth_, self.seed_)
         return ask_linear(self, self._linear(), function, _NORM, method, X)
@@ -121,7 +122,7 @@ class KernelModel(BaseEstimator):
 
 
 class KernelClassifier(ClassifierMixin, KernelModel):
-    """A kernel machine of classes."""
+    """Base class of kernel classifiers."""
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the score of every record: one number, or one per class."""
@@ -129,7 +130,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
 
 def term_names(model: KernelModel) -> tuple[str, ...]:
-    """Return what the coefficients of a fitted model are of."""
+    """Return the names of the terms of a fitted model's coefficients."""
     features = RandomFourierFeatures(model.kernel, model.n_frequencies)
     return features.output(declared_domain(("x",), None, None)).names
 
@@ -141,15 +142,15 @@ class KernelLogisticRegression(KernelClassifier):
     ----------
     kernel : Kernel or None
         `GaussianKernel`, `MaternKernel` or `LaplacianKernel` of `tacit.features`; None is
-        GaussianKernel(). Its bandwidth is declared, or comes from public bounds, the ranges that
-        come with a table or ``row_norm``; never from records.
+        GaussianKernel(). Its bandwidth is declared, or derived from public bounds: the ranges of a
+        table, or ``row_norm``; never from records.
     n_frequencies : int, default=128
-        How many frequencies, each with two features; see `RandomFourierFeatures`.
+        The number of frequencies, each with two features; see `RandomFourierFeatures`.
     seed : int or None
-        Of the frequencies, which are public; None draws one.
+        The seed of the frequencies, which are public; None draws one.
     row_norm : float or None
-        The greatest norm of the rows to come, for the bandwidth alone: rows are not scaled down.
-        None is 1.0, with an `UndeclaredWarning` where the bandwidth is derived from it.
+        The greatest norm of a row, for the bandwidth alone: rows are not scaled down. None is 1.0,
+        with an `UndeclaredWarning` if the bandwidth is derived from it.
     epsilon, delta, relation, classes, n_records, mechanism, fit_intercept, regularization, \
 constraint, class_weight, max_weight, accountant, random_state, verbose
         As in `LogisticRegression`.
@@ -157,11 +158,11 @@ constraint, class_weight, max_weight, accountant, random_state, verbose
     Attributes
     ----------
     seed_, bandwidth_
-        The seed and the bandwidth in use; with the parameters they are the map of rows.
+        The seed and the bandwidth in use; with the parameters they determine the feature map.
     row_norm_
-        The greatest norm of the rows to come, as declared.
+        The declared greatest norm of a row.
     coef_, intercept_, classes_, n_features_in_, feature_names_in_, privacy_, plan_
-        As in `LogisticRegression`, of the features, whose rows are of norm 1.
+        As in `LogisticRegression`, for features of norm 1.
 
     Examples
     --------
@@ -234,15 +235,15 @@ class KernelSVC(KernelClassifier):
     ----------
     kernel : Kernel or None
         `GaussianKernel`, `MaternKernel` or `LaplacianKernel` of `tacit.features`; None is
-        GaussianKernel(). Its bandwidth is declared, or comes from public bounds, the ranges that
-        come with a table or ``row_norm``; never from records.
+        GaussianKernel(). Its bandwidth is declared, or derived from public bounds: the ranges of a
+        table, or ``row_norm``; never from records.
     n_frequencies : int, default=128
-        How many frequencies, each with two features; see `RandomFourierFeatures`.
+        The number of frequencies, each with two features; see `RandomFourierFeatures`.
     seed : int or None
-        Of the frequencies, which are public; None draws one.
+        The seed of the frequencies, which are public; None draws one.
     row_norm : float or None
-        The greatest norm of the rows to come, for the bandwidth alone: rows are not scaled down.
-        None is 1.0, with an `UndeclaredWarning` where the bandwidth is derived from it.
+        The greatest norm of a row, for the bandwidth alone: rows are not scaled down. None is 1.0,
+        with an `UndeclaredWarning` if the bandwidth is derived from it.
     epsilon, delta, smoothing, relation, classes, n_records, mechanism, fit_intercept, \
 regularization, constraint, class_weight, max_weight, accountant, random_state, verbose
         As in `LinearSVC`.
@@ -250,11 +251,11 @@ regularization, constraint, class_weight, max_weight, accountant, random_state, 
     Attributes
     ----------
     seed_, bandwidth_
-        The seed and the bandwidth in use; with the parameters they are the map of rows.
+        The seed and the bandwidth in use; with the parameters they determine the feature map.
     row_norm_
-        The greatest norm of the rows to come, as declared.
+        The declared greatest norm of a row.
     coef_, intercept_, classes_, n_features_in_, feature_names_in_, privacy_, plan_
-        As in `LinearSVC`, of the features, whose rows are of norm 1.
+        As in `LinearSVC`, for features of norm 1.
 
     Examples
     --------
@@ -327,15 +328,15 @@ class KernelRidge(RegressorMixin, KernelModel):
     ----------
     kernel : Kernel or None
         `GaussianKernel`, `MaternKernel` or `LaplacianKernel` of `tacit.features`; None is
-        GaussianKernel(). Its bandwidth is declared, or comes from public bounds, the ranges that
-        come with a table or ``row_norm``; never from records.
+        GaussianKernel(). Its bandwidth is declared, or derived from public bounds: the ranges of a
+        table, or ``row_norm``; never from records.
     n_frequencies : int, default=128
-        How many frequencies, each with two features; see `RandomFourierFeatures`.
+        The number of frequencies, each with two features; see `RandomFourierFeatures`.
     seed : int or None
-        Of the frequencies, which are public; None draws one.
+        The seed of the frequencies, which are public; None draws one.
     row_norm : float or None
-        The greatest norm of the rows to come, for the bandwidth alone: rows are not scaled down.
-        None is 1.0, with an `UndeclaredWarning` where the bandwidth is derived from it.
+        The greatest norm of a row, for the bandwidth alone: rows are not scaled down. None is 1.0,
+        with an `UndeclaredWarning` if the bandwidth is derived from it.
     epsilon, delta, alpha, label_range, relation, n_records, mechanism, fit_intercept, constraint, \
 max_weight, accountant, random_state, verbose
         As in `Ridge`.
@@ -343,11 +344,11 @@ max_weight, accountant, random_state, verbose
     Attributes
     ----------
     seed_, bandwidth_
-        The seed and the bandwidth in use; with the parameters they are the map of rows.
+        The seed and the bandwidth in use; with the parameters they determine the feature map.
     row_norm_
-        The greatest norm of the rows to come, as declared.
+        The declared greatest norm of a row.
     coef_, intercept_, n_features_in_, feature_names_in_, privacy_, plan_
-        As in `Ridge`, of the features, whose rows are of norm 1.
+        As in `Ridge`, for features of norm 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Linear models in scikit-learn's manner, each with a privacy guarantee."""
+"""Linear models with scikit-learn's interface and a privacy guarantee."""
 
 from tacit.estimators.summary import Summary
 from tacit.linear_model.classifiers import LinearSVC, LogisticRegression

@@ -21,16 +21,16 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
     """Logistic regression with a differential-privacy guarantee.
 
     Minimises the sum of logistic losses (cross-entropy for three or more classes, in one joint
-    release) plus (regularization / 2) ||w||^2, with noise where the planner finds it costs least.
+    release) plus (regularization / 2) ||w||^2. The planner chooses the cheapest place for noise.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         The privacy budget; ``math.inf`` for none.
     delta : float, default=1e-6
-        The probability with which the promise may fail; 0 for a pure guarantee.
+        The probability with which the guarantee may fail; 0 for a pure guarantee.
     relation : Relation or str, default="add_remove"
-        Which data sets are neighbours.
+        The relation between neighbouring data sets.
     row_norm : float or None
         Rows longer than this are scaled down to it, in `fit` and in `predict`. None is 1.0, with an
         `UndeclaredWarning`.
@@ -38,30 +38,30 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         The possible labels, a public fact. None takes them from labels of type bool, pandas
         Categorical or polars Enum. Records with other labels do not count.
     n_records : int, "infer" or None
-        The number of records where that is public, or of people if `fit` is told whose records
-        are whose; required under REPLACE.
+        The number of records if it is public, or of people if `fit` gets a ``unit``; required under
+        REPLACE.
     mechanism : str or Mechanism, default="auto"
         "auto", "objective_perturbation", "noisy_gradient", "output_perturbation", "noisy_sgd",
         or a configured mechanism.
     fit_intercept : bool, default=True
         Whether to append a constant coordinate of a quarter of the row norm.
     regularization : float or None
-        In SUM form, intercept included, beside weighted losses (of weights at most 1 where classes
-        are "balanced"); by default from theory.
+        In SUM form, intercept included, relative to weighted losses (with weights of at most 1 if
+        classes are "balanced"); by default from theory.
     constraint : FeasibleSet or None
-        Where the weights may be.
+        The feasible set of the weights.
     class_weight : dict, "balanced" or None
-        How much records count for their class: public numbers, 1 for a class that is not named.
-        "balanced" counts the classes with a hundredth of the budget and weights each by
-        n / (K count), at most 10. What counts is a weight beside the greatest.
+        The weights of classes: public numbers, 1 for a class that is not named. "balanced" counts
+        the classes with a hundredth of the budget and weights each by n / (K count), at most 10.
+        Only the ratio to the greatest weight matters.
     max_weight : float or None
-        The greatest of the ``sample_weight`` passed to `fit`; greater ones count as it. None is
+        A bound on the ``sample_weight`` passed to `fit`; greater weights are clipped to it. None is
         1.0, with an `UndeclaredWarning`.
     inference : float, default=0.0
-        The share of the budget (of mu^2) kept for standard errors, which `summary` shows; 0.1 is
+        The share of the budget (of mu^2) for standard errors, which `summary` shows; 0.1 is
         usual. It needs two classes, a delta and no constraint.
     accountant : Accountant or None
-        A budget shared with other fits; refuses before anything is read.
+        A budget shared with other fits; it refuses before anything is read.
     random_state : int or None
         For tests: seeds the noise and voids the guarantee.
     verbose : int, default=0
@@ -72,11 +72,11 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
     coef_, intercept_, classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
     privacy_ : Guarantee
-        What the fit promises.
+        The guarantee of the fit.
     plan_ : Plan or None
-        What was run and why; None without noise.
+        The plan that was run; None without noise.
     estimates_, standard_errors_ : array
-        With ``inference``: what `summary` shows, the intercept last.
+        With ``inference``: the values of `summary`, the intercept last.
 
     Examples
     --------
@@ -146,8 +146,8 @@ class LinearSVC(Classifier):
     Parameters
     ----------
     smoothing : float, default=0.5
-        The half-width over which the hinge's corner is rounded; smaller is closer to the hinge
-        and costs more noise.
+        The half-width of the smoothed corner; a smaller value is closer to the hinge and needs more
+        noise.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class LinearSVC(Classifier):
         return SmoothHingeLoss(self.smoothing)
 
     def _expected_labels(self) -> Classes:
-        return Classes(Fact(np.arange(2), "the list of classes"))  # there are two, whichever
+        return Classes(Fact(np.arange(2), "the list of classes"))  # any two classes
 
     def _check_classes(self, n_classes: int) -> None:
         remedy = ": for more, use LogisticRegression, which releases all of them jointly."

@@ -17,7 +17,7 @@ from tacit.records import Bounds
 
 
 class _LeastSquares(WithSummary, Regressor):
-    """The squared loss where nothing bounds it or noisy moments do, and else a Lipschitz one."""
+    """Base of least squares: squared loss without noise or from moments, else a Lipschitz one."""
 
     def _loss(self, budget: Budget, bounds: Bounds) -> Loss:
         named = (
@@ -31,10 +31,10 @@ class _LeastSquares(WithSummary, Regressor):
 class LinearRegression(_LeastSquares):
     """Least squares with a differential-privacy guarantee.
 
-    Large residuals count less, which bounds what one record can do: the loss is the log cosh of a
-    residual, with its knot at a quarter of half the label range, further out where records and
-    budget allow. With ``mechanism="sufficient_statistics"`` the squared loss itself is solved from
-    noisy moments (AdaSSP). With an infinite budget it is ordinary least squares.
+    Large residuals count less, which bounds the effect of one record. The loss is the log cosh of a
+    residual, with its knot at a quarter of half the label range, or wider if records and budget
+    allow. With ``mechanism="sufficient_statistics"`` the squared loss itself is solved from noisy
+    moments (AdaSSP). With an infinite budget it is ordinary least squares.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ class HuberRegressor(WithSummary, Regressor):
     Parameters
     ----------
     knot : float or None
-        The residual from which the loss is linear, in the labels' unit; by default a quarter of
-        half the label range. Other parameters as in `LinearRegression`.
+        The residual from which the loss is linear, in the unit of the labels; by default a quarter
+        of half the label range. Other parameters as in `LinearRegression`.
 
     Examples
     --------
@@ -174,14 +174,14 @@ class HuberRegressor(WithSummary, Regressor):
         return HuberLoss(RESIDUAL_SHARE * bounds.label_bound if self.knot is None else self.knot)
 
 
-# The pinball loss is rounded over this share of half the label range.
+# The pinball loss is smoothed over this share of half the label range.
 ROUNDED_SHARE = 0.05
 
 
 class QuantileRegressor(Regressor):
     """Linear regression of a quantile, with a privacy guarantee.
 
-    Minimises the pinball loss, its corner rounded over ``smoothing``. It has no standard errors;
+    Minimises the pinball loss, its corner smoothed over ``smoothing``. It has no standard errors;
     `tacit.location.Median` has intervals for quantiles of columns.
 
     Parameters
@@ -189,9 +189,9 @@ class QuantileRegressor(Regressor):
     quantile : float, default=0.5
         The level, between 0 and 1.
     smoothing : float or None
-        Half-width of the rounded corner in the labels' unit; by default a twentieth of half the
-        label range. 0 keeps the corner, which only "noisy_gradient" takes. Other parameters as in
-        `LinearRegression`.
+        Half-width of the smoothed corner in the unit of the labels; by default a twentieth of half
+        the label range. With 0 the loss is not smooth, and only "noisy_gradient" accepts it. Other
+        parameters as in `LinearRegression`.
 
     Examples
     --------
@@ -250,8 +250,8 @@ class QuantileRegressor(Regressor):
 class PoissonRegressor(WithSummary, Regressor):
     """Regression of counts with a log link, with a privacy guarantee.
 
-    Minimises the Poisson deviance, its slope bounded by a quarter of the greatest label; an
-    infinite budget leaves the slope unbounded. Labels must not be negative.
+    Minimises the Poisson deviance, its derivative clipped to a quarter of the greatest label. With
+    an infinite budget it is not clipped. Labels must not be negative.
 
     Parameters
     ----------
@@ -281,12 +281,14 @@ class PoissonRegressor(WithSummary, Regressor):
 
     def _loss(self, budget: Budget, bounds: Bounds) -> Loss:
         if isinstance(self.label_range, tuple | list) and self.label_range[0] < 0:
-            raise ValueError(f"counts are not negative, got label_range {self.label_range!r}.")
+            raise ValueError(
+                f"counts are not negative, got label_range {self.label_range!r}; start it at 0."
+            )
         half_range = bounds.label_bound
         if budget.is_infinite:
             return PoissonLoss(math.inf, half_range)
         return PoissonLoss(RESIDUAL_SHARE * half_range, half_range)
 
     def _numbers(self, scores: Array) -> Array:
-        with np.errstate(over="ignore"):  # an endless rate is the greatest label
+        with np.errstate(over="ignore"):  # an infinite rate is clipped to the greatest label
             return np.exp(scores)

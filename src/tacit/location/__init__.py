@@ -1,4 +1,4 @@
-"""Where the middle of the records is: mean, quantiles, geometric median."""
+"""Estimators of location: mean, quantiles, geometric median."""
 
 from tacit.location.geometric_median import GeometricMedian
 from tacit.location.mean import Mean

@@ -1,4 +1,4 @@
-"""The geometric median of records in a ball, by noisy gradients."""
+"""Release the geometric median of records in a ball, by noisy gradient descent."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tacit.records.lazy_table import has_people, shown_rows
 class GeometricMedian(BaseEstimator):
     """The point with the least total distance to the records, robust in any dimension.
 
-    Records are clipped to a ball around a public centre; noisy gradient descent on the sum of
-    distances, within that ball.
+    Records are clipped to a ball around a public centre. Noisy gradient descent minimises the sum
+    of distances within that ball.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class GeometricMedian(BaseEstimator):
         self.random_state = random_state
 
     def plan(self, n_features: int, n_records: int | None = None) -> ErmPlan | Plan:
-        """Return what a fit would run, what it would cost and what to expect, without data."""
+        """Return the plan of a fit, with its cost and predicted risk, without data."""
         check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.is_infinite:
@@ -93,7 +93,7 @@ class GeometricMedian(BaseEstimator):
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
         """Release the geometric median of the rows of ``X``, or of a `RecordSource`.
 
-        ``unit`` says whose each row is, as in `tacit.linear_model.LogisticRegression`.
+        ``unit`` names the person of each row, as in `tacit.linear_model.LogisticRegression`.
         """
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         resolved = with_table_facts(self, X)
@@ -124,6 +124,6 @@ class GeometricMedian(BaseEstimator):
 
 
 def _within(radius: float, n_records: int | None) -> Objective:
-    """Return the sum of distances, within a ball."""
+    """Return the objective: the sum of distances, within a ball."""
     bounds = Bounds(row_norm=radius, n_records=n_records)
     return Objective(DistanceLoss(), bounds, 0.0, L2Ball(radius))

@@ -1,4 +1,4 @@
-"""The mean of records in a ball, from a noisy sum and a noisy count."""
+"""Release the mean of records in a ball, from a noisy sum and a noisy count."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ Array = npt.NDArray[np.float64]
 
 
 def ball_of(declared: Any) -> float:
-    """Return the radius of the ball that rows are moved into."""
+    """Return the radius of the ball to which rows are clipped."""
     meaning = "records farther from center are moved that near, and noise is proportional to it"
     return row_norm_of(declared, meaning)
 
 
 def centre_of(declared: Any, table: UnreadTable) -> Array:
-    """Return the point from which a table's rows are measured."""
+    """Return the origin from which a table's rows are measured."""
     centre = center_of(declared, table.n_columns)
     if isinstance(table, UnreadRecords) and centre.any():
         raise ValueError(
@@ -75,7 +75,7 @@ def centre_of(declared: Any, table: UnreadTable) -> Array:
 
 
 def dense_rows(table: UnreadTable) -> Array:
-    """Read a table as float64; of each person one record, where it is known whose they are."""
+    """Read a table as float64; one record per person, if it is grouped by person."""
     rows, _ = table.read()
     if has_people(table):
         rows = rows[read_people(table).one_each()]
@@ -83,7 +83,7 @@ def dense_rows(table: UnreadTable) -> Array:
 
 
 def one_of_each(records: RecordSource, table: UnreadTable) -> RecordSource:
-    """Return a source's records; of each person one, where it is known whose they are."""
+    """Return a source's records; one per person, if they are grouped by person."""
     if has_people(table):
         return PeopleInSource(records, table.identifiers()).one_each()
     return records
@@ -92,8 +92,8 @@ def one_of_each(records: RecordSource, table: UnreadTable) -> RecordSource:
 class Mean(WithSummary, BaseEstimator):
     """The mean of records clipped to a ball around a public centre.
 
-    The sum of (x - center), each clipped to norm ``row_norm``, is released with noise, together
-    with the number of records unless that is public. Pure budgets get sphere noise.
+    The sum of (x - center), each clipped to norm ``row_norm``, is released with noise. So is the
+    number of records, unless it is public. Pure budgets get sphere noise.
 
     Parameters
     ----------
@@ -105,15 +105,15 @@ class Mean(WithSummary, BaseEstimator):
     center : array or None
         A public guess; 0 by default.
     inference : float, default=0.0
-        The share of the budget (of mu^2) kept for standard errors, which `summary` shows; it needs
-        a delta.
+        The share of the budget (of mu^2) for standard errors, which `summary` shows; it needs a
+        delta.
 
     Attributes
     ----------
     location_ : array
         The released mean.
     privacy_ : Guarantee
-        What it promises.
+        The guarantee of the fit.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class Mean(WithSummary, BaseEstimator):
         self.random_state = random_state
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
-        """Return what a fit would run and what it would cost, without data."""
+        """Return the plan of a fit and its cost, without data."""
         check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         public = n_records_of(self.n_records, n_records, budget.relation)
@@ -159,7 +159,7 @@ class Mean(WithSummary, BaseEstimator):
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
         """Release the mean of the rows of ``X``, or of a `RecordSource` of the same bounds.
 
-        ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
+        ``unit`` names the person of each row; one row per person then counts (docs/people.md).
         """
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         resolved = with_table_facts(self, X)
@@ -172,7 +172,7 @@ class Mean(WithSummary, BaseEstimator):
         facts = Facts(bounds, table.n_columns, budget.relation)
         plan = _sum_plan(budget, facts, n_records.value is None, self.inference)
         source = source_of(self.random_state)
-        # A record source is clipped to its own bounds, which are compared before the charge.
+        # A record source is clipped to its own bounds; they are compared before the charge.
         records = _opened(table, replace(bounds, n_records=n_records.value))
 
         def opened() -> RecordSource:
@@ -203,10 +203,10 @@ def _opened(table: Any, bounds: Bounds) -> RecordSource | None:
 def _mean(
     session: Session, plan: Plan, n_records: int | None, inference: bool
 ) -> tuple[Array, Array | None]:
-    """Ask for the count, unless it is public, for the squares, if errors are wanted, and the sum.
+    """Ask for the count unless public, for the squares if errors are requested, and for the sum.
 
-    The variance of the mean is that of a record over n, of the noise on the sum over n^2, and of
-    that on the count, which moves the mean in proportion to itself.
+    The variance of the mean has three parts: that of a record over n, that of the noise on the sum
+    over n^2, and that of the noise on the count, which scales the mean.
     """
     if plan.budget.is_infinite:
         return session.without_noise(lambda records: _exact_mean(records, inference))
@@ -216,7 +216,7 @@ def _mean(
         count = max(float(np.asarray(session.ask(queries["count"], "count"))), 1.0)
         count_std = queries["count"].noise_std(session.facts)
     if "squares" in queries:
-        # below its noise a sum of squares says nothing
+        # a sum of squares below its noise carries no information
         noisy = np.asarray(session.ask(queries["squares"], "squares"))
         squares = np.maximum(noisy, queries["squares"].noise_std(session.facts))
     mean = np.asarray(session.ask(queries["sum"], "sum")) / count
@@ -228,7 +228,7 @@ def _mean(
 
 
 def _exact_mean(view: RecordSource, inference: bool) -> tuple[Array, Array | None]:
-    """Return the mean without noise, and its standard errors if they are wanted."""
+    """Return the mean without noise, and its standard errors if requested."""
     if isinstance(view, MemoryRecords):
         rows = np.asarray(view.rows)
         sizes = np.linalg.norm(rows, axis=1)
@@ -243,14 +243,14 @@ def _exact_mean(view: RecordSource, inference: bool) -> tuple[Array, Array | Non
     return summed / n, np.sqrt(variance / n) if inference else None
 
 
-# How far from the centre the mean is taken to be, in units of the ball's radius.
+# Assumed distance of the mean from the centre, in units of the ball's radius.
 _FROM_CENTRE = 0.5
 
 
 def count_share(budget: Budget, n_columns: int) -> float:
-    """Return the count's part of the budget, of mu^2 or of epsilon, with which a mean errs least.
+    """Return the count's share of mu^2, or of epsilon, that minimises the error of the mean.
 
-    The error of a sum of d coordinates within R, and of the count times the mean's distance a R:
+    The error is that of a sum of d coordinates within R, and of the count times the distance a R:
 
         Gaussian:  R^2 z^2 (d / (1 - t) + a^2 / t),                  least at t = a / (a + sqrt(d))
         sphere:    R^2 / epsilon^2 (d (d + 1) / (1 - t)^2 + 2 a^2 / t^2),
@@ -270,7 +270,7 @@ def count_share(budget: Budget, n_columns: int) -> float:
 
 
 def _sum_plan(budget: Budget, facts: Facts, counts: bool, share: float) -> Plan:
-    """Return the plan of a noisy sum, with a noisy count if ``counts``, and a share for errors."""
+    """Return the plan of a noisy sum, of a noisy count if ``counts``, and of standard errors."""
     of_count = count_share(budget, facts.n_features) if counts else 0.0
     check_gaussian_share(budget, share, most=1 - of_count)
     if budget.is_infinite:
@@ -297,7 +297,7 @@ def _sum_plan(budget: Budget, facts: Facts, counts: bool, share: float) -> Plan:
 
 
 def _settings(noise: Mapping[str, Noise]) -> dict[str, float]:
-    """Return the numbers that a plan shows, by the names under which it always did."""
+    """Return the settings that a plan shows, under their stable names."""
     total = noise["sum"]
     if isinstance(total, SphereNoise):
         return {"epsilon": total.epsilon}

@@ -1,8 +1,8 @@
-"""Quantiles of columns and their intervals, by the exponential mechanism.
+"""Release quantiles of columns, with intervals, by the exponential mechanism.
 
-With m the true quantile of level q, the number of records below m is normal around q n with
+Let m be the true quantile of level q. The number of records below m is normal around q n with
 variance S^2 = n q (1 - q). A draw of the exponential mechanism at level q - a / n has Laplace noise
-in its rank, of width b = 2 Delta / epsilon. It is below m 39 times in 40 if
+in its rank, of scale b = 2 Delta / epsilon. It is below m with probability 39/40 if
 
     P(S Z + b L > a) = 1/40        Z normal, L Laplace
 
@@ -56,9 +56,9 @@ from tacit.queries import (
 from tacit.records import Bounds, MemoryRecords, UnreadRecords
 from tacit.records.lazy_table import has_people
 
-_TAIL = 0.025
-# The grid has fewer than 2^21 + 2 points, one in which is best: one that costs so many widths more
-# than the best is drawn once in 100 times at most.
+_TAIL = 0.025  # on each side of a 95 % interval
+# The grid has fewer than 2^21 + 2 points, one of which is best. A point whose rank error is so many
+# noise scales above the best is drawn with probability at most 1/100.
 _FAR = math.log(100.0 * 2**21)
 _ROUNDS = 10
 FINEST = 2.0**-20  # levels are fractions with a denominator of at most its inverse
@@ -79,9 +79,9 @@ def normal_laplace_tail(x: float, normal: float, laplace: float) -> float:
 
 
 def _shifted(z: float, ratio: float) -> float:
-    """Return exp(ratio^2 / 2 - ratio z) Phi(z - ratio), whatever the ratio.
+    """Return exp(ratio^2 / 2 - ratio z) Phi(z - ratio), without overflow for any ratio.
 
-    With u = (ratio - z) / sqrt(2) it is exp(-z^2 / 2) erfcx(u) / 2, where u is not negative.
+    With u = (ratio - z) / sqrt(2) it is exp(-z^2 / 2) erfcx(u) / 2, if u is not negative.
     """
     if z > ratio:
         return math.exp(ratio * (ratio / 2 - z)) * float(ndtr(z - ratio))
@@ -89,19 +89,19 @@ def _shifted(z: float, ratio: float) -> float:
 
 
 def lower_level(level: float, n: float, width: Callable[[float], float]) -> float | None:
-    """Return the level whose draw is below the quantile 39 times in 40; None if no level is.
+    """Return the level whose draw is below the quantile with probability 39/40; None if none is.
 
     Parameters
     ----------
     level
-        Of the quantile.
+        The level of the quantile.
     n
-        The number of records, as far as it is known.
+        The number of records, as far as known.
     width
-        The width of the noise in ranks, at a level.
+        The noise scale in ranks, as a function of the level.
     """
     spread, low = math.sqrt(n * level * (1 - level)), level
-    for _ in range(_ROUNDS):  # the noise depends on the level, a little
+    for _ in range(_ROUNDS):  # fixed point: the noise depends weakly on the level
         b = width(low)
         low = level - _away(spread, b) / n
         # A draw above all records costs n (1 - low) ranks.
@@ -111,22 +111,22 @@ def lower_level(level: float, n: float, width: Callable[[float], float]) -> floa
 
 
 def _away(normal: float, laplace: float) -> float:
-    """Return what normal Z + laplace L is above once in 40 times."""
+    """Return the value that normal Z + laplace L exceeds with probability 1/40."""
     most = 9 * (normal + laplace)
     return float(brentq(lambda x: normal_laplace_tail(x, normal, laplace) - _TAIL, 0.0, most))
 
 
-# Of the share for intervals: the number of records, and each of a column's two ends.
+# Parts of the interval share: the number of records, and each of a column's two ends.
 _COUNT_PART, _END_PART = 0.2, 0.4
-# What is asked, and under which name a plan shows its epsilon.
+# The setting that shows the epsilon of each query in a plan.
 _EPSILONS = {"quantiles": "column_epsilon", "count": "count_epsilon", "ends": "end_epsilon"}
 
 
 class Median(WithSummary, BaseEstimator):
     """A quantile of every column, by the exponential mechanism sampled exactly.
 
-    Pure: no delta is spent on one column. For several columns the budget is composed over them
-    at the tightest route (with delta 0, epsilon is divided).
+    The release is pure: one column spends no delta. Several columns are composed by the tightest
+    accounting; with delta 0, epsilon is divided.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Median(WithSummary, BaseEstimator):
     quantile : float, default=0.5
         The level, between 0 and 1.
     inference : float, default=0.0
-        The share of the budget (of epsilon) kept for intervals, which `summary` shows.
+        The share of the budget (of epsilon) for intervals, which `summary` shows.
     epsilon, delta, relation, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`; delta is 0 by default.
 
@@ -170,7 +170,7 @@ class Median(WithSummary, BaseEstimator):
         self.random_state = random_state
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
-        """Return what a fit would run and what it would cost, without data."""
+        """Return the plan of a fit and its cost, without data."""
         check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         warn_if_weak(budget, n_records)
@@ -179,14 +179,14 @@ class Median(WithSummary, BaseEstimator):
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
         """Release the quantile of every column of ``X``.
 
-        ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
+        ``unit`` names the person of each row; one row per person then counts (docs/people.md).
         """
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         level = QuantileLoss(self.quantile).level  # checked
         table, names = note_columns(self, X, unit=unit, sparse=False)
         budget = with_people(budget, has_people(table))
         if isinstance(table, UnreadRecords):
-            table.read()  # refuses, before anything is charged: a quantile sorts single values
+            table.read()  # refuses a source before the charge: a quantile sorts single values
         limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.n_columns, 2))
         if not (np.all(np.isfinite(limits)) and np.all(limits[:, 0] < limits[:, 1])):
             raise ValueError(f"bounds must be finite pairs low < high, got {self.bounds!r}.")
@@ -205,7 +205,7 @@ class Median(WithSummary, BaseEstimator):
         (self.location_, ends), self.privacy_ = released.value, released.privacy
         known = None
         if ends is not None:
-            # An interval, as its middle and what is 1.96 times to either side.
+            # Store the interval as its middle and its half-width over 1.96.
             known = Errors(ends.mean(axis=0), np.abs(ends[1] - ends[0]) / 2 / WITHIN)
         publish_errors(self, known, 0.0, None)
         return self
@@ -214,7 +214,7 @@ class Median(WithSummary, BaseEstimator):
 def _quantiles_and_ends(
     session: Session, plan: Plan, level: float, limits: Array, inference: float
 ) -> tuple[Array, Array | None]:
-    """Ask for a quantile of each column and, if intervals are wanted, for where they end."""
+    """Ask for a quantile of each column and, if requested, for the ends of its interval."""
     if plan.budget.is_infinite:
         exact = session.without_noise(lambda records: _exact_quantiles(records, level, limits))
         return exact[0], exact[1:] if inference else None
@@ -233,9 +233,9 @@ def _quantiles_and_ends(
     def width(at: float) -> float:
         return 2 * Quantile(at, 0.0, 1.0).rank_sensitivity(session.facts) / epsilon["ends"]
 
-    # Seen from above, the upper end is a lower one.
+    # Mirrored, the upper end is a lower one.
     below, above = lower_level(level, n, width), lower_level(1 - level, n, width)
-    # What was planned is drawn in any case; where it says nothing, the ends are the limits.
+    # Planned draws are made in any case; an uninformative end is replaced by the column's limit.
     low = quantiles(FINEST if below is None else below, "ends")
     high = quantiles(1 - (FINEST if above is None else above), "ends")
     low = limits[:, 0] if below is None else low
@@ -252,7 +252,7 @@ def _exact_quantiles(records: MemoryRecords, level: float, limits: Array) -> Arr
 
 
 def column_plan(budget: Budget, n_columns: int, share: float = 0.0) -> Plan:
-    """Return the plan of an exponential mechanism a column, and of two more for an interval."""
+    """Return the plan of one exponential mechanism per column, and of two more per interval."""
     check_share(share)
     facts = Facts(Bounds(), n_columns, budget.relation)
     if budget.is_infinite:

@@ -1,4 +1,4 @@
-"""What the votes say of their own cost, sanitised: a noisy figure with a margin, never a charge."""
+"""Release the data-dependent PATE cost privately: a noisy figure with a margin, never a charge."""
 
 from __future__ import annotations
 

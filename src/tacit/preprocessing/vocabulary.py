@@ -316,7 +316,7 @@ def _noted(X: Any, names: list[Name], unit: Any) -> tuple[_Words, Assumed]:
     """Return the columns of a table, checked as far as they can be without a look at a value."""
     if isinstance(X, EncodedTable):
         if unit is not None:
-            raise ValueError("the table says itself whose each record is, or not at all; no unit.")
+            raise ValueError("this table already has a unit column, or none; pass no unit=.")
         _places(X, names)
         return _Words(X, names), X.facts
     if _is_plain(X):

@@ -1,4 +1,4 @@
-"""Every private question: what is computed, its sensitivity, its noise, and what asking costs."""
+"""Private queries: statistics, their sensitivities, their noise, and the events that follow."""
 
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic, plain_facts
 from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount

@@ -1,8 +1,8 @@
-"""One private question: what is computed, how far one record moves it, which noise it gets.
+"""Define private queries: a statistic, its sensitivity and its noise.
 
 A `Statistic` computes a total over records and states its sensitivity, with the name of the proof.
-A `Query` joins a statistic with noise; what asking costs, its event, follows from the two. Nothing
-here holds a record: queries are made from public facts, before records are read.
+A `Query` joins a statistic with noise; its event, the cost of asking, follows from the two. Nothing
+in this module holds a record: queries are made from public facts, before records are read.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Facts:
-    """All that is public of the records a query is asked of.
+    """The public facts of the records that a query is asked of.
 
     Parameters
     ----------
     bounds
-        What is declared about every record, and enforced.
+        The declared bounds of every record, which are enforced.
     n_features
-        How many columns a row has.
+        The number of columns of a row.
     relation
-        Which data sets are neighbours. Who is protected, a record or a person, is part of it:
-        a sensitivity follows from the relation, never from the type of the records.
+        The relation between neighbours. It also says whether a record or a person is protected: a
+        sensitivity follows from the relation, never from the type of the records.
     sums_by_person
-        Whether all of a person's records are used, and what they add up to is clipped. By default
-        one record of each person is.
+        Whether all records of a person are used and their sum is clipped. By default one record
+        per person is used.
     sampling_rate
-        The rate of a Poisson sample that the question is asked of; None for all records.
+        The rate of the Poisson sample that the query is asked of; None for all records.
 
     Examples
     --------
@@ -58,21 +58,21 @@ class Facts:
 
     def __post_init__(self) -> None:
         if self.sums_by_person and not self.relation.by_person:
-            raise ValueError("sums_by_person goes with Relation.ADD_REMOVE_PERSON alone.")
+            raise ValueError("sums_by_person needs Relation.ADD_REMOVE_PERSON; pass that relation.")
 
     @property
     def n_coordinates(self) -> int:
-        """How many numbers a row has with its intercept."""
+        """The length of a row with its intercept."""
         return self.n_features + (1 if self.bounds.intercept else 0)
 
     @property
     def n_changed(self) -> float:
-        """How many records differ between neighbours: 2 where one takes the place of another."""
+        """The number of records that differ between neighbours: 2 under REPLACE, else 1."""
         return 2.0 if self.relation is Relation.REPLACE else 1.0
 
 
 def plain_facts(relation: Relation) -> Facts:
-    """Return the facts of what is no `RecordSource`: each question clips what it reads itself.
+    """Return the facts for data other than a `RecordSource`; each query clips its own input.
 
     Examples
     --------
@@ -86,14 +86,14 @@ def plain_facts(relation: Relation) -> Facts:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far one privacy unit can move a total.
+    """The most by which one privacy unit can move a total.
 
     Parameters
     ----------
     value
-        The distance, above 0.
+        The bound, above 0.
     norm
-        The norm in which it is measured.
+        The norm of the bound.
     proof
         The page and section that prove it, below ``docs/proofs``.
     """
@@ -105,7 +105,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A total that was computed once and is asked of several times; nobody else can read it.
+    """A total that was computed once, for several queries; nothing but its session can read it.
 
     See `Session.hold`. A session refuses what another one holds: a total of all records, asked of
     at the price of a sample, would cost too little. A statistic refuses what is held for another
@@ -120,43 +120,43 @@ class Held:
         return "Held(...)"
 
 
-# What a total is computed of: records, or a total that is held. A query that is asked of something
-# else than a `RecordSource` (votes, a batch, a column) says so in its own `total`.
+# The argument of `total`: records, or a held total. A query of other data (votes, a batch, a
+# column) documents its argument in its own `total`.
 Private = Any
 
 
 class Statistic(Protocol):
-    """A total over records: words and numbers, no records and no functions that hold some.
+    """A total over records; it holds words and numbers, but no records and no closures over them.
 
-    A class with parameters says which of it conformance tests try: ``tried()``, or
-    ``tried_on(objectives)`` if it needs a loss. One that cannot be asked of any records, or that
-    need not change between neighbours, has a method ``applies(facts)``; one with an ``objective``
-    is tried on records of its bounds. One of something else than a `RecordSource` (votes, scores,
-    batches) has ``neighbours(facts)``, which yields pairs of what its total is computed of.
+    A class with parameters names the instances that conformance tests try: ``tried()``, or
+    ``tried_on(objectives)`` if it needs a loss. A statistic that does not apply to all records, or
+    that cannot change between neighbours, has a method ``applies(facts)``. One with an
+    ``objective`` is tried on records within its bounds. One over other data than a `RecordSource`
+    (votes, scores, batches) has ``neighbours(facts)``, which yields pairs of such data.
     """
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return how far one privacy unit moves the total, from public facts alone."""
+        """Return the most by which one privacy unit moves the total, from public facts alone."""
 
     def total(self, records: Private, facts: Facts) -> float | Array:
-        """Return the total over records, or of what is held. Private."""
+        """Return the total over records, or from a held total. Private."""
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the functions that bound what one privacy unit adds: part of what is trusted."""
+        """Return the functions that bound one privacy unit's part; they are trusted code."""
 
 
 class CanBeHeld(Protocol):
-    """A statistic whose total is costly, and that other statistics can be computed of."""
+    """A statistic with a costly total from which other statistics can be computed."""
 
     def held(self, records: Private, facts: Facts) -> Any:
-        """Return what is kept for them. Private."""
+        """Return the value that the session holds. Private."""
 
 
 class Query(Protocol[T]):
-    """A private question that can be asked once its price is charged."""
+    """A private question; a session asks it after its price was charged."""
 
     def event(self, facts: Facts) -> Event:
-        """Return what asking costs; it follows from the statistic and the noise."""
+        """Return the cost of asking, which follows from the statistic and the noise."""
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[T]:
         """Return the noisy answer. Called by a `Session` alone."""

@@ -1,7 +1,7 @@
-"""Sums of a network's gradients, each record's scaled down to a clip.
+"""State the sensitivity of sums of clipped network gradients.
 
-`tacit.deep` computes the gradients: what a session holds there is a batch of records together with
-the network. What is said here needs no torch: how far one record moves a sum.
+`tacit.deep` computes the gradients: its sessions hold a batch of records together with the network.
+This module needs no torch; it bounds the effect of one record on a sum.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tacit.noise import Norm
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 
-# What float32 sums may be off by, as a share of the clip (docs/proofs/networks.md, section 2).
+# Float error of a float32 sum, as a share of the clip (docs/proofs/networks.md, section 2).
 FLOAT_SLACK = 2.0**-10
-# What the length of a record's gradient may be off by, as a share of it, when other records are in
-# its batch; at most 2^-15.6 was measured (docs/proofs/networks.md, section 4).
+# Relative error of the norm of a record's gradient that other records in the batch may cause; the
+# largest measured value is 2^-15.6 (docs/proofs/networks.md, section 4).
 LENGTH_SLACK = 2.0**-12
-# How wide the ramp is, as a share of the clip, on which a gradient counts as short in part.
+# Width of the ramp over which a gradient counts as short in part, as a share of the clip.
 _RAMP = 0.5
 
 
 class ClipRule(Protocol):
-    """A rule of `tacit.deep` that turns the lengths of a record's gradients into factors."""
+    """A rule of `tacit.deep` that maps the norms of a record's gradients to factors."""
 
     @property
     def max_grad_norm(self) -> float:
@@ -39,20 +39,20 @@ class ClipRule(Protocol):
 
 
 class ClippedGradients(Protocol):
-    """What a batch of `tacit.deep` returns of its records."""
+    """The gradients of a `tacit.deep` batch."""
 
     def total(self) -> Array:
-        """Return the sum of the clipped gradients, one number for each trained parameter."""
+        """Return the sum of the clipped gradients, one number per trained parameter."""
 
     def lengths(self) -> Array:
-        """Return how long each record's gradient was before it was clipped."""
+        """Return the norm of each record's gradient before clipping."""
 
 
 class Batch(Protocol):
-    """Some records and the network that they train: what these statistics are asked of."""
+    """Records and the network that they train; the statistics of this module are asked of it."""
 
     def clipped(self, clip: ClipRule) -> ClippedGradients:
-        """Return the gradients of the records, each clipped by itself."""
+        """Return the gradients of the records, each clipped on its own."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ClippedSum:
 
     @classmethod
     def tried(cls) -> tuple[ClippedSum, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return (cls(_FlatClip(0.75)),)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Batch, Batch]]:
@@ -86,7 +86,7 @@ class ClippedSum:
         yield from _neighbours(self.clip.max_grad_norm, facts, ())
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether records are protected: no person's gradients are clipped together."""
+        """Return whether records are protected; gradients are not clipped per person."""
         return not facts.relation.by_person
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
@@ -105,14 +105,15 @@ class ClippedSum:
 
 @dataclass(frozen=True)
 class ClippedSumAndCount:
-    """The sum of clipped gradients, and beside it how many of them were short.
+    """The sum of clipped gradients, and the number of short gradients.
 
     The last number is a n_short, less half of all records:
 
         n_short = sum_i (b_i - 1/2),   b_i = min(1, max(0, 1/2 + 2 (C - ||g_i||) / C))
 
-    A gradient near the clip counts in part: where rounding decides on which side of the clip it is,
-    one record would otherwise move the count of all others (docs/proofs/networks.md, section 4).
+    A gradient near the clip counts in part. Otherwise rounding would decide on which side of the
+    clip it is, and one record could move the count of all others (docs/proofs/networks.md, section
+    4).
 
     Parameters
     ----------
@@ -121,8 +122,8 @@ class ClippedSumAndCount:
     share
         a / C, the weight of the count.
     batch_size
-        How many records are expected: a batch has 2 batch_size + 64 of them at most, but for
-        chances below e^-79.
+        The expected number of records. A batch has at most 2 batch_size + 64 records, except with
+        probability below e^-79.
     """
 
     clip: ClipRule
@@ -131,23 +132,23 @@ class ClippedSumAndCount:
 
     @classmethod
     def tried(cls) -> tuple[ClippedSumAndCount, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(_FlatClip(0.75), 1.0, 8.0), cls(_FlatClip(0.75), 4.0, 0.5)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Batch, Batch]]:
-        """Yield batches that are neighbours, also full ones whose lengths are read otherwise."""
+        """Yield neighbouring batches, among them full ones whose norms are rounded differently."""
         full = int(2 * self.batch_size + 63)
         yield from _neighbours(self.clip.max_grad_norm, facts, (0.75, 1.0, 1.25), full)
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether records are protected: no person's gradients are clipped together."""
+        """Return whether records are protected; gradients are not clipped per person."""
         return not facts.relation.by_person
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return sqrt(C^2 + a^2 (1/2 + r)^2), r what rounding does to the others; or twice that.
+        """Return sqrt(C^2 + a^2 (1/2 + r)^2), r the others' rounding; twice that under REPLACE.
 
-        Where a gradient counts in part it is no longer than C (1 + w / 2), and its count moves by
-        1 / (w C) a length, w the width of the ramp.
+        A gradient that counts in part has norm at most C (1 + w / 2), with w the width of the ramp.
+        Its count changes by 1 / (w C) per unit of norm.
         """
         others = (2 * self.batch_size + 64) * LENGTH_SLACK * (1 + _RAMP / 2) / _RAMP
         count_sensitivity = self.clip.max_grad_norm * self.share * (0.5 + others)
@@ -169,7 +170,7 @@ class ClippedSumAndCount:
 
 @dataclass(frozen=True)
 class _FlatClip:
-    """A clip as `tacit.deep` has them, for conformance tests without torch."""
+    """A flat clip like those of `tacit.deep`, for conformance tests without torch."""
 
     max_grad_norm: float
 
@@ -180,7 +181,7 @@ class _FlatClip:
 
 @dataclass(frozen=True)
 class _Gradients:
-    """A batch of given gradients, whose lengths float32 reads ``stretched``."""
+    """A batch of given gradients, whose norms are read with the factor ``stretched``."""
 
     rows: Array
     stretched: float = 1.0
@@ -208,10 +209,10 @@ class _Gradients:
 def _neighbours(
     norm: float, facts: Facts, shares: tuple[float, ...], full: int = 0
 ) -> Iterator[tuple[Batch, Batch]]:
-    """Yield pairs: some records and one more, or one in the place of another.
+    """Yield pairs: some records with and without one more, or with one replaced.
 
-    The record is far out, at the clip, short or zero. With ``shares``, ``full`` others are as long
-    as these shares of the clip, and rounding reads all of them longer or shorter in one batch.
+    The record is far out, at the clip, short or zero. With ``shares``, ``full`` other records have
+    norms of these shares of the clip, and rounding raises or lowers all of them in one batch.
     """
     axis = np.eye(2)
     odd = norm * np.stack([1e6 * axis[0], -1e6 * axis[0], axis[1], 0.1 * axis[0], 0 * axis[0]])

@@ -1,8 +1,8 @@
-"""Noise that partly cancels from step to step, for records that come in an order of their own.
+"""Release running sums with correlated noise, for records in a fixed order.
 
-Where batches cannot be drawn at random, nothing hides who is in one, and the noise of a step is
-large. What training needs is the sum of the gradients so far; noise that is correlated over steps
-makes those sums exact for less (docs/proofs/networks.md, section 5).
+If batches cannot be drawn at random, sampling hides nobody, and the noise of a step is large.
+Training needs the running sum of the gradients; noise that is correlated over steps, and partly
+cancels, makes running sums accurate at a lower cost (docs/proofs/networks.md, section 5).
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from tacit.queries.rules import Sequence, Slot
 
 
 class CorrelatedNoise(Protocol):
-    """How a sequence of sums is released so that its running totals are."""
+    """A strategy that releases a sequence of sums with accurate running totals."""
 
     def event(
         self, noise_multiplier: float, n_steps: int, epochs: int, relation: Relation
     ) -> Event:
-        """Return what ``epochs`` passes of ``n_steps`` steps cost, a record once in each."""
+        """Return the cost of ``epochs`` passes of ``n_steps`` steps, a record once in each."""
 
     def spread(self, n_steps: int, epochs: int) -> float:
-        """Return the sensitivity of what is released, over that of a sum."""
+        """Return the sensitivity of the released sequence over that of one sum."""
 
     def start(self) -> CorrelatedState:
         """Return the state before the first step of a pass."""
 
 
 class CorrelatedState(Protocol):
-    """What was summed and released so far."""
+    """The sums and releases so far."""
 
     def to_release(self, total: Array) -> Array:
-        """Return the vector that is released at the next step, from that step's sum."""
+        """Return the vector to release at the next step, given that step's sum."""
 
     def estimate(self, released: Array) -> Array:
-        """Return an estimate of that step's sum: what adds up to the released totals."""
+        """Return an estimate of that step's sum, consistent with the released totals."""
 
 
 @dataclass(frozen=True)
 class TreeNoise:
-    """Sums over 1, 2, 4, 8 ... steps, each with noise of its own: a record is in few of them.
+    """Sums over 1, 2, 4, 8 ... steps, each with its own noise; a record is in few of them.
 
-    DP-FTRL (Kairouz et al. 2021): of T steps a record's step is in at most ceil(log2(T + 1)) sums
-    that are released. Every pass has a tree of its own.
+    DP-FTRL (Kairouz et al. 2021): in T steps a record's step is in at most ceil(log2(T + 1))
+    released sums. Every pass has its own tree.
 
     Examples
     --------
@@ -69,12 +69,12 @@ class TreeNoise:
         epochs: int,
         relation: Relation = Relation.REPLACE,
     ) -> Repeated:
-        """Return Gaussian noise, once for every level of every tree."""
+        """Return Gaussian noise, once per level of every tree."""
         levels = math.ceil(math.log2(n_steps + 1))
         return Repeated(Gaussian(noise_multiplier, relation), levels * epochs)
 
     def spread(self, n_steps: int, epochs: int) -> float:
-        """Return 1: each sum is released by itself."""
+        """Return 1: each sum is released on its own."""
         return 1.0
 
     def start(self) -> _Tree:
@@ -84,25 +84,25 @@ class TreeNoise:
 
 @dataclass
 class _Tree:
-    """Node sums of a binary counter: at step t, the one that ends there, over 2^k steps."""
+    """Node sums of a binary counter; step t completes the node over the last 2^k steps."""
 
     step: int = 0
-    sums: dict[int, Array] = field(default_factory=dict)  # by level, of the steps that are open
+    sums: dict[int, Array] = field(default_factory=dict)  # by level, of open nodes
     nodes: dict[int, Array] = field(default_factory=dict)  # released, by level
     total: Array | None = None
 
     def to_release(self, total: Array) -> Array:
-        """Return the sum over the last 2^k steps, k the zeros at the end of the step's number."""
+        """Return the sum over the last 2^k steps, k the number of trailing zeros of t."""
         self.step += 1
         level = (self.step & -self.step).bit_length() - 1
         node = total.copy()
-        for lower in range(level):  # all of them are open, as a binary counter carries
+        for lower in range(level):  # all are open, since a binary counter carries
             node += self.sums.pop(lower)
         self.sums[level] = node
         return node
 
     def estimate(self, released: Array) -> Array:
-        """Return how the noisy total has changed: the nodes of the step's binary digits."""
+        """Return the change of the noisy total, from the nodes of the step's binary digits."""
         level = (self.step & -self.step).bit_length() - 1
         self.nodes = {k: node for k, node in self.nodes.items() if k > level}
         self.nodes[level] = released
@@ -114,11 +114,11 @@ class _Tree:
 
 @dataclass(frozen=True)
 class BandedNoise:
-    """Each step's release mixes the last few sums: C x + Z, C banded and Toeplitz.
+    """Each step releases a mix of the last sums: C x + Z, C banded and Toeplitz.
 
     The coefficients are those of the square root of summation, 1, 1/2, 3/8, 5/16 ..., cut off after
-    ``bands``; from C x + Z the sums x are solved for, and their noise cancels in totals. Records
-    must be at least ``bands`` steps apart from themselves, so that a pass has at least as many.
+    ``bands``. Solving C x + Z for x gives sums whose noise cancels in totals. Appearances of a
+    record must be at least ``bands`` steps apart, so that a pass needs at least that many steps.
 
     Examples
     --------
@@ -147,17 +147,17 @@ class BandedNoise:
         epochs: int,
         relation: Relation = Relation.REPLACE,
     ) -> Gaussian:
-        """Return Gaussian noise once: the whole sequence is one release."""
+        """Return one Gaussian event: the whole sequence is one release."""
         return Gaussian(noise_multiplier, relation)
 
     def spread(self, n_steps: int, epochs: int) -> float:
         """Return sqrt(epochs) ||c||: a record's columns of C do not overlap."""
         if n_steps < self.bands:
             raise ValueError(
-                f"a pass has {n_steps} steps and the noise {self.bands} bands: a record would meet "
-                "itself in one; take smaller batches or fewer bands."
+                f"a pass has {n_steps} steps and the noise {self.bands} bands, so that a record "
+                "could be twice in one band; use smaller batches or fewer bands."
             )
-        # rounded up: a sum of squares of doubles
+        # rounded up, against the float error of the sum of squares
         return math.sqrt(epochs) * float(np.linalg.norm(self.coefficients)) * (1 + 1e-12)
 
     def start(self) -> _Band:
@@ -178,7 +178,7 @@ class _Band:
         return np.asarray(sum(c * x for c, x in pairs), dtype=np.float64)
 
     def estimate(self, released: Array) -> Array:
-        """Return x_t = y_t - sum_(j >= 1) c_j x_(t-j), which solves C x = y."""
+        """Return x_t = y_t - sum_(j >= 1) c_j x_(t-j), the solution of C x = y."""
         found = released.copy()
         for c, x in zip(self.coefficients[1:], self.estimates, strict=False):
             found -= c * x
@@ -188,11 +188,11 @@ class _Band:
 
 @dataclass(frozen=True)
 class OrderedSum:
-    """The sum of clipped gradients over the next batch, mixed with those before it.
+    """The sum of clipped gradients over the next batch, mixed with earlier sums.
 
-    Batches are ``batch_size`` records in a row, in the records' own order, ``epochs`` times; what
-    is mixed is what the noise asks for. Its total is one step; its sensitivity is that of the
-    sums of all steps together, or, for a `TreeNoise`, of each of those that its event counts.
+    Batches are ``batch_size`` consecutive records in the records' own order, ``epochs`` times. The
+    noise determines the mix. The total is one step. The sensitivity is that of all steps together;
+    for a `TreeNoise` it is that of each sum that its event counts.
 
     Parameters
     ----------
@@ -201,9 +201,9 @@ class OrderedSum:
     noise
         `TreeNoise` or `BandedNoise`.
     n_records
-        How many records there are; others do not count.
+        The number of records; further records do not count.
     batch_size, epochs
-        How many records a batch has, and how often each record is in one.
+        The size of a batch, and the number of batches that contain each record.
     """
 
     clip: ClipRule
@@ -214,7 +214,7 @@ class OrderedSum:
 
     @classmethod
     def tried(cls) -> tuple[OrderedSum, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         (one,) = ClippedSum.tried()
         noises = TreeNoise(), BandedNoise(1), BandedNoise(3)
         return tuple(cls(one.clip, noise, 8, 2, 1) for noise in noises)
@@ -225,32 +225,32 @@ class OrderedSum:
             yield OrderedRun(self, one), OrderedRun(self, other)
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether records keep their places."""
+        """Return whether the relation keeps the positions of records."""
         return facts.relation is Relation.REPLACE
 
     @property
     def steps_per_epoch(self) -> int:
-        """How many batches a pass has."""
+        """The number of batches in a pass."""
         return -(-self.n_records // self.batch_size)
 
     @property
     def spread(self) -> float:
-        """The sensitivity of what is released, over that of a sum."""
+        """The sensitivity of the released sequence over that of one sum."""
         return self.noise.spread(self.steps_per_epoch, self.epochs)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return 2 C times the spread, and what float32 may add."""
+        """Return 2 C times the spread, plus the float32 error."""
         if not self.applies(facts):
             raise ValueError(
-                "batches in the records' order are known by their places, so that relation must be "
-                "REPLACE: without a record all others would move up. Pass "
+                "relation must be REPLACE for batches in the records' order: without a record "
+                "all later records would move up by one position. Pass "
                 "Budget(epsilon, delta, Relation.REPLACE)."
             )
         value = facts.n_changed * self.clip.max_grad_norm * (1 + FLOAT_SLACK) * self.spread
         return Sensitivity(value, Norm.L2, "networks.md#5-noise-shared-between-steps")
 
     def total(self, records: Private, facts: Facts) -> Array:
-        """Return what is released of the next step. Private."""
+        """Return the vector to release at the next step. Private."""
         return np.asarray(records.mixed(self))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
@@ -259,15 +259,15 @@ class OrderedSum:
 
 
 class OrderedRun:
-    """Batches in their order, and the sums of earlier steps that later ones are mixed with.
+    """Batches in their order, and the sums of earlier steps that are mixed into later ones.
 
-    Private: what a session of a run holds. Every question goes on to the next batch, so that no
-    record is in more sums than was charged for.
+    Private: the session of a run holds it. Every query advances to the next batch, so that no
+    record is in more sums than were charged.
 
     Parameters
     ----------
     statistic
-        The one that may be asked.
+        The only statistic that may be asked.
     batches
         The records, and the network that they train: ``len``, and a `Batch` at some places.
     """
@@ -277,46 +277,46 @@ class OrderedRun:
         self._state = statistic.noise.start()
 
     def mixed(self, statistic: OrderedSum) -> Array:
-        """Go on to the next batch, and return what is released of it."""
+        """Advance to the next batch, and return the vector to release."""
         if statistic != self._statistic:
-            raise RuntimeError("a run in the records' order was asked for another sum.")
+            raise RuntimeError("this run in the records' order was planned for another sum.")
         place, size = self._n_made % statistic.steps_per_epoch, statistic.batch_size
         if place == 0 and isinstance(statistic.noise, TreeNoise):
-            self._state = statistic.noise.start()  # a tree for every pass
+            self._state = statistic.noise.start()  # a new tree for every pass
         self._n_made += 1
         last = min((place + 1) * size, len(self._batches), statistic.n_records)
         batch = self._batches.batch(np.arange(place * size, last))
         return self._state.to_release(batch.clipped(statistic.clip).total())
 
     def estimate(self, released: Array) -> Array:
-        """Return an estimate of the sum over the batch, from what was released of it."""
+        """Return an estimate of the sum over the batch from its release."""
         return self._state.estimate(released)
 
 
 @dataclass(frozen=True)
 class CorrelatedStep:
-    """One step of a run with correlated noise: answers with an estimate of its batch's sum.
+    """One step of a run with correlated noise; the answer estimates the sum of its batch.
 
-    Its price is the event of the whole run, which the rule `Sequence` takes for all steps together.
+    The price is the event of the whole run; the rule `Sequence` charges it once for all steps.
 
     Parameters
     ----------
     statistic
-        What is added up, in which order.
+        The ordered sum.
     multiplier
-        The standard deviation of the noise of a step, in sensitivities.
+        The standard deviation of a step's noise, in units of the sensitivity.
     """
 
     statistic: OrderedSum
     multiplier: float
 
     def event(self, facts: Facts) -> Event:
-        """Return what all steps cost."""
+        """Return the cost of all steps together."""
         of = self.statistic
         return of.noise.event(self.multiplier, of.steps_per_epoch, of.epochs, facts.relation)
 
     def slot(self, facts: Facts) -> Slot:
-        """Return what a plan pays for the run."""
+        """Return the slot of the run."""
         n_steps = self.statistic.steps_per_epoch * self.statistic.epochs
         return Slot(self.event(facts), Sequence(n_steps))
 

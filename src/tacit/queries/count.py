@@ -1,4 +1,4 @@
-"""Counts: of records, of classes, and of the values that enough records have."""
+"""Count records, classes, and the values that enough records have."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from tacit.records.reweighted import class_codes
 
 @dataclass(frozen=True)
 class Count:
-    """The number of records, or what they weigh together, each at most 1.
+    """The number of records, or the sum of their weights, each at most 1.
 
-    Of a person all of whose records are used at most `MOST_COUNTED` are counted.
+    If all records of a person are used, at most `MOST_COUNTED` of them are counted.
 
     Parameters
     ----------
     norm
-        In which its sensitivity is stated; of one number all are the same.
+        The norm of the sensitivity; for a single number all norms agree.
     """
 
     norm: Norm = Norm.L2
 
     @classmethod
     def tried(cls) -> tuple[Count, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(), cls(Norm.L1)
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether it can change: it does not where a record takes another's place."""
+        """Return whether the count can change; under REPLACE it cannot."""
         return facts.relation is not Relation.REPLACE
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return 1, or as many records of a person as count. Replacing a record counts as one."""
+        """Return 1, or the number of counted records per person. A replacement counts as one."""
         most = float(MOST_COUNTED) if facts.sums_by_person else 1.0
         return Sensitivity(most, self.norm, "noisy_gradient.md#4-the-count")
 
@@ -58,7 +58,7 @@ class Count:
         return _count(records, facts)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what adds up weights of at most 1."""
+        """Return the function that adds up weights of at most 1."""
         return (exact_totals,)
 
 
@@ -72,10 +72,9 @@ def _count(records: Any, facts: Facts) -> float:
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """The number of records of each class, or what they weigh, one number a class.
+    """The number of records of each class, or the sum of their weights.
 
-    A record is in one count, with a weight of at most 1; one that is replaced may be in another
-    after.
+    A record is in one count, with a weight of at most 1. A replaced record may change its class.
 
     Parameters
     ----------
@@ -87,7 +86,7 @@ class ClassCounts:
 
     @classmethod
     def tried(cls) -> tuple[ClassCounts, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(), cls(Norm.L1)
 
     def applies(self, facts: Facts) -> bool:
@@ -95,7 +94,7 @@ class ClassCounts:
         return facts.bounds.n_classes is not None
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return 1; for a record that is replaced 2 in L1 and sqrt(2) in L2."""
+        """Return 1; under REPLACE 2 in L1 and sqrt(2) in L2."""
         value = facts.n_changed
         if self.norm is Norm.L2:
             value = round_up(math.sqrt(value))
@@ -111,11 +110,11 @@ class ClassCounts:
         return exact_totals(records, of_block, 1.0)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what adds up weights of at most 1, and what says which class a record is of."""
+        """Return the functions that add up weights of at most 1 and assign classes."""
         return exact_totals, class_codes
 
 
-# One list a column, in it one value a record: None where it has none.
+# One list per column, with one value per record: None for a missing value.
 Columns = Sequence[Sequence[str | None]]
 Counts = dict[tuple[int, str], float]
 
@@ -124,19 +123,19 @@ Counts = dict[tuple[int, str], float]
 class FrequentValues:
     """The values whose noisy count exceeds a threshold, with their noisy counts.
 
-    Asked of columns of values instead of a `RecordSource`: a record has one value a column at most,
-    so that it is in ``n_columns`` counts. What is answered is a dictionary by column and value.
+    The query is asked of columns of values, not of a `RecordSource`. A record has at most one value
+    per column, and is thus in ``n_columns`` counts. The answer is a dictionary by column and value.
 
     Proof: docs/proofs/preprocessing.md, section 2.
 
     Parameters
     ----------
     n_columns
-        How many columns there are.
+        The number of columns.
     noise_multiplier
-        Of the Gaussian noise on all counts together.
+        The noise multiplier of the Gaussian noise on all counts together.
     leak
-        The probability with which a value that one record has alone may appear.
+        The probability with which a value of a single record may appear.
 
     Examples
     --------
@@ -159,21 +158,21 @@ class FrequentValues:
 
     @classmethod
     def tried(cls) -> tuple[FrequentValues, ...]:
-        """Return the ones that are tried on `neighbours`."""
-        # So large a leak that values of one record do appear.
+        """Return the instances that are tried on `neighbours`."""
+        # The leak is so large that values of single records do appear.
         return cls(1, 2.0, 0.3), cls(3, 2.0, 0.3)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Columns, Columns]]:
-        """Yield columns of neighbours, as far apart as there are."""
+        """Yield columns of neighbours that differ as much as possible."""
         common = [None, "b", *["a"] * 50, *["c"] * 30]
         for one in ("a", "new", None):
             other = [*common] if facts.relation.adds_or_removes else [*common, "c"]
             yield [other] * self.n_columns, [[*common, one]] * self.n_columns
 
     def event(self, facts: Facts) -> Event:
-        """Return what asking costs: Gaussian noise, and a rare leak."""
+        """Return the cost of asking: Gaussian noise, and a leak with small probability."""
         if facts.sampling_rate is not None:
-            raise ValueError("frequent values are not asked of a Poisson sample.")
+            raise ValueError("frequent values cannot be asked of a Poisson sample.")
         return frequent_event(self.noise_multiplier, self.leak, facts.relation)
 
     def count_std(self, facts: Facts) -> float:
@@ -181,7 +180,7 @@ class FrequentValues:
         return count_std(self.noise_multiplier, self.n_columns, facts.relation)
 
     def threshold(self, facts: Facts) -> float:
-        """Return what a noisy count must exceed."""
+        """Return the threshold that a noisy count must exceed."""
         return threshold(self.noise_multiplier, self.n_columns, self.leak, facts.relation)
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Counts]:
@@ -193,7 +192,7 @@ class FrequentValues:
 
 
 def value_counts(columns: Columns) -> dict[tuple[int, str], int]:
-    """Return how many records have each value, by the place of its column. Private.
+    """Return the number of records with each value, by the index of its column. Private.
 
     Examples
     --------

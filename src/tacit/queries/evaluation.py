@@ -1,7 +1,7 @@
-"""How well a model does: counts and sums over its answers to records, and their labels.
+"""Evaluate a model: counts and sums over its answers to records, and their labels.
 
 These statistics are asked of `Answered`, not of a `RecordSource`. The model is public: a release of
-its own, or made of other records. Its answer to a record depends on that record alone.
+its own, or trained on other records. Its answer to a record depends on that record alone.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _PROOF = "evaluation.md#1-sensitivity"
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """What a model says of each record, NaN where it has no answer, and the records' labels.
+    """A model's answer to each record, NaN without an answer, and the records' labels.
 
-    A session of an evaluation holds it in the place of the records.
+    The session of an evaluation holds it in place of the records.
     """
 
     answers: npt.NDArray[Any]
@@ -44,16 +44,16 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class TwoClassCells:
-    """The number of records by class and bin of the score: (2, B) counts, one cell a record.
+    """The number of records by class and bin of the score: (2, B) counts, one cell per record.
 
-    Adding or removing a record moves one count by 1. Replacing one moves two.
+    Adding or removing a record moves one count by 1. Replacing a record moves two counts.
 
     Parameters
     ----------
     classes
-        Both, sorted.
+        Both classes, sorted.
     edges
-        Of the bins of scores, B + 1 of them.
+        The B + 1 edges of the bins of scores.
     norm
         L2 for Gaussian noise, L1 for Laplace noise.
     """
@@ -64,26 +64,26 @@ class TwoClassCells:
 
     @classmethod
     def tried(cls) -> tuple[TwoClassCells, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         arguments = np.array([0, 1]), np.linspace(0.0, 1.0, 5)
         return cls(*arguments), cls(*arguments, Norm.L1)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
-        """Yield answers to neighbours, as far apart as there are."""
+        """Yield answers to neighbours that differ as much as possible."""
         scores = [0.0, 0.2, 0.5, 1.0, math.nan]
         return _neighbours(scores, self.classes.tolist(), facts)
 
     def applies(self, facts: Facts) -> bool:
-        """Return that it can be asked of any answers."""
+        """Return True: it applies to any answers."""
         return True
 
     @property
     def n_bins(self) -> int:
-        """How many bins there are."""
+        """The number of bins."""
         return len(self.edges) - 1
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return 1; for a record that is replaced 2 in L1 and sqrt(2) in L2."""
+        """Return 1; under REPLACE 2 in L1 and sqrt(2) in L2."""
         value = facts.n_changed
         if self.norm is Norm.L2 and value > 1.0:
             value = round_up(math.sqrt(value))
@@ -98,13 +98,13 @@ class TwoClassCells:
         return _count(cell, 2 * self.n_bins)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what says in which cell a record is."""
+        """Return the function that assigns a record to a cell."""
         return codes_of, bin_of
 
 
 @dataclass(frozen=True, eq=False)
 class SeveralClassCells:
-    """The confusion matrix, and for each class a histogram of its score by whether it is the class.
+    """The confusion matrix, and per class histograms of its score inside and outside the class.
 
     A record adds 1 to one cell of the K x K matrix and ``share`` to one cell of each of the K
     histograms, so that its vector has squared norm 1 + K share^2. ``share`` is the power of two
@@ -122,40 +122,40 @@ class SeveralClassCells:
 
     @classmethod
     def tried(cls) -> tuple[SeveralClassCells, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         edges = np.linspace(0.0, 1.0, 5)
         three, five = np.array(["a", "b", "c"]), np.arange(5)
         return cls(three, edges), cls(three, edges, Norm.L1), cls(five, edges)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
-        """Yield answers to neighbours, as far apart as there are."""
+        """Yield answers to neighbours that differ as much as possible."""
         k = self.n_classes
         scores = [*np.eye(k), np.full(k, 0.3), np.append(math.nan, np.ones(k - 1))]
         return _neighbours(scores, self.classes.tolist(), facts)
 
     def applies(self, facts: Facts) -> bool:
-        """Return that it can be asked of any answers."""
+        """Return True: it applies to any answers."""
         return True
 
     @property
     def n_bins(self) -> int:
-        """How many bins there are."""
+        """The number of bins."""
         return len(self.edges) - 1
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return len(self.classes)
 
     @property
     def share(self) -> float:
-        """What a record adds to a histogram."""
+        """The amount that a record adds to a histogram."""
         return 2.0 ** -math.ceil(math.log2(self.n_classes) / 2)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return sqrt(1 + K share^2) in L2 and 1 + K share in L1.
 
-        Replacing a record moves two cells of each part: sqrt(2) and 2 times as much.
+        Replacing a record moves two cells of each part: sqrt(2) times as far in L2, 2 times in L1.
         """
         value = (1.0 + self.n_classes * self.share) * facts.n_changed
         if self.norm is Norm.L2:
@@ -176,11 +176,11 @@ class SeveralClassCells:
         return np.concatenate([matrix, self.share * np.concatenate(each)])
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what says in which cells a record is."""
+        """Return the functions that assign a record to cells."""
         return codes_of, bin_of
 
 
-# The coordinates of `NumberSums`.
+# Indices of the coordinates of `NumberSums`.
 COUNT, ABSOLUTE, SQUARE, LABEL, LABEL_SQUARE = range(5)
 
 
@@ -191,7 +191,7 @@ class NumberSums:
     With w = high - low, r = (label - prediction) / w and u = (label - middle) / (w / 2), both
     clipped to [-1, 1], a record adds (1, |r|, r^2, u, u^2), of norm at most sqrt(5). Two records
     are at most sqrt(6) apart: (|r|, r^2) by at most (1, 1), and (u, u^2) by at most 2, since
-    (1 + x)^2 + (1 - x^2)^2 <= 4 for x in [0, 1]. A record is counted in steps of 2e-6.
+    (1 + x)^2 + (1 - x^2)^2 <= 4 for x in [0, 1]. Rows are rounded to a lattice of step 2e-6.
 
     Parameters
     ----------
@@ -206,26 +206,26 @@ class NumberSums:
     norm: Norm = Norm.L2
 
     def __post_init__(self) -> None:
-        # Else some labels would be no number of halves, and the error would tell of a record.
+        # Otherwise some labels could not be halved, and the error would reveal a record.
         if not 0.0 < self.width / 2 < math.inf:
             raise ValueError(
-                f"label_range ({self.low!r}, {self.high!r}) is not rising, or as wide or narrow "
-                "as no double is; change units."
+                f"label_range ({self.low!r}, {self.high!r}) is not increasing, or its width is "
+                "beyond the range of doubles; change units."
             )
 
     @classmethod
     def tried(cls) -> tuple[NumberSums, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(-3.0, 9.0), cls(-3.0, 9.0, Norm.L1)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
-        """Yield answers to neighbours, as far apart as there are."""
+        """Yield answers to neighbours that differ as much as possible."""
         ends = [self.low, self.high]
         answers = [*ends, 1e300, -math.inf, math.inf, math.nan]
         return _neighbours(answers, [*ends, (self.low + self.high) / 2, 1e9, math.nan], facts)
 
     def applies(self, facts: Facts) -> bool:
-        """Return that it can be asked of any answers."""
+        """Return True: it applies to any answers."""
         return True
 
     @property
@@ -244,15 +244,15 @@ class NumberSums:
 
     @property
     def _row_bound(self) -> float:
-        """A hair longer than any row, so that none is scaled down."""
+        """A bound slightly above the norm of any row, so that no row is scaled down."""
         return self._longest * (1 + 1e-9)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return sqrt(5), or sqrt(6), and 5 in L1, with what rounding of a sum may add to them."""
+        """Return sqrt(5), or sqrt(6), and 5 in L1, plus the rounding of a sum."""
         value = sum_sensitivity(self._row_bound, 5, self.norm, Relation.ADD_REMOVE)
         if facts.relation is Relation.REPLACE:
             distance = math.sqrt(6.0) if self.norm is Norm.L2 else 5.0
-            # Each row is rounded by what the sensitivity is above the norm it was clipped to.
+            # The excess of the sensitivity over the clipping norm is the rounding of one row.
             value = round_up(distance + 2 * (value - self._longest))
         return Sensitivity(value, self.norm, _PROOF)
 
@@ -260,11 +260,11 @@ class NumberSums:
         """Return the sums. Private."""
         r, u = self.scaled(records)
         rows = np.column_stack([np.ones_like(r), np.abs(r), r * r, u, u * u])
-        # The relation matters for the sensitivity alone.
+        # The relation affects the sensitivity only.
         return np.asarray(bounded_sum(rows, self._row_bound, self.norm, Relation.ADD_REMOVE).value)
 
     def scaled(self, records: Answered) -> tuple[Array, Array]:
-        """Return r and u of the records that have a label and an answer. Private."""
+        """Return r and u of the records with a label and an answer. Private."""
         numbers = _numbers(records.labels)
         known = np.isfinite(numbers) & ~np.isnan(records.answers)
         label = np.clip(numbers[known], self.low, self.high)
@@ -274,7 +274,7 @@ class NumberSums:
         return r, u
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips and rounds a record."""
+        """Return the functions that clip and round a record."""
         return NumberSums.scaled, bounded_sum
 
 
@@ -283,31 +283,31 @@ Cells = TwoClassCells | SeveralClassCells | NumberSums
 
 @dataclass(frozen=True, eq=False)
 class WrongAnswers:
-    """Less the number of records that a classifier takes for another class than theirs.
+    """Minus the number of records that a classifier assigns to a wrong class.
 
-    One record moves it by at most 1, put in or replaced.
+    Adding, removing or replacing a record moves it by at most 1.
 
     Parameters
     ----------
     classes
-        All there are, sorted; answers are the probability of the second, or one of each class.
+        All classes, sorted; answers are the probability of the second, or one of each class.
     """
 
     classes: Labels
 
     @classmethod
     def tried(cls) -> tuple[WrongAnswers, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(np.array([0, 1])), cls(np.array(["a", "b", "c"]))
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
-        """Yield answers to neighbours, as far apart as there are."""
+        """Yield answers to neighbours that differ as much as possible."""
         k = len(self.classes)
         scores: list[Any] = [0.0, 1.0, math.nan] if k == 2 else [*np.eye(k), np.full(k, math.nan)]
         return _neighbours(scores, self.classes.tolist(), facts)
 
     def applies(self, facts: Facts) -> bool:
-        """Return that it can be asked of any answers."""
+        """Return True: it applies to any answers."""
         return True
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
@@ -315,7 +315,7 @@ class WrongAnswers:
         return Sensitivity(1.0, Norm.L2, _PROOF)
 
     def total(self, records: Private, facts: Facts) -> float:
-        """Return less their number. Private."""
+        """Return minus the number of wrong answers. Private."""
         answers: Array = records.answers
         codes, known = codes_of(records.labels, self.classes)
         said = np.argmax(answers, axis=1) if answers.ndim == 2 else answers > 0.5
@@ -323,15 +323,15 @@ class WrongAnswers:
         return -float(np.sum(known & (said != codes)))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what says of which class a record is."""
+        """Return the function that assigns a record to a class."""
         return (codes_of,)
 
 
 @dataclass(frozen=True)
 class SquaredResiduals:
-    """Less the sum of squared residuals, in units of the width of a range.
+    """Minus the sum of squared residuals, in units of the width of a range.
 
-    A sum of numbers in [0, 1]: one record, put in or replaced, moves it by at most 1.
+    Terms are in [0, 1]: adding, removing or replacing a record moves the sum by at most 1.
 
     Parameters
     ----------
@@ -343,71 +343,71 @@ class SquaredResiduals:
     high: float
 
     def __post_init__(self) -> None:
-        NumberSums(self.low, self.high)  # refuses a range that is none
+        NumberSums(self.low, self.high)  # refuses an invalid range
 
     @classmethod
     def tried(cls) -> tuple[SquaredResiduals, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return (cls(-3.0, 9.0),)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
-        """Yield answers to neighbours, as far apart as there are."""
+        """Yield answers to neighbours that differ as much as possible."""
         return NumberSums(self.low, self.high).neighbours(facts)
 
     def applies(self, facts: Facts) -> bool:
-        """Return that it can be asked of any answers."""
+        """Return True: it applies to any answers."""
         return True
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return 1, and what rounding adds: twice, as of a record that is replaced."""
-        # Each r^2 is rounded by half of what the sensitivity is above 1, twice when replaced.
+        """Return 1 plus twice the rounding of a record, which covers a replacement."""
+        # The excess of the sensitivity over 1 is twice the rounding of one r^2.
         one = sum_sensitivity(1.0, 1, Norm.L2, Relation.ADD_REMOVE)
         return Sensitivity(round_up(2 * one - 1.0), Norm.L2, _PROOF)
 
     def total(self, records: Private, facts: Facts) -> float:
-        """Return less the sum. Private."""
+        """Return minus the sum. Private."""
         r, _ = NumberSums(self.low, self.high).scaled(records)
         return -float(bounded_sum(r * r, 1.0, Norm.L2, Relation.ADD_REMOVE).value)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips and rounds a record."""
+        """Return the functions that clip and round a record."""
         return NumberSums.scaled, bounded_sum
 
 
 @dataclass(frozen=True)
 class MistakeBalance:
-    """The sum of (mistake - 1/2), which compares models as well as that of mistakes does.
+    """The sum of (mistake - 1/2), which compares models as well as the sum of mistakes does.
 
-    Asked of one number a record, from 0, right, to 1, wrong; others are clipped. All models are
-    asked about the same records, so that the halves shift all sums alike; but a record that comes
-    or goes moves this one by 1/2 at most, and one that is replaced by 1.
+    It is asked of one number per record, from 0 (right) to 1 (wrong); others are clipped. All
+    models are compared on the same records, so that the halves shift all sums equally. Adding or
+    removing a record moves this sum by at most 1/2, and replacing one by at most 1.
 
     Parameters
     ----------
     whole
-        Whether mistakes are 0 or 1, as of classes: halves add up exactly.
+        Whether mistakes are 0 or 1, as for classes: halves then add up exactly.
     """
 
     whole: bool
 
     @classmethod
     def tried(cls) -> tuple[MistakeBalance, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(True), cls(False)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[Array, Array]]:
-        """Yield mistakes of neighbours, as far apart as there are."""
+        """Yield mistakes of neighbours that differ as much as possible."""
         others = np.array([0.0, 1.0, 0.3])
         for one, other in itertools.product([0.0, 1.0, 0.2, -5.0, 1e300, math.nan], repeat=2):
             replaced = [other] if facts.relation is Relation.REPLACE else []
             yield np.append(others, replaced), np.append(others, one)
 
     def applies(self, facts: Facts) -> bool:
-        """Return that it can be asked of any mistakes."""
+        """Return True: it applies to any mistakes."""
         return True
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return 1/2, or 1 where a record is replaced, and what rounding of a sum adds."""
+        """Return 1/2, or 1 under REPLACE, plus the rounding of a sum."""
         value = facts.n_changed / 2
         if not self.whole:
             value = sum_sensitivity(0.5, 1, Norm.L2, facts.relation)
@@ -421,74 +421,74 @@ class MistakeBalance:
         return bounded_sum(wrong[:, None] - 0.5, 0.5, Norm.L2, facts.relation).value
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips and rounds a record."""
+        """Return the functions that clip and round a record."""
         return _within_one, bounded_sum
 
 
 @dataclass(frozen=True)
 class CandidateMistakes:
-    """Less the sum of mistakes of each of several models: asked in a `Selection`, for an index.
+    """Minus the sum of mistakes of each of several models; a `Selection` returns an index.
 
-    Asked of one array a model, with one number a record from 0, right, to 1, wrong; others are
-    clipped, and counted in whole steps of 2^-20, which add up exactly. A record that comes lowers
-    utilities and raises none: under ADD_REMOVE they are monotone.
+    It is asked of one array per model, with one number per record from 0 (right) to 1 (wrong).
+    Others are clipped, and all are rounded to steps of 2^-20, which add up exactly. An added record
+    lowers utilities and raises none: under ADD_REMOVE they are monotone.
 
     Parameters
     ----------
     n_candidates
-        How many models there are.
+        The number of models.
     """
 
     n_candidates: int
 
     @classmethod
     def tried(cls) -> tuple[CandidateMistakes, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(1), cls(3)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[list[Array], list[Array]]]:
-        """Yield mistakes of neighbours, as far apart as there are."""
+        """Yield mistakes of neighbours that differ as much as possible."""
         one = MistakeBalance(False)
         for first, second in one.neighbours(facts):
             yield [first] * self.n_candidates, [second] * self.n_candidates
 
     def applies(self, facts: Facts) -> bool:
-        """Return that it can be asked of any mistakes."""
+        """Return True: it applies to any mistakes."""
         return True
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return 1: a record is at most one mistake of each."""
+        """Return 1: a record adds at most one mistake to each model."""
         return Sensitivity(1.0, Norm.LINF, _PROOF)
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the utilities. Private."""
         steps = [np.floor(_within_one(wrong) * 2.0**20).sum() / 2.0**20 for wrong in records]
         if len(steps) != self.n_candidates:
-            raise ValueError(f"there are {len(steps)} candidates, and {self.n_candidates} planned.")
+            raise ValueError(f"got {len(steps)} candidates, but {self.n_candidates} were planned.")
         return -np.array(steps)
 
     def drawn(self, records: Private, facts: Facts, epsilon: float, source: Source) -> Release[int]:
-        """Return which candidate was drawn. Called by a `Selection` alone."""
+        """Return the index of the drawn candidate. Called by a `Selection` only."""
         stated = self.sensitivity(facts)
         bounded = Bounded(self.total(records, facts), stated.value, stated.norm, facts.relation)
         monotone = facts.relation.adds_or_removes
         return select(bounded, epsilon, monotone=monotone, source=source)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips a record."""
+        """Return the function that clips a record."""
         return (_within_one,)
 
 
 def _within_one(wrong: Any) -> Array:
-    """Return mistakes clipped to [0, 1]; one that is no number is a mistake."""
+    """Return mistakes clipped to [0, 1]; NaN counts as a mistake."""
     return np.clip(np.nan_to_num(np.asarray(wrong, dtype=np.float64), nan=1.0), 0.0, 1.0)
 
 
 def bin_of(scores: Array, edges: Array) -> npt.NDArray[np.int64]:
-    """Return the bin of each score; one that is an edge is in the bin below it.
+    """Return the bin of each score; a score on an edge is in the bin below it.
 
-    scikit-learn says the second class where its probability is above one half: one half itself is
-    the first class, and so is the bin that ends there.
+    scikit-learn predicts the second class if its probability is above one half. A probability of
+    one half means the first class, and so does the bin that ends at one half.
 
     Examples
     --------
@@ -505,7 +505,7 @@ def _count(cells: Any, n_cells: int) -> Array:
 
 
 def _numbers(labels: Any) -> Array:
-    """Return each label as a number, NaN for one that is none, whatever the others are."""
+    """Return each label as a number, NaN if it is not one, independently of the other labels."""
     if labels.dtype.kind in "biuf":
         return labels.astype(np.float64)  # type: ignore[no-any-return]
     convert: Callable[[Any], float] = float
@@ -515,7 +515,7 @@ def _numbers(labels: Any) -> Array:
 def _neighbours(
     answers: list[Any], labels: list[Any], facts: Facts
 ) -> Iterator[tuple[Answered, Answered]]:
-    """Yield two records and one more, of any answer and label, and these without it or another."""
+    """Yield records with and without one more, or with one replaced, for all answers and labels."""
     records = list(itertools.product(answers, [*labels, None, "x"]))
     others = [[one] for one in records] if facts.relation is Relation.REPLACE else [[]]
     for one, other in itertools.product(records, others):

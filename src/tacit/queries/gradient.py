@@ -1,10 +1,10 @@
-"""Sums of clipped gradients, in the rows' own coordinates or in those of a preconditioner.
+"""Sum clipped gradients, in the original coordinates or in those of a preconditioner.
 
-In the rows' own coordinates sums are on a public lattice, without float error, whatever adds them
-up. A record's gradient is a x, its slope a times its row x. Rows are in whole steps (`records`); so
-are slopes, of 18 bits below the clip, and every sum of their products is exact
-(docs/proofs/exact_sums.md). Gradients of points, and what a person's records add up to, are rounded
-towards zero as vectors.
+In the original coordinates sums are on a public lattice, without float error, in any order of
+addition. A record's gradient is a x, its derivative a = d1 times its row x. Rows are in whole steps
+(`records`). Derivatives are too, with 18 bits below the clip, and every sum of their products is
+exact (docs/proofs/exact_sums.md). Gradients of points, and sums over a person's records, are
+rounded towards zero as vectors.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tacit.records.grouped import clipped_by_person
 from tacit.records.linear_transform import Coordinates, measured
 from tacit.row_clipping import clip_factors, clipped_rows
 
-_UNIT = 2.0**-53
-# How far rounding in a product with A may move a sum, of two neighbours together, in clips.
+_UNIT = 2.0**-53  # u, the unit roundoff of doubles
+# Bound on the rounding of a product with A, for two neighbours together, in units of the clip.
 _PRODUCT_ROUNDING = 2.5e-5
-# Charged for the float error of a sum in other coordinates.
+# Part of the sensitivity for the float error of a sum in preconditioned coordinates.
 FLOAT_SLACK = 1e-4
-# Charged in all in other coordinates, where clips may be far below the slopes there are: most of it
-# is for the rounding of shared records' scores (docs/proofs/noisy_gradient.md, section 7).
+# Total slack in preconditioned coordinates, in which clips may be far below the gradients. Most of
+# it covers the rounding of shared records' scores (docs/proofs/noisy_gradient.md, section 7).
 _PRECONDITIONED_SLACK = 1e-3
 
 
@@ -52,7 +52,7 @@ class Differentiable(Protocol):
 
     @property
     def bounds(self) -> Bounds:
-        """What is declared about every record."""
+        """The declared bounds of every record."""
 
     @property
     def row_norm(self) -> float:
@@ -60,11 +60,11 @@ class Differentiable(Protocol):
 
     @property
     def n_outputs(self) -> int:
-        """How many scores a record has."""
+        """The number of scores per record."""
 
     @property
     def is_linear_model(self) -> bool:
-        """Whether the loss is a function of <w, x>, so that gradients follow rows."""
+        """Whether the loss is a function of <w, x>, so that gradients are multiples of rows."""
 
     @property
     def lipschitz(self) -> float:
@@ -93,22 +93,22 @@ class Gradient:
     Parameters
     ----------
     objective
-        Whose gradients.
+        The objective.
     clip
-        C: no record's gradient, or under ADD_REMOVE_PERSON person's, is longer.
+        C: the clipping norm of a record's gradient; under ADD_REMOVE_PERSON, of a person's.
     n_records
-        About how many records there are, from public facts or a release: sums of more than 2^18
-        are rounded once, at the end, and charged for it.
+        The approximate number of records, from public facts or a release. Sums of more than 2^18
+        records are rounded once, at the end, and the sensitivity includes this rounding.
     weights
-        Where.
+        The point at which gradients are taken.
 
     Notes
     -----
     **Guarantee** (docs/proofs/exact_sums.md)
 
-    1. The sum is the same, to the last bit, for any order and any blocks of the records.
+    1. The sum is equal, to the last bit, for any order and any blocks of the records.
     2. It moves by at most the sensitivity between neighbours, in real numbers: C, or 2 C under
-       REPLACE, times 1 + 2^-21 where it is rounded.
+       REPLACE, times 1 + 2^-21 if it is rounded.
 
     Examples
     --------
@@ -133,27 +133,27 @@ class Gradient:
 
     @classmethod
     def tried_on(cls, objectives: Sequence[Any]) -> tuple[Gradient, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return tuple(
             cls(one, 0.5 * min(one.lipschitz, one.row_norm), 100.0, 0.3 * np.ones(one.shape(3)))
             for one in objectives
         )
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return C, or 2 C; a little more where a sum is rounded."""
+        """Return C, or 2 C, plus the rounding of a large sum."""
         value = facts.n_changed * self.clip * (1 + self._rounding.slack)
         return Sensitivity(value, Norm.L2, "noisy_gradient.md#2-clipping")
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum. Private."""
-        # Of people there are blocks that know them, or one record each, in memory.
+        # Unit-level records are grouped, unless each unit was reduced to one record.
         of_people = facts.relation.by_person and type(records) is not MemoryRecords
         if of_people or not self.objective.is_linear_model:
             return self._sum_of_vectors(records)
         return self._sum_of_slopes(records)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips rows and gradients, and what holds a record's term to the clip."""
+        """Return the functions that clip rows and gradients, and bound a record's term."""
         return (
             clip_factors,
             clipped_rows,
@@ -168,12 +168,12 @@ class Gradient:
 
     @property
     def _rows(self) -> RowLattice:
-        """Slopes up to C / R, rounded down by more than the rounding of R and of the quotient."""
+        """Lattice of derivatives up to C / R, rounded down by more than the error of C / R."""
         limit = self.clip / self.objective.row_norm * (1 - 2.0**-50)
         return RowLattice(self.objective.bounds, limit)
 
     def _sum_of_slopes(self, records: RecordSource) -> Array:
-        """Return sum_i a_i x_i, the slopes and the rows on lattices of their own."""
+        """Return sum_i a_i x_i, with derivatives and rows on lattices of their own."""
         rows, loss = self._rows, self.objective.loss
 
         def whole(block: LatticeBlock) -> Array:
@@ -183,7 +183,7 @@ class Gradient:
         return total * rows.units(self.weights.shape)
 
     def _sum_of_vectors(self, records: RecordSource) -> Array:
-        """Return the sum of gradients, of each record or of each person's."""
+        """Return the sum of gradients per record, or per person."""
         check_not_too_many(records, self._rounding)
         unit = math.ldexp(1.0, power_above(self.clip) - TERM_BITS)
         loss, bounds = self.objective.loss, self.objective.bounds
@@ -200,23 +200,24 @@ class Gradient:
 
 @dataclass(frozen=True, eq=False)
 class PreconditionedGradient:
-    """The sum of gradients in coordinates A x, each clipped to a norm there.
+    """The sum of gradients in coordinates A x, each clipped to a norm in these coordinates.
 
-    In double precision: rounding is bounded and charged for
+    Sums are in double precision; the sensitivity includes a bound on the rounding
+    (docs/proofs/noisy_gradient.md, section 7).
     (docs/proofs/noisy_gradient.md, section 7).
 
     Parameters
     ----------
     objective
-        Whose gradients, in the rows' own coordinates.
+        The objective, in the original coordinates.
     coordinates
         A, symmetric with eigenvalues in (0, 1].
     shrinks
-        The least eigenvalue of A: no vector is longer than its length there divided by it.
+        The least eigenvalue of A: ||x|| <= ||A x|| / shrinks for every vector x.
     clip
-        C: no record's or person's gradient is longer there.
+        C: the clipping norm of a record's or person's gradient, in these coordinates.
     weights
-        Where, in these coordinates: w = A v for these v.
+        The point v at which gradients are taken, in these coordinates: w = A v.
     """
 
     objective: Differentiable
@@ -227,7 +228,7 @@ class PreconditionedGradient:
 
     @classmethod
     def tried_on(cls, objectives: Sequence[Any]) -> tuple[PreconditionedGradient, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         found = []
         for one in objectives:
             if one.is_linear_model:
@@ -238,14 +239,15 @@ class PreconditionedGradient:
         return tuple(found)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return C, or 2 C, and what rounding adds."""
+        """Return C, or 2 C, plus the rounding."""
         value = facts.n_changed * self.clip * (1 + _PRECONDITIONED_SLACK)
         return Sensitivity(value, Norm.L2, "noisy_gradient.md#7-the-preconditioner")
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the sum, in these coordinates. Private."""
         self._check_rounding(records)
-        # a gradient of norm C there has norm at most C / shrinks in the rows' own coordinates
+        # A gradient of norm C in these coordinates has norm at most C / shrinks in the original
+        # ones.
         fine = needs_fine_sums(records, FLOAT_SLACK * self.shrinks / 2)
         loss, bounds = self.objective.loss, self.objective.bounds
         preconditioned, weights = self.coordinates, self.coordinates.of(self.weights)
@@ -257,33 +259,33 @@ class PreconditionedGradient:
         return preconditioned.of(value)
 
     def _check_rounding(self, records: RecordSource) -> None:
-        """Refuse records so many that rounding in A g, g their sum, could show."""
+        """Refuse so many records that rounding in A g, g their sum, could exceed its slack."""
         matrix = self.coordinates.matrix
         widest = float(np.abs(matrix).sum(axis=1).max())
         if rounds_too_much(len(matrix), records.count(), widest / self.shrinks):
             raise ValueError(
-                "there are too many records for a product in double precision to keep its "
+                "there are too many records for a product in double precision to stay within its "
                 "sensitivity; leave the preconditioner out, or fit on a sample."
             )
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips rows and gradients."""
+        """Return the functions that clip rows and gradients."""
         return clip_factors, clipped_by_person, self.objective.loss.gradient_clipped_in
 
 
 def rounds_too_much(width: int, n_records: float, stretch: float) -> bool:
-    """Return whether d u (||A|| / a) n, a the least that A does, is too much (proof, section 7)."""
+    """Return whether d u n ||A|| / (least eigenvalue of A) exceeds its slack (proof, section 7)."""
     return 2 * width * _UNIT * stretch * n_records > _PRODUCT_ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A view: the same records, whose lengths in other coordinates are worked out once."""
+    """A view that computes the records' norms in other coordinates once."""
 
     coordinates: Coordinates
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
-        """Return records that know their lengths; people's sums have none of their own."""
+        """Return records with precomputed norms; grouped records have none."""
         if facts.relation.by_person:
             return records, facts
         return measured(records, self.coordinates), facts

@@ -1,10 +1,11 @@
-"""Sums of second derivatives and of squared gradients: matrices, their trace, and their sizes.
+"""Sum second derivatives and squared gradients: matrices, their trace, and their norms.
 
     H = sum d2 x x'      the Hessian at given weights
     M = sum d1^2 x x'    the squared gradients
 
-A record adds c x x' with 0 <= c <= C and ||x|| <= R, and where asked c itself besides
-(docs/proofs/inference.md, section 1). Sums are in double precision, and charged for it.
+A record adds c x x' with 0 <= c <= C and ||x|| <= R, and optionally c itself
+(docs/proofs/inference.md, section 1). Sums are in double precision; sensitivities include the float
+error.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from tacit.records.exact.lattice import LatticeBlock
 from tacit.records.exact.sums import exact_totals
 from tacit.row_clipping import clip_factors
 
-# Charged for the float error of a sum.
+# Part of the sensitivity for the float error of a sum.
 _FLOAT_SLACK = 1e-4
-# What a sum of c counts beside one of c x x', in units of R^2.
+# Weight of the sum of c relative to the sum of c x x', in units of R^2.
 _TOTAL_WEIGHT = 0.5
-# The clipping norms that are compared, as shares of the greatest: 1, 1/sqrt(2), ..., 1/64.
+# Candidate clipping norms, as shares of the greatest: 1, 1/sqrt(2), ..., 1/64.
 _SHARES = 2.0 ** (-np.arange(13) / 2)
 _INFERENCE = "inference.md#1-privacy"
 
 
 class Coefficients(Protocol):
-    """A number c of each record, between 0 and ``greatest``: a second derivative, say."""
+    """A number c of each record, between 0 and ``greatest``, such as a second derivative."""
 
     @property
     def greatest(self) -> float:
-        """C, the greatest that is counted."""
+        """C, the clip of c."""
 
     def of(self, block: Block) -> Array:
         """Return c of every record of a block."""
@@ -48,7 +49,7 @@ class Coefficients(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SecondDerivatives:
-    """d2 of each record's loss at given weights; 0 where its slope is clipped."""
+    """d2 of each record's loss at given weights; 0 if its d1 is clipped."""
 
     loss: Any
     weights: Array
@@ -56,7 +57,7 @@ class SecondDerivatives:
 
     @property
     def greatest(self) -> float:
-        """What second derivatives seldom exceed; none is counted above it."""
+        """A value that second derivatives rarely exceed; they are clipped to it."""
         return float(self.loss.usual_curvature)
 
     def of(self, block: Block) -> Array:
@@ -68,7 +69,7 @@ class SecondDerivatives:
 
 @dataclass(frozen=True, eq=False)
 class SquaredSlopes:
-    """d1^2 of each record's loss at given weights, slopes clipped to ``limit``."""
+    """d1^2 of each record's loss at given weights, with d1 clipped to ``limit``."""
 
     loss: Any
     weights: Array
@@ -88,8 +89,8 @@ class SquaredSlopes:
 class OuterProducts:
     """Sums of c x x' and of c over the records, with 0 <= c <= C and ||x|| <= R, as one vector.
 
-    A record whose c ||x||^2 is above ``most``, if that is given, counts as one that is as long.
-    The vector is the packed matrix, and (R^2 / 2) times the sum of c.
+    A record with c ||x||^2 above ``most``, if given, is scaled down to it. The vector is the packed
+    matrix, followed by (R^2 / 2) times the sum of c.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class OuterProducts:
     row_norm
         R.
     has_matrix, has_total
-        Which of the two sums there are; one that is not is 0 long, or 0.
+        Which of the two sums are computed; an omitted matrix has length 0, an omitted sum is 0.
     most
         The clipping norm of c x x'.
     """
@@ -111,12 +112,12 @@ class OuterProducts:
 
     @classmethod
     def tried_on(cls, objectives: Sequence[Any]) -> tuple[OuterProducts, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         found = []
         for one in objectives:
             if one.is_linear_model and one.n_outputs == 1:
                 ones, norm = np.ones(one.shape(3)), one.row_norm
-                # losses bend most near 0, and are steepest far from it
+                # d2 is largest near score 0, and |d1| far from it
                 turns = SecondDerivatives(one.loss, 0.3 * ones, one.loss.lipschitz)
                 squares = SquaredSlopes(one.loss, 3.0 * ones, one.loss.lipschitz)
                 whole, part = cls(squares, norm), 0.1 * turns.greatest * norm**2
@@ -126,23 +127,23 @@ class OuterProducts:
         return tuple(found)
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether there are rows of this length and labels."""
+        """Return whether there are labels and rows of this norm."""
         bounds = facts.bounds
         has_labels = bounds.label_range is not None or bounds.n_classes == 2
         return has_labels and bounds.total_norm == self.row_norm
 
     @property
     def largest(self) -> float:
-        """The greatest norm of the matrix that a record adds."""
+        """The greatest norm of a record's matrix."""
         return min(self.coefficients.greatest * self.row_norm**2, self.most)
 
     @property
     def total_weight(self) -> float:
-        """What the sum of c is multiplied by in the vector."""
+        """The weight of the sum of c in the vector."""
         return _TOTAL_WEIGHT * self.row_norm**2 * self.has_total
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return sqrt(largest^2 + (a C R^2)^2), and what float error adds."""
+        """Return sqrt(largest^2 + (a C R^2)^2), plus the float error."""
         size = self.largest * self.has_matrix
         length = math.hypot(size, self.total_weight * self.coefficients.greatest)
         return Sensitivity(_between_acute(length, facts), Norm.L2, _INFERENCE)
@@ -165,16 +166,16 @@ class OuterProducts:
         return matrix, float(total)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips rows, and what says and bounds c."""
+        """Return the functions that clip rows, and compute and bound c."""
         return clip_factors, type(self.coefficients).of
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedNorms:
-    """What different clipping norms leave of the norms of c x x', and the sum of c, as one vector.
+    """The norms of c x x' at several clipping norms, and the sum of c, as one vector.
 
-    A record adds (min(q, limit_0), min(q, limit_1), ..., R^2 c) with q = c ||x||^2: all within
-    C R^2 times 1, 1/sqrt(2), ..., and C R^2.
+    A record adds (min(q, limit_0), min(q, limit_1), ..., R^2 c) with q = c ||x||^2. The entries are
+    at most C R^2 times 1, 1/sqrt(2), ..., and C R^2.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ class ClippedNorms:
 
     @classmethod
     def tried_on(cls, objectives: Sequence[Any]) -> tuple[ClippedNorms, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return tuple(
             cls(one.coefficients, one.row_norm)
             for one in OuterProducts.tried_on(objectives)
@@ -197,23 +198,23 @@ class ClippedNorms:
         )
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether there are rows of this length and labels."""
+        """Return whether there are labels and rows of this norm."""
         return OuterProducts(self.coefficients, self.row_norm).applies(facts)
 
     @property
     def limits(self) -> Array:
-        """The clipping norms, the greatest first; none where there is no matrix."""
+        """The clipping norms in descending order; empty without a matrix."""
         largest = self.coefficients.greatest * self.row_norm**2
         limits: Array = largest * _SHARES[: _SHARES.size * self.has_matrix]
         return limits
 
     @property
     def total_weight(self) -> float:
-        """What the sum of c is multiplied by in the vector."""
+        """The weight of the sum of c in the vector."""
         return self.row_norm**2 * self.has_total
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return the length of all limits and of C R^2, and what float error adds."""
+        """Return the norm of all limits and C R^2, plus the float error."""
         of_total = self.total_weight * self.coefficients.greatest
         length = math.hypot(float(np.linalg.norm(self.limits)), of_total)
         return Sensitivity(_between_acute(length, facts), Norm.L2, _INFERENCE)
@@ -231,16 +232,16 @@ class ClippedNorms:
         return np.asarray(vector)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips rows, and what says and bounds c."""
+        """Return the functions that clip rows, and compute and bound c."""
         return clip_factors, type(self.coefficients).of
 
 
 @dataclass(frozen=True, eq=False)
 class HessianTrace:
-    """The trace of the Hessian along the rows at given weights, the intercept left out.
+    """The trace of the Hessian at given weights, without the intercept.
 
-    A record adds from 0 to T r^2, T the greatest trace of its Hessian in its scores. On a lattice:
-    no float error.
+    A record adds from 0 to T r^2, with T the greatest trace of its Hessian in its scores. The sum
+    is on a lattice, without float error.
     """
 
     objective: Any
@@ -248,7 +249,7 @@ class HessianTrace:
 
     @classmethod
     def tried_on(cls, objectives: Sequence[Any]) -> tuple[HessianTrace, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         some = (one for one in objectives if one.is_linear_model)
         return tuple(cls(one, 0.3 * np.ones(one.shape(3))) for one in some)
 
@@ -259,7 +260,7 @@ class HessianTrace:
         return float(loss.hessian_trace * bounds.row_norm**2)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return T r^2 under either relation: no record adds less than 0."""
+        """Return T r^2 under either relation, since terms are not negative."""
         proof = "objective_perturbation.md#13-parameters-adapted-to-the-noisy-count"
         return Sensitivity(self.greatest, Norm.L2, proof)
 
@@ -276,7 +277,7 @@ class HessianTrace:
         return float(exact_totals(records, of, self.greatest))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips rows, and what moves each term into its range."""
+        """Return the functions that clip rows, and clip each term to its range."""
         return clip_factors, exact_totals
 
 
@@ -287,10 +288,10 @@ def _sizes(coefficients: Coefficients, block: Block) -> tuple[Array, Array]:
 
 
 def _between_acute(length: float, facts: Facts) -> float:
-    """Return how far a sum of vectors of at most this length moves between neighbours.
+    """Return the sensitivity of a sum of vectors of at most this norm, no two at an obtuse angle.
 
-    A record more adds a vector v; another instead, u - v. No two of these vectors make an obtuse
-    angle, so that the difference is at most sqrt(2) times as long.
+    An added record adds a vector v; a replacement adds u - v. Since u and v make no obtuse angle,
+    ||u - v|| is at most sqrt(2) times the norm.
     """
     two = math.sqrt(2.0) if facts.relation is Relation.REPLACE else 1.0
     return two * length * (1 + _FLOAT_SLACK)

@@ -1,9 +1,9 @@
-"""The minimiser of an objective: with noise on the result, or of a randomly perturbed objective.
+"""Release the minimiser of an objective, with output noise or by objective perturbation.
 
 `RegularizedMinimizer` is a statistic: the minimiser itself, stable by its ridge, to which noise is
 added (output perturbation). `PerturbedMinimizer` minimises the objective plus a random linear term
-<b, w> (objective perturbation); its sensitivity is that of the gradient, and what a certificate
-leaves open is covered by noise on the output.
+<b, w> (objective perturbation). Its sensitivity is that of the gradient. Noise on the output covers
+the gap between a certified point and the exact minimiser.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from tacit.records import RecordSource
 from tacit.records.linear_transform import Coordinates
 from tacit.row_clipping import clip_factors
 
-# The share of the sensitivity left for an approximate minimiser, of which a little, 1e-13 of the
-# sensitivity, is left for the roundings of a few products.
+# Share of the sensitivity for an approximate minimiser. Of it, 1e-13 of the sensitivity covers the
+# rounding of a few products.
 _APPROXIMATE = 1e-4
 _CERTIFIED = 1 - 2.0**-30
-# Certified is a little less than noise on the output covers: more than roundings of a few products.
+# The certified norm is slightly below the norm that output noise covers, to allow for rounding.
 _COVERED = 1 - 2.0**-45
-# Charged to the gradient's sensitivity for the float error of an audit's sum.
+# Part of the gradient's sensitivity for the float error of an audit's sum.
 _AUDIT_SLACK = 1e-6
-# Noise on the output, in units of (noise on the objective) / lam: far below what the
-# perturbation itself does to w unless curvature exceeds 1e4 lam, where both are negligible.
+# Noise on the output, in units of (noise on the objective) / lam. It is far below the effect of the
+# perturbation on w unless the curvature exceeds 1e4 lam, in which case both are negligible.
 _OUTPUT_NOISE = 1e-4
 
-# Minimises over records plus <b, w>, to a certified gradient norm of at most a tolerance.
+# Minimises the objective over records plus <b, w>, to a certified gradient norm of a tolerance.
 CertifiedSolver = Callable[[RecordSource, Array, float], Array]
 
 
 class Sizes(NamedTuple):
-    """What is derived of one record: R, L (R to the first power), beta (R squared)."""
+    """Per-record constants: R, L (R to the first power), beta (R squared)."""
 
     row_norm: float
     lipschitz: float
@@ -65,11 +65,11 @@ class RegularizedMinimizer:
     Parameters
     ----------
     objective
-        What is minimised, its ridge set.
+        The objective, with its ridge set.
     solve
-        Minimises to a certified gradient norm.
+        A solver that minimises to a certified gradient norm.
     shape
-        Of the weights.
+        The shape of the weights.
     """
 
     objective: Differentiable
@@ -78,7 +78,7 @@ class RegularizedMinimizer:
 
     @classmethod
     def tried_on(cls, objectives: Sequence[Any]) -> tuple[RegularizedMinimizer, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return tuple(
             cls(one, one.shape(3), one.certified_solver())
             for one in objectives
@@ -92,7 +92,7 @@ class RegularizedMinimizer:
         return lam
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return L / lam, or 2 L / lam, and what an approximate minimum adds."""
+        """Return L / lam, or 2 L / lam, plus the error of an approximate minimum."""
         exact = facts.n_changed * self.objective.lipschitz / self._ridge
         return Sensitivity(
             exact * (1 + _APPROXIMATE), Norm.L2, "output_perturbation.md#1-sensitivity"
@@ -100,13 +100,13 @@ class RegularizedMinimizer:
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the minimiser. Private."""
-        # 2 tau / lam is the share _APPROXIMATE of the exact sensitivity, or a little less
+        # 2 tau / lam is at most the share _APPROXIMATE of the exact sensitivity.
         stated = self.sensitivity(facts).value
         tau = stated / (1 + _APPROXIMATE) * _APPROXIMATE * self._ridge / 2 * _CERTIFIED
         return self.solve(records, np.zeros(self.shape), tau)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips rows, what bounds a gradient, and what certifies a minimum."""
+        """Return the functions that clip rows, bound a gradient, and certify a minimum."""
         return clip_factors, self.objective.loss.d1, self.solve
 
 
@@ -114,14 +114,14 @@ class RegularizedMinimizer:
 class GaussianObjectiveNoise:
     """b with independent Gaussian entries, and Gaussian noise on the output.
 
-    ``output_multiplier`` is the output's noise in units of what a certificate leaves open.
+    ``output_multiplier`` is the output noise in units of the gap that a certificate leaves.
     """
 
     std: float
     output_multiplier: float
 
     def main(self, objective: Differentiable, ridge: float, size: float, facts: Facts) -> Event:
-        """Return the event that the loss declares for b, rows counting ``size`` times as long."""
+        """Return the event that the loss declares for b, with rows scaled by ``size``."""
         scaled = Sizes(
             objective.row_norm * size, objective.lipschitz * size, objective.smoothness * size**2
         )
@@ -134,7 +134,7 @@ class GaussianObjectiveNoise:
         return Gaussian(self.output_multiplier, facts.relation)
 
     def laws(self, ridge: float, shape: tuple[int, ...]) -> tuple[GaussianPerturbation, float]:
-        """Return the laws of b and of the output's noise, and the gradient norm to certify."""
+        """Return the distributions of b and of the output noise, and the tolerance to certify."""
         per_tau = 2 / ridge * self.output_multiplier
         tau, tolerance = _tolerance(
             self.std, ridge, per_tau, GaussianPerturbation(self.std, 1.0, shape).error
@@ -165,7 +165,7 @@ class SphereObjectiveNoise:
         return PureEpsilon(self.output_epsilon, facts.relation)
 
     def laws(self, ridge: float, shape: tuple[int, ...]) -> tuple[SpherePerturbation, float]:
-        """Return the laws of b and of the output's noise, and the gradient norm to certify."""
+        """Return the distributions of b and of the output noise, and the tolerance to certify."""
         per_tau = 2 / ridge / self.output_epsilon
         tau, tolerance = _tolerance(
             self.radius, ridge, per_tau, SpherePerturbation(self.radius, 1.0, shape).error
@@ -177,11 +177,11 @@ ObjectiveNoise = GaussianObjectiveNoise | SphereObjectiveNoise
 
 
 def _tolerance(noise: float, ridge: float, per_tau: float, error: float) -> tuple[float, float]:
-    """Return the gradient norm tau that noise of tau per_tau covers, and what a solver has of it.
+    """Return the tolerance tau that noise of tau per_tau covers, and the solver's part of it.
 
-    A gradient norm of tau puts a point within tau / lam of the exact minimiser (strong convexity),
-    so two such points differ by at most 2 tau / lam: the sensitivity of the output release. The
-    float error of b counts as part of tau (docs/proofs/objective_perturbation.md, section 10).
+    A gradient norm of tau puts a point within tau / lam of the exact minimiser (strong convexity).
+    Two such points differ by at most 2 tau / lam, the sensitivity of the output release. The float
+    error of b counts as part of tau (docs/proofs/objective_perturbation.md, section 10).
     """
     tau = max(_OUTPUT_NOISE * noise / ridge / per_tau, 2 * error)
     return tau, (tau - error) * _COVERED
@@ -194,32 +194,31 @@ class PerturbedMinimizer:
     Parameters
     ----------
     objective
-        Its constants, and the loss that declares the event.
+        The objective: its constants, and the loss that declares the event.
     shape
-        Of the weights.
+        The shape of the weights.
     noise
-        The laws of b and of the noise on the output.
+        The distributions of b and of the output noise.
     ridge
         lam, on every weight.
     solve
-        Minimises the objective plus <b, w> to a certified gradient norm, a further ridge included.
+        A solver of the objective plus <b, w>, further ridge included, to a certified gradient norm.
     further_ridge
-        On every weight but the intercept's.
+        An additional ridge on every weight except the intercept.
     row_scale
-        How long rows count beside the intercept's coordinate, at most 1.
+        The factor on feature rows, relative to the intercept's coordinate, at most 1.
     coordinates
-        A, if weights v and rows A x are those of a preconditioner; records are then weighted so
-        that none counts for more than a row as long as the objective declares
+        A, if the weights v and the rows A x are preconditioned. Records are then weighted so that
+        none contributes more than a row of the declared norm
         (docs/proofs/objective_perturbation.md, section 14).
     gradients
-        The objective whose gradients are summed; the same, but in other coordinates, where its
-        bounds are those of the rows.
+        The objective whose gradients are summed. It differs from ``objective`` only with
+        ``coordinates``: its bounds are then those of the original rows.
 
     Notes
     -----
-    **Guarantee**: the event is the one that the loss declares for the least ridge of any weight
-    (`least_ridge`), and that of the output's noise; the minimum is certified, or nothing is
-    released.
+    **Guarantee**: the event composes that of the output noise with that declared by the loss for
+    the least ridge of any weight (`least_ridge`). The minimum is certified, or nothing is released.
     """
 
     objective: Differentiable
@@ -238,20 +237,20 @@ class PerturbedMinimizer:
         return perturbed_event(self.objective, self.noise, least, self.row_scale, facts)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return L, or 2 L: that of the gradients' sum, from which an audit recovers b."""
+        """Return L, or 2 L: that of the gradient sum, from which an audit recovers b."""
         lipschitz = self.objective.lipschitz * self.objective.bounds.length(self.row_scale)
         value = facts.n_changed * lipschitz * (1 + _AUDIT_SLACK)
         return Sensitivity(value, Norm.L2, "objective_perturbation.md#1-the-density-of-w")
 
     def gradient(self, records: RecordSource, weights: Array) -> Array:
-        """Return the sum of the records' gradients at weights, rows as long as they count."""
+        """Return the sum of the records' gradients at weights, for scaled rows."""
         objective = self.gradients or self.objective
         at = weights if self.coordinates is None else self.coordinates.of(weights)
         (total,) = records.sum(lambda block: (objective.gradient(block, at),))
         return self._scales * (total if self.coordinates is None else self.coordinates.of(total))
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Array]:
-        """Draw b, minimise to a certificate, add the noise on the output."""
+        """Draw b, minimise to a certificate, and add output noise."""
         laws, tolerance = self.noise.laws(self.ridge, self.shape)
         # Scaling rows by a scales weights by 1 / a and gradients by a.
         scales, stated = self._scales, self.sensitivity(facts)
@@ -267,21 +266,21 @@ class PerturbedMinimizer:
 
     @property
     def _scales(self) -> Array:
-        """For every weight how long its column counts."""
+        """The factor on the column of every weight."""
         scales = np.full(self.shape, self.row_scale)
         if self.objective.bounds.intercept:
             scales[-1] = 1.0
         return scales
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips rows, what bounds a gradient, and what certifies a minimum."""
+        """Return the functions that clip rows, bound a gradient, and certify a minimum."""
         return clip_factors, self.objective.loss.d1, self.solve
 
 
 def perturbed_event(
     objective: Differentiable, noise: ObjectiveNoise, ridge: float, row_scale: float, facts: Facts
 ) -> Composed:
-    """Return what a perturbed minimiser costs: the event of b, and that of the output's noise.
+    """Return the cost of a perturbed minimiser: the events of b and of the output noise.
 
     ``ridge`` is the least of any weight (`least_ridge`).
     """
@@ -290,11 +289,11 @@ def perturbed_event(
 
 
 def least_ridge(ridge: float, further: float, row_scale: float) -> float:
-    """Return the least ridge of any weight, where rows are as long as they count.
+    """Return the least ridge of any weight, for scaled rows.
 
-    Weights v of rows are a times the weights w of rows that count a times as long, so that a ridge
-    of lam + further on v is one of a^2 (lam + further) on w. Only where that is at least lam, the
-    ridge on the intercept's weight, is the objective lam-strongly convex in w
+    If rows are scaled by a, the weights v of the unscaled rows are a times the weights w of the
+    scaled rows. A ridge of lam + further on v is then one of a^2 (lam + further) on w. The
+    objective is lam-strongly convex in w only if this is at least lam, the ridge on the intercept
     (docs/proofs/objective_perturbation.md, section 13).
     """
     return min(ridge, (ridge + further) * row_scale**2)

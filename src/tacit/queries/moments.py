@@ -1,4 +1,4 @@
-"""Moments: sums of rows and columns and of their squares, X'X, its least eigenvalue, and X'y."""
+"""Sum rows, columns and their squares; release X'X, its least eigenvalue, and X'y."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tacit.records.exact.sums import (
 )
 from tacit.row_clipping import clip_factors
 
-# A value u and its square, as 2 u^2 - 5/4: the weight, the shift, and the length of both together.
+# A value u and its square as 2 u^2 - 5/4: the weight, the shift, and the norm of both together.
 WEIGHT = 2.0
 SHIFT = 1.25
 _LENGTH = 1.25
@@ -36,21 +36,20 @@ _LENGTH = 1.25
 class ColumnMoments:
     """The sums of k columns and of their squares and, if it is private, the number of records.
 
-    In units u from -1 to 1 of its public interval, each value is u and 2 u^2 - 5/4:
+    Each value is scaled to u in [-1, 1] of its public interval, and adds u and 2 u^2 - 5/4:
 
         |(u, 2 u^2 - 5/4)|^2 = 25/16 - 4 u^2 (1 - u^2) <= 25/16
 
-    so that a record of k columns is no longer than (5/4) sqrt(k), and with a constant c for the
-    number of records no longer than sqrt(25 k / 16 + c^2). A value that is no finite number counts
-    as the middle of its interval. The total has k sums of u, k of 2 u^2 - 5/4 and, at its end, the
-    count times c.
+    A record of k columns thus has norm at most (5/4) sqrt(k), and at most sqrt(25 k / 16 + c^2)
+    with a constant c that counts records. A value that is not finite counts as the middle of its
+    interval. The total has k sums of u, k of 2 u^2 - 5/4 and, at its end, the count times c.
 
     Parameters
     ----------
     columns
-        Which columns of the rows.
+        The indices of the columns.
     limits
-        The public interval of each; values outside count as its ends.
+        The public interval of each column; values outside are clipped to it.
     counts
         Whether records are counted.
 
@@ -73,18 +72,18 @@ class ColumnMoments:
 
     @classmethod
     def tried(cls) -> tuple[ColumnMoments, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         three = (0, 1, 2), ((-0.5, 0.5), (-0.5, 0.5), (-0.4, 0.5))
         return cls(*three, counts=True), cls(*three, counts=False), cls((1,), ((0.0, 1.0),), True)
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether there are such columns; records that are replaced are not counted."""
+        """Return whether the columns exist; under REPLACE records are not counted."""
         is_counted = self.counts and facts.relation is Relation.REPLACE
         return max(self.columns) < facts.n_features and not is_counted
 
     @property
     def count_constant(self) -> float:
-        """The constant c that counts records, with which variances have the least noise; or 0.
+        """The constant c for the count that minimises the noise of variances; 0 without a count.
 
             sd of a variance = s sqrt(1 / 4 + (5/8)^2 / c^2) / n,   s = z sqrt(25 k / 16 + c^2)
 
@@ -97,7 +96,7 @@ class ColumnMoments:
         return math.hypot(_LENGTH * math.sqrt(len(self.columns)), self.count_constant)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return the length of a record, twice that for REPLACE, and what rounding adds."""
+        """Return the norm of a record, twice that for REPLACE, plus the rounding."""
         n_sums = 2 * len(self.columns) + (1 if self.counts else 0)
         value = sum_sensitivity(self._length, n_sums, Norm.L2, facts.relation)
         proof = "preprocessing.md#3-means-and-scales-privatestandardscaler"
@@ -109,41 +108,41 @@ class ColumnMoments:
         parts = [units, WEIGHT * units**2 - SHIFT]
         if self.counts:
             parts.append(np.full((len(units), 1), self.count_constant))
-        # The relation matters for the sensitivity alone.
+        # The relation affects the sensitivity only.
         return np.asarray(
             bounded_sum(np.hstack(parts), self._length, Norm.L2, facts.relation).value
         )
 
     def units(self, records: MemoryRecords) -> Array:
-        """Return the columns in units from -1 to 1 of their intervals. Private."""
+        """Return the columns scaled to [-1, 1] of their intervals. Private."""
         limits = np.array(self.limits)
         middle, half = limits.mean(axis=1), (limits[:, 1] - limits[:, 0]) / 2
         rows = np.asarray(records.rows, dtype=np.float64)[:, list(self.columns)]
-        # Clipped first: a division that overflows would warn of one record.
+        # Clip first: an overflow warning of the division would reveal a record.
         inside = np.clip(rows, limits[:, 0], limits[:, 1])
         return np.asarray(np.nan_to_num(np.clip((inside - middle) / half, -1.0, 1.0)))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what brings a value to its unit, and what clips and rounds a record."""
+        """Return the functions that scale a value, and clip and round a record."""
         return ColumnMoments.units, bounded_sum
 
 
-_MOST_RECORDS = 2**31
+_MOST_RECORDS = 2**31  # sums of more records may exceed 2^53 steps
 
 
 @dataclass(frozen=True)
 class PointSum:
     """The sum over records of x, or of the squares of its coordinates, ||x|| <= R.
 
-    Each point is rounded to whole steps (`bounded_sum`), so that the sum of a block is
-    a whole number of them, and so is every sum of such sums, below 2^53 steps for up to 2^31
-    records: floats add them exactly, whichever blocks there are.
+    Each point is rounded to whole steps (`bounded_sum`). The sum of a block is a whole number of
+    steps, and so is every sum of such sums. For up to 2^31 records it is below 2^53 steps: floats
+    add it exactly, in any blocks.
 
     Parameters
     ----------
     squared
-        Whether squares are added up. Those of a point's coordinates are together no longer than
-        R^2, since sum x_j^4 <= (sum x_j^2)^2.
+        Whether to sum squares. The vector of a point's squared coordinates has norm at most R^2,
+        since sum x_j^4 <= (sum x_j^2)^2.
 
     Examples
     --------
@@ -162,11 +161,11 @@ class PointSum:
 
     @classmethod
     def tried(cls) -> tuple[PointSum, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(), cls(squared=True)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return R, or R^2, and what rounding adds; twice that where a record is replaced."""
+        """Return R, or R^2, plus the rounding; twice that under REPLACE."""
         norm = facts.bounds.total_norm
         nothing = _in_steps(np.empty((0, facts.n_coordinates)), norm, self.squared, facts)
         return Sensitivity(nothing.sensitivity, Norm.L2, "exact_sums.md#2-what-one-record-adds")
@@ -179,7 +178,7 @@ class PointSum:
         if not self.squared and type(records) is MemoryRecords and not records.bounds.intercept:
             rows = records.rows
             if isinstance(rows, np.ndarray) and rows.dtype == np.float64:
-                # `bounded_sum` clips rows itself, by the same rule: once instead of twice.
+                # `bounded_sum` clips rows by the same rule: clip once instead of twice.
                 return np.asarray(_in_steps(rows, norm, squared=False).value)
 
         def of(block: Block) -> tuple[Array, ...]:
@@ -188,12 +187,12 @@ class PointSum:
         return np.asarray(records.sum(of)[0])
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips a row and what rounds it."""
+        """Return the functions that clip and round a row."""
         return clip_factors, bounded_sum
 
 
 def _in_steps(points: Array, norm: float, squared: bool, facts: Facts | None = None) -> Bounded:
-    """Return what `bounded_sum` makes of points; its relation matters for the sensitivity alone."""
+    """Return the `bounded_sum` of points; its relation affects the sensitivity only."""
     relation = Relation.ADD_REMOVE if facts is None else facts.relation
     if squared:
         points, norm = points**2, norm**2
@@ -201,7 +200,7 @@ def _in_steps(points: Array, norm: float, squared: bool, facts: Facts | None = N
 
 
 _SECTION_1 = "sufficient_statistics.md#1-sensitivities"
-# Charged for the rounding of an eigenvalue (sufficient_statistics.md, section 4).
+# Part of the sensitivity for the rounding of an eigenvalue (sufficient_statistics.md, section 4).
 _EIGENVALUE_SLACK = 1e-4
 
 
@@ -231,7 +230,7 @@ def unpack(vector: Array, d: int) -> Array:
 class SecondMoment:
     """The sum of a x x' over rows x with their intercept, ||x|| <= R, and weights a in [0, 1].
 
-    As a vector of the matrix' norm (`pack`); an intercept is a coordinate of the rows.
+    As a vector of equal norm (`pack`); an intercept is a coordinate of the rows.
 
         ||x x'||_F = R^2;   ||x x' - y y'||_F^2 = |x|^4 + |y|^4 - 2 <x, y>^2 <= 2 R^4
 
@@ -249,7 +248,7 @@ class SecondMoment:
     """
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return R^2, or sqrt(2) R^2 where a record is replaced, and what rounding adds."""
+        """Return R^2, or sqrt(2) R^2 under REPLACE, plus the rounding."""
         two = math.sqrt(2.0) if facts.relation is Relation.REPLACE else 1.0
         value = two * facts.bounds.total_norm**2 * (1 + MOMENT_SLACK)
         return Sensitivity(value, Norm.L2, _SECTION_1)
@@ -263,7 +262,7 @@ class SecondMoment:
         return np.asarray(exact_moment(records))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips a row and what adds up products."""
+        """Return the functions that clip a row and sum products."""
         return clip_factors, exact_moment
 
 
@@ -272,7 +271,7 @@ class LeastEigenvalue:
     """The least eigenvalue of `SecondMoment`, or 0 if rounding makes it negative."""
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return R^2, under either relation (Weyl), and what rounding adds."""
+        """Return R^2 under either relation (Weyl), plus the rounding."""
         value = facts.bounds.total_norm**2 * (1 + _EIGENVALUE_SLACK)
         return Sensitivity(value, Norm.L2, _SECTION_1)
 
@@ -281,15 +280,15 @@ class LeastEigenvalue:
         return max(float(np.linalg.eigvalsh(total_of(records, SecondMoment(), facts))[0]), 0.0)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips a row and what adds up products."""
+        """Return the functions that clip a row and sum products."""
         return clip_factors, exact_moment
 
 
 class HasLabels(Protocol):
-    """What says which numbers the labels of a block are: a loss."""
+    """An object that maps the labels of a block to numbers: a loss."""
 
     def labels(self, block: Block | LatticeBlock) -> Array:
-        """Return one number a record, within the bounds of labels."""
+        """Return one number per record, within the label bound."""
 
 
 @dataclass(frozen=True)
@@ -299,14 +298,14 @@ class LabelMoment:
     Parameters
     ----------
     loss
-        Says which numbers labels are.
+        A loss, which maps labels to numbers.
     """
 
     loss: HasLabels
 
     @classmethod
     def tried(cls) -> tuple[LabelMoment, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return (cls(_AsTheyAre()),)
 
     def applies(self, facts: Facts) -> bool:
@@ -314,7 +313,7 @@ class LabelMoment:
         return facts.bounds.label_range is not None
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return R Y, twice that where a record is replaced, and what rounding adds."""
+        """Return R Y, twice that under REPLACE, plus the rounding."""
         bounds = facts.bounds
         slack = (1 + _rounding(facts.bounds.n_records).slack) * (1 + 2.0**-50)  # R is rounded
         value = facts.n_changed * bounds.total_norm * bounds.label_bound * slack
@@ -331,13 +330,13 @@ class LabelMoment:
         return total * rows.units(total.shape)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what clips a row, and what holds a record's term to R Y."""
+        """Return the functions that clip a row, and bound a record's term by R Y."""
         return clip_factors, RowLattice.whole_sum
 
 
 @dataclass(frozen=True)
 class _AsTheyAre:
-    """Labels that are numbers within their range already."""
+    """Labels that already are numbers within their range."""
 
     def labels(self, block: Block | LatticeBlock) -> Array:
         assert block.labels is not None

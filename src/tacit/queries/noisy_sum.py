@@ -1,4 +1,4 @@
-"""A total with additive noise: Gaussian, or Laplace or on a sphere for a pure epsilon."""
+"""Add noise to a total: Gaussian noise, or Laplace or sphere noise for a pure epsilon."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tacit.queries.base import Array, Facts, Private, Statistic
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Normal noise on every number; ``multiplier`` is its standard deviation in sensitivities."""
+    """Normal noise on every number; ``multiplier`` is its std over the sensitivity."""
 
     multiplier: float
 
     def event(self, facts: Facts) -> Event:
         """Return the cost of adding it to a value of the stated sensitivity.
 
-        Of a Poisson sample the sensitivity is stated on all records, and the rate is in the event.
+        For a Poisson sample the sensitivity is stated on all records, and the event has the rate.
         """
         if facts.sampling_rate is not None:
             return SampledGaussian(self.multiplier, facts.sampling_rate, facts.relation)
@@ -41,7 +41,7 @@ class GaussianNoise:
 
 @dataclass(frozen=True)
 class LaplaceNoise:
-    """Laplace noise on every number, for a pure epsilon; the sensitivity is one in L1."""
+    """Laplace noise on every number, for a pure epsilon; the sensitivity must be in L1."""
 
     epsilon: float
 
@@ -60,7 +60,7 @@ class LaplaceNoise:
 
 @dataclass(frozen=True)
 class SphereNoise:
-    """Noise of a random direction and a Gamma length, for a pure epsilon."""
+    """Noise of random direction and Gamma-distributed norm, for a pure epsilon."""
 
     epsilon: float
 
@@ -69,7 +69,7 @@ class SphereNoise:
         return _pure(self.epsilon, facts)
 
     def std(self, sensitivity: float) -> float:
-        """Return NaN: its numbers are not normal, and nobody asks."""
+        """Return NaN: entries are not normal, and no caller needs their standard deviation."""
         return math.nan
 
     def added(self, bounded: Bounded, source: Source) -> Release[float | Array]:
@@ -82,7 +82,7 @@ Noise = GaussianNoise | LaplaceNoise | SphereNoise
 
 def _pure(epsilon: float, facts: Facts) -> Event:
     if facts.sampling_rate is not None:
-        raise ValueError("a Poisson sample is accounted for with Gaussian noise alone.")
+        raise ValueError("a Poisson sample needs Gaussian noise: no other noise is accounted for.")
     return PureEpsilon(epsilon, facts.relation)
 
 
@@ -93,9 +93,9 @@ class NoisySum:
     Parameters
     ----------
     statistic
-        What is added up.
+        The statistic.
     noise
-        `GaussianNoise`, `LaplaceNoise` or `SphereNoise`; its event is what asking costs.
+        `GaussianNoise`, `LaplaceNoise` or `SphereNoise`; its event is the cost of asking.
 
     Examples
     --------
@@ -111,17 +111,17 @@ class NoisySum:
     noise: Noise
 
     def event(self, facts: Facts) -> Event:
-        """Return what asking costs."""
+        """Return the cost of asking."""
         return self.noise.event(facts)
 
     def noise_std(self, facts: Facts) -> float:
-        """Return the standard deviation of the noise on a number."""
+        """Return the standard deviation of the noise on an entry."""
         return self.noise.std(self.statistic.sensitivity(facts).value)
 
     def answer(
         self, records: Private, facts: Facts, source: Source, noise: Ahead | None = None
     ) -> Release[float | Array]:
-        """Return the total with noise, which may have been drawn ahead."""
+        """Return the total with noise, which may have been drawn in advance."""
         stated = self.statistic.sensitivity(facts)
         total = self.statistic.total(records, facts)
         bounded = Bounded(total, stated.value, stated.norm, facts.relation)
@@ -137,7 +137,7 @@ class NoisySum:
 
 
 def price_of_drawn(drawn: Event, price: Callable[[float], Event]) -> Event:
-    """Return the price of Gaussian noise, by the multiplier of what was drawn; void stays void."""
+    """Return the price of Gaussian noise, by the multiplier of the draw; void stays void."""
     bare = drawn.would_be if isinstance(drawn, NonPrivate) else drawn
     assert isinstance(bare, Gaussian), "no other noise has a price by its multiplier"
     found = price(bare.noise_multiplier)

@@ -1,7 +1,7 @@
-"""The accountant of a fit whose price is part of what was charged already.
+"""Give a nested fit an accountant whose price was already charged.
 
-A step of a pipeline and a try of a search may be a class of somebody else, whose ``fit`` charges an
-accountant and opens records itself. `Session.fit` gives it one that draws from a slot.
+A step of a pipeline or a trial of a search may be a third-party class, whose ``fit`` charges an
+accountant and opens records itself. `Session.fit` gives it an accountant that draws from a slot.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _REMEDY = (
 
 
 class Prepaid:
-    """Accepts one event, the one that was planned and paid for, once.
+    """An accountant that accepts one planned and charged event, once.
 
-    A pipeline and a search charge the whole before any record is read. Each step and each try then
-    draws from its slot, and `fit` holds it to what was paid.
+    A pipeline and a search charge the whole plan before any record is read. Each step and each
+    trial then draws from its slot, and `fit` checks that it released what was charged.
 
     Parameters
     ----------
     event
-        What was planned, and paid by the caller.
+        The planned event, charged by the caller.
     budget
-        The share of the budget that it was planned for.
+        The share of the budget for which the event was planned.
     who
-        What is fitted, for errors, which add its class.
+        The name of the fitted object for error messages, which add its class.
     take
-        Takes the event from its slot, or raises.
+        A function that takes the event from its slot, or raises.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Prepaid:
 
     @property
     def budget(self) -> Budget:
-        """The step's share."""
+        """The budget share of the step."""
         return self._budget
 
     def __copy__(self) -> Prepaid:
@@ -66,14 +66,14 @@ class Prepaid:
         return self
 
     def fit(self, estimator: Any, table: Any, unit: Any = None) -> Any:
-        """Fit an estimator from what was paid, and return it without its accountant.
+        """Fit an estimator within the charged event, and return it without its accountant.
 
         Raises
         ------
         RuntimeError
-            If the fit read the table before its charge, or charged anything but the event that was
-            paid, or that twice; or if its ``privacy_`` is not about that event. A fit that goes on
-            after a charge was refused is refused too.
+            If the fit reads the table before its charge, charges another event than the charged
+            one, or charges it twice; or if its ``privacy_`` is not about that event. A fit that
+            continues after a refused charge is refused too.
         """
         self._who = f"{self._who} ({type(estimator).__name__})"
         estimator.set_params(accountant=self)
@@ -87,7 +87,7 @@ class Prepaid:
     def _unread_until_charged(self, table: EncodedTable) -> EncodedTable:
         """Return a table that cannot be read before the charge.
 
-        So an error before the charge is the same on all records, and may be shown.
+        An error before the charge is then equal for all records, and may be shown.
         """
 
         def read() -> Any:
@@ -114,7 +114,7 @@ class Prepaid:
             )
 
     def charge(self, event: Event, delta: float | None = None) -> float:
-        """Take note that the step makes its release now."""
+        """Record that the step makes its release now."""
         try:
             self.check(event, delta)
             self._take()
@@ -125,7 +125,7 @@ class Prepaid:
         return self.spent()
 
     def check(self, event: Event, delta: float | None = None) -> None:
-        """Raise unless ``event`` is what was paid for and has not been made yet."""
+        """Raise unless ``event`` is the charged event and was not released yet."""
         if self.is_used or event != self._event:
             raise RuntimeError(
                 f"{self._who} is about to release {event}, and what was paid for it is "
@@ -133,11 +133,11 @@ class Prepaid:
             )
 
     def spent(self) -> float:
-        """Return the share, once it is used."""
+        """Return the epsilon of the share once it is used, else 0."""
         return self._budget.epsilon if self.is_used else 0.0
 
     def remaining(self) -> float:
-        """Return the share, until it is used."""
+        """Return the epsilon of the share until it is used, then 0."""
         return 0.0 if self.is_used else self._budget.epsilon
 
 

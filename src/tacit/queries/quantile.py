@@ -1,4 +1,4 @@
-"""A quantile of a column: points of a line, each with its rank error as utility."""
+"""Select a quantile of a column: grid points on a line, scored by their rank error."""
 
 from __future__ import annotations
 
@@ -17,35 +17,33 @@ from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.records import MemoryRecords
 
-# Denominators of levels and ranks: their product is a whole number of 52 bits.
+# Bound on the denominators of levels; with 2^32 ranks, products are integers of 52 bits.
 _FINEST_LEVEL = 2**20
-_FARTHEST_RANK = 2**32
-GRID_POINTS = 2**20
+_FARTHEST_RANK = 2**32  # rank errors are clipped below it
+GRID_POINTS = 2**20  # default resolution of the public interval
 
 
 @dataclass(frozen=True)
 class Quantile:
-    """The quantile of a column, as the point t of a public grid with the least rank error.
+    """The quantile of a column: the point t of a public grid with the least rank error.
 
         utility(t) = -q |#{x <= t} - (p / q) n|,   p / q the level
 
-    p / q is the nearest fraction with q up to 2^20, so that utilities are whole numbers and no
-    rounding moves one. The utility is constant between values: to draw costs one sort. Asked in a
-    `Selection`.
+    p / q is the nearest fraction with q up to 2^20, so that utilities are integers and exact. The
+    utility is constant between values: a draw costs one sort. Ask it in a `Selection`.
 
     Parameters
     ----------
     level
-        Between 0 and 1.
+        The level, between 0 and 1.
     lower, upper
-        The public interval; values outside count as its ends.
+        The public interval; values outside are clipped to it.
     column
-        Which column of the rows.
+        The index of the column.
     counts_missing
-        Whether a value that is no finite number counts as 0, as in every sum; otherwise it does not
-        count at all.
+        Whether a value that is not finite counts as 0, as in every sum; otherwise it is ignored.
     n_points
-        The least number of points of the grid.
+        The least number of grid points.
 
     Examples
     --------
@@ -71,27 +69,27 @@ class Quantile:
 
     @classmethod
     def tried(cls) -> tuple[Quantile, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         parameters: dict[str, Any] = {"lower": -0.5, "upper": 0.7, "n_points": 64}
         return cls(0.3, **parameters), cls(0.5, column=1, counts_missing=False, **parameters)
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether there is such a column."""
+        """Return whether the column exists."""
         return self.column < facts.n_features
 
     @property
     def fraction(self) -> Fraction:
-        """The level, as a fraction of whole numbers."""
+        """The level as a fraction p / q."""
         return Fraction(self.level).limit_denominator(_FINEST_LEVEL)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return max(p, q - p), or q where a record is replaced."""
+        """Return max(p, q - p), or q under REPLACE."""
         p, q = self.fraction.numerator, self.fraction.denominator
         value = float(q if facts.relation is Relation.REPLACE else max(p, q - p))
         return Sensitivity(value, Norm.LINF, "selection_on_a_line.md#5-ranks")
 
     def rank_sensitivity(self, facts: Facts) -> float:
-        """Return how many ranks one record moves a utility: at most 1.
+        """Return the sensitivity of a utility in ranks: at most 1.
 
         Examples
         --------
@@ -104,18 +102,18 @@ class Quantile:
         return self.sensitivity(facts).value / self.fraction.denominator
 
     def total(self, records: Private, facts: Facts) -> Array:
-        """Return the utility of every point of the grid. Private."""
+        """Return the utility of every grid point. Private."""
         ends, utility = self._pieces(records)
         grid = self._grid
         points = np.arange(grid.first, grid.last + 1) * grid.spacing
-        # The last piece is closed.
+        # The last interval is closed.
         at = np.minimum(np.searchsorted(ends, points, side="right") - 1, utility.size - 1)
         return np.asarray(utility[at])
 
     def drawn(
         self, records: Private, facts: Facts, epsilon: float, source: Source
     ) -> Release[float]:
-        """Return a point of the grid, drawn by its utility. Called by a `Selection` alone."""
+        """Return a grid point, drawn by its utility. Called by a `Selection` only."""
         ends, utility = self._pieces(records)
         stated = self.sensitivity(facts)
         both_ends = np.repeat(utility[:, None], 2, axis=1)
@@ -127,13 +125,13 @@ class Quantile:
         return Grid(self.lower, self.upper, self.n_points)
 
     def _pieces(self, records: Private) -> tuple[Array, Array]:
-        """Return where the utility jumps, with both ends of the line, and its value in between."""
+        """Return the jumps of the utility, with both ends of the line, and its values between."""
         if not isinstance(records, MemoryRecords):
-            raise ValueError("the exact quantile needs records in memory.")
+            raise ValueError("the exact quantile needs records in memory; load them first.")
         if hasattr(records.rows, "tocsr"):
             raise ValueError("the exact quantile needs dense records; pass X.toarray().")
         values = np.asarray(records.rows, dtype=np.float64)[:, self.column]
-        # A NaN would be sorted beyond the end.
+        # NaN would be sorted beyond the end.
         finite = np.isfinite(values)
         values = np.where(finite, values, 0.0) if self.counts_missing else values[finite]
         values = np.sort(np.clip(values, self.lower, self.upper))
@@ -143,18 +141,18 @@ class Quantile:
         return np.concatenate([knots[:-1][keep], [self.upper]]), utility[keep]
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what scores ranks."""
+        """Return the function that scores ranks."""
         return (rank_utility,)
 
 
 def rank_utility(below: npt.NDArray[np.int64], n: int, level: Fraction) -> Array:
     """Return -min(|q below - p n|, q (2^32 - 1)) for level = p / q: whole numbers, exactly.
 
-    One record more or less moves q below - p n by p or q - p, one replaced moves it by q, and a
-    minimum with a constant moves by no more: ranks that far off are equally bad.
+    Adding or removing a record moves q below - p n by p or q - p, replacing one by q. A minimum
+    with a constant moves by no more: all ranks that far off are equally bad.
 
-        p n = q whole + part;   where |below - whole| >= 2^32, |q (below - whole) - part| is at
-        least q (2^32 - 1), so that the gap can be cut there before it is multiplied
+        p n = q whole + part;   if |below - whole| >= 2^32, |q (below - whole) - part| is at
+        least q (2^32 - 1), so that the gap can be clipped before it is multiplied
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""How often, and at what price, a question of a plan may be asked: a closed list of rules.
+"""Define the rules of slots: how often, and at what price, a planned query may be asked.
 
-A plan is named slots. A `Slot` is an event that was charged under a name, and a rule that says what
-may be asked for it. Each rule has a proof that whatever it allows costs no more than the event. A
-session asks the rule before a record is read, and once more when it closes.
+A plan consists of named slots. A `Slot` is an event that was charged under a name, and a rule for
+the queries that may use it. Each rule has a proof that the queries it allows cost no more than the
+event. A session applies the rule before a record is read, and again when it closes.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tacit.privacy import BestOf, Composed, Event, Gaussian, OneOf
 from tacit.privacy.accounting.number_of_trials import TriesLaw
 from tacit.privacy.events import Repeated
 
-# Sums of mu^2 this near to what was charged are compared as fractions.
+# Sums of mu^2 within this relative distance of the charge are compared as exact fractions.
 _NEAR = 1e-12
 
 
 @dataclass(frozen=True)
 class Exactly:
-    """A question that is asked ``n`` times, each time at the price of the slot.
+    """A query that is asked exactly ``n`` times, each time at the price of the slot.
 
-    Proof: the events of all slots, each as often as it says, are the leaves of the event that was
-    charged; composition allows each to depend on the answers before it.
+    Proof: the events of all slots, with their multiplicities, are the leaves of the charged event.
+    Composition allows each query to depend on earlier answers.
     """
 
     n: int = 1
 
     def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
-        """Return whether one more may be asked at a price."""
+        """Return whether one more query may be asked at this price."""
         return price == planned and answered.total() < self.n
 
     def is_met(self, answered: Counter[Event]) -> bool:
@@ -45,20 +45,20 @@ class Exactly:
 
 @dataclass(frozen=True)
 class AtMost:
-    """A question that is asked ``n`` times or fewer; what is not asked stays paid for.
+    """A query that is asked at most ``n`` times; unused queries stay charged.
 
-    Proof: an event that is charged and not released costs nothing, so that leaving some out can
-    only lower what was spent.
+    Proof: a charged event that is not released costs nothing, so that omitting releases can only
+    lower the cost.
     """
 
     n: int = 1
 
     def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
-        """Return whether one more may be asked at a price."""
+        """Return whether one more query may be asked at this price."""
         return price == planned and answered.total() < self.n
 
     def is_met(self, answered: Counter[Event]) -> bool:
-        """Return that any number may have been asked."""
+        """Return True: any number is allowed."""
         return True
 
     def __str__(self) -> str:
@@ -67,24 +67,24 @@ class AtMost:
 
 @dataclass(frozen=True)
 class GaussianSum:
-    """Gaussian questions, however many and of whatever noise, within one Gaussian event.
+    """Any number of Gaussian queries, with any noise, within one Gaussian event.
 
-    Their 1 / multiplier^2 add up to no more than that of the slot. Which are asked, and with how
-    much noise, may follow from earlier answers.
+    The sum of their 1 / multiplier^2 is at most that of the slot. Earlier answers may decide which
+    queries are asked, and with how much noise.
 
     Proof: adaptive Gaussian releases of mu_1, mu_2, ... are dominated by one of
-    sqrt(mu_1^2 + mu_2^2 + ...) as long as that sum is bounded whatever was answered
+    sqrt(mu_1^2 + mu_2^2 + ...), if a bound on this sum holds for all answers
     (docs/proofs/events.md, section 3).
     """
 
-    n: int = 1  # of the event that is charged
+    n: int = 1  # multiplicity of the charged event
 
     def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
-        """Return whether one more may be asked at a price."""
+        """Return whether one more query may be asked at this price."""
         return _fits_gaussian(planned, price, answered)
 
     def is_met(self, answered: Counter[Event]) -> bool:
-        """Return that any number may have been asked."""
+        """Return True: any number is allowed."""
         return True
 
     def __str__(self) -> str:
@@ -93,17 +93,17 @@ class GaussianSum:
 
 @dataclass(frozen=True)
 class CoveredBy:
-    """One question whose event costs no more than the slot's: noise that was adapted to a count.
+    """One query whose event costs no more than the slot's: noise adapted to a count.
 
-    Proof: `Event.covers` compares the parameters with which the bound on the privacy loss grows
-    (docs/proofs/objective_perturbation.md, section 13); the profile of what is asked is bounded by
-    that of the slot whatever was answered before.
+    Proof: `Event.covers` compares the parameters in which the bound on the privacy loss is monotone
+    (docs/proofs/objective_perturbation.md, section 13). The slot's profile bounds the query's
+    profile for all earlier answers.
     """
 
     n: int = 1
 
     def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
-        """Return whether it may be asked at a price."""
+        """Return whether the query may be asked at this price."""
         return answered.total() < self.n and planned.covers(price)
 
     def is_met(self, answered: Counter[Event]) -> bool:
@@ -116,23 +116,23 @@ class CoveredBy:
 
 @dataclass(frozen=True)
 class ExchangedFor:
-    """Gaussian questions in the place of other slots, which are then not asked.
+    """Gaussian queries in place of other slots, which are then not used.
 
-    The slot's event is the Gaussian that the events of ``slots`` dominate (`exchanged`); it is
-    charged with them, not beside them.
+    The slot's event is the Gaussian that the events of ``slots`` dominate (`exchanged`). It is
+    charged with these slots, not in addition.
 
     Proof: docs/proofs/objective_perturbation.md, section 15.
     """
 
     slots: tuple[str, ...]
-    n: int = 0  # nothing of its own is charged
+    n: int = 0  # it charges nothing of its own
 
     def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
-        """Return whether one more may be asked at a price."""
+        """Return whether one more query may be asked at this price."""
         return _fits_gaussian(planned, price, answered)
 
     def is_met(self, answered: Counter[Event]) -> bool:
-        """Return that any number may have been asked."""
+        """Return True: any number is allowed."""
         return True
 
     def __str__(self) -> str:
@@ -141,13 +141,13 @@ class ExchangedFor:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Steps of one run whose noise is correlated: the event is that of all steps together.
+    """Steps of one run with correlated noise; the event is that of all steps together.
 
-    Each step names the event of the run as its price, and the noise of the run, drawn from one
-    strategy, as its noise; ``most`` steps at most.
+    The price of each step is the event of the run, and its noise is part of the run's noise, drawn
+    by one strategy. There are at most ``most`` steps.
 
     Proof: docs/proofs/networks.md, on trainings with correlated noise; fewer steps are a
-    function of what all steps release.
+    function of the release of all steps.
     """
 
     most: int
@@ -158,7 +158,7 @@ class Sequence:
         return price == planned and answered.total() < self.most
 
     def is_met(self, answered: Counter[Event]) -> bool:
-        """Return that fewer steps may have been taken."""
+        """Return True: fewer steps are allowed."""
         return True
 
     def __str__(self) -> str:
@@ -167,25 +167,25 @@ class Sequence:
 
 @dataclass(frozen=True)
 class BestOfTries:
-    """Runs of which the best alone is released, each at the price of one of several events.
+    """Runs of which only the best is released, each at the price of one of several events.
 
     The slot's event is `BestOf` of a `OneOf`. ``n_tries``, the number K of runs, is drawn from the
-    law of that event without regard to the records. It is secret: a plan that is kept leaves it
-    out, and the session that makes the runs is told.
+    distribution in that event, independently of the records. K is secret: a stored plan omits it,
+    and only the session that makes the runs receives it.
 
-    Proof: docs/proofs/selection.md, sections 1 to 3, whatever the runs release and whatever order
-    says which is the best; which candidate a run tries is drawn before, without the records. That
-    the others stay secret is up to who asks.
+    Proof: docs/proofs/selection.md, sections 1 to 3, for any release of the runs and any order that
+    selects the best. The candidate of a run is drawn before, without the records. The caller must
+    keep the other runs secret.
     """
 
     n_tries: int | None = None
-    n: int = 1  # of the event that is charged
+    n: int = 1  # multiplicity of the charged event
 
     def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more run may be made at a price."""
         if self.n_tries is None or answered.total() >= self.n_tries:
             return False
-        if planned.reasons_void():  # nothing is promised
+        if planned.reasons_void():  # the guarantee is void
             return bool(price.reasons_void())
         cases = planned.base if isinstance(planned, BestOf) else None
         return isinstance(cases, OneOf) and price in cases.events
@@ -203,14 +203,14 @@ Rule = Exactly | AtMost | GaussianSum | CoveredBy | ExchangedFor | Sequence | Be
 
 @dataclass(frozen=True)
 class Slot:
-    """What a plan has paid for under one name: an event, and what may be asked for it."""
+    """An event that a plan charged under a name, and the rule for its queries."""
 
     event: Event
     rule: Rule = Exactly()
 
 
 def composed(slots: Mapping[str, Slot]) -> Event:
-    """Return the event of all slots together, which is what a plan charges."""
+    """Return the composition of all slots, which is the event that a plan charges."""
     events = [
         slot.event if slot.rule.n == 1 else Repeated(slot.event, slot.rule.n)
         for slot in slots.values()
@@ -234,7 +234,7 @@ def best_of(events: Iterable[Event], law: TriesLaw) -> Slot:
 
 
 def leaf_counts(event: Event, times: int = 1) -> Counter[Event]:
-    """Return how often each elementary event is in an event."""
+    """Return how often each elementary event occurs in an event."""
     counts: Counter[Event] = Counter()
     for leaf, n in event.leaves():
         counts[leaf] += n * times
@@ -242,7 +242,7 @@ def leaf_counts(event: Event, times: int = 1) -> Counter[Event]:
 
 
 def exchanged(slots: Mapping[str, Slot], names: tuple[str, ...]) -> Slot:
-    """Return the slot of Gaussian questions that may be asked in the place of others.
+    """Return the slot of Gaussian queries that may be asked in place of others.
 
     mu^2 = sum over the events of ``names`` of the mu^2 of a Gaussian release that each dominates,
     rounded down.

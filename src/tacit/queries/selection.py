@@ -1,9 +1,9 @@
-"""The exponential mechanism: one of many public candidates, drawn by its utility.
+"""Draw one of many public candidates by its utility: the exponential mechanism.
 
-On a line `Quantile` is drawn exactly, in a ball of up to four dimensions `RiskInBall`. In more,
-sampling exp(-k F) needs a Markov chain whose distance from its target would have to be proved
-small; no diagnostic proves that, so tacit offers none. `CandidateRisks` and noisy gradient descent
-are the honest alternatives.
+`Quantile` is drawn exactly on a line, `RiskInBall` in a ball of up to four dimensions. In higher
+dimensions, sampling exp(-k F) needs a Markov chain with a proved bound on its distance from the
+target. No diagnostic proves such a bound, so tacit has no such sampler. Use `CandidateRisks` or
+noisy gradient descent instead.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tacit.queries.base import Array, Facts, Private, Sensitivity, Statistic
 from tacit.records import Block, Bounds, RecordSource
 from tacit.records.block_sums import needs_fine_sums
 
-# Charged to the sensitivity for the float error of a sum; in a ball half of it for that of terms.
+# Part of the sensitivity for the float error of a sum; in a ball, half of it is for its terms.
 _FLOAT_SLACK = 1e-4
-# A loss, relative to its size and to what a score of that length costs, errs by far less in floats.
+# Bound on the float error of a loss, relative to its size and to L times the norm of the score.
 _LOSS_ERROR = 2.0**-40
 _SECTION_1 = "selection_in_a_ball.md#1-the-mechanism"
 
 
 class Utility(Statistic, Protocol):
-    """A statistic whose total has a utility for each candidate; its sensitivity is in LINF."""
+    """A statistic with one utility per candidate; its sensitivity is in LINF."""
 
     def drawn(self, records: Private, facts: Facts, epsilon: float, source: Source) -> Release[Any]:
         """Return a candidate, with probability exp(epsilon utility / (2 sensitivity)) / Z."""
@@ -50,8 +50,7 @@ class Selection(Generic[U]):
     Parameters
     ----------
     utility
-        `Quantile`, `CandidateRisks` or `RiskInBall`: what is answered is a point, an index, or
-        weights.
+        `Quantile`, `CandidateRisks` or `RiskInBall`; the answer is a point, an index or weights.
     epsilon
         The range of the privacy loss.
 
@@ -69,16 +68,16 @@ class Selection(Generic[U]):
     epsilon: float
 
     def event(self, facts: Facts) -> Event:
-        """Return what asking costs."""
+        """Return the cost of asking."""
         return selection_event(self.epsilon, facts)
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Any]:
-        """Return the candidate that was drawn."""
+        """Return the drawn candidate."""
         return self.utility.drawn(records, facts, self.epsilon, source)
 
 
 def selection_event(epsilon: float, facts: Facts) -> Event:
-    """Return what a selection costs, whatever its utility.
+    """Return the cost of a selection with any utility.
 
     Examples
     --------
@@ -89,23 +88,23 @@ def selection_event(epsilon: float, facts: Facts) -> Event:
     0.5
     """
     if facts.sampling_rate is not None:
-        raise ValueError("a Poisson sample is accounted for with Gaussian noise alone.")
+        raise ValueError("a Poisson sample needs Gaussian noise: no other noise is accounted for.")
     return ExponentialMechanism(epsilon, facts.relation)
 
 
 class Loss(Protocol):
-    """A convex loss of bounded slope, as `tacit.erm.losses` has them."""
+    """A convex loss with a bounded derivative, such as those of `tacit.erm.losses`."""
 
     @property
     def lipschitz(self) -> float:
-        """The greatest slope."""
+        """The bound on the derivative."""
 
     @property
     def n_outputs(self) -> int:
-        """How many scores a record has."""
+        """The number of scores per record."""
 
     def gradient_scale(self, row_norm: float) -> float:
-        """Return what a slope is multiplied by, at most, in a gradient."""
+        """Return the greatest factor between the derivative and a gradient's norm."""
 
     def values(self, block: Block, weights: Array) -> Array:
         """Return the loss of every record, times its weight."""
@@ -130,15 +129,15 @@ class CandidateRisks:
 
         utility_i = -(sum of loss(w_i) - loss(w_0) over records + (lam / 2) ||w_i||^2)
 
-    What a record adds is held to L ||w_i - w_0||, L its greatest slope. Asked in a `Selection`,
-    which answers with an index.
+    A record's term is clipped to L ||w_i - w_0||, with L its Lipschitz constant. A `Selection` of
+    this utility answers with an index.
 
     Parameters
     ----------
     loss
-        Has a bounded slope.
+        A loss with a bounded derivative.
     candidates
-        One row for each.
+        One row per candidate.
     regularization
         lam.
     """
@@ -149,21 +148,21 @@ class CandidateRisks:
 
     @classmethod
     def tried(cls) -> tuple[CandidateRisks, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return tuple(cls(_Score(), np.eye(d) - 0.5, 0.3) for d in (3, 4))
 
     def applies(self, facts: Facts) -> bool:
-        """Return whether candidates have as many numbers as rows."""
+        """Return whether candidates have the length of rows."""
         return bool(self.candidates.shape[1] == math.prod(_shape(self.loss, facts)))
 
     def utility_sensitivity(self, facts: Facts) -> float:
-        """Return how far a record moves a utility in real numbers: L times the widest distance."""
+        """Return the sensitivity of a utility in real numbers: L times the greatest distance."""
         widest = float(np.linalg.norm(self.candidates - self.candidates[0], axis=1).max())
         return facts.n_changed * _lipschitz(self.loss, facts) * max(widest, 1e-300)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return L times the widest distance, twice that for REPLACE, and what rounding adds."""
-        # The penalty is public, but adding it rounds: by 2^-53 of the sum on either neighbour.
+        """Return L times the greatest distance, twice that for REPLACE, plus the rounding."""
+        # The penalty is public, but adding it rounds by 2^-53 of the sum on either neighbour.
         value = (
             self.utility_sensitivity(facts) * (1 + _FLOAT_SLACK) + 2.0**-51 * self._penalty().max()
         )
@@ -172,7 +171,7 @@ class CandidateRisks:
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the utilities, in one pass. Private."""
         weights = [w.reshape(_shape(self.loss, facts)) for w in self.candidates]
-        # A record's excess loss is at most L times the distance: held to it against float error.
+        # A record's excess loss is at most L times the distance; clip it against float error.
         distances = np.linalg.norm(self.candidates - self.candidates[0], axis=1)
         limits = _lipschitz(self.loss, facts) * distances
 
@@ -194,13 +193,13 @@ class CandidateRisks:
         return penalty
 
     def drawn(self, records: Private, facts: Facts, epsilon: float, source: Source) -> Release[int]:
-        """Return which candidate was drawn. Called by a `Selection` alone."""
+        """Return the index of the drawn candidate. Called by a `Selection` only."""
         stated = self.sensitivity(facts)
         bounded = Bounded(self.total(records, facts), stated.value, stated.norm, facts.relation)
         return select(bounded, epsilon, source=source)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what computes a record's loss."""
+        """Return the function that computes a record's loss."""
         return (self.loss.values,)
 
 
@@ -210,13 +209,13 @@ class RiskInBall:
 
         utility(w) = -(sum of loss(w) - loss(0) over records + (lam / 2) ||w||^2),   ||w|| <= R
 
-    What a record adds is held to L ||w||, L its greatest slope. Asked in a `Selection`, which
-    answers with the coordinates of a point of a fine lattice.
+    A record's term is clipped to L ||w||, with L its Lipschitz constant. A `Selection` of this
+    utility answers with the coordinates of a point of a fine lattice.
 
     Parameters
     ----------
     loss
-        Convex, of bounded slope, computed to 2^-40 of its size.
+        A convex loss with a bounded derivative, computed to 2^-40 of its size.
     radius
         R.
     regularization
@@ -232,22 +231,22 @@ class RiskInBall:
 
     @classmethod
     def tried(cls) -> tuple[RiskInBall, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return (cls(_Score(), 1.5, 0.3),)
 
     def utility_sensitivity(self, facts: Facts) -> float:
-        """Return how far a record moves a utility in real numbers: L R, or 2 L R."""
+        """Return the sensitivity of a utility in real numbers: L R, or 2 L R."""
         return facts.n_changed * _lipschitz(self.loss, facts) * self.radius
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return L R, twice that where a record is replaced, and what rounding adds."""
-        # The penalty is public, but adding it rounds: by 2^-53 of the sum on either neighbour.
+        """Return L R, twice that under REPLACE, plus the rounding."""
+        # The penalty is public, but adding it rounds by 2^-53 of the sum on either neighbour.
         rounding = 2.0**-51 * _penalty(self, self.radius)
         value = self.utility_sensitivity(facts) * (1 + _FLOAT_SLACK) + rounding
         return Sensitivity(value, Norm.LINF, _SECTION_1)
 
     def total(self, records: Private, facts: Facts) -> Array:
-        """Return the utility of the farthest points along each axis; all are too many. Private."""
+        """Return the utility of the outermost points on each axis, for tests. Private."""
         ends = self.radius * np.eye(math.prod(_shape(self.loss, facts)))
         risk = _Risk(self, records, facts)
         return np.array([-risk.at(w) for w in np.vstack([ends, -ends])])
@@ -261,12 +260,12 @@ class RiskInBall:
     def drawn(
         self, records: Private, facts: Facts, epsilon: float, source: Source
     ) -> Release[Array]:
-        """Return weights, drawn by their risk. Called by a `Selection` alone."""
+        """Return weights, drawn by their risk. Called by a `Selection` only."""
         lattice = BallLattice(self.radius, math.prod(_shape(self.loss, facts)), self.per_radius)
         return select_in_ball(self.concave(records, facts), lattice, epsilon, source=source)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what computes a record's loss, and holds it to its limit."""
+        """Return the functions that compute and clip a record's loss."""
         return self.loss.values, _Risk.at
 
 
@@ -298,7 +297,7 @@ class _Risk:
         return float(total) + _penalty(self.utility, size)
 
     def falling(self, points: Array) -> tuple[Array, Array]:
-        """Return -F and its gradients at points, one a row, in one pass over the records."""
+        """Return -F and its gradients at points, one per row, in one pass over the records."""
         loss, bounds = self.utility.loss, self.facts.bounds
         weights = [self._weights(point) for point in points]
 
@@ -321,10 +320,10 @@ class _Risk:
         return np.zeros(_shape(self.utility.loss, self.facts))
 
     def error(self) -> float:
-        """Return how far -F may lie above a tangent plane in floats, within 4 radii of 0.
+        """Bound how far -F may lie above a tangent plane in floats, within 4 radii of 0.
 
-        A sum of n terms of size t errs by t times the records' ``sum_error``, and a term by
-        2^-40 of its parts: the loss at 0, and L times a distance of 8 radii at most.
+        A sum of n terms of size t has an error of t times the records' ``sum_error``. A term has an
+        error of 2^-40 of its parts: the loss at 0, and L times a distance of at most 8 radii.
         """
         loss, far = self.utility.loss, 8 * self.utility.radius
         (size,) = self.records.sum(lambda block: (np.abs(loss.values(block, self._nowhere)).sum(),))
@@ -336,7 +335,7 @@ class _Risk:
 
 @dataclass(frozen=True)
 class _Score:
-    """A loss that is the score itself: what one record moves, it moves as far as any loss."""
+    """A loss equal to the score: one record moves it as far as it can move any loss."""
 
     lipschitz: float = 1.0
     n_outputs: int = 1

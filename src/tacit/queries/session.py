@@ -1,12 +1,12 @@
-"""The charged run in which private questions are asked, on the records or on a view of them.
+"""Ask private queries in a charged run, on the records or on a view of them.
 
-A view is public: words and numbers that follow from a plan and from answers. It says what it does
-to the records, and what is then public of them; `Session.on` applies both together.
+A session holds the records; an algorithm sees the public facts and calls `ask`. Every query uses a
+*slot* of the plan, which states its price and how often it may be asked (`tacit.queries.rules`). A
+query that does not fit its slot is refused before a record is read. `close` refuses a run that left
+a slot unfinished, so that the release is what was charged.
 
-A session holds the records; an algorithm sees its public facts and says `ask`. Every question goes
-to a *slot* of the plan, which says what it may cost and how often it may be asked
-(`tacit.queries.rules`). A question that does not fit its slot is refused before a record is read,
-and `close` refuses a run that left a slot open: what was released is then what was charged.
+A view is public: words and numbers that follow from a plan and from answers. It transforms the
+records and their facts; `Session.on` applies both together.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from tacit.records.splits import new_key, parts_of
 
 
 class View(Protocol):
-    """What turns records, and what is public of them, into others."""
+    """A transformation of records and of their public facts."""
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
-        """Return the records in this view, and their facts."""
+        """Return the transformed records and facts."""
 
 
 @dataclass(frozen=True)
 class OneRecordEach:
-    """One record of each person, chosen by who they are; all records where they are nobody's."""
+    """One record per person, chosen by identifier; all records if they are not grouped."""
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
-        """Return one record of each person."""
+        """Return one record per person."""
         if isinstance(records, PeopleInMemory | PeopleInSource):
             records = records.one_each()
         return records, replace(facts, sums_by_person=False)
@@ -51,21 +51,21 @@ class OneRecordEach:
 
 @dataclass(frozen=True, eq=False)
 class Reweighted:
-    """The same records, each times a weight in [0, 1] that is a function of it alone."""
+    """The records, each times a weight in [0, 1] that depends on the record alone."""
 
     weight: WeightFunction
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
-        """Return the records with the weights."""
+        """Return the weighted records."""
         weighted = ReweightedRecords(records, self.weight)
         return weighted, replace(facts, bounds=self.weight.bounds(facts.bounds))
 
 
 @dataclass(frozen=True)
 class PoissonSample:
-    """Each record, or person, independently with probability ``rate``.
+    """A Poisson sample: each record, or person, independently with probability ``rate``.
 
-    The records themselves say at which rate they were sampled, and that is what a question costs.
+    The sampled records state the rate at which they were sampled; it determines the price.
     """
 
     rate: float
@@ -78,7 +78,7 @@ class PoissonSample:
 
 @dataclass(frozen=True, eq=False)
 class DisjointParts:
-    """Parts of a table of which no two share a record; `Session.parts` asks each by itself."""
+    """Parts of a table, no two of which share a record; `Session.parts` queries each part."""
 
     parts: tuple[Private, ...]
 
@@ -88,21 +88,21 @@ class DisjointParts:
 
 @dataclass(frozen=True)
 class Split:
-    """Disjoint parts of an `EncodedTable`; which part a record is in, no other record decides.
+    """Split an `EncodedTable` into disjoint parts; a record's part is independent of other records.
 
     Parameters
     ----------
     shares
-        The share of the records that each part gets, about; they add up to 1.
+        The approximate share of the records in each part; they add up to 1.
     key
-        Random bytes by which records are split, drawn without regard to them; None to draw some.
+        Random bytes that determine the split, drawn independently of the records; None draws some.
     """
 
     shares: tuple[float, ...]
     key: bytes | None = None
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
-        """Return the parts, read now."""
+        """Return the parts, which are read now."""
         rows, labels = records.read()
         key = new_key(source) if self.key is None else self.key
         part = parts_of(
@@ -118,7 +118,7 @@ class Split:
         return DisjointParts(tuple(records.part(part == i, share) for i, share in shares)), facts
 
     def sizes(self, n_records: int | None, relation: Relation) -> list[int | None]:
-        """Return how many records each part has, where that follows from their positions alone."""
+        """Return the number of records in each part, if positions alone determine it; else None."""
         if n_records is None or relation is not Relation.REPLACE or self.key is None:
             return [None] * len(self.shares)
         part = parts_of(self.shares, self.key, relation, np.empty((n_records, 0)))
@@ -126,10 +126,10 @@ class Split:
 
 
 def check_unit(records: object, facts: Facts) -> None:
-    """Refuse records that do not know their people where their sums are clipped, and the reverse.
+    """Refuse ungrouped records if sums per person are clipped, and grouped records otherwise.
 
-    What is bounded for one says nothing about the other. Weighted records of people are of neither
-    kind: one of each is weighted.
+    The sensitivities of one do not hold for the other. Weighted records of people are neither:
+    one record per person is weighted.
     """
     knows = isinstance(records, PeopleInMemory | PeopleInSource)
     beneath = records
@@ -138,7 +138,7 @@ def check_unit(records: object, facts: Facts) -> None:
     hides = beneath is not records and isinstance(beneath, PeopleInMemory | PeopleInSource)
     if facts.sums_by_person != knows or hides:
         raise ValueError(
-            "a plan that adds up what each person has needs records grouped by person, and grouped "
+            "a plan with sums per person needs records grouped by person, and grouped "
             "records need such a plan; view them as OneRecordEach() otherwise."
         )
 
@@ -148,60 +148,60 @@ _BUG = "This is a bug in the mechanism; please report it as SECURITY.md says."
 
 
 class ChildPlan(Protocol):
-    """A plan that is part of another: a step of a pipeline, the weights behind standard errors."""
+    """A plan inside another plan: a step of a pipeline, the weights behind standard errors."""
 
     @property
     def event(self) -> Event:
-        """What it costs."""
+        """The cost of the plan."""
 
     @property
     def facts(self) -> Facts:
-        """What is public of the records it is asked of."""
+        """The public facts of its records."""
 
     def slots(self) -> Mapping[str, Slot]:
-        """Return what may be asked, by name."""
+        """Return the slots by name."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """A plan that says no more than what may be asked: its event is that of its slots together."""
+    """A plan that consists of slots alone; its event is their composition."""
 
     facts: Facts
     paid: Mapping[str, Slot]
 
     @property
     def event(self) -> Event:
-        """What they cost."""
+        """The composition of the slots."""
         return composed(self.paid)
 
     def slots(self) -> Mapping[str, Slot]:
-        """Return what may be asked, by name."""
+        """Return the slots by name."""
         return self.paid
 
 
 @dataclass(frozen=True)
 class InParts:
-    """A plan of disjoint parts of the records, each with a plan of its own: see `Session.parts`."""
+    """A plan for disjoint parts of the records, each with its own plan: see `Session.parts`."""
 
     parts: tuple[ChildPlan, ...]
 
     @property
     def event(self) -> Event:
-        """What they cost together: what the worst of them does."""
+        """The cost of all parts together: that of the most expensive part."""
         return Parallel(tuple(part.event for part in self.parts))
 
     @property
     def facts(self) -> Facts:
-        """What is public of the records."""
+        """The public facts of the records."""
         return self.parts[0].facts
 
     def slots(self) -> Mapping[str, Slot]:
-        """Return the one slot of all parts."""
+        """Return the single slot of all parts."""
         return {"parts": Slot(self.event)}
 
 
 class _Tally:
-    """What was asked of each slot, in one run or in any of its views."""
+    """The queries asked of each slot so far, shared by a run and its views."""
 
     def __init__(
         self,
@@ -219,30 +219,29 @@ class _Tally:
         _check_charged(self.slots, planned)
 
     def paid(self, slot: str) -> Slot:
-        """Return what was paid for under a name."""
+        """Return the slot of a name, or refuse an unknown name."""
         paid = self.slots.get(slot)
         if paid is None:
             raise RuntimeError(
-                f"nothing was planned under the name {slot!r}; the plan has "
+                f"the plan has no slot {slot!r}; it has "
                 f"{', '.join(map(repr, self.slots)) or 'no slots'}. {_BUG}"
             )
         return paid
 
     def take(self, slot: str, price: Event) -> None:
-        """Note one more question, or refuse it."""
+        """Count one more query, or refuse it."""
         if self.is_closed:
-            raise RuntimeError(f"the session is closed; {slot!r} was asked too late. {_BUG}")
+            raise RuntimeError(f"the session is closed, but {slot!r} was asked. {_BUG}")
         paid, answered = self.paid(slot), self.answered[slot]
         if slot in self.given_up or not paid.rule.allows(paid.event, price, answered):
             raise RuntimeError(
-                f"{slot!r} would release {price}, and what was paid for it is {paid.event}, "
+                f"{slot!r} would release {price}, but what was paid for it is {paid.event}, "
                 f"{paid.rule}; asked before: {answered.total()} times. {_BUG}"
             )
         if isinstance(paid.rule, ExchangedFor):
             if any(self.answered[name] for name in paid.rule.slots):
                 raise RuntimeError(
-                    f"{slot!r} is in the place of {paid.rule.slots}, of which some was asked "
-                    f"already. {_BUG}"
+                    f"{slot!r} replaces {paid.rule.slots}, one of which was asked already. {_BUG}"
                 )
             self.given_up.update(paid.rule.slots)
         answered[price] += 1
@@ -264,28 +263,28 @@ class _Tally:
 
 
 class Session:
-    """Asks the questions of one plan, after its charge.
+    """Ask the queries of one plan, after its charge.
 
     Parameters
     ----------
     records
-        Private: nothing but `ask`, `hold`, `fit`, views and `without_noise` reads them.
+        The private records; only `ask`, `hold`, `fit`, views and `without_noise` read them.
     facts
-        What is public of them.
+        The public facts of the records.
     planned
-        The event that was charged.
+        The charged event.
     slots
-        What may be asked, by name. Their events together are ``planned``.
+        The slots by name; their composition is ``planned``.
     source
-        Randomness; a seeded one voids the guarantee. A fresh secure one by default.
+        The source of randomness, by default a fresh secure one; a seeded one voids the guarantee.
     booking
-        Where the charge is written, if anywhere.
+        The place where the charge is recorded, if any.
 
     Notes
     -----
-    **Guarantee**. `close` returns ``planned`` (void where the source is seeded) only if every slot
-    was asked as its rule says; a question to an unknown slot, at a price that the rule does not
-    allow, or once more than was paid for raises before it reads a record.
+    **Guarantee**. `close` returns ``planned`` (void if the source is seeded) only if every slot
+    was used as its rule says. A query raises before it reads a record if its slot is unknown, if
+    the rule does not allow its price, or if it is one more than was charged.
 
     Examples
     --------
@@ -326,36 +325,36 @@ class Session:
 
     @property
     def booking(self) -> Booking | None:
-        """Where the charge is written, if anywhere."""
+        """The place where the charge is recorded, if any."""
         return self._tally.booking
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing may be asked any more."""
+        """Whether the session accepts no more queries."""
         return self._tally.is_closed
 
     def ask(
         self, query: Query[T], slot: str, *, of: Held | None = None, noise: Ahead | None = None
     ) -> T:
-        """Return the noisy answer to a question, at the price of a slot.
+        """Return the noisy answer to a query, at the price of a slot.
 
-        ``of`` names a total that is held; by default the question is asked of the records.
-        ``noise`` for a `NoisySum` was drawn by `tacit.noise.draw_ahead`, which hides one value and
-        never another; what it costs is compared with the price as for any other.
+        ``of`` names a held total; by default the query is asked of the records. ``noise`` for a
+        `NoisySum` was drawn by `tacit.noise.draw_ahead`, which hides one value and never another.
+        Its cost is compared with the price like that of any noise.
         """
         price, source, records = query.event(self.facts), self._tally.source, self._records
         if of is not None and of._session not in (None, self):
-            raise RuntimeError(f"{slot!r} would ask what another session or view holds. {_BUG}")
+            raise RuntimeError(f"{slot!r} asks a total that another session or view holds. {_BUG}")
         if records is _USED_SAMPLE:
             raise RuntimeError(f"{slot!r} would ask a Poisson sample twice. {_BUG}")
         self._tally.take(slot, price)
         if self.facts.sampling_rate is not None:
-            self._records = _USED_SAMPLE  # its event is that of one release from it
+            self._records = _USED_SAMPLE  # the event covers one release per sample
         drawn: dict[str, Any] = {} if noise is None else {"noise": noise}
         released = query.answer(records if of is None else of, self.facts, source, **drawn)
         if released.event != priced(price, source):
             raise RuntimeError(
-                f"{slot!r} released {released.event} and was to cost {price}: it is withheld. "
+                f"{slot!r} released {released.event}, but its price is {price}: it is withheld. "
                 f"{_BUG}"
             )
         return released.value
@@ -365,14 +364,14 @@ class Session:
         return Held(statistic.held(self._records, self.facts), statistic, self)
 
     def on(self, view: View) -> Session:
-        """Return the same run over another view of the records: the slots are shared."""
+        """Return a session over another view of the records, with shared slots."""
         records, facts = view.apply(self._records, self.facts, self._tally.source)
         return Session.__new__(Session)._begin(records, facts, self._tally)
 
     def child(self, slot: str, plan: ChildPlan) -> Session:
-        """Return the session of a plan that is part of this one; it is closed by who runs it.
+        """Return the session of a plan inside this one; the caller closes it.
 
-        Records that a view has weighted stay weighted, whether or not the plan knows.
+        Records that a view has weighted stay weighted, whether or not the plan declares weights.
         """
         self._tally.take(slot, plan.event)
         return self._child(slot, plan, self._records)
@@ -380,17 +379,17 @@ class Session:
     def parts(self, slot: str, plan: InParts) -> tuple[Session, ...]:
         """Return a session for each disjoint part of records that the view `Split` has split.
 
-        The slot's event is that of parallel composition, `Parallel` of the parts' events. Each
-        session is closed by who runs it.
+        The slot's event is the parallel composition, `Parallel`, of the parts' events. The caller
+        closes each session.
 
-        Proof: docs/proofs/events.md, section 12. A record is in one part, whatever others there
-        are, so that neighbours differ in one part. What a session asks of its part costs the
-        part's event; it may depend on answers from other parts, the events do not.
+        Proof: docs/proofs/events.md, section 12. A record's part is independent of other records,
+        so that neighbours differ in one part. The queries of a session cost its part's event. They
+        may depend on answers from other parts; the events do not.
         """
         parted = self._records
         if not isinstance(parted, DisjointParts) or len(parted.parts) != len(plan.parts):
             raise RuntimeError(
-                f"{slot!r} is for {len(plan.parts)} disjoint parts, and the records are not split "
+                f"{slot!r} needs {len(plan.parts)} disjoint parts, but the records are not split "
                 f"into so many. {_BUG}"
             )
         self._tally.take(slot, plan.event)
@@ -407,22 +406,23 @@ class Session:
         table: Callable[[Any], Any] | None = None,
         unit: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """Fit an estimator that charges an accountant: it is given one that draws from a slot.
+        """Fit an estimator that charges an accountant; it gets one that draws from a slot.
 
         Parameters
         ----------
         slot
-            What was paid for the fit.
+            The slot charged for the fit.
         estimator
-            Of any author: it is held to what was paid (`tacit.queries.prepaid.Prepaid`).
+            An estimator of any author; it may release only what was charged
+            (`tacit.queries.prepaid.Prepaid`).
         budget
-            The share of the budget that the fit was planned for.
+            The share of the budget for which the fit was planned.
         who
-            What is fitted, for errors, which add its class.
+            The name of the fitted object for error messages, which add its class.
         table
-            Makes what is fitted to of the records; by default it is them.
+            A function that makes the training table from the records; by default the records.
         unit
-            Makes whose each record is of them, if that is told.
+            A function that extracts the unit of each record, if there is one.
         """
         paid, records = self._tally.paid(slot).event, self._records
         accountant = Prepaid(
@@ -435,7 +435,7 @@ class Session:
         return accountant.fit(estimator, made, None if unit is None else unit(records))
 
     def has_used(self, slot: str) -> bool:
-        """Return whether anything was asked for what was paid under a name."""
+        """Return whether anything was asked of a slot."""
         return self._tally.answered[slot].total() > 0
 
     def _child(self, slot: str, plan: ChildPlan, records: Private) -> Session:
@@ -447,21 +447,21 @@ class Session:
         return child
 
     def decide(self, name: str, value: object) -> None:
-        """Note a public decision, which a replay on a neighbour repeats or refuses."""
+        """Record a public decision, which a replay on a neighbour repeats or refuses."""
         decide(name, value)
 
     def without_noise(self, function: Callable[[Any], T]) -> T:
-        """Return a function of the records where no privacy was promised: an infinite budget."""
+        """Return a function of the records without noise; only for an infinite budget."""
         if not isinstance(self._tally.planned, NonPrivate):
-            raise RuntimeError(f"records were to be read without noise under a promise. {_BUG}")
+            raise RuntimeError(f"records would be read without noise under a guarantee. {_BUG}")
         return function(self._records)
 
     def close(self) -> Event:
-        """Return what the run cost, if every slot was asked as was planned."""
+        """Return the cost of the run, if every slot was used as planned."""
         return self._tally.close()
 
     def release(self, value: T) -> Release[T]:
-        """Close, and return a value computed from the answers with what it cost."""
+        """Close, and return a value computed from the answers with its cost."""
         return Release(value, self.close())
 
 
@@ -469,9 +469,9 @@ _USED_SAMPLE = object()
 
 
 def _check_charged(slots: Mapping[str, Slot], planned: Event) -> None:
-    """Refuse slots that are not, leaf by leaf, what was charged."""
+    """Refuse slots that differ, leaf by leaf, from the charged event."""
     if isinstance(planned, NonPrivate):
-        return  # nothing is promised
+        return  # the guarantee is void
     answered: Counter[Event] = Counter()
     given_up = [n for s in slots.values() if isinstance(s.rule, ExchangedFor) for n in s.rule.slots]
     if len(given_up) > len(set(given_up)):

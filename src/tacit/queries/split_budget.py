@@ -1,7 +1,8 @@
-"""One budget for several questions: which noise each of them gets.
+"""Split one budget among several queries, and return the noise of each.
 
-Shares are of epsilon where a budget is pure, else of mu^2. They are multiplied as fractions, and
-every result is rounded against itself: parts cost no more than the whole in exact arithmetic.
+Shares are of epsilon for a pure budget, else of mu^2. They are computed as exact fractions, and
+every result is rounded towards more noise: the parts cost no more than the whole in exact
+arithmetic.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tacit.privacy import Budget, Composed, Event
 from tacit.privacy.accounting.calibration import gaussian_multiplier, least_noise
 from tacit.queries.noisy_sum import GaussianNoise, Noise, SphereNoise
 
-# Shares such as ten times 0.1 may add up to a little more than 1: they are lowered alike.
+# Shares such as ten times 0.1 may add up to slightly more than 1: all are scaled down equally.
 _ROUNDED = 1e-9
 
 Shares = Mapping[str, float | None]
@@ -23,22 +24,21 @@ Shares = Mapping[str, float | None]
 def split_budget(budget: Budget, shares: Shares) -> dict[str, Noise]:
     """Return the noise of each part of a budget.
 
-    Gaussian noise of multipliers z_i costs what one of multiplier z does, if 1 / z^2 is the sum of
-    the 1 / z_i^2: a share s of it is z_i = z / sqrt(s). Pure epsilons add up: a share s is
-    s epsilon.
+    Gaussian noises of multipliers z_i cost as much as one of multiplier z if 1 / z^2 is the sum of
+    the 1 / z_i^2: a share s gets z_i = z / sqrt(s). Pure epsilons add up: a share s gets s epsilon.
 
     Parameters
     ----------
     budget
-        Finite; with a delta the noise is Gaussian, without on a sphere.
+        A finite budget; with a delta the noise is Gaussian, without it sphere noise.
     shares
-        By name: what part of mu^2, or of epsilon. One may be None and gets what is left. Parts of
-        share 0 are left out.
+        Shares of mu^2, or of epsilon, by name. One may be None and gets the rest. Parts of share 0
+        are left out.
 
     Returns
     -------
     dict
-        By name, in the order of ``shares``.
+        The noise by name, in the order of ``shares``.
 
     Notes
     -----
@@ -60,17 +60,17 @@ def split_budget(budget: Budget, shares: Shares) -> dict[str, Noise]:
 
 
 def split_gaussian(budget: Budget, shares: Shares) -> dict[str, GaussianNoise]:
-    """Return what `split_budget` does for a budget with a delta.
+    """Split a budget with a delta, like `split_budget`.
 
     Each multiplier is the least double z_i with s_i z_i^2 >= z^2, so that the 1 / z_i^2 add up to
-    1 / z^2 at most.
+    at most 1 / z^2.
     """
     parts, z = _fractions(shares), Fraction(_finite(gaussian_multiplier(budget)))
     return {name: GaussianNoise(_root_above(z**2 / share)) for name, share in parts.items()}
 
 
 def split_epsilon(epsilon: float, shares: Shares) -> dict[str, float]:
-    """Return parts of a pure epsilon, for noise of any kind: each s_i epsilon, rounded down."""
+    """Return parts of a pure epsilon, for any noise: each s_i epsilon, rounded down."""
     whole = Fraction(_finite(epsilon))
     parts = {name: share * whole for name, share in _fractions(shares).items()}
     return {name: _below(part) for name, part in parts.items()}
@@ -79,7 +79,7 @@ def split_epsilon(epsilon: float, shares: Shares) -> dict[str, float]:
 def gaussian_rest(
     whole: GaussianNoise, others: Iterable[GaussianNoise] = (), *, times: int = 1
 ) -> GaussianNoise:
-    """Return the noise of each of several releases that fit into one, beside what is asked.
+    """Return the noise of each of several releases that fit into one, beside other queries.
 
         times / rest^2 <= 1 / whole^2 - sum of 1 / asked^2,   exactly, and nearly equal
 
@@ -93,24 +93,24 @@ def gaussian_rest(
     left = 1 / Fraction(whole.multiplier) ** 2
     left -= sum(1 / Fraction(noise.multiplier) ** 2 for noise in others)
     if left <= 0:
-        raise ValueError(f"nothing is left of {whole}; ask for less, or with more noise.")
+        raise ValueError(f"nothing is left of {whole}; ask less, or with more noise.")
     return GaussianNoise(_root_above(times / left))
 
 
 def least_rest(
     family: Callable[[float], Event], budget: Budget, parts: Iterable[Event], *, guess: float
 ) -> float:
-    """Return the least noise of a release of any kind that fits into a budget, beside its parts.
+    """Return the least noise of a release that fits into a budget beside its parts.
 
-    ``family`` maps noise to the event of the release. The two are composed as they are, which may
-    leave more than a share would: `tacit.privacy.calibrate` has the guarantee.
+    ``family`` maps noise to the event of the release. The events are composed exactly, which may
+    leave more than a share would. `tacit.privacy.calibrate` has the guarantee.
     """
     given = tuple(parts)
     return least_noise(lambda noise: Composed((family(noise), *given)), budget, guess=guess)
 
 
 def _fractions(shares: Shares) -> dict[str, Fraction]:
-    """Return shares above 0 that add up to 1 at most, exactly; what is left is that of None."""
+    """Return the shares above 0 as exact fractions that sum to at most 1; None gets the rest."""
     given = {name: Fraction(share) for name, share in shares.items() if share is not None}
     missing = [name for name, share in shares.items() if share is None]
     total = sum(given.values(), Fraction(0))
@@ -133,7 +133,7 @@ def _finite(whole: float) -> float:
 
 
 def _root_above(square: Fraction) -> float:
-    """Return the least double whose square, in real numbers, is no less."""
+    """Return the least double whose square, in real numbers, is at least ``square``."""
     root = math.sqrt(square)
     while Fraction(root) ** 2 >= square:
         root = math.nextafter(root, 0.0)
@@ -143,6 +143,6 @@ def _root_above(square: Fraction) -> float:
 
 
 def _below(value: Fraction) -> float:
-    """Return the greatest double that is no more."""
+    """Return the greatest double that is at most ``value``."""
     rounded = float(value)
     return rounded if Fraction(rounded) <= value else math.nextafter(rounded, 0.0)

@@ -1,9 +1,9 @@
-"""Answers of teachers, each of whom learned from one part of the records.
+"""Query the answers of teachers, each of whom learned from one part of the records.
 
-A record, or a person with all their records, is in one part, so that it changes the answers of one
-teacher (docs/proofs/pate.md, section 1). What is asked of is therefore the teachers' answers, one
-teacher after another; who the teachers are, and where, does not matter. One teacher has one vote on
-each query: one count falls by one and another rises by one, or nothing changes.
+A record, or a person with all their records, is in one part, and thus changes the answers of one
+teacher (docs/proofs/pate.md, section 1). Queries are therefore asked of the teachers' answers, one
+teacher after another, wherever the teachers are. One teacher has one vote per query: one count
+falls by one and another rises by one, or nothing changes.
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
 from tacit.queries.noisy_sum import GaussianNoise, NoisySum
 from tacit.records.splits import places_of_parts
 
-# One number for each query: the number of a class, or a prediction in steps of its range.
+# One number per query: the index of a class, or a prediction in steps of its range.
 Answer = npt.NDArray[Any]
 Winners = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-# A prediction is one of this many equal steps of the range, so that sums are whole numbers.
+# A prediction is rounded to one of this many equal steps of the range, so that sums are integers.
 STEPS = 2**20
-# What the sum of lattices lacks of one Gaussian is far below this (docs/proofs/pate.md, 6).
+# Bound on the difference of a sum of lattice noises from one Gaussian (docs/proofs/pate.md, 6).
 _A_HAIR = 1.0 + 1e-12
 _ONE_TEACHER = "pate.md#1-one-record-one-teacher"
 
 
 @dataclass(frozen=True)
 class _OfTeachers:
-    """What all statistics of teachers' answers share: one teacher is one record's, or person's."""
+    """The common part of statistics of teachers' answers: one privacy unit is one teacher."""
 
     n_queries: int
     n_teachers: int
 
     def applies(self, facts: Facts) -> bool:
-        """Return that all records are split among teachers, and no sample."""
+        """Return whether all records, not a sample, are split among teachers."""
         return facts.sampling_rate is None
 
     def sensitivity_of(self, n_queries: int) -> float:
-        """Return how far one teacher moves what some queries add to the total."""
+        """Return the sensitivity of the part of the total that some queries add."""
         raise NotImplementedError
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return how far one teacher moves the total, rounded up."""
+        """Return the effect of one teacher on the total, rounded up."""
         norm = getattr(self, "norm", Norm.L2)
         return Sensitivity(round_up(self.sensitivity_of(self.n_queries)), norm, _ONE_TEACHER)
 
     def possible(self) -> Iterable[int]:
-        """Return what a teacher may say of a query, for `neighbours`: the classes, or two."""
+        """Return the possible answers to a query, for `neighbours`: the classes, or two."""
         return range(getattr(self, "n_classes", 2))
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[list[Answer], list[Answer]]]:
-        """Yield answers of teachers: k say one thing, the others another; then one more does."""
+        """Yield votes: k teachers say one thing, the others another; then one teacher changes."""
         n = self.n_teachers
         for before, after in itertools.permutations(self.possible(), 2):
             said, instead = (np.full(self.n_queries, value) for value in (before, after))
@@ -76,25 +76,25 @@ class _OfTeachers:
                 yield [instead] * k + [said] * (n - k), [instead] * (k + 1) + [said] * (n - k - 1)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what splits records among teachers, and takes one answer of each."""
+        """Return the functions that split records among teachers, and read one answer of each."""
         return places_of_parts, count_votes, sum_predictions
 
 
 @dataclass(frozen=True)
 class Votes(_OfTeachers):
-    """How many teachers vote for each class, for each query (queries x classes).
+    """The number of teachers that vote for each class, per query (queries x classes).
 
-    Asked of the teachers' votes, one array of class numbers a teacher. `Session.hold` keeps the
-    counts for several questions.
+    It is asked of the teachers' votes, one array of class indices per teacher. `Session.hold` holds
+    the counts for several queries.
 
     Parameters
     ----------
     n_queries
-        How many queries there are.
+        The number of queries.
     n_teachers
-        How many teachers, each of whom votes on every query.
+        The number of teachers, each of whom votes on every query.
     n_classes
-        How many classes.
+        The number of classes.
     norm
         The norm of the sensitivity: L2 for Gaussian noise, L1 for Laplace noise.
 
@@ -114,11 +114,11 @@ class Votes(_OfTeachers):
 
     @classmethod
     def tried(cls) -> tuple[Votes, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(5, 4, 3), cls(5, 4, 3, Norm.L1)
 
     def sensitivity_of(self, n_queries: int) -> float:
-        """Return sqrt(2 queries), or 2 queries in L1: two counts of each query move by one."""
+        """Return sqrt(2 queries), or 2 queries in L1: two counts per query move by one."""
         return 2.0 * n_queries if self.norm is Norm.L1 else math.sqrt(2.0 * n_queries)
 
     def held(self, records: Private, facts: Facts) -> Array:
@@ -133,20 +133,20 @@ class Votes(_OfTeachers):
 
 @dataclass(frozen=True)
 class GreatestCounts(_OfTeachers):
-    """How many teachers agree on the class that most vote for, of each query.
+    """The number of votes for the most popular class of each query.
 
-    Asked as `Votes` is.
+    It is asked of the same data as `Votes`.
     """
 
     n_classes: int
 
     @classmethod
     def tried(cls) -> tuple[GreatestCounts, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return (cls(5, 4, 3),)
 
     def sensitivity_of(self, n_queries: int) -> float:
-        """Return sqrt(queries): each greatest count moves by one."""
+        """Return sqrt(queries): each greatest count moves by at most one."""
         return math.sqrt(n_queries)
 
     def total(self, records: Private, facts: Facts) -> Array:
@@ -158,28 +158,28 @@ class GreatestCounts(_OfTeachers):
 
 @dataclass(frozen=True)
 class Leads(_OfTeachers):
-    """By how much each query has more votes for the second of two classes than a public cut.
+    """The lead of the second of two classes over a public cut, for each query.
 
         lead = 2 votes for the second - 2 cut teachers
 
-    With a cut of a half that is the votes for the second class less those for the first. Asked as
-    `Votes` is.
+    With a cut of one half the lead is the votes for the second class less those for the first. It
+    is asked of the same data as `Votes`.
     """
 
     cut: float = 0.5
 
     @classmethod
     def tried(cls) -> tuple[Leads, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return cls(5, 4), cls(5, 4, 0.3)
 
     def sensitivity_of(self, n_queries: int) -> float:
-        """Return 2 sqrt(queries): what one class loses, the other gains."""
+        """Return 2 sqrt(queries): one class gains the vote that the other loses."""
         return 2.0 * math.sqrt(n_queries)
 
     @property
     def needed(self) -> float:
-        """What twice the votes for the second class must exceed."""
+        """The threshold for twice the votes for the second class."""
         return 2.0 * self.cut * self.n_teachers
 
     def total(self, records: Private, facts: Facts) -> Array:
@@ -191,14 +191,14 @@ class Leads(_OfTeachers):
 
 @dataclass(frozen=True)
 class PredictionSum(_OfTeachers):
-    """The sum of teachers' predictions of each query, in `STEPS` steps of a public range.
+    """The sum of teachers' predictions for each query, in `STEPS` steps of a public range.
 
-    Asked of the teachers' predictions, one array of steps a teacher; they are clipped to the range.
+    It is asked of the teachers' predictions, one array of steps per teacher, clipped to the range.
     """
 
     @classmethod
     def tried(cls) -> tuple[PredictionSum, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
+        """Return the instances that `tacit.testing.check_query` tries."""
         return (cls(5, 4),)
 
     def possible(self) -> Iterable[int]:
@@ -206,7 +206,7 @@ class PredictionSum(_OfTeachers):
         return -STEPS, 0, STEPS // 2, STEPS, 2 * STEPS
 
     def sensitivity_of(self, n_queries: int) -> float:
-        """Return STEPS sqrt(queries): each sum moves by the length of the range."""
+        """Return STEPS sqrt(queries): each sum moves by at most the length of the range."""
         return STEPS * math.sqrt(n_queries)
 
     def total(self, records: Private, facts: Facts) -> Array:
@@ -217,7 +217,7 @@ class PredictionSum(_OfTeachers):
 def count_votes(
     teachers: Iterable[npt.ArrayLike], n_queries: int, n_teachers: int, n_classes: int
 ) -> Array:
-    """Return for each query how many teachers vote for each class, one vote a teacher. Private.
+    """Return for each query the votes for each class, one vote per teacher. Private.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def count_votes(
 
 
 def sum_predictions(teachers: Iterable[npt.ArrayLike], n_queries: int, n_teachers: int) -> Array:
-    """Return the sum of teachers' predictions of each query, each within 0 and `STEPS`. Private."""
+    """Return the sum of teachers' predictions per query, each clipped to [0, STEPS]. Private."""
     total = np.zeros(n_queries, dtype=np.int64)
     for steps in _checked(teachers, n_queries, n_teachers):
         total += np.clip(steps, 0, STEPS)
@@ -243,7 +243,7 @@ def sum_predictions(teachers: Iterable[npt.ArrayLike], n_queries: int, n_teacher
 def _checked(
     teachers: Iterable[npt.ArrayLike], n_queries: int, n_teachers: int
 ) -> Iterator[Answer]:
-    """Yield each teacher's answers, or refuse more or fewer than there are queries or teachers."""
+    """Yield each teacher's answers; refuse a wrong number of queries or teachers."""
     n = 0
     for answer in map(np.asarray, teachers):
         if answer.shape != (n_queries,):
@@ -251,17 +251,17 @@ def _checked(
         yield answer
         n += 1
     if n != n_teachers:
-        raise ValueError(f"{n} teachers answered, and {n_teachers} were planned.")
+        raise ValueError(f"{n} teachers answered, but {n_teachers} were planned.")
 
 
 def _check_whole(facts: Facts) -> None:
     if facts.sampling_rate is not None:
-        raise ValueError("teachers' votes are not asked of a Poisson sample.")
+        raise ValueError("teachers' votes cannot be asked of a Poisson sample.")
 
 
 @dataclass(frozen=True)
 class GaussianWinners:
-    """The class with the most votes of each query, N(0, noise_std^2) added to every count.
+    """The class with the most votes per query, after adding N(0, noise_std^2) to every count.
 
     Proof: docs/proofs/pate.md, section 2.
 
@@ -272,9 +272,9 @@ class GaussianWinners:
     noise_std
         The standard deviation of the noise on each count.
     n_charged
-        How many queries are paid for, if they are chosen by earlier answers; all by default.
+        The number of charged queries, if earlier answers choose them; all by default.
     places
-        Which queries were chosen, ``n_charged`` at most; all by default.
+        The indices of the chosen queries, at most ``n_charged``; all by default.
 
     Examples
     --------
@@ -295,13 +295,13 @@ class GaussianWinners:
     places: tuple[int, ...] | None = None
 
     def event(self, facts: Facts) -> Event:
-        """Return one Gaussian release for each query."""
+        """Return one Gaussian release per query."""
         _check_whole(facts)
         n = self.votes.n_queries if self.n_charged is None else self.n_charged
         return Repeated(Gaussian(self.noise_std / self.votes.sensitivity_of(1), facts.relation), n)
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Winners]:
-        """Return the winner of each query that was chosen."""
+        """Return the winner of each chosen query."""
         counts, each = self.votes.total(records, facts), self.votes.sensitivity_of(1)
         if self.places is not None:
             counts = counts[list(self.places)]
@@ -313,7 +313,7 @@ class GaussianWinners:
 
 @dataclass(frozen=True)
 class LaplaceWinners:
-    """The class with the most votes of each query, Laplace(1 / gamma) added to every count.
+    """The class with the most votes per query, after adding Laplace(1 / gamma) to every count.
 
     Proof: docs/proofs/pate.md, section 2. Each query costs 2 gamma, with delta 0.
     """
@@ -323,10 +323,10 @@ class LaplaceWinners:
 
     def __post_init__(self) -> None:
         if self.votes.norm is not Norm.L1:
-            raise ValueError("Laplace noise goes with a sensitivity in Norm.L1.")
+            raise ValueError("Laplace noise needs a sensitivity in Norm.L1; pass it to Votes.")
 
     def event(self, facts: Facts) -> Event:
-        """Return one pure release for each query."""
+        """Return one pure release per query."""
         _check_whole(facts)
         each = PureEpsilon(self.votes.sensitivity_of(1) * self.gamma, facts.relation)
         return Repeated(each, self.votes.n_queries)
@@ -339,19 +339,19 @@ class LaplaceWinners:
 
 @dataclass(frozen=True)
 class Majorities:
-    """Which of two classes wins each query, N(0, noise_std^2) added to both counts.
+    """The winner of two classes per query, after adding N(0, noise_std^2) to both counts.
 
-    Proof: docs/proofs/pate.md, section 3. Only the winner leaves, which costs less than counts.
+    Proof: docs/proofs/pate.md, section 3. Releasing only the winner costs less than counts.
     """
 
     leads: Leads
     noise_std: float
 
     def event(self, facts: Facts) -> Event:
-        """Return one noisy majority for each query.
+        """Return one noisy majority per query.
 
-        A teacher moves a lead by 2, in standard deviations by sqrt(2) / noise_std;
-        the event is stated for a move of 2.
+        A teacher moves a lead by 2, which is sqrt(2) / noise_std standard deviations. The event is
+        stated for a move of 2.
         """
         _check_whole(facts)
         std = self.noise_std * (2.0 / self.leads.sensitivity_of(1))
@@ -366,9 +366,9 @@ class Majorities:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """On which queries a share of teachers agrees, N(0, noise_std^2) added to the greatest count.
+    """The queries on which a share of teachers agrees, with noise N(0, noise_std^2) on the count.
 
-    Proof: docs/proofs/pate.md, section 2. Each answer, yes or no, is paid for.
+    Proof: docs/proofs/pate.md, section 2. Each answer, yes or no, is charged.
     """
 
     counts: GreatestCounts
@@ -376,7 +376,7 @@ class Thresholds:
     noise_std: float
 
     def event(self, facts: Facts) -> Event:
-        """Return one Gaussian release for each query."""
+        """Return one Gaussian release per query."""
         _check_whole(facts)
         each = Gaussian(self.noise_std / self.counts.sensitivity_of(1), facts.relation)
         return Repeated(each, self.counts.n_queries)
@@ -394,9 +394,9 @@ class Thresholds:
 
 @dataclass(frozen=True, eq=False)
 class SharedVotes:
-    """The counts of one site with its share of the noise that the sum of all sites needs.
+    """The counts of one site, with its share of the noise that the sum of all sites needs.
 
-    What is answered are steps of a lattice, modulo 2^64, masked if there is a mask.
+    The answer is in steps of a lattice, modulo 2^64, plus a mask if there is one.
 
     Proof: docs/proofs/pate.md, section 6.
 
@@ -407,9 +407,9 @@ class SharedVotes:
     noise_std
         The noise that the sum of all sites' votes must have on each count.
     n_shares
-        How many sites' noise is enough for that.
+        The number of sites whose noise together suffices.
     mask
-        Words that cancel in the sum over all sites; whoever does not know them sees that sum alone.
+        Words that cancel in the sum over all sites; without them only that sum can be read.
     """
 
     votes: Votes
@@ -419,33 +419,33 @@ class SharedVotes:
 
     @property
     def share_std(self) -> float:
-        """The noise that each site adds: noise_std / sqrt(n_shares), and a hair more."""
+        """The noise of each site: slightly above noise_std / sqrt(n_shares)."""
         return _A_HAIR * self.noise_std / math.sqrt(self.n_shares)
 
     def share(self, facts: Facts) -> NoisySum:
-        """Return the counts with the site's own noise; the multiplier is rounded up."""
+        """Return the counts with the site's own noise, the multiplier rounded up."""
         multiplier = round_up(self.share_std / self.votes.sensitivity(facts).value)
         return NoisySum(self.votes, GaussianNoise(multiplier))
 
     def spacing(self, facts: Facts) -> float:
-        """Return the lattice of every site's noise; it divides one vote."""
+        """Return the lattice spacing of every site's noise; it divides one vote."""
         return lattice_spacing(round_up(self.share(facts).noise_std(facts)))
 
     def sum_event(self, facts: Facts) -> Event:
-        """Return what the sum of all votes costs, with the noise of ``n_shares`` sites."""
+        """Return the cost of the sum of all votes, with the noise of ``n_shares`` sites."""
         _check_whole(facts)
         whole = self.votes.sensitivity_of(self.votes.n_queries)
         return Gaussian(self.noise_std / whole, facts.relation)
 
     def event(self, facts: Facts) -> Event:
-        """Return what it costs: without a mask the site's own noise is all that hides its votes."""
+        """Return the cost; without a mask only the site's own noise hides its votes."""
         _check_whole(facts)
         return self.share(facts).event(facts) if self.mask is None else self.sum_event(facts)
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Words]:
         """Return the noisy counts in steps of the lattice."""
         noisy = self.share(facts).answer(records, facts, source)
-        # exact: both are powers of two times whole numbers below 2^53
+        # exact: both are powers of two times integers below 2^53
         steps = np.rint(np.asarray(noisy.value) / self.spacing(facts)).astype(np.int64)
         words: Words = steps.view(np.uint64)
         if self.mask is None:

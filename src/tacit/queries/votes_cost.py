@@ -1,13 +1,13 @@
-"""What the votes at hand cost, if they are as clear as they are, told with noise.
+"""Compute the data-dependent cost of votes, and release it with noise.
 
-Theorem 6 of Papernot et al. 2018 bounds what the winners of clear votes cost; for two classes the
-cost is exact. The number depends on the votes, so it is private itself: it may be looked at by
-whoever may look at the votes, and leaves only with noise in proportion to its smooth sensitivity
-(`SmoothValue`; docs/proofs/pate.md, sections 4 and 5).
+Theorem 6 of Papernot et al. 2018 bounds the cost of the winners of clear votes; for two classes the
+cost is exact. The cost depends on the votes, and is thus private itself. Only those who may see the
+votes may see it; a release needs noise in proportion to its smooth sensitivity (`SmoothValue`;
+docs/proofs/pate.md, sections 4 and 5).
 
-With v the place of a query, q = (m - 1) Phi(-v) for m classes, one teacher moves v by at most
-c = sqrt(2) / noise_std. For two classes a query's place is the count of votes itself, and nothing
-is bounded at all.
+The place v of a query is defined by q = (m - 1) Phi(-v) for m classes. One teacher moves v by at
+most c = sqrt(2) / noise_std. For two classes the place is the count of votes itself, and all costs
+are exact.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tacit.queries.votes import Answer, Votes
 
 Counts = npt.NDArray[np.int64]
 
-# Rows of orders that are worked on at once: a few of them fit a cache.
+# Number of rows of orders per block; a few of them fit a cache.
 _BLOCK = 64
 _PLACES = np.linspace(-1.0, 45.0, 4097)
-# What rounding may look like in a condition, as a share of the worst case.
+# Allowance for rounding in the conditions, as a share of the worst case.
 _ROUNDING = 1e-12
 
 
 def log_chance_of_upset(votes: npt.ArrayLike, noise_std: float) -> Array:
-    """Return the log of a bound on the probability that noise dethrones the greatest count.
+    """Return the log of a bound on the probability that noise changes the winner.
 
         q = sum over others of Phi(-gap / (sqrt(2) noise_std)),   at most 1
 
@@ -56,9 +56,9 @@ def log_chance_of_upset(votes: npt.ArrayLike, noise_std: float) -> Array:
 
 
 def votes_renyi(votes: npt.ArrayLike, noise_std: float, orders: npt.ArrayLike) -> Array:
-    """Return the summed divergence of GNMax on these votes at each order; never more than Q a/s^2.
+    """Return the summed divergence of GNMax on these votes per order; at most Q a / s^2.
 
-    Each vote pattern is looked at once, however often it occurs.
+    Each vote pattern is computed once, however often it occurs.
 
     Parameters
     ----------
@@ -87,21 +87,21 @@ def votes_renyi(votes: npt.ArrayLike, noise_std: float, orders: npt.ArrayLike) -
 
 
 def query_renyi(log_q: Array, noise_std: float, orders: Array) -> Array:
-    """Return the divergence of one query by chance of upset (rows) and order (columns).
+    """Return the divergence of one query by probability of upset (rows) and order (columns).
 
-    Theorem 6, with q the chance, s the noise, e_i = mu_i / s^2:
+    Theorem 6, with q the probability, s the noise, e_i = mu_i / s^2:
 
         mu_2 = s sqrt(log(1/q)),  mu_1 = mu_2 + 1
         A = (1-q) / (1 - (q e^e_2)^((mu_2 - 1)/mu_2)),  B = e^e_1 / q^(1/(mu_1 - 1))
         r(a) = log((1-q) A^(a-1) + q B^(a-1)) / (a-1)
 
-    where a <= mu_1, mu_2 > 1 and q <= e^((mu_2-1) e_2) / (mu_1/(mu_1-1) mu_2/(mu_2-1))^mu_2;
-    elsewhere, and where it is less, a / s^2.
+    if a <= mu_1, mu_2 > 1 and q <= e^((mu_2-1) e_2) / (mu_1/(mu_1-1) mu_2/(mu_2-1))^mu_2;
+    otherwise, or if it is less, a / s^2.
     """
     worst = orders / noise_std**2
     result: Array = np.broadcast_to(worst, (log_q.size, orders.size)).copy()
     mu_2 = noise_std * np.sqrt(-log_q)
-    with np.errstate(all="ignore"):  # what is outside the conditions is masked
+    with np.errstate(all="ignore"):  # values outside the conditions are masked
         e_1, e_2 = (mu_2 + 1) / noise_std**2, mu_2 / noise_std**2
         slopes = np.log1p(1 / mu_2) + np.log(mu_2 / (mu_2 - 1))
         applies = (mu_2 > 1) & (log_q <= (mu_2 - 1) * e_2 - mu_2 * slopes)
@@ -135,11 +135,11 @@ def _log_sum(x: Array, y: Array) -> Array:
 
 @dataclass(frozen=True)
 class SeveralClasses:
-    """The cost of a query at one order, by its place v, and how it moves.
+    """The cost of a query at one order, as a function of its place v, and its changes.
 
-    ``conditions_hold`` says whether the cost rises with the chance of upset (C5), and whether
-    what one more teacher adds to it does, below where Theorem 6 ends (C6); both are looked
-    at on a grid of 4,097 places. Where they do not, there is no smooth sensitivity.
+    ``conditions_hold`` checks two conditions on a grid of 4,097 places. C5: the cost rises with the
+    probability of upset. C6: so does its increase by one more teacher, below the end of Theorem 6.
+    If one fails, there is no smooth sensitivity.
     """
 
     noise_std: float
@@ -148,12 +148,12 @@ class SeveralClasses:
 
     @property
     def step(self) -> float:
-        """How far one teacher moves a place."""
+        """The effect of one teacher on a place."""
         return math.sqrt(2.0) / self.noise_std
 
     @property
     def worst(self) -> float:
-        """The cost of a query whatever the votes."""
+        """The cost of a query for any votes."""
         return self.order / self.noise_std**2
 
     def places(self, votes: npt.ArrayLike) -> Array:
@@ -168,12 +168,12 @@ class SeveralClasses:
         return query_renyi(log_q, self.noise_std, np.array([self.order]))[:, 0]
 
     def change(self, places: Array) -> Array:
-        """Return what the cost rises by when one teacher makes the vote less clear."""
+        """Return the rise of the cost if one teacher makes the vote less clear."""
         return self.cost(places - self.step) - self.cost(places)
 
     @cached_property
     def edge(self) -> float:
-        """The place, rounded up, above which Theorem 6 says less than the worst case."""
+        """The place, rounded up, above which Theorem 6 is below the worst case."""
         below = np.flatnonzero(self.cost(_PLACES) < self.worst)
         if not below.size:
             return math.inf
@@ -188,13 +188,13 @@ class SeveralClasses:
 
     @cached_property
     def peak(self) -> float:
-        """The greatest change of all: from the worst case to one step beyond the edge."""
+        """The greatest change: from the worst case to one step beyond the edge."""
         return self.worst - float(self.cost(np.array([self.edge + self.step]))[0])
 
     def conditions_hold(self) -> bool:
         """Return whether C5 and C6 hold."""
         if math.isinf(self.edge):
-            return True  # the worst case is the cost everywhere, which never moves
+            return True  # the cost is the worst case at every place, and never changes
         falls = np.diff(self.cost(_PLACES[self.edge <= _PLACES]))
         eases = np.diff(self.change(_PLACES[self.edge + self.step <= _PLACES]))
         room = _ROUNDING * self.worst
@@ -203,7 +203,7 @@ class SeveralClasses:
     def local(self, places: Array, distance: int) -> Array:
         """Return the greatest change within ``distance`` teachers of each place, by C5 and C6.
 
-        It is 0 below the edge, at most the peak up to a step above it, and falls from there.
+        The change is 0 below the edge, at most the peak up to a step above it, and falls beyond.
         """
         if math.isinf(self.edge):
             return np.zeros_like(places)
@@ -216,10 +216,10 @@ class SeveralClasses:
 
 @dataclass(frozen=True)
 class TwoClasses:
-    """The cost of a query at one order, by the votes for the second class, and how it moves.
+    """The cost of a query at one order, as a function of the votes for the second class.
 
-    The place of a query is its count n_1 of 0 to n_teachers; the winner is Bernoulli(Phi(t)),
-    t = (2 n_1 - n_teachers - cut) / (sqrt(2) noise_std). Everything is exact.
+    The place of a query is its count n_1, from 0 to n_teachers. The winner is Bernoulli(Phi(t))
+    with t = (2 n_1 - n_teachers - cut) / (sqrt(2) noise_std). All values are exact.
     """
 
     noise_std: float
@@ -229,7 +229,7 @@ class TwoClasses:
 
     @cached_property
     def costs(self) -> Array:
-        """The divergence at each count: against its two neighbours, in the worse order."""
+        """The divergence at each count: the greatest over both neighbours and directions."""
         count = np.arange(self.n_teachers + 1)
         t = (2.0 * count - self.n_teachers - self.cut) / (math.sqrt(2.0) * self.noise_std)
         log_p = np.stack([log_ndtr(-t), log_ndtr(t)])
@@ -254,12 +254,13 @@ class TwoClasses:
         return self.costs[places]
 
     def conditions_hold(self) -> bool:
-        """Return True: there are none."""
+        """Return True: two classes need no conditions."""
         return True
 
     def local(self, places: Counts, distance: int) -> Array:
         """Return the greatest change within ``distance`` teachers of each count."""
-        # change[j] is between counts j and j + 1; counts from n_1 - d - 1 to n_1 + d + 1 are met.
+        # change[j] is between counts j and j + 1; counts from n_1 - d - 1 to n_1 + d + 1 are
+        # reached.
         change, gradient_scale = np.abs(np.diff(self.costs)), distance + 1
         windows = np.lib.stride_tricks.sliding_window_view(
             np.pad(change, gradient_scale), 2 * gradient_scale
@@ -276,8 +277,8 @@ def smooth_sensitivity(table: Table, votes: npt.ArrayLike, smoothness: float) ->
 
         S = max over d of exp(-smoothness d) (sum over queries of the greatest change within d)
 
-    d goes on until no further term can be the greatest: a query never changes by more than the
-    worst case.
+    The maximum ends at the first d beyond which no term can be greater: a query never changes by
+    more than the worst case.
 
     Examples
     --------
@@ -302,9 +303,10 @@ def smooth_sensitivity(table: Table, votes: npt.ArrayLike, smoothness: float) ->
 
 @dataclass(frozen=True)
 class VotesCost:
-    """What the winners of these votes cost at one order, summed over queries. Asked as `Votes` is.
+    """The cost of the winners of these votes at one order, summed over queries.
 
-    Where the conditions of its proof do not hold, which is public, the total is 0.
+    It is asked of the same data as `Votes`. If the conditions of its proof do not hold, which is
+    public, the total is 0.
     """
 
     votes: Votes
@@ -312,20 +314,20 @@ class VotesCost:
 
     @classmethod
     def tried(cls) -> tuple[VotesCost, ...]:
-        """Return the ones that `tacit.testing.check_query` tries."""
-        # So little noise that one teacher makes most of the difference.
+        """Return the instances that `tacit.testing.check_query` tries."""
+        # The noise is so small that one teacher makes most of the difference.
         return (cls(Votes(3, 12, 2), TwoClasses(0.7, 12, 2.0)),)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[list[Answer], list[Answer]]]:
-        """Yield the votes of teachers of whom one votes otherwise."""
+        """Yield the votes of teachers, one of whom changes the vote."""
         return self.votes.neighbours(facts)
 
     def applies(self, facts: Facts) -> bool:
-        """Return that all records are split among teachers, and no sample."""
+        """Return whether all records, not a sample, are split among teachers."""
         return self.votes.applies(facts)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return the worst case of all queries: how far it moves whatever the votes."""
+        """Return the worst case over all votes, summed over the queries."""
         proof = "pate.md#4-how-far-the-votes-own-cost-can-move"
         return Sensitivity(self.votes.n_queries * self.table.worst, Norm.L2, proof)
 
@@ -337,13 +339,13 @@ class VotesCost:
         return float(np.sum(self.table.cost(places)))
 
     def smooth_sensitivity(self, records: Private, facts: Facts, smoothness: float) -> float:
-        """Return how far it moves near these votes. Private."""
+        """Return the smooth sensitivity at these votes. Private."""
         if not self.table.conditions_hold():
             return 0.0
         return smooth_sensitivity(self.table, self.votes.total(records, facts), smoothness)
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return what bounds a teacher's part: the tables, and what counts votes."""
+        """Return the functions that bound a teacher's part: the tables, and the count of votes."""
         return SeveralClasses.local, TwoClasses.local, *self.votes.contributors()
 
 
@@ -360,11 +362,11 @@ class SmoothValue:
     statistic
         The value.
     noise_multiplier
-        The noise, in smooth sensitivities.
+        The standard deviation of the noise over the smooth sensitivity.
     smoothness
-        How fast the sensitivity may change between neighbours, in logarithms.
+        The most by which the log of the smooth sensitivity changes between neighbours.
     margin
-        What is added, in standard deviations of the noise.
+        An offset, in standard deviations of the noise.
 
     Examples
     --------
@@ -384,9 +386,9 @@ class SmoothValue:
     margin: float
 
     def event(self, facts: Facts) -> SmoothGaussian:
-        """Return what asking costs."""
+        """Return the cost of asking."""
         if not self.statistic.applies(facts):
-            raise ValueError("teachers' votes are not asked of a Poisson sample.")
+            raise ValueError("teachers' votes cannot be asked of a Poisson sample.")
         numbers = self.noise_multiplier, self.smoothness, self.margin
         return SmoothGaussian(*numbers, facts.relation)
 

@@ -30,8 +30,7 @@ from tacit.queries import (
 PlanFit = Callable[[Mapping[str, Any], Budget], Event]
 ScoreNoise = GaussianNoise | LaplaceNoise
 
-# Of the mu, or the epsilon, of a run that would spend all: candidates whose profile is no
-# Gaussian's find room beside those whose is.
+# Use 97 % of the budget (mu or epsilon) of a single run, so that non-Gaussian candidates fit too.
 _SHARE = 0.97
 _MOST_ROUNDS = 40
 

@@ -1,1 +1,1 @@
-"""Standard errors of released weights, and the law of an estimator."""
+"""Standard errors of released weights, and the asymptotic laws of estimators."""

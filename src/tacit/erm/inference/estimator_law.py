@@ -1,11 +1,11 @@
-"""How released weights came about: what noise and ridge did to them, as far as releases tell.
+"""Define the asymptotic laws of released weights: the effects of noise and ridge.
 
-Around the truth w0, with H the Hessian of the losses there and g the records' gradient,
+Let w0 be the true weights, H the Hessian of the losses at w0 and g the records' gradient. Then
 
     w = P(H) (H w0 - g + e),   g and e with mean 0
 
-to first order (docs/proofs/inference.md, section 2). A law is P and the covariance of the noise e,
-written in H's own coordinates, whatever H is: it holds what a mechanism released or planned.
+to first order (docs/proofs/inference.md, section 2). A law consists of P and the covariance of the
+noise e, in the eigenbasis of H and for any H. It holds only released or planned values.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Law(ABC):
-    """What a mechanism did, for any Hessian.
+    """The asymptotic law of a mechanism's weights, as a function of the Hessian.
 
-    Arguments have a last axis of H's coordinates, and any axes before it.
+    The last axis of arguments is over the eigenbasis of H; any axes may precede it.
     """
 
-    objective: Objective  # as minimised: its loss may have followed the number of records
-    slope_limit: float  # a record's slope counts as at most this
-    gram: Array | None = None  # H with its noise, where the mechanism released it
+    objective: Objective  # as minimised: its loss may be adapted to the number of records
+    slope_limit: float  # clip of a record's d1
+    gram: Array | None = None  # noisy H, if the mechanism released it
 
     @abstractmethod
     def share(self, curvature: Array) -> Array:
-        """Return h P(h) for eigenvalues h of H: how much of the truth is in the weights."""
+        """Return h P(h) for eigenvalues h of H: the share of the truth in the weights."""
 
     @abstractmethod
     def noise(self, curvature: Array, truth: Array) -> Array:
-        """Return the covariance of e, a matrix, given the weights without ridge."""
+        """Return the covariance matrix of e, given the weights without ridge."""
 
     def variance(self, curvature: float) -> float:
-        """Return what the noise gives a weight of this curvature, if the truth is 0."""
+        """Return the variance that noise gives a weight of this curvature, for a truth of 0."""
         h = np.array([curvature])
         return float(self.noise(h, np.zeros(1))[0, 0] * (self.share(h)[0] / curvature) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class PerturbedMinimizerLaw(Law):
-    """Of a tilted objective: P(h) = 1 / (h + ridge), e the tilt and the noise on the output."""
+    """Law of a perturbed minimiser: P(h) = 1 / (h + ridge), e perturbation and output noise."""
 
     ridge: float = 0.0
     noise_std: float = 0.0
@@ -59,14 +59,14 @@ class PerturbedMinimizerLaw(Law):
         return curvature / (curvature + self.ridge)
 
     def noise(self, curvature: Array, truth: Array) -> Array:
-        """Return s^2; noise on the output is as if the gradient had h + ridge times as much."""
+        """Return s^2 plus the output noise, which acts like h + ridge times it on the gradient."""
         output = self.output_std * (curvature + self.ridge)
         return _diagonal(self.noise_std**2 + output**2)
 
 
 @dataclass(frozen=True, eq=False)
 class DescentLaw(Law):
-    """Of noisy gradient descent with momentum t / (t + 3), its last quarter averaged."""
+    """Law of noisy gradient descent with momentum t / (t + 3) and the last quarter averaged."""
 
     ridge: float = 0.0
     noise_std: float = 0.0
@@ -74,7 +74,7 @@ class DescentLaw(Law):
     step: float = 1.0
 
     def share(self, curvature: Array) -> Array:
-        """Return h times the sum of what each step's gradient did."""
+        """Return h times the sum of the effects of all steps' gradients."""
         result: Array = curvature * self._effects(curvature)[0]
         return result
 
@@ -84,11 +84,12 @@ class DescentLaw(Law):
         return _diagonal(self.noise_std**2 * squares / total**2)
 
     def _effects(self, curvature: Array) -> tuple[Array, Array]:
-        """Return sum k_t and sum k_t^2, k_t what a unit in step t's gradient does to the average.
+        """Return sum k_t and sum k_t^2, with k_t the effect of a unit in step t's gradient.
 
             w_t+1 = (1 - step a) (w_t + m_t v_t) + step (c - noise_t),  v_t+1 = w_t+1 - w_t
 
-        with a = h + ridge; backwards, by the chain rule.
+        with a = h + ridge. k_t is the effect on the averaged weights, computed backwards by the
+        chain rule.
         """
         a, first = curvature + self.ridge, (3 * self.n_steps) // 4
         on_w, on_v, total, squares = (np.zeros_like(a) for _ in range(4))
@@ -103,7 +104,7 @@ class DescentLaw(Law):
 
 @dataclass(frozen=True, eq=False)
 class MomentLaw(Law):
-    """Of noisy moments: (G + N + ridge) w = G w0 - g + e, so that e - N w0 is the noise."""
+    """Law of noisy moments: (G + N + ridge) w = G w0 - g + e, so that the noise is e - N w0."""
 
     ridge: float = 0.0
     moment_std: float = 0.0
@@ -114,7 +115,7 @@ class MomentLaw(Law):
         return curvature / (curvature + self.ridge)
 
     def noise(self, curvature: Array, truth: Array) -> Array:
-        """Return s^2 I + t^2 (||w0||^2 I + w0 w0') / 2: N has a variance of t^2 on its diagonal."""
+        """Return s^2 I + t^2 (||w0||^2 I + w0 w0') / 2; diagonal entries of N have variance t^2."""
         size = np.sum(truth**2, axis=-1)[..., None, None]
         outer = truth[..., :, None] * truth[..., None, :]
         one = np.eye(truth.shape[-1])
@@ -129,7 +130,7 @@ def _diagonal(variances: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Weights corrected for the ridge, and their standard errors, noise and sampling together."""
+    """Weights corrected for the ridge, and their standard errors from noise and sampling."""
 
     estimates: Array
     standard_errors: Array
@@ -137,9 +138,9 @@ class Errors:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Released weights, how they came about, and how far from the truth they may be.
+    """Released weights, their law, their standard errors and their risk.
 
-    ``risk`` is the excess risk per record that the releases speak of.
+    ``risk`` is the excess risk per record, estimated from the releases.
     """
 
     weights: Array

@@ -1,10 +1,10 @@
-"""A share of the budget kept for standard errors: two matrices, released at the released weights.
+"""Plan a share of the budget for standard errors: two matrices at the released weights.
 
     H = sum d2 x x'      the Hessian; a record adds at most beta R^2 in Frobenius norm
-    M = sum d1^2 x x'    the squared gradients, at most L^2; left out where it equals H
+    M = sum d1^2 x x'    the squared gradients, at most L^2; omitted if it equals H
 
-First it is asked how large records' parts of H are, so that noise is for these
-(docs/proofs/inference.md, section 1).
+Noisy sums of clipped norms are released first. They give a clipping norm for the records' parts of
+H, so that noise is scaled to typical parts (docs/proofs/inference.md, section 1).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from tacit.records import RecordSource
 
 Array = npt.NDArray[np.float64]
 
-# How the share is divided among what is asked first, H and M. H is inverted, M is not; and of what
-# is asked first only sums are needed.
+# Split of the inference share: 10 % clipping sums, 60 % H (it is inverted), 30 % M.
 _CLIPPING_NORMS, _HESSIAN, _SQUARES = 0.1, 0.6, 0.3
-# The weights' part is tried until the whole costs between this share of the budget and all of it.
+# The weights' share is searched until the whole plan costs between this share of the budget and
+# all of it.
 _TIGHT = 0.999
 _MOST_TRIES = 20
 
 
-# What may be lost to a clipping norm in any case: intervals are wider by half of that.
+# A loss to clipping that is accepted in any case; it widens intervals by half of it.
 _NEGLIGIBLE = 0.02
 
 
@@ -57,7 +57,7 @@ _NEGLIGIBLE = 0.02
 class PlanWithErrors(Plan):
     """A plan for the weights within a part of a budget, and for their errors within the rest.
 
-    What is asked first, H and M have a part each; None where the matrix is known without.
+    The clipping sums, H and M have a slot each; the event of a matrix known otherwise is None.
     """
 
     weights: Plan = field(kw_only=True)
@@ -66,7 +66,7 @@ class PlanWithErrors(Plan):
     squares: Gaussian | None = field(kw_only=True, default=None)
 
     def slots(self) -> Mapping[str, Slot]:
-        """Return the weights' own plan, what is asked first, H and M."""
+        """Return the slots of the weights' own plan, of the clipping sums, of H and of M."""
         matrices = {"hessian": self.hessian, "squares": self.squares}
         return {
             "weights": Slot(self.weights.event),
@@ -75,7 +75,7 @@ class PlanWithErrors(Plan):
         }
 
     def solve(self, session: Session) -> Solved:
-        """Release the weights, then at them the matrices; standard errors follow."""
+        """Release the weights, then the matrices at these weights, and compute standard errors."""
         child = session.child("weights", self.weights)
         solved = self.weights.solve(child)
         child.close()
@@ -89,7 +89,7 @@ class PlanWithErrors(Plan):
         return Solved(at, law, errors_of(at, law, curvature, middle))
 
     def _curvature(self, law: Law, at: Array, session: Session) -> tuple[Noisy, Total]:
-        """Return H, and the sum of second derivatives."""
+        """Release H, clipped to a chosen norm, and the sum of second derivatives."""
         matrix = _hessian(law, at)
         norms = ClippedNorms(
             matrix.coefficients, matrix.row_norm, matrix.has_matrix, matrix.has_total
@@ -107,16 +107,16 @@ class PlanWithErrors(Plan):
         return _ask_matrix(session, "hessian", clipped, self.hessian)[0], total
 
     def noise_in_words(self, number: Callable[[float], str]) -> str:
-        """Return what the weights' own plan says."""
+        """Describe the noise of the weights' own plan."""
         return self.weights.noise_in_words(number)
 
     def noise_error(self, weight_norm: float | None) -> NoiseError:
-        """Return what the weights' own plan says."""
+        """Return the error bars of the weights' own plan."""
         return self.weights.noise_error(weight_norm)
 
 
 def _hessian(law: Law, weights: Array) -> OuterProducts:
-    """Return H at given weights: a slope that is clipped has no second derivative."""
+    """Return the statistic H at given weights; a clipped d1 has second derivative 0."""
     loss = law.objective.loss
     return OuterProducts(
         SecondDerivatives(loss, weights, law.slope_limit),
@@ -127,8 +127,8 @@ def _hessian(law: Law, weights: Array) -> OuterProducts:
 
 
 def _squares(law: Law, weights: Array) -> OuterProducts:
-    """Return M at given weights."""
-    # Residuals beyond the labels' own size are not counted larger, however far the loss goes on.
+    """Return the statistic M at given weights."""
+    # Clip residuals to the label bound, however wide the loss is.
     limit = min(law.slope_limit, law.objective.bounds.label_bound)
     return OuterProducts(
         SquaredSlopes(law.objective.loss, weights, limit), law.objective.gradient_scale
@@ -138,7 +138,7 @@ def _squares(law: Law, weights: Array) -> OuterProducts:
 def _ask_matrix(
     session: Session, slot: str, products: OuterProducts, planned: Gaussian
 ) -> tuple[Noisy, Total]:
-    """Return the matrix with symmetric noise, and the sum of c with noise."""
+    """Release the matrix with symmetric noise, and the sum of its coefficients c with noise."""
     query = NoisySum(products, GaussianNoise(planned.noise_multiplier))
     noisy, std = np.asarray(session.ask(query, slot)), query.noise_std(session.facts)
     weight = products.total_weight
@@ -151,20 +151,21 @@ def clipping_norm(limits: Array, sums: Array, std: float, noise_multiplier: floa
 
         loss + its noise <= max(negligible, z limit sqrt(2 d) / (sum / 2 d))
 
-    Noise is for the largest part that a record may have, C R^2, and most have far smaller ones. The
-    second is what the norm of the noise will be beside half of an average eigenvalue. Going down it
-    ends with the first limit that loses more (docs/proofs/inference.md, section 1).
+    Noise is proportional to the largest part a record may have, C R^2; most parts are far smaller.
+    The second bound compares the norm of the noise with half of an average eigenvalue. The search
+    goes from the greatest limit down and stops at the first that loses more
+    (docs/proofs/inference.md, section 1).
 
     Parameters
     ----------
     limits
-        Clipping norms, the greatest first.
+        Candidate clipping norms, in descending order.
     sums, std
         Noisy sums of min(norm, limit) over the records, and their noise.
     noise_multiplier
-        Of the matrix to come.
+        The noise multiplier of the matrix to release.
     d
-        How many columns it has.
+        The number of columns of the matrix.
     """
     whole = max(float(sums[0]), std)
     hidden = noise_multiplier * limits * math.sqrt(2 * d) * 2 * d / whole
@@ -177,7 +178,7 @@ def clipping_norm(limits: Array, sums: Array, std: float, noise_multiplier: floa
 def plan_with_errors(
     problem: Problem, budget: Budget, mechanism: str | Mechanism, share: float
 ) -> Plan:
-    """Return a plan that keeps a share of the budget's mu^2 for standard errors.
+    """Return a plan that reserves a share of the budget's mu^2 for standard errors.
 
     Raises
     ------
@@ -197,18 +198,18 @@ def plan_with_errors(
     True
     """
     check_has_errors(problem.objective, budget, share)
-    # what records of one person say together has other errors than these
+    # Standard errors assume one record per person.
     arguments = replace(problem, even_ridge=True, one_each=True), budget, mechanism, share
     try:
         hash(arguments)
-    except TypeError:  # a mechanism that holds an array cannot be remembered
+    except TypeError:  # a mechanism that holds an array is not hashable
         return _searched(*arguments)
     return _remembered(*arguments)
 
 
 def _searched(problem: Problem, budget: Budget, mechanism: str | Mechanism, share: float) -> Plan:
-    """Return the plan that `plan_with_errors` describes."""
-    # What is left is searched for on the scale of mu^2, on which costs nearly add up.
+    """Search the plan that `plan_with_errors` describes."""
+    # Search the remaining budget on the scale of mu^2, on which costs nearly add up.
     spendable = gaussian_mu(budget.epsilon, budget.delta) ** 2
     left, found = spendable * (1 - share), None
     for _ in range(_MOST_TRIES):
@@ -220,7 +221,7 @@ def _searched(problem: Problem, budget: Budget, mechanism: str | Mechanism, shar
             found = whole
             if cost >= _TIGHT * budget.epsilon:
                 return whole
-        # a hair less than would do, so that rounding does not matter
+        # 1e-9 below the exact value, so that rounding cannot exceed the budget
         left -= gaussian_mu(cost, budget.delta) ** 2 - spendable * (1 - 1e-9)
         if left <= 0.0:
             break
@@ -232,12 +233,12 @@ def _searched(problem: Problem, budget: Budget, mechanism: str | Mechanism, shar
     return found
 
 
-# It follows from public facts alone, and the search takes a while: worked out once.
+# A plan depends on public facts alone, and the search is slow: compute it once.
 _remembered = lru_cache(maxsize=256)(_searched)
 
 
 def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
-    """Return the plan of weights with that of the matrices they still need."""
+    """Combine the plan of the weights with the events of the matrices that are still needed."""
     mechanism = weights.mechanism
     if not mechanism.has_law:
         raise CannotSolve(
@@ -264,7 +265,7 @@ def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
 
 
 def _parts(weights: Plan, budget: Budget, share: float) -> dict[str, Gaussian]:
-    """Divide the share of mu^2 among what is asked first, H and M, as far as they are needed."""
+    """Divide the share of mu^2 among the clipping sums, H and M, as far as they are needed."""
     sizes = {
         "clipping_norms": _CLIPPING_NORMS,
         "hessian": 0.0 if weights.mechanism.uses_moments else _HESSIAN,
@@ -276,16 +277,16 @@ def _parts(weights: Plan, budget: Budget, share: float) -> dict[str, Gaussian]:
 
 
 def check_share(share: float, most: float = 1.0) -> None:
-    """Refuse what is no share of a budget."""
+    """Refuse a value that is not a share of a budget."""
     if not 0.0 <= share < most:
         raise ValueError(
-            f"inference is a share of the budget, from 0 to below {most:g}, got {share!r}; 0.1 is "
-            "usual."
+            f"inference must be a share of the budget, from 0 to below {most:g}, got {share!r}; "
+            "0.1 is usual."
         )
 
 
 def check_gaussian_share(budget: Budget, share: float, most: float = 1.0) -> None:
-    """Refuse what `check_share` does, and a budget that has no share for Gaussian noise."""
+    """Refuse an invalid share, and a pure budget, which cannot pay for Gaussian noise."""
     check_share(share, most)
     if share and budget.is_pure and not budget.is_infinite:
         raise CannotSolve(
@@ -304,18 +305,18 @@ def check_has_errors(objective: Objective, budget: Budget, share: float) -> None
         )
     if not (math.isfinite(objective.smoothness) or budget.is_infinite):
         raise CannotSolve(
-            f"{type(objective.loss).__name__} has no bounded second derivative, so there is no "
-            "Hessian to go by; use its smooth form, or set inference=0."
+            f"{type(objective.loss).__name__} has no bounded second derivative, so that it has no "
+            "Hessian; use its smooth form, or set inference=0."
         )
     if not isinstance(objective.feasible, WholeSpace):
         raise CannotSolve(
-            "standard errors hold inside a constraint, not at its edge; drop it, or set "
+            "standard errors hold inside a constraint, not on its boundary; drop it, or set "
             "inference=0."
         )
 
 
 def errors_without_noise(records: RecordSource, objective: Objective, weights: Array) -> Errors:
-    """Return the errors of a minimiser without noise: sampling alone."""
+    """Return the standard errors of a minimiser without noise, from sampling alone."""
     ridge = objective.regularization or 0.0
     law = PerturbedMinimizerLaw(objective, objective.loss.lipschitz, None, ridge)
     matrix, second_derivatives = _hessian(law, weights).sums(records)

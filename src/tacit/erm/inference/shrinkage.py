@@ -1,31 +1,31 @@
-"""Estimate the excess risk that noise and ridge cost released weights, and shrink them.
+"""Estimate the excess risk of released weights, and shrink the weights.
 
-A plan predicts its excess risk from public facts alone, with what is typical of tables. A fit knows
-more: how curved the losses are, how long its weights are and how long their noise is. Of a law
-w = P(H) (H w0 + e) (`laws`), of which a share k was kept, direction by direction
+A plan predicts its excess risk from public facts and typical tables alone. A fit knows more: the
+curvature of the losses, the norm of its weights and the size of their noise. Let the law of the
+weights be w = P(H) (H w0 + e) (`estimator_law`), with noise e and the private Hessian H, and let
+the weights be multiplied by k. Then, direction by direction,
 
     E[excess] = h / 2 (k^2 var + (1 - k h P(h))^2 w0^2)
 
-per record after division by n. How far the truth w0 reaches is what is left of the weights' length
-when the noise in it is taken off: E w^2 = (h P(h))^2 w0^2 + var. It is post-processing, and nothing
-is decided by it.
+per record after division by n. The size of the truth w0 follows from the norm of the weights less
+that of the noise: E w^2 = (h P(h))^2 w0^2 + var. The estimate is post-processing, and nothing
+depends on it.
 
-Around the weights w0 that the records ask for, released ones have a known law, w = P(H) (H w0 + e)
-(`laws`), with noise e and the private Hessian H. Of p slopes the noise has on average at least the
-squared length that it would have if all directions were equally curved,
+Shrinkage uses the same law. For p slopes, the expected squared norm of the noise is at least that
+of equal curvature in all directions:
 
     E||P e||^2 >= p V(h),   h = trace(H) / p
 
-with V(h) the variance of a weight at curvature h, convex and falling (Jensen). The trace is asked
-for with a hundredth of the budget. All but this share of the slopes is taken off:
+V(h), the variance of a weight at curvature h, is convex and decreasing (Jensen). The trace is
+released with a hundredth of the budget. The slopes are multiplied by
 
-    (1 - (p + sqrt(2 p)) V / ||w||^2) / (h P(h)),   between 0 and 1
+    (1 - (p + sqrt(2 p)) V / ||w||^2) / (h P(h)),   clipped to [0, 1]
 
-The first factor is that of James and Stein (1961), by which the error falls whatever w0 is for any
-multiple of V below 2 (p - 2). Noise of p weights is p V long, give or take sqrt(2 p) V, so that a
-model that learned nothing becomes the constant that its intercept is. The second takes back what
-the ridge took off already, h P(h) being the share of the truth in the weights; none are made
-longer. Where n or epsilon is large V vanishes and nothing is taken off.
+The first factor is that of James and Stein (1961): it lowers the error for every w0, for any
+multiple of V below 2 (p - 2). The squared norm of the noise of p weights is p V, with standard
+deviation sqrt(2 p) V, so that a model without information becomes its constant intercept. The
+second factor undoes the shrinkage of the ridge: h P(h) is the share of the truth in the weights.
+Weights never grow. For large n or epsilon V vanishes and nothing is shrunk.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ from tacit.queries import HessianTrace, Noise, NoisySum, Session
 
 Array = npt.NDArray[np.float64]
 
-_SEEN = 0.1  # of the level of noise: below it a moment is lost
-_LEAST_CURVED = 0.01  # of the ridge: of directions below that nothing is learned
-# Of the sampling error: what bounded slopes let a fit differ from one without bounds.
+_SEEN = 0.1  # share of the noise level lam0 below which a moment is not visible
+_LEAST_CURVED = 0.01  # share of the ridge: directions of smaller curvature learn nothing
+# Share of the sampling error by which a bounded loss makes a fit differ from an unbounded one.
 _OF_SAMPLING = 0.25
 
 
 def expected_risk(
     law: Law, squared_length: float, n_slopes: int, trace: float, retained: float, n_records: float
 ) -> float:
-    """Return the excess risk per record of slopes of which a law and a share are known.
+    """Estimate the excess risk per record of shrunk slopes, from their law and the trace of H.
 
-    Only the trace of H is: its directions, fifty a score at most, are taken to differ as those of a
-    typical table do.
+    Only the trace of H is known. Its spectrum is assumed to be that of a typical table, with at
+    most fifty directions per score.
     """
     directions = min(n_slopes, MOST_DIRECTIONS * law.objective.n_outputs)
     h = trace / directions * TYPICAL_SPECTRUM
@@ -73,11 +73,11 @@ def preconditioned_risk(
     found: Array,
     n_records: float,
 ) -> float:
-    """Return the excess risk per record of weights released in the coordinates of a moment.
+    """Estimate the excess risk per record of weights released in preconditioned coordinates.
 
-    The moments there are lam0 (1 - a_j), a_j the eigenvalues of A^2, where they are seen above
-    their noise. All of them add up to n r^2, r the rows' root mean square there, which is known
-    well: what is left is spread over the others.
+    The moments in these coordinates are lam0 (1 - a_j), with a_j the eigenvalues of A^2, if they
+    exceed their noise. Their sum is n r^2, with r the root mean square of the rows, which is known
+    accurately. The remainder of the sum is spread over the moments below the noise.
     """
     objective, ridge = preconditioned.objective, perturbation.regularization
     second_derivative = TYPICAL_SECOND_DERIVATIVE * objective.loss.smoothness
@@ -113,10 +113,10 @@ def _expected(
     retained: float,
     n_records: float,
 ) -> float:
-    """Return the same for directions of curvatures h, each of which explains e = h w0^2 / 2.
+    """Estimate the excess risk for directions of curvatures h; each explains e = h w0^2 / 2.
 
-    Weights that belong to none of them are noise. That the length of noise is itself not known
-    better than by its standard deviation is the least that the truth may be.
+    Weights outside these directions are noise. The truth is at least one standard deviation of the
+    noise's squared norm, since a smaller truth cannot be distinguished from noise.
     """
     objective = law.objective
     shares = law.share(h)
@@ -127,7 +127,7 @@ def _expected(
     distance = 2 * directions * float(np.mean(shares**2 / h))
     explains = max(squared_length - noise, unsure) / distance
     loss = objective.loss.guess(objective.bounds)
-    if loss is not None:  # no more than a model that knows nothing loses
+    if loss is not None:  # at most the loss of a model without information
         explains = min(explains, loss * n_records / directions)
     lost = retained**2 * h * variances / 2 + (1 - retained * shares) ** 2 * explains
     slopes = _bounded_slopes(objective, n_slopes, n_records)
@@ -135,7 +135,7 @@ def _expected(
 
 
 def _spread(mean: float, low: float, high: float, count: int) -> Array:
-    """Return numbers of a mean, even on a logarithmic scale, between two ends where they may be."""
+    """Return log-spaced values in [low, high] with the given mean."""
     low = min(low, high)
     if mean >= high or mean <= low:
         return np.full(count, min(max(mean, low), high))
@@ -145,7 +145,7 @@ def _spread(mean: float, low: float, high: float, count: int) -> Array:
         spread: Array = a * (b / a) ** places
         return spread
 
-    raises = float(between(low, high).mean()) < mean  # then the lower end must rise
+    raises = float(between(low, high).mean()) < mean  # then raise the lower end
     least, most = low, high
     for _ in range(50):
         middle = math.sqrt(least * most)
@@ -155,10 +155,10 @@ def _spread(mean: float, low: float, high: float, count: int) -> Array:
 
 
 def _bounded_slopes(objective: Objective, n_slopes: int, n_records: float) -> float:
-    """Return what a model of numbers loses because large residuals count for less.
+    """Estimate the excess risk of a regression from its bounded loss.
 
-    It differs from least squares by a part of the sampling error, p sigma^2 / 2 n, with sigma^2 / 2
-    what cannot be explained.
+    Large residuals count for less, so the fit differs from least squares by a share of the sampling
+    error p sigma^2 / 2 n, with sigma^2 / 2 the unexplained loss.
     """
     loss = objective.loss.guess(objective.bounds)
     if loss is None or not math.isfinite(objective.bounds.label_bound):
@@ -166,22 +166,22 @@ def _bounded_slopes(objective: Objective, n_slopes: int, n_records: float) -> fl
     return _OF_SAMPLING * n_slopes / n_records * (1 - TYPICAL_SHARE) * loss
 
 
-# Stein's paradox begins with three weights.
+# James-Stein shrinkage lowers the error from three weights on.
 _LEAST_SLOPES = 3
-# Which class is the likelier does not depend on how long weights are, so that half of them stays:
-# noise that cost `MAY_COST` before costs a quarter of it then, less than 2 %.
+# Classifiers keep at least half: the sign of a score does not depend on the norm of the weights.
+# Noise that cost `MAY_COST` before then costs a quarter of it, less than 2 %.
 _LEAST_OF_CLASSES = 0.5
 
 
 class Shrunk(NamedTuple):
-    """Weights, and what was lost as far as the trace of the Hessian tells."""
+    """Shrunk weights, and their excess risk as estimated from the trace of the Hessian."""
 
     weights: Array
     risk: float
 
 
 def can_shrink(problem: Problem) -> bool:
-    """Return whether weights are to be shrunk: the ridge is open and nobody asked for a law."""
+    """Return whether weights are shrunk: the ridge is not set and no law is requested."""
     objective = problem.objective
     slopes = problem.n_features * objective.n_outputs
     return (
@@ -202,15 +202,15 @@ def shrunk(
     slot: str,
     n_records: float,
 ) -> Shrunk:
-    """Return released weights without what is surely noise; the intercept is left alone.
+    """Shrink released weights by their estimated noise; the intercept is unchanged.
 
-    ``n_records`` is the public or released number, for the risk alone.
+    ``n_records``, public or released, is used for the risk alone.
     """
     objective = law.objective
     trace = session.ask(NoisySum(HessianTrace(objective, weights), noise), slot)
     end = -1 if objective.bounds.intercept else None
     slopes = weights[:end]
-    # at least its own noise, below which it says nothing
+    # at least its own noise: a smaller trace carries no information
     most = noise.std(1.0) * objective.loss.hessian_trace * objective.bounds.row_norm**2
     curvature = max(float(np.asarray(trace)), most) / slopes.size
     p, length = slopes.size, float(np.sum(slopes**2))

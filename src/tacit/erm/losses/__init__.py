@@ -1,4 +1,4 @@
-"""Losses: one idea a file. A new loss is one file and one line here."""
+"""Losses, one family per file. A new loss is one class in a file that is imported here."""
 
 from collections.abc import Mapping
 from inspect import isabstract
@@ -21,7 +21,7 @@ from tacit.erm.losses.squared import SquaredLoss as SquaredLoss
 
 _NAMED = tuple(vars().values())
 _FOUND = [kind for kind in _NAMED if isinstance(kind, type) and issubclass(kind, AnyLoss)]
-# Every loss there is, by the word that a saved model has for it.
+# Every loss by its stored word in saved models.
 LOSSES: Mapping[str, type[AnyLoss]] = {
     f"{kind.key}_loss": kind for kind in _FOUND if not isabstract(kind)
 }

@@ -1,4 +1,4 @@
-"""What every loss declares, whatever it is a function of; what a loss does not have is None."""
+"""Define the interface of every loss; a property that a loss lacks is None."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ Array = npt.NDArray[np.float64]
 class AnyLoss(ABC):
     """A convex loss: constants that bound its derivatives, and sums over blocks of records.
 
-    Mechanisms ask for what they need and never for a loss's type. A loss on scores <w, x> is a
-    `Loss`, one on points w a `PointLoss`.
+    Mechanisms read properties and never test the type of a loss. A loss on scores <w, x> is a
+    `Loss`, a loss on points w is a `PointLoss`.
     """
 
     key: ClassVar[str]
     tried: ClassVar[tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]]  # of `examples`
-    is_linear: ClassVar[bool]  # whether it is a function of <w, x>, so that gradients follow rows
-    is_square: ClassVar[bool] = False  # whether X'X and X'y are all it asks of the records
+    is_linear: ClassVar[bool]  # whether it is a function of <w, x>: gradients are multiples of rows
+    is_square: ClassVar[bool] = False  # whether X'X and X'y determine it
     monotone: ClassVar[bool] = False  # whether a function of y z with a derivative of one sign
-    is_likelihood: ClassVar[bool] = False  # whether E d1^2 = E d2 where the model holds
+    is_likelihood: ClassVar[bool] = False  # whether E d1^2 = E d2 under the model
 
     @property
     @abstractmethod
     def lipschitz(self) -> float:
-        """Bound on slopes; infinite if there is none."""
+        """Bound on |d1|; infinite if unbounded."""
 
     @property
     @abstractmethod
     def smoothness(self) -> float:
-        """Bound on how fast slopes turn; infinite where they jump."""
+        """Bound on the second derivative; infinite if d1 jumps."""
 
     @property
     def n_outputs(self) -> int:
-        """How many scores a record has."""
+        """The number of scores per record."""
         return 1
 
     @property
@@ -61,63 +61,66 @@ class AnyLoss(ABC):
 
     @property
     def usual_curvature(self) -> float:
-        """What second derivatives seldom exceed; standard errors count none above it."""
+        """A value that second derivatives rarely exceed; standard errors clip them to it."""
         return self.smoothness
 
     @property
     def level(self) -> float | None:
-        """The quantile that minimises the loss on a line."""
+        """The quantile level of the minimiser on a line, or None."""
         return None
 
     @classmethod
     def examples(cls) -> tuple[tuple[Self, tuple[float, ...]], ...]:
-        """Return losses of this kind, each with labels at which its constants are attained."""
+        """Return losses of this type, each with labels at which its constants are attained."""
         return tuple((cls(*parameters), labels) for parameters, labels in cls.tried)
 
     @abstractmethod
     def gradient_scale(self, row_norm: float) -> float:
-        """Return what a slope is multiplied by, at most, in a record's gradient."""
+        """Return the greatest factor between d1 and a record's gradient norm."""
 
     @abstractmethod
     def score_unit(self, bounds: Bounds) -> float:
-        """Return the size a score has when the model fits."""
+        """Return the typical size of a score if the model fits."""
 
     @abstractmethod
     def default_clip(self, bounds: Bounds) -> float | None:
-        """Return the slope at which a descent clips unless told otherwise."""
+        """Return the default clip of d1 in a gradient descent, or None."""
 
     def is_sharp(self, bounds: Bounds, steepest: float = math.inf) -> bool:
-        """Return whether slopes of size up to ``steepest`` jump, or nearly do."""
+        """Return whether d1, of size up to ``steepest``, jumps or nearly jumps."""
         return False
 
     def perturbed_event(
         self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
-        """Return the tightest event proved for the objective under a Gaussian tilt."""
+        """Return the tightest proved event of the objective under a Gaussian perturbation."""
         return None
 
     def free_regularization(self, row_norm: float, epsilon: float) -> float | None:
-        """Return the least ridge with which a record's effect on the curvature costs nothing."""
+        """Return the least ridge at which a record's effect on the curvature is free, or None."""
         return None
 
     def with_wider_slope(self, factor: float) -> Self:
-        """Return the loss with its slope bounded ``factor`` times as far out, if it says so."""
+        """Return the loss with its bound on d1 ``factor`` times as large, if it can be widened."""
         return self
 
     def without_smoothing(self, bounds: Bounds) -> AnyLoss:
-        """Return the loss to minimise where bending it to the end of its slope costs nothing."""
+        """Return the variant for mechanisms that pay for the maximal curvature only.
+
+        For log-cosh this is the Huber loss.
+        """
         return self
 
     def guess(self, bounds: Bounds) -> float | None:
-        """Return the average loss of a model that knows nothing."""
+        """Return the average loss of a model without information, or None."""
         return None
 
     def rounded(self, unit: float) -> Iterator[Self]:
-        """Yield losses to minimise in turn, from one without sharp corners to this one."""
+        """Yield smoothings of the loss, smoothest first, ending with the loss itself."""
         yield self
 
     def usable_labels(self, label: Array) -> Array:
-        """Return labels moved to where the declared constants hold; most losses take any."""
+        """Return labels clipped to the range in which the constants hold; most losses take any."""
         return label
 
     def labels(self, block: Block | LatticeBlock) -> Array:
@@ -137,28 +140,28 @@ class AnyLoss(ABC):
     def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
         """Return the sum of the records' gradients, each clipped to norm ``clip``.
 
-        Where the block knows its people, also what each one's add up to (`person_sums`).
+        If the block is grouped by person, the sums of each person are clipped too (`person_sums`).
         """
 
     def gradient_clipped_in(
         self, coordinates: Coordinates, block: Block, weights: Array, bounds: Bounds, clip: float
     ) -> Array:
-        """Return the same, each clipped in other coordinates of rows."""
-        raise TypeError("gradients have other coordinates only for losses on scores.")
+        """Return the sum of the records' gradients, each clipped in preconditioned coordinates."""
+        raise TypeError("preconditioned gradients exist only for losses on scores.")
 
     def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
-        """Return every record's slope, clipped to ``limit``."""
-        raise TypeError("there are slopes only for losses of scores.")
+        """Return every record's d1, clipped to ``limit``."""
+        raise TypeError("derivatives d1 exist only for losses on scores.")
 
     def sum_in_steps(self, block: LatticeBlock, weights: Array, rows: RowLattice) -> Array:
-        """Return the sum of the records' gradients in whole steps, each clipped to the lattice."""
+        """Return the sum of gradients in whole lattice steps, each clipped to the lattice."""
         return rows.whole_sum(block, block.weighed(self.slopes(block, weights, rows.limit)))
 
     @abstractmethod
     def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
-        """Return every record's gradient, or what each person's add up to, one a row.
+        """Return every record's clipped gradient, or each person's sum, one per row.
 
-        Records' are clipped; of each row nothing depends on other records, or people, to the bit.
+        Every row depends on its own record, or person, alone, to the last bit.
         """
 
     @abstractmethod
@@ -166,15 +169,15 @@ class AnyLoss(ABC):
         """Return the sums of the records' losses and gradients, in one pass."""
 
     def clipped_second_derivative(self, block: Block, weights: Array, limit: float) -> Array:
-        """Return every record's second derivative, 0 where its slope is clipped to ``limit``."""
+        """Return every record's second derivative, 0 if its d1 is clipped to ``limit``."""
         raise TypeError("standard errors exist only for losses on one score.")
 
     def hessian_trace_per_record(self, block: Block | LatticeBlock, weights: Array) -> Array:
         """Return the trace of every record's Hessian in its scores."""
-        raise TypeError("there are second derivatives in scores only for losses of them.")
+        raise TypeError("second derivatives in scores exist only for losses on scores.")
 
     def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
-        """Return the square of every record's slope, clipped to ``limit``."""
+        """Return the square of every record's d1, clipped to ``limit``."""
         raise TypeError("standard errors exist only for losses on one score.")
 
     def curvature(self, block: Block, weights: Array) -> Array:

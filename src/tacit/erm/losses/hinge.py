@@ -92,7 +92,7 @@ class SmoothHingeLoss(Loss):
         return np.where(gap > h, gap, np.clip(gap + h, 0.0, None) ** 2 / (4.0 * h))
 
     def d1(self, score: Array, label: Array) -> Array:
-        """Return -y times a slope that rises from 0 to 1."""
+        """Return -y times a factor that rises from 0 to 1."""
         h = self.smoothing
         return -label * np.clip((1.0 + h - label * score) / (2.0 * h), 0.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""Losses of a score: their derivatives in it, and from these the sums over records."""
+"""Losses on scores: derivatives in the score, and sums over records computed from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tacit.records.exact.lattice import LatticeBlock
 from tacit.records.grouped import clipped_by_person, summed_by_person
 from tacit.records.linear_transform import Coordinates
 
-_SHARP = 2.0**13
+_SHARP = 2.0**13  # smoothness beyond this, per score unit and slope, counts as a jump
 
 
 class Loss(AnyLoss):
@@ -38,10 +38,10 @@ class Loss(AnyLoss):
 
     @abstractmethod
     def d2(self, score: Array, label: Array) -> Array:
-        """Return the second derivative in the score, 0 where it does not exist."""
+        """Return the second derivative in the score; 0 where it does not exist."""
 
     def steady_d1(self, score: Array, label: Array) -> Array:
-        """Return d1 for sums on a lattice, where each entry depends on its own score alone."""
+        """Return d1 for lattice sums; each entry depends on its own score alone."""
         return self.d1(score, label)
 
     def hessian_times(self, score: Array, label: Array, along: Array) -> Array:
@@ -53,48 +53,49 @@ class Loss(AnyLoss):
         return row_norm
 
     def score_unit(self, bounds: Bounds) -> float:
-        """Return the labels' own size, or 1 for classes."""
+        """Return the label bound, or 1 for classes."""
         return bounds.label_bound if math.isfinite(bounds.label_bound) else 1.0
 
     def default_clip(self, bounds: Bounds) -> float | None:
-        """Return the greatest slope; without one, a quarter of the labels' size if declared."""
+        """Return the Lipschitz constant; if infinite, a quarter of the label bound, if declared."""
         if math.isfinite(self.lipschitz):
             return self.lipschitz
         return self.score_unit(bounds) / 4 if math.isfinite(bounds.label_bound) else None
 
     def is_sharp(self, bounds: Bounds, steepest: float = math.inf) -> bool:
-        """Return whether slopes of size up to ``steepest`` jump, or nearly do: rounding then shows.
+        """Return whether d1, of size up to ``steepest``, jumps or nearly jumps.
 
-        A smooth slope turns by at most smoothness times the rounding of a score, which is nothing;
-        one that turns over less than 2^-13 of a score's unit is taken for a jump.
+        Rounding of a score moves d1 by at most smoothness times the rounding, which is negligible
+        for a smooth loss. A d1 that changes over less than 2^-13 score units is treated as a jump.
         """
         return self.smoothness * self.score_unit(bounds) > _SHARP * min(steepest, self.lipschitz)
 
     def perturbed_event(
         self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event | None:
-        """Return the event of monotone or of any losses (docs/proofs/objective_perturbation.md)."""
+        """Return the event of monotone or any losses (docs/proofs/objective_perturbation.md)."""
         family = MonotoneObjective if self.monotone else LinearModelObjective
         return family(sizes.lipschitz, sizes.smoothness, regularization, noise_std, relation)
 
     def guess(self, bounds: Bounds) -> float | None:
-        """Return the loss of score 0 where the label lies halfway to the end of its range."""
+        """Return the loss of score 0 for a label halfway to the end of its range."""
         label = 1.0 if bounds.label_range is None else bounds.label_range[1] / 2
         return float(self.value(np.zeros(1), np.array([label]))[0])
 
     def values(self, block: Block, weights: Array) -> Array:
-        """Return the loss of every record of a block, a function of the record to the last bit.
+        """Return the loss of every record of a block; each depends on its record to the last bit.
 
-        Utilities of nearly equal candidates differ by less than the rounding of a matrix product,
-        which depends on the other records of a block (docs/proofs/selection_in_a_ball.md).
+        A matrix product would round depending on the other records of the block. This rounding
+        exceeds the utility differences of nearly equal candidates
+        (docs/proofs/selection_in_a_ball.md).
         """
         return block.weighed(self.value(block.steady_scores(weights), self.labels(block)))
 
     def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
-        """Return the sum of the records' gradients; clipping is one factor a row.
+        """Return the sum of the records' gradients; clipping is one factor per row.
 
-        A slope is clipped before it is weighted by at most 1, so that records of little weight are
-        not clipped less than others.
+        d1 is clipped before it is weighted by at most 1, so that records of small weight are
+        clipped like the others.
         """
         limit = clip / bounds.total_norm
         scores = block.steady_scores if self.is_sharp(bounds, limit) else block.scores
@@ -106,11 +107,11 @@ class Loss(AnyLoss):
     def gradient_clipped_in(
         self, coordinates: Coordinates, block: Block, weights: Array, bounds: Bounds, clip: float
     ) -> Array:
-        """Return the sum of the records' gradients, each clipped in other coordinates.
+        """Return the sum of the records' gradients, each clipped in preconditioned coordinates.
 
-        There a record's gradient is d1 A x, of norm |d1| ||A x||, so that a slope is held to
-        clip / ||A x||, whatever the loss declares; of a person's records the sum is held instead.
-        What is returned is still to be turned, once for all blocks.
+        In these coordinates a record's gradient is d1 A x, of norm |d1| ||A x||. d1 is therefore
+        clipped to clip / ||A x||, independently of the loss's constants. For grouped records the
+        person's sum is clipped instead. The caller multiplies the result by A, once for all blocks.
         """
         sharp = self.is_sharp(bounds, clip / bounds.total_norm)
         scores = (block.steady_scores if sharp else block.scores)(weights)
@@ -121,29 +122,29 @@ class Loss(AnyLoss):
         return block.weighted_sum(clip_slopes(slopes, limits))
 
     def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
-        """Return d1, clipped; scores are a record's own to the bit."""
+        """Return d1, clipped; each score depends on its own record to the last bit."""
         slopes = self.steady_d1(block.steady_scores(weights), self.labels(block))
         if isinstance(block, LatticeBlock) and block.weights is None:
-            return slopes  # which `RowLattice` clips to the same limit
+            return slopes  # `RowLattice` clips to the same limit
         return clip_slopes(slopes, limit)
 
     def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
-        """Return d1 x, added up for each person; without people, each record is one's."""
+        """Return d1 x, summed per person; ungrouped records count as one person each."""
         slopes = self.slopes(block, weights, clip / bounds.total_norm)
         if block.people is None:
             block = replace(block, people=np.arange(block.n_rows))
         return summed_by_person(block, block.weighed(slopes))
 
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
-        """Return both sums from the same scores."""
+        """Return the sums of losses and of gradients, computed from the same scores."""
         labels, scores = self.labels(block), block.scores(weights)
         value = np.array(block.weighed(self.value(scores, labels)).sum())
         return value, block.weighted_sum(self.d1(scores, labels))
 
     def clipped_second_derivative(self, block: Block, weights: Array, limit: float) -> Array:
-        """Return d2 up to what is usual.
+        """Return d2, clipped to `usual_curvature`.
 
-        Where it jumps rounding shows, so that scores are a record's own to the bit.
+        Rounding shows where d2 jumps, so each score depends on its own record to the last bit.
         """
         scores, labels = block.steady_scores(weights), self.labels(block)
         d2 = np.minimum(self.d2(scores, labels), self.usual_curvature)
@@ -152,7 +153,7 @@ class Loss(AnyLoss):
         return d2
 
     def hessian_trace_per_record(self, block: Block | LatticeBlock, weights: Array) -> Array:
-        """Return d2, or the sum of it over several scores; scores are a record's own to the bit."""
+        """Return d2, summed over several scores; each depends on its own record to the last bit."""
         d2 = self.d2(block.steady_scores(weights), self.labels(block))
         return d2 if d2.ndim == 1 else np.asarray(_one_stretch_each(d2).sum(axis=1))
 
@@ -168,7 +169,7 @@ class Loss(AnyLoss):
         return block.gram(self.d2(block.scores(weights), self.labels(block)))
 
     def curvature_along(self, block: Block, weights: Array, direction: Array) -> Array:
-        """Return the same times a direction, any number of outputs."""
+        """Return the sum of Hessians times a direction, for any number of outputs."""
         along = block.scores(direction)
         return block.weighted_sum(
             self.hessian_times(block.scores(weights), self.labels(block), along)
@@ -176,9 +177,9 @@ class Loss(AnyLoss):
 
 
 def clip_slopes(d1: Array, limit: float | Array) -> Array:
-    """Scale every record's slope (a number, or a row of them) to size at most ``limit``.
+    """Scale every record's d1 (a number, or a row of numbers) to norm at most ``limit``.
 
-    One limit for all records, or one for each.
+    ``limit`` is one number for all records, or one per record.
     """
     if isinstance(limit, float) and math.isinf(limit):
         return d1
@@ -190,9 +191,9 @@ def clip_slopes(d1: Array, limit: float | Array) -> Array:
 
 
 def _one_stretch_each(rows: Array) -> Array:
-    """Return rows that are one stretch of memory each, which NumPy adds up one by one.
+    """Return a copy with contiguous rows, which NumPy sums one by one.
 
-    In other layouts the order of additions, and so the last bit, depends on how many rows there
-    are (docs/proofs/exact_sums.md, section 2).
+    In other layouts the order of additions, and so the last bit, depends on the number of rows
+    (docs/proofs/exact_sums.md, section 2).
     """
     return np.ascontiguousarray(rows)

@@ -1,4 +1,4 @@
-"""Losses of a point: the mean's and the geometric median's."""
+"""Losses on points: the mean's and the geometric median's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tacit.records import Block, Bounds
 from tacit.records.grouped import clipped_vectors, vectors_by_person
 from tacit.row_clipping import clipped_rows
 
-_TOUCHING = 1e-150
+_TOUCHING = 1e-150  # distances below it count as 0: their squares underflow
 
 
 class PointLoss(AnyLoss):
     """A loss of a point w and a record x that is not a function of <w, x>.
 
-    ``lipschitz`` bounds the norm of a gradient, ``smoothness`` how fast it turns; checked by
+    ``lipschitz`` bounds the norm of a gradient, ``smoothness`` that of a Hessian; checked by
     `tacit.testing.check_point_loss`.
     """
 
@@ -32,18 +32,18 @@ class PointLoss(AnyLoss):
 
     @abstractmethod
     def gradients(self, point: Array, records: Array) -> Array:
-        """Return the gradient at ``point`` for every record, one a row."""
+        """Return the gradient at ``point`` for every record, one per row."""
 
     def gradient_scale(self, row_norm: float) -> float:
-        """Return 1: a slope is the gradient itself."""
+        """Return 1: ``lipschitz`` bounds the gradient itself."""
         return 1.0
 
     def score_unit(self, bounds: Bounds) -> float:
-        """Return the records' own size."""
+        """Return the norm bound of the records."""
         return bounds.row_norm
 
     def default_clip(self, bounds: Bounds) -> float | None:
-        """Return the greatest slope, or the diameter of where records are."""
+        """Return the Lipschitz constant, or the diameter of the records' ball."""
         return self.lipschitz if math.isfinite(self.lipschitz) else 2 * bounds.total_norm
 
     def values(self, block: Block, weights: Array) -> Array:
@@ -51,7 +51,7 @@ class PointLoss(AnyLoss):
         return self.value(weights, block.points())
 
     def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
-        """Return the sum of the records' gradients, each formed and clipped."""
+        """Return the sum of the records' clipped gradients."""
         gradients = self.gradients(weights, block.points())
         sizes = np.linalg.norm(gradients, axis=1)
         factors = np.minimum(1.0, clip / np.maximum(sizes, 1e-300))
@@ -61,12 +61,12 @@ class PointLoss(AnyLoss):
         return result
 
     def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
-        """Return the gradients, clipped, and added up for each person if there are people."""
+        """Return the clipped gradients, summed per person if records are grouped by person."""
         gradients = clipped_rows(self.gradients(weights, block.points()), clip)
         return gradients if block.people is None else vectors_by_person(block, gradients)
 
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
-        """Return both sums."""
+        """Return the sums of losses and of gradients."""
         gradients = self.gradients(weights, block.points())
         return np.array(self.values(block, weights).sum()), gradients.T @ np.ones(len(gradients))
 
@@ -121,10 +121,10 @@ class DistanceLoss(PointLoss):
         return result
 
     def gradients(self, point: Array, records: Array) -> Array:
-        """Return unit vectors towards w, zero at a record itself."""
+        """Return unit vectors from the records towards w, and zero at w = x."""
         away = point - records
         size = np.linalg.norm(away, axis=1, keepdims=True)
-        # squares below 1e-300 lose their digits, and the vector could be longer than 1
+        # Squares below 1e-300 lose digits, and the vector could become longer than 1.
         is_away = size > _TOUCHING
         result: Array = np.where(is_away, away / np.where(is_away, size, 1.0), 0.0)
         return result

@@ -1,4 +1,4 @@
-"""Logistic loss, and cross-entropy of several classes."""
+"""Logistic loss, and cross-entropy for several classes."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class LogisticLoss(Loss):
         return -label * _sigmoid_of_margin(score, label)
 
     def steady_d1(self, score: Array, label: Array) -> Array:
-        """Return the same as sigmoid(z) - (y > 0), to the bit on every machine."""
+        """Return d1 as sigmoid(z) - (y > 0), equal to the bit on every machine."""
         return sigmoid(score) - (label > 0)
 
     def sum_in_steps(self, block: LatticeBlock, weights: Array, rows: RowLattice) -> Array:
-        """Return the sum of the records' gradients; in one compiled loop where there is one."""
+        """Return the sum of the records' gradients, by a compiled loop if available."""
         tiles, labels = block.rows, block.labels
         if not isinstance(tiles, Tiles) or labels is None or block.weights is not None:
             return super().sum_in_steps(block, weights, rows)
@@ -91,7 +91,7 @@ class LogisticLoss(Loss):
 def _sigmoid_of_margin(score: Array, label: Array) -> Array:
     """Return t = 1 / (1 + exp(m)) in place: the inner loop of every logistic fit."""
     m = label * score
-    np.minimum(m, 700.0, out=m)  # exp stays finite; t is below 1e-304 from there on
+    np.minimum(m, 700.0, out=m)  # exp stays finite; beyond m = 700 t is below 1e-304
     np.exp(m, out=m)
     m += 1.0
     return np.reciprocal(m, out=m)
@@ -124,8 +124,8 @@ class SoftmaxLoss(Loss):
     def __post_init__(self) -> None:
         if not (isinstance(self.n_classes, int) and self.n_classes >= 2):
             raise ValueError(
-                f"n_classes must be a whole number from 2 on, got {self.n_classes!r}; pass how "
-                "many classes there are, such as 3."
+                f"n_classes must be a whole number of at least 2, got {self.n_classes!r}; pass the "
+                "number of classes, such as 3."
             )
 
     @property
@@ -135,7 +135,7 @@ class SoftmaxLoss(Loss):
 
     @property
     def hessian_rank(self) -> int:
-        """K - 1: the Hessian does not see what all scores have in common."""
+        """K - 1: adding a constant to all scores does not change the loss."""
         return self.n_classes - 1
 
     @property
@@ -146,8 +146,8 @@ class SoftmaxLoss(Loss):
     def default_clip(self, bounds: Bounds) -> float | None:
         """Return 1.
 
-        ||p - e_y|| is above 1 only for records that are badly wrong: the bias is small, the noise
-        falls by sqrt(2).
+        ||p - e_y|| exceeds 1 only for badly misclassified records. The bias is small, and the noise
+        falls by a factor of sqrt(2).
         """
         return 1.0
 
@@ -174,7 +174,7 @@ class SoftmaxLoss(Loss):
 
     def d1(self, score: Array, label: Array) -> Array:
         """Return p - e_y, one row a record."""
-        # One line a class, so that whole lines are worked on at once: the inner loop of a fit.
+        # One line per class: NumPy then works on whole lines. This is the inner loop of a fit.
         p = np.array(score.T, order="C")
         p -= p.max(axis=0)
         np.exp(p, out=p)
@@ -184,7 +184,7 @@ class SoftmaxLoss(Loss):
 
     def d2(self, score: Array, label: Array) -> Array:
         """Return p (1 - p)."""
-        # Each record one stretch of memory, which NumPy adds up by itself whatever is around it.
+        # Contiguous rows: NumPy then sums each row on its own, whatever the other rows are.
         p: Array = softmax(np.ascontiguousarray(score), axis=1)
         return p * (1.0 - p)
 
@@ -197,10 +197,10 @@ class SoftmaxLoss(Loss):
 
 
 def _added_in_turn(lines: Array) -> Array:
-    """Return the sum of lines, added one after another in every column, to the last bit.
+    """Return the sum of the lines, added one after another in every column, to the last bit.
 
-    A record's column must not depend on other records. NumPy adds whole lines in turn, but a
-    single column, which is one stretch of memory, in pairs.
+    A record's column must not depend on other records. NumPy adds whole lines one after another,
+    but a single column, which is contiguous in memory, in pairs.
     """
     if lines.shape[1] == 1:
         alone: Array = np.add.accumulate(lines, axis=0)[-1]

@@ -1,4 +1,4 @@
-"""Poisson loss with a bounded slope."""
+"""Poisson loss with a bounded derivative."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tacit.erm.losses.base import Array
 from tacit.erm.losses.linear import Loss
 from tacit.records import Bounds
 
-# A score whose exponential is finite still; no label is as large.
+# The exponential of this score is still finite, and larger than any label.
 _LARGEST = 690.0
 
 
 @dataclass(frozen=True)
 class PoissonLoss(Loss):
-    """Poisson deviance exp(z) - y z, linearised where its slope exceeds ``slope_bound``.
+    """Poisson deviance exp(z) - y z, linearised where its derivative exceeds ``slope_bound``.
 
         d1 = clip(exp(z) - y, -C, C),  C = slope_bound
 
     Linearising keeps the loss convex and a function of the score (Redberg et al. 2023).
 
-    Guarantee: |d1| <= slope_bound; d2 = exp(z) where the slope is not clipped, so at most
+    Guarantee: |d1| <= slope_bound. d2 = exp(z) where d1 is not clipped, so that d2 is at most
     slope_bound + label_bound.
 
     Assumes labels in [0, label_bound], which Bounds enforces.
@@ -51,8 +51,8 @@ class PoissonLoss(Loss):
         for name in ("slope_bound", "label_bound"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(
-                    f"{name} must be positive, got {getattr(self, name)!r}; pass the greatest size "
-                    "that counts, or leave it infinite for the plain deviance."
+                    f"{name} must be positive, got {getattr(self, name)!r}; pass a bound on "
+                    "its size, or leave it infinite for the plain deviance."
                 )
 
     @property
@@ -67,16 +67,16 @@ class PoissonLoss(Loss):
 
     @property
     def usual_curvature(self) -> float:
-        """2 C: a rate is seldom above twice a count's greatest residual."""
+        """2 C: a rate is rarely above twice the greatest residual of a count."""
         return min(2 * self.slope_bound, self.smoothness)
 
     def score_unit(self, bounds: Bounds) -> float:
-        """Return a unit of the log rate."""
+        """Return 1, a unit of the log rate."""
         top = bounds.label_bound
         return max(1.0, math.log1p(top)) if math.isfinite(top) else 1.0
 
     def guess(self, bounds: Bounds) -> float | None:
-        """Return what the middle of the range costs above the best where the count is half it."""
+        """Return the excess deviance of the mid-range score for a count of half the label bound."""
         if bounds.label_range is None:
             return super().guess(bounds)
         middle = (bounds.label_range[0] + bounds.label_range[1]) / 2
@@ -86,7 +86,7 @@ class PoissonLoss(Loss):
         return float(at[0] - at[1])
 
     def _inside(self, score: Array, label: Array) -> Array:
-        """Return the score clipped to where the slope is within bounds."""
+        """Return the score clipped to the range in which d1 is within its bound."""
         with np.errstate(divide="ignore"):
             low = np.log(np.maximum(label - self.slope_bound, 0.0))
         high = np.log(np.minimum(label + self.slope_bound, math.exp(_LARGEST)))
@@ -103,7 +103,7 @@ class PoissonLoss(Loss):
         return rate - label * inside + (rate - label) * (score - inside)
 
     def d1(self, score: Array, label: Array) -> Array:
-        """Return the clipped slope."""
+        """Return the clipped derivative."""
         slope = np.exp(np.minimum(score, _LARGEST)) - label
         return np.clip(slope, -self.slope_bound, self.slope_bound)
 

@@ -51,7 +51,7 @@ class QuantileLoss(Loss):
 
     @property
     def lipschitz(self) -> float:
-        """The steeper side."""
+        """max(level, 1 - level), the steeper side."""
         return max(self.level, 1.0 - self.level)
 
     @property
@@ -60,7 +60,7 @@ class QuantileLoss(Loss):
         return 1.0 / (2.0 * self.smoothing) if self.smoothing > 0.0 else math.inf
 
     def rounded(self, unit: float) -> Iterator[Self]:
-        """Yield ever narrower corners, which have a Hessian to go by, to a millionth of a unit."""
+        """Yield smoothings, each with a Hessian, of widths down to a millionth of a unit."""
         sharpest, width = max(self.smoothing, 1e-6 * unit), unit
         while width > sharpest:
             yield replace(self, smoothing=width)
@@ -68,7 +68,7 @@ class QuantileLoss(Loss):
         yield replace(self, smoothing=sharpest)
 
     def value(self, score: Array, label: Array) -> Array:
-        """Return the tilted absolute value, rounded at the corner."""
+        """Return the asymmetric absolute value, smoothed at the corner."""
         r, h = score - label, self.smoothing
         # (1/2 - level) r + |r| / 2, with |r| replaced by (r^2 + h^2) / (2 h) near 0
         size = np.abs(r)
@@ -77,7 +77,7 @@ class QuantileLoss(Loss):
         return (0.5 - self.level) * r + 0.5 * size
 
     def d1(self, score: Array, label: Array) -> Array:
-        """Return the slope, in [-level, 1 - level]."""
+        """Return the derivative, in [-level, 1 - level]."""
         r = score - label
         step = np.clip(r / self.smoothing, -1.0, 1.0) if self.smoothing > 0.0 else np.sign(r)
         return (0.5 - self.level) + 0.5 * step

@@ -1,4 +1,4 @@
-"""Squared loss, its Lipschitz form, Huber's, and log-cosh."""
+"""Squared loss, its Lipschitz form, Huber loss and log-cosh loss."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class SquaredLoss(Loss):
         value = (z - y)^2 / 2 where |z| <= B, its tangent elsewhere;  d1 = clip(z, -B, B) - y
 
     Guarantee: |d1| <= score_bound + label_bound; 0 <= d2 <= 1. With an infinite bound the loss
-    is plain least squares and has no Lipschitz constant: only sufficient statistics, or gradient
-    clipping, will take it.
+    is plain least squares and has no Lipschitz constant: it needs sufficient statistics or
+    gradient clipping.
 
     Examples
     --------
@@ -51,8 +51,8 @@ class SquaredLoss(Loss):
         for name in ("score_bound", "label_bound"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(
-                    f"{name} must be positive, got {getattr(self, name)!r}; pass the greatest size "
-                    "that counts, or leave it infinite for plain least squares."
+                    f"{name} must be positive, got {getattr(self, name)!r}; pass a bound on "
+                    "its size, or leave it infinite for plain least squares."
                 )
 
     @property
@@ -84,7 +84,7 @@ class HuberLoss(Loss):
 
         value = r^2 / 2 where |r| <= knot,  knot (|r| - knot / 2) elsewhere
 
-    Clipping each record's gradient of the squared loss at slope ``knot`` gives this loss.
+    Clipping d1 of the squared loss to ``knot`` gives this loss.
 
     Guarantee: |d1| <= knot; 0 <= d2 <= 1.
 
@@ -130,7 +130,7 @@ class HuberLoss(Loss):
         return np.where(np.abs(score - label) < self.knot, 1.0, 0.0)
 
 
-_NEARLY_FREE = 7 / 8
+_NEARLY_FREE = 7 / 8  # share of the ridge at which curvature is free; see free_regularization
 
 
 @dataclass(frozen=True)
@@ -139,19 +139,20 @@ class LogCoshLoss(Loss):
 
         value = knot^2 log cosh(r / knot),   d1 = knot tanh(r / knot),   d2 = 1 - tanh^2
 
-    Like `HuberLoss`, but its curvature fades as its slope saturates, d2 = 1 - (d1 / knot)^2: no
-    record both pulls hard and bends the objective, so that objective perturbation needs little
-    more noise than one Gaussian release (docs/proofs/objective_perturbation.md, section 12).
+    Like `HuberLoss`, but its second derivative vanishes as d1 saturates: d2 = 1 - (d1 / knot)^2. No
+    record has both a large gradient and a large second derivative, so that objective perturbation
+    needs little more noise than one Gaussian release (docs/proofs/objective_perturbation.md,
+    section 12).
 
     Guarantee: |d1| <= knot; 0 <= d2 <= 1.
 
     Parameters
     ----------
     knot
-        The residual around which the square turns into a line.
+        The residual around which the loss changes from quadratic to linear.
     widens
-        Whether a mechanism may move the knot out where it adds little noise, so that with many
-        records or a large budget the loss tends to the square.
+        Whether a mechanism may increase the knot if this adds little noise. With many records or a
+        large budget the loss then tends to the squared loss.
 
     Examples
     --------
@@ -172,7 +173,7 @@ class LogCoshLoss(Loss):
         if not 0.0 < self.knot < math.inf:
             raise ValueError(
                 f"knot must be positive and finite, got {self.knot!r}; pass the residual around "
-                "which the loss turns from a square to a line, or use SquaredLoss() for none."
+                "which the loss changes from quadratic to linear, or use SquaredLoss() for none."
             )
 
     @property
@@ -181,20 +182,20 @@ class LogCoshLoss(Loss):
         return self.knot
 
     def with_wider_slope(self, factor: float) -> Self:
-        """Return the loss with its knot so much further out, if it may be moved."""
+        """Return the loss with its knot ``factor`` times as large, if ``widens``."""
         return replace(self, knot=self.knot * factor) if self.widens else self
 
     def without_smoothing(self, bounds: Bounds) -> Loss:
-        """Return Huber's, if the knot may be moved: the square up to the same slope.
+        """Return the Huber loss with the same bound on d1, if ``widens``.
 
-        No label is further than its range from a score within it, and there the knot stops.
+        The knot is at most the label range: no label is further from a score within the range.
         """
         return HuberLoss(min(self.knot, 2 * bounds.label_bound)) if self.widens else self
 
     def perturbed_event(
         self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
     ) -> Event:
-        """Return its own (docs/proofs/objective_perturbation.md, section 12)."""
+        """Return the event of log-cosh (docs/proofs/objective_perturbation.md, section 12)."""
         return LogCoshObjective(
             sizes.lipschitz, sizes.smoothness, regularization, noise_std, relation
         )
@@ -202,14 +203,14 @@ class LogCoshLoss(Loss):
     def free_regularization(self, row_norm: float, epsilon: float) -> float:
         """Return 7/4 R^2 / epsilon.
 
-        From 2 R^2 / epsilon on what a record does to the curvature is free
+        From 2 R^2 / epsilon on, the effect of a record on the curvature is free
         (docs/proofs/objective_perturbation.md, section 12). An eighth less costs half a percent of
-        noise, and the error that a ridge makes falls by a quarter.
+        noise, and lowers the bias of the ridge by a quarter.
         """
         return _NEARLY_FREE * 2 * row_norm**2 / epsilon
 
     def value(self, score: Array, label: Array) -> Array:
-        """Return knot^2 log cosh(r / knot), to full precision for small residuals and large."""
+        """Return knot^2 log cosh(r / knot), to full precision for small and large residuals."""
         size = np.abs(score - label) / self.knot
         with np.errstate(under="ignore"):
             small = np.log1p(2 * np.sinh(np.minimum(size, 1.0) / 2) ** 2)

@@ -1,4 +1,4 @@
-"""Classes that count alike: each is counted first, and its records weigh as it is rare."""
+"""Balance classes: count the records of each class privately, then weight rare classes up."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from tacit.records import ClassWeights, RecordSource, ReweightedRecords
 
 Array = npt.NDArray[np.float64]
 
-# n / (K count) is the weight of a class, and never more than this.
+# Limit on the weight n / (K count) of a class.
 GREATEST_WEIGHT = 10.0
-# Of a budget that is not Gaussian throughout, what is left after the counts is sought in steps.
+# For budgets that are neither pure nor Gaussian throughout: lower epsilon by 0.1 % until the
+# composition fits.
 _STEP, _MOST_STEPS = 0.999, 100
 _SETTING = "epsilon_after_counting"
 _SHARES = {"classes": NUMBER_SHARE, "weights": None}
@@ -38,14 +39,14 @@ _SHARES = {"classes": NUMBER_SHARE, "weights": None}
 
 @dataclass(frozen=True)
 class Balanced(Mechanism):
-    """Another mechanism, over records weighted by how rare their class is.
+    """Run another mechanism over records that are weighted by the rarity of their class.
 
-    The classes are counted with a hundredth of the budget, with Gaussian noise, or Laplace noise
-    for a pure budget. A class of count c gets the weight n / (K c), at most 10, and all weights are
+    The counts of the classes take a hundredth of the budget, with Gaussian noise, or Laplace noise
+    for a pure budget. A class of count c gets the weight n / (K c), at most 10. All weights are
     divided by the greatest of them, so that no record weighs more than 1.
 
-    Guarantee: the event is that of the counts and that of the other mechanism, composed; it is
-    within the budget.
+    Guarantee: the event composes those of the counts and of the other mechanism, and is within the
+    budget.
 
     Parameters
     ----------
@@ -71,12 +72,12 @@ class Balanced(Mechanism):
     counts_classes = True
 
     def __post_init__(self) -> None:
-        # It goes by the other's name: where noise is put is what plans and reports compare.
+        # Take the other mechanism's name: plans and reports compare where the noise is added.
         own = self.inner if isinstance(self.inner, str) else self.inner.name
         object.__setattr__(self, "name", own)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        """Plan the other mechanism within what the counts leave of the budget."""
+        """Plan the other mechanism with the budget that the counts leave."""
         if problem.objective.bounds.n_classes is None:
             raise CannotSolve("there are no classes to balance; leave class_weight out.")
         counts, rest = _class_counts(budget).event(problem.facts(budget.relation)), _rest(budget)
@@ -93,15 +94,15 @@ class Balanced(Mechanism):
                     settings={**inner.settings, _SETTING: rest.epsilon},
                 )
             rest = replace(rest, epsilon=rest.epsilon * _STEP)
-        raise CannotSolve("no plan is within the budget after counting the classes; raise epsilon.")
+        raise CannotSolve("no plan fits the budget after counting the classes; raise epsilon.")
 
     def slots(self, plan: Plan) -> dict[str, Slot]:
-        """Return the counts, and the other mechanism's plan."""
+        """Return the slot of the counts, and the slots of the other mechanism's plan."""
         counts = _class_counts(plan.budget).event(plan.facts)
         return {"classes": Slot(counts), "weights": Slot(self._inner(plan).event)}
 
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Count the classes, weight the records, and go on."""
+        """Count the classes, weight the records, and run the other mechanism."""
         query, inner = _class_counts(plan.budget), self._inner(plan)
         counts = np.asarray(session.ask(query, "classes"))
         shares = balanced_shares(counts, query.noise_std(session.facts))
@@ -111,7 +112,7 @@ class Balanced(Mechanism):
         return Solved(solved.weights)
 
     def _inner(self, plan: Plan) -> Plan:
-        """Return the other mechanism's own part of a plan."""
+        """Return the part of a plan that belongs to the other mechanism."""
         assert isinstance(plan.event, Composed), "made by plan"
         assert not isinstance(self.inner, str), "made by plan"
         settings = {name: v for name, v in plan.settings.items() if name != _SETTING}
@@ -124,7 +125,7 @@ class Balanced(Mechanism):
         )
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
-        """Return what the other mechanism says, and what counting costs."""
+        """Describe the other mechanism's noise, and the noise of the counts."""
         inner = self._inner(plan)
         std = number(_class_counts(plan.budget).noise_std(plan.facts))
         return (
@@ -133,23 +134,23 @@ class Balanced(Mechanism):
         )
 
     def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
-        """Return what the other mechanism says."""
+        """Return the other mechanism's error bars."""
         inner = self._inner(plan)
         return inner.mechanism.noise_error(inner, weight_norm)
 
 
 def balanced_exactly(records: RecordSource) -> ReweightedRecords:
-    """Return records weighted by the exact counts of their classes: for no privacy at all."""
+    """Return records weighted by the exact counts of their classes, without any privacy."""
     facts = Facts(records.bounds, records.n_features, Relation.ADD_REMOVE)
     shares = balanced_shares(ClassCounts().total(records, facts), 0.0)
     return ReweightedRecords(records, ClassWeights(shares))
 
 
 def balanced_shares(counts: Array, noise_std: float) -> tuple[float, ...]:
-    """Return n / (K count) of every class, over the greatest of them.
+    """Return the weight n / (K count) of every class, divided by the greatest weight.
 
-    A count below the noise in it says nothing, and none counts as less than would give its class a
-    weight of more than 10.
+    A count below its noise carries no information and is raised to the noise. A count is also
+    raised so far that no class has a weight above 10.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def balanced_shares(counts: Array, noise_std: float) -> tuple[float, ...]:
 
 
 def _class_counts(budget: Budget) -> NoisySum:
-    """Return the counts with a hundredth of mu squared, or of a pure epsilon."""
+    """Return a query for the counts at a hundredth of mu squared, or of a pure epsilon."""
     if budget.is_pure:
         epsilon = split_epsilon(budget.epsilon, _SHARES)["classes"]
         return NoisySum(ClassCounts(Norm.L1), LaplaceNoise(epsilon))
@@ -172,7 +173,7 @@ def _class_counts(budget: Budget) -> NoisySum:
 
 
 def _rest(budget: Budget) -> Budget:
-    """Return what the counts leave where all is Gaussian or pure, and a guess elsewhere."""
+    """Return the budget that the counts leave: exact if Gaussian or pure, else a first guess."""
     if budget.is_pure:
         return replace(budget, epsilon=split_epsilon(budget.epsilon, _SHARES)["weights"])
     rest = split_gaussian(budget, _SHARES)["weights"]

@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LineSettings(Settings):
-    """What to aim at, how far one record moves its rank, and how far off to expect to be."""
+    """Quantile level, sensitivity of the rank utility, and expected rank error."""
 
     rank_error: float
     level: float
@@ -32,7 +32,7 @@ class LineSettings(Settings):
 
 @dataclass(frozen=True)
 class QuantileOnALine(Mechanism):
-    """The quantile of one column, exactly and purely private.
+    """Draw the quantile of one column exactly, with pure epsilon.
 
     Scores every point t of a public grid by its rank error, u(t) = -|#{x < t} - level * n|, and
     draws t with probability proportional to exp(epsilon u / (2 Delta)); Delta = 1 under REPLACE
@@ -70,12 +70,12 @@ class QuantileOnALine(Mechanism):
             budget=budget,
             event=query.event(facts),
             excess_risk=ranks / problem.n_records,
-            reason="exact sampling; pure epsilon; the error is in ranks, not in units",
+            reason="exact sampling; pure epsilon; the error is in ranks, not in the column's unit",
             settings=LineSettings(ranks, level, delta).shown(),
         )
 
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Sort, score, draw."""
+        """Sort the column, score the grid points and draw one."""
         query = self._selection(LineSettings.of(plan).level, plan.budget)
         return Solved(np.array([session.ask(query, "weights")]))
 
@@ -86,17 +86,17 @@ class QuantileOnALine(Mechanism):
 
 @dataclass(frozen=True)
 class CandidateSettings(Settings):
-    """How far one record moves a utility."""
+    """The sensitivity of the utilities."""
 
     sensitivity: float
 
 
 @dataclass(frozen=True)
 class PublicCandidates(Mechanism):
-    """The exponential mechanism over weights chosen without the data.
+    """Apply the exponential mechanism to weights that were chosen without the data.
 
-    Scores each candidate by minus its empirical risk, relative to the first candidate; the
-    utility of a record is bounded by L times the candidates' distance from it.
+    Scores each candidate by minus its empirical risk, relative to the first candidate. One record
+    moves this utility by at most L times the largest distance of a candidate from the first.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class PublicCandidates(Mechanism):
     is_named = False
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        """Bound the utilities."""
+        """Bound the sensitivity of the utilities."""
         objective = problem.objective
         if self.candidates.ndim != 2 or self.candidates.shape[1] != problem.dimension:
             raise CannotSolve(
@@ -126,7 +126,7 @@ class PublicCandidates(Mechanism):
                 f"{self.candidates.shape}."
             )
         if not math.isfinite(objective.lipschitz):
-            raise CannotSolve("the loss has no bounded slope, so utilities have no sensitivity.")
+            raise CannotSolve("the loss has no bounded gradient: utilities have no sensitivity.")
         query, facts = self._selection(problem, budget), problem.facts(budget.relation)
         delta = query.utility.utility_sensitivity(facts)
         wide = 2 * delta / budget.epsilon * math.log(len(self.candidates))
@@ -141,7 +141,7 @@ class PublicCandidates(Mechanism):
         )
 
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Score the candidates in one pass, draw one."""
+        """Score the candidates in one pass and draw one."""
         chosen = session.ask(self._selection(plan.problem, plan.budget), "weights")
         return Solved(self.candidates[chosen].reshape(plan.problem.shape))
 
@@ -153,7 +153,7 @@ class PublicCandidates(Mechanism):
 
 @dataclass(frozen=True)
 class BallSettings(Settings):
-    """How far one record moves a utility, and the radius of the ball."""
+    """The sensitivity of the utility, and the radius of the ball."""
 
     sensitivity: float
     radius: float
@@ -161,14 +161,14 @@ class BallSettings(Settings):
 
 @dataclass(frozen=True)
 class ExponentialInABall(Mechanism):
-    """Weights in a ball, drawn with a density that falls with their risk (`ExpMech-ERM`).
+    """Draw weights in a ball with a density that falls with their risk (`ExpMech-ERM`).
 
         density of w proportional to exp(-epsilon F(w) / (2 Delta)),   ||w|| <= R
         Delta = L R under ADD_REMOVE, 2 L R under REPLACE
 
     F is the sum of the losses and the ridge, L the greatest norm of a record's gradient. Losses are
-    taken relative to w = 0, so that a record counts for at most L ||w||. Purely private; drawn
-    exactly, on a lattice in the ball, for up to four weights.
+    relative to w = 0, so that one record contributes at most L ||w||. The draw is purely private
+    and exact, on a lattice in the ball, for up to four weights.
 
     Parameters
     ----------
@@ -179,8 +179,8 @@ class ExponentialInABall(Mechanism):
     -----
     **Guarantee**: epsilon-DP, and of bounded range. Proof in docs/proofs/selection_in_a_ball.md.
 
-    **Assumes** that the loss is convex and Lipschitz as it declares, and is computed to 2^-40 of
-    its size. How long it takes depends on the records.
+    **Assumes** that the loss is convex, has its declared Lipschitz constant, and is computed to
+    2^-40 of its size. The running time depends on the records.
 
     Examples
     --------
@@ -203,13 +203,13 @@ class ExponentialInABall(Mechanism):
     is_named = False
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        """Check dimension, ball and slope, and bound the utility."""
+        """Check dimension, ball and Lipschitz constant, and bound the utility."""
         objective, d = problem.objective, problem.dimension
         if d > MOST_DIMENSIONS:
             raise CannotSolve(
                 f"the exponential mechanism in a ball is sampled exactly for up to "
                 f"{MOST_DIMENSIONS} weights, and there are {d}; use "
-                'mechanism="noisy_gradient", which is made for many and takes the same ball.'
+                'mechanism="noisy_gradient", which takes the same ball and many weights.'
             )
         if not isinstance(objective.feasible, L2Ball):
             raise CannotSolve(
@@ -217,13 +217,13 @@ class ExponentialInABall(Mechanism):
             )
         if not math.isfinite(objective.lipschitz):
             raise CannotSolve(
-                f"{type(objective.loss).__name__} has no bounded slope, so utilities have no "
-                "sensitivity; use a loss that has one, such as Huber's."
+                f"the gradient of {type(objective.loss).__name__} is unbounded, so that utilities "
+                "have no sensitivity; use a loss with a bounded gradient, such as HuberLoss."
             )
         radius, facts = objective.feasible.bound, problem.facts(budget.relation)
         query = self._selection(problem, budget, radius)
         delta = query.utility.utility_sensitivity(facts)
-        # The density exp(-k F) exceeds the least F by d / k on average, where F is convex.
+        # For convex F, a draw from exp(-k F) exceeds the minimum of F by at most d / k on average.
         wide = 2 * delta / budget.epsilon * d
         return Plan(
             mechanism=self,
@@ -236,7 +236,7 @@ class ExponentialInABall(Mechanism):
         )
 
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Draw weights by their risk."""
+        """Draw weights from the density."""
         query = self._selection(plan.problem, plan.budget, BallSettings.of(plan).radius)
         return Solved(session.ask(query, "weights").reshape(plan.problem.shape))
 

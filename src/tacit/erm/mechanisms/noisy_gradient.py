@@ -1,4 +1,4 @@
-"""Noisy gradient descent: its schedule, and the descent that releases every step's gradient."""
+"""Run noisy gradient descent: plan its schedule, and release the gradient of every step."""
 
 from __future__ import annotations
 
@@ -43,40 +43,40 @@ from tacit.records.grouped import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]
 
-_MOST_STEPS = 1000
-# A loss with corners is treated, for the step size alone, as rounded over this share of a score.
+_MOST_STEPS = 1000  # a step is a full pass over the records
+# For the step size only, a non-smooth loss counts as smoothed over this share of a score unit.
 _CORNER = 0.1
 
 
 @dataclass(frozen=True)
 class DescentSchedule:
-    """How to descend over a number of records, from it and from public facts."""
+    """The schedule of a descent, derived from public facts and the number of records."""
 
     problem: Problem
     n_records: float
     n_steps: int
     clip: float
     ridge: float
-    noise_std: float  # of the average, in units of a full gradient
-    smoothness: float  # of the sum of all losses: n beta, or what a second moment says
-    objective: Objective  # as minimised; the problem may be one in other coordinates
+    noise_std: float  # of the averaged iterate, in units of a full gradient
+    smoothness: float  # of the sum of all losses: n beta, or a bound from the second moment
+    objective: Objective  # in original coordinates; ``problem`` may be preconditioned
     preconditioner: Preconditioner | None = None
 
     def risk(self) -> float:
-        """Predict the excess risk; what T steps leave undone is like a ridge of 4 n beta / T^2."""
+        """Predict the excess risk; stopping after T steps acts like a ridge of 4 n beta / T^2."""
         undone = 4 * self.smoothness / self.n_steps**2
         squared = self.problem.dimension * self.noise_std**2
         return self.problem.risk_of_noise(squared, self.ridge + undone)
 
     def law(self, noise_std: float, step: float) -> DescentLaw:
-        """Return how the weights come about, in the records' own coordinates."""
+        """Return the asymptotic law of the weights, in the original coordinates."""
         limit = self.clip / self.objective.gradient_scale
         return DescentLaw(self.objective, limit, None, self.ridge, noise_std, self.n_steps, step)
 
     def pull(self, v: Array) -> Array:
-        """Return what the ridge adds to a gradient.
+        """Return the ridge's part of the gradient.
 
-        One that was asked for is on w; one of our own on v, and leaves a constant alone.
+        A user's ridge applies to w; ours applies to v and spares the intercept.
         """
         is_given = self.objective.regularization is not None or self.problem.even_ridge
         if self.preconditioner is not None:
@@ -94,28 +94,28 @@ class DescentSchedule:
 
 
 def growing_momentum(t: int) -> float:
-    """Return t / (t + 3), Nesterov's for a smooth loss."""
+    """Return t / (t + 3), Nesterov's momentum for a smooth loss."""
     return t / (t + 3.0)
 
 
 @dataclass(frozen=True)
 class NoisePace:
-    """Steps as long as noise allows: all of it together moves a score by so much.
+    """Set the step size by the noise: all noise together moves a score by a given amount.
 
-    Where nearly every record's gradient is clipped, the loss's curvature says nothing of how far
-    to go. With momentum m and noise of std s in each of T steps, steps of
+    If nearly every record's gradient is clipped, the loss's curvature does not determine a useful
+    step size. With momentum m and noise of std s in each of T steps, steps of size
 
         scores (1 - m) / (sqrt(T) s)
 
-    move the score of a row of length 1 by noise of std ``scores`` in all, whatever T is: more
-    steps cost time, and neither privacy nor noise.
+    move the score of a row of norm 1 by noise of std ``scores`` in all, for every T. More steps
+    cost time, but neither privacy nor noise.
 
     Parameters
     ----------
     scores
-        That standard deviation, before averaging and in the coordinates of the descent.
+        This standard deviation, before averaging and in the coordinates of the descent.
     momentum
-        m, the same in all steps.
+        m, constant over the steps.
 
     Examples
     --------
@@ -131,36 +131,38 @@ class NoisePace:
         if not (0.0 < self.scores < math.inf and 0.0 <= self.momentum < 1.0):
             raise ValueError(
                 f"scores must be positive and momentum at least 0 and below 1, got {self.scores!r} "
-                f"and {self.momentum!r}."
+                f"and {self.momentum!r}; NoisePace() has usable defaults."
             )
 
     def step(self, noise_std: float, n_steps: int) -> float:
-        """Return how far a step goes along a gradient with so much noise."""
+        """Return the step size for gradients with this noise."""
         return round(self.scores * (1 - self.momentum), 12) / (math.sqrt(n_steps) * noise_std)
 
     def constant(self, t: int) -> float:
-        """Return the momentum of every step."""
+        """Return the momentum, which is the same in every step."""
         return self.momentum
 
 
 def clip_of(problem: Problem, clip: float | None) -> float:
-    """Return the norm to which a record's gradient is scaled down: as asked, or the loss's own."""
+    """Return the clipping norm of a record's gradient: the user's, or the loss's default."""
     objective = problem.objective
     if clip is not None:
         if not 0.0 < clip < math.inf:
-            raise CannotSolve(f"clip must be positive and finite, got {clip!r}.")
+            raise CannotSolve(
+                f"clip must be positive and finite, got {clip!r}; None takes the loss's own."
+            )
         return min(clip, objective.lipschitz)
     slope = objective.loss.default_clip(objective.bounds)
     if slope is None:
         raise CannotSolve(
-            f"{type(objective.loss).__name__} has no bounded slope and no label_range is "
+            f"the gradient of {type(objective.loss).__name__} is unbounded and no label_range is "
             "declared; declare it, or pass NoisyGradient(clip=...)."
         )
     return slope * objective.gradient_scale
 
 
 def smoothness_of(problem: Problem) -> float:
-    """Return beta, or for a loss with corners that of its rounded form."""
+    """Return beta; for a non-smooth loss, that of its smoothed form."""
     objective = problem.objective
     if math.isfinite(objective.smoothness):
         return objective.smoothness
@@ -168,15 +170,15 @@ def smoothness_of(problem: Problem) -> float:
 
 
 def slope_smoothness(problem: Problem) -> float:
-    """Return the same of the loss alone, R^2 left out."""
+    """Return the smoothness of the loss in its score, without the factor R^2."""
     return smoothness_of(problem) / problem.objective.squared_gradient_scale
 
 
 def choose_steps(problem: Problem, noise: float, ridge: float, smoothness: float) -> int:
     """Return T = sqrt(4 n beta / lam0), the steps after which noise outweighs progress.
 
-    lam0 = ridge + noise R / (2 unit): the curvature below which the noise hides what is left;
-    ``noise`` is given with R in it, the length of a row.
+    lam0 = ridge + noise R / (2 unit) is the curvature below which noise hides the remaining
+    progress. ``noise`` already includes the factor R, the row norm.
     """
     objective = problem.objective
     unit = objective.score_unit if objective.is_linear_model else 1.0
@@ -187,52 +189,53 @@ def choose_steps(problem: Problem, noise: float, ridge: float, smoothness: float
 
 @dataclass(frozen=True)
 class DescentSettings(Settings):
-    """How many steps, and the norm that a record's gradient is scaled down to."""
+    """The number of steps, and the clipping norm of a record's gradient."""
 
     n_steps: int
     clip: float
 
 
 class Descent(Mechanism):
-    """What both descents say of their noise."""
+    """The part that both descents share: they have no error bars."""
 
     def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
-        """Return that nothing is known."""
+        """Return no error bars: the effect of per-step noise depends on the data."""
         return unknown(
-            "noise entered at every step, and how much of it the later steps took back depends "
+            "noise was added at every step, and later steps remove a part of it that depends "
             "on the records, which are private."
         )
 
 
 @dataclass(frozen=True)
 class NoisyGradient(Descent):
-    """Full-batch noisy gradient descent with momentum, projection and averaging.
+    """Run full-batch noisy gradient descent with momentum, projection and averaging.
 
     Each step releases the sum of the records' gradients, each clipped to norm C, plus Gaussian
     noise; T steps of multiplier z cost exactly one Gaussian mechanism of multiplier z / sqrt(T).
-    Number of steps and step size come from public facts, never from raw gradients.
+    The number of steps and the step size come from public facts, never from raw gradients.
 
         step 1/(n beta); momentum t/(t+3) (Nesterov 1983); the last quarter averaged
 
     Takes any loss (clipped if it has no Lipschitz constant) and any feasible set, under either
-    relation. Started at 0 and without a set, weights on columns that are all zero carry noise
-    that never reaches a score, so the risk depends on the rank of the data only (Song et al.
+    relation. The descent starts at 0. Without a feasible set, weights on all-zero columns carry
+    noise that never moves a score, so the risk depends only on the rank of the data (Song et al.
     2021).
 
     Parameters
     ----------
     n_steps
-        T; from theory by default.
+        T; derived from theory by default.
     clip
-        C, the norm to which each record's gradient is scaled down; L by default. Under
-        ADD_REMOVE_PERSON what a person's records add up to is scaled down to it as well.
+        C, the clipping norm of each record's gradient; L by default. Under ADD_REMOVE_PERSON the
+        sum of a person's gradients is clipped to C as well.
     preconditioner
-        `SecondMoment()` asks for the rows' second moment, where there are records enough, and
-        takes steps, clips gradients and adds noise in the coordinates it asks for; None for none.
-        The clip is then by default the greatest slope times the rows' length there.
+        `SecondMoment()` asks for the second moment of the rows, if there are enough records. Steps,
+        clipping and noise are then in preconditioned coordinates, and the default clip is the
+        greatest derivative of the loss times the row norm in these coordinates. None: no
+        preconditioner.
     pace
-        `NoisePace()` makes steps as long as their noise allows, for clips far below the slopes
-        there are; by default they are as long as the loss's curvature allows.
+        `NoisePace()` sets the step size by the noise, for clips far below the typical gradient
+        norm. By default the loss's curvature sets the step size.
 
     Examples
     --------
@@ -256,7 +259,7 @@ class NoisyGradient(Descent):
     adds_up_people = True
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        """Choose clip, steps and noise."""
+        """Choose clipping norm, steps and noise."""
         if budget.is_pure:
             raise CannotSolve(
                 "noisy gradient descent adds Gaussian noise, which needs delta > 0; set delta, "
@@ -268,7 +271,7 @@ class NoisyGradient(Descent):
             )
         clip_of(problem, self.clip)
         if budget.is_infinite:
-            raise CannotSolve("the budget is infinite: nothing is noisy.")
+            raise CannotSolve("the budget is infinite, so there is no noise to plan; use minimize.")
         if self.preconditioner is not None:
             self.preconditioner.check(problem)
         schedule = self._schedule(problem, budget, _most_counted(problem, budget))
@@ -283,13 +286,13 @@ class NoisyGradient(Descent):
         )
 
     def slots(self, plan: Plan) -> dict[str, Slot]:
-        """Return the steps and the trace, or one Gaussian for whatever is asked."""
+        """Return the slots of the steps and the trace, or one Gaussian slot for all queries."""
         return self._slots(plan.problem, plan.budget, DescentSettings.of(plan).n_steps)
 
     def _slots(self, problem: Problem, budget: Budget, n_steps: int) -> dict[str, Slot]:
         facts = problem.facts(budget.relation)
         if self._adapts(problem):
-            # If later questions depend on earlier answers, one Gaussian is charged for all.
+            # If later queries depend on earlier answers, charge one Gaussian for the whole budget.
             whole = GaussianNoise(gaussian_multiplier(budget))
             return {"everything": Slot(whole.event(facts), GaussianSum())}
         noise = self._noise(problem, budget)
@@ -300,14 +303,14 @@ class NoisyGradient(Descent):
         return slots
 
     def _adapts(self, problem: Problem) -> bool:
-        """Return whether the number of steps follows from a count or from a second moment."""
+        """Return whether the number of steps depends on a noisy count or second moment."""
         return problem.objective.bounds.total_weight is None or self.preconditioner is not None
 
     def tuned(self, problem: Problem, budget: Budget) -> NoisyGradient:
-        """Return the same with a second moment, where so many records pay for it.
+        """Return a copy with a preconditioner, if there are enough records for a second moment.
 
-        How ill-conditioned a table is no public fact tells: the moment costs a tenth of the
-        noise's variance and saves up to all but a tenth of the risk.
+        No public fact says how ill-conditioned a table is. The moment costs a tenth of the noise's
+        variance and saves up to nine tenths of the risk.
         """
         requested = SecondMoment()
         if not requested.pays(problem, budget, _most_counted(problem, budget)):
@@ -325,14 +328,14 @@ class NoisyGradient(Descent):
         n_records: float,
         preconditioner: Preconditioner | None = None,
     ) -> DescentSchedule:
-        """Return how to descend over so many records, in other coordinates if these are turned."""
+        """Return the schedule for this many records, in preconditioned coordinates if given."""
         whole = gaussian_multiplier(budget)
         problem = problem.with_wider_slope(1 / whole, n_records)
         smoothness, objective = n_records * smoothness_of(problem), problem.objective
         longest = objective.row_norm
         if preconditioner is not None:
-            # A row as long as declared may lie where the others do not: where errors are squared
-            # it must not miss by more than others.
+            # For regression keep the declared row norm: a long test row must not be extrapolated
+            # badly.
             longest = (
                 longest if math.isfinite(objective.bounds.label_bound) else preconditioner.row_norm
             )
@@ -341,7 +344,7 @@ class NoisyGradient(Descent):
             problem = preconditioner.problem(problem)
         clip = clip_of(problem, self.clip)
         noise = n_changed(budget.relation) * clip * whole
-        # The average of the last quarter has the noise of a quarter of the releases.
+        # Averaging the last quarter of the steps leaves the noise of a quarter of the releases.
         ridge = problem.objective.regularization
         if ridge is None:
             ridge = problem.steady_ridge(2 * noise, n_records)
@@ -359,7 +362,7 @@ class NoisyGradient(Descent):
         )
 
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Count the records if their number is private, then descend as that asks for."""
+        """Count the records if their number is private, then descend by the adapted schedule."""
         problem, budget = plan.problem, plan.budget
         steps = trace = "everything"
         if not self._adapts(problem):
@@ -390,9 +393,9 @@ class NoisyGradient(Descent):
     def _noise(
         self, problem: Problem, budget: Budget, moment: SecondMoment | None = None
     ) -> dict[str, GaussianNoise]:
-        """Return the noise of whatever is asked, and of all steps as if they were one release.
+        """Return the noise of each query, and of all steps as if they were one release.
 
-        Where a second moment was asked for, its share takes the place of the trace's.
+        If a second moment was released, its share replaces that of the trace.
         """
         shares: dict[str, float | None] = {"steps": None}
         if problem.objective.bounds.total_weight is None:
@@ -404,7 +407,7 @@ class NoisyGradient(Descent):
         return split_gaussian(budget, shares)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
-        """Return how much noise a step gets."""
+        """Describe the noise of a step."""
         settings = DescentSettings.of(plan)
         steps = self._noise(plan.problem, plan.budget)["steps"]
         each = gaussian_rest(steps, times=settings.n_steps)
@@ -421,9 +424,9 @@ def descend_preconditioned(
     n_records: float,
     whole: GaussianNoise,
 ) -> Array:
-    """Return weights from steps in the coordinates of a second moment.
+    """Return weights from steps in preconditioned coordinates.
 
-    All of them together cost no more than one release with the noise ``whole``.
+    All steps together cost no more than one release with the noise ``whole``.
     """
     schedule = NoisyGradient()._schedule(problem, budget, n_records, preconditioner)
     noise = gaussian_rest(whole, times=schedule.n_steps)
@@ -433,7 +436,7 @@ def descend_preconditioned(
 
 
 def _gradient(schedule: DescentSchedule, at: Array) -> Gradient | PreconditionedGradient:
-    """Return the sum of clipped gradients at a point."""
+    """Return the sum-of-clipped-gradients statistic at a point."""
     preconditioner = schedule.preconditioner
     if preconditioner is None:
         return Gradient(schedule.objective, schedule.clip, schedule.n_records, at)
@@ -469,10 +472,10 @@ def _descend(
 
 
 def _most_counted(problem: Problem, budget: Budget) -> float:
-    """Return how many records count at most where n_records is that of people, or of records."""
+    """Return the largest number of counted records; a person counts for MOST_COUNTED records."""
     return float(problem.n_records * (MOST_COUNTED if budget.relation.by_person else 1))
 
 
 def _shrinks(problem: Problem, budget: Budget) -> bool:
-    """Return whether weights are shrunk; what a person's records bend is not bounded."""
+    """Return whether weights are shrunk; a person's part of the Hessian trace is not bounded."""
     return can_shrink(problem) and not budget.relation.by_person

@@ -1,4 +1,4 @@
-"""Noisy gradient descent on Poisson samples, for data too large for full passes."""
+"""Run noisy gradient descent on Poisson samples, for data too large for full passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SampledSettings(DescentSettings):
-    """The same, and the noise of a step."""
+    """Steps and clipping norm, and the noise multiplier of one step."""
 
     noise_multiplier: float
 
@@ -40,19 +40,20 @@ class SampledSettings(DescentSettings):
 class NoisySGD(Descent):
     """Noisy gradient descent on Poisson samples of the records.
 
-    Each step takes every record with probability ``sampling_rate``, independently; the noisy sum
-    of clipped gradients is divided by the public expected size. For data too large for full
-    passes; where they are affordable, `NoisyGradient` has less noise for the same budget. Saves
-    time on records in memory alone: `ChunkedRecords` are read whole to find a sample's records.
+    Each step samples every record independently with probability ``sampling_rate``. The noisy sum
+    of clipped gradients is divided by the public expected sample size. Use it for data too large
+    for full passes; if full passes are affordable, `NoisyGradient` has less noise for the same
+    budget. Sampling saves time only on records in memory: `ChunkedRecords` are read whole to find
+    the records of a sample.
 
     Parameters
     ----------
     sampling_rate
-        The probability with which each record is in a step's sample.
+        The probability with which each record enters a step's sample.
     n_steps
-        How many steps.
+        The number of steps.
     clip
-        The norm to which each record's gradient is scaled down; L by default.
+        The clipping norm of each record's gradient; L by default.
 
     Examples
     --------
@@ -71,7 +72,7 @@ class NoisySGD(Descent):
 
     name = "noisy_sgd"
     title = "Noisy stochastic gradient descent"
-    is_candidate = False  # for data too large for a pass, which no public fact tells
+    is_candidate = False  # no public fact says whether the data are too large for full passes
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Calibrate the noise to the sampled steps."""
@@ -91,7 +92,7 @@ class NoisySGD(Descent):
             return composed(self._slots(problem.facts(budget.relation), multiplier))
 
         multiplier = least_noise(steps, budget)
-        # the noise left after averaging T steps, in units of a full gradient
+        # noise after averaging T steps, in units of a full gradient
         scale = clip * multiplier / (self.sampling_rate * math.sqrt(self.n_steps))
         squared = problem.dimension * scale**2
         return Plan(
@@ -106,7 +107,7 @@ class NoisySGD(Descent):
         )
 
     def slots(self, plan: Plan) -> dict[str, Slot]:
-        """Return the steps, each on a fresh sample."""
+        """Return the slot of the steps, each on a fresh sample."""
         return self._slots(plan.facts, SampledSettings.of(plan).noise_multiplier)
 
     def _slots(self, facts: Facts, multiplier: float) -> dict[str, Slot]:
@@ -114,7 +115,7 @@ class NoisySGD(Descent):
         return {"steps": Slot(GaussianNoise(multiplier).event(sampled), Exactly(self.n_steps))}
 
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Descend on Poisson samples, with averaging."""
+        """Descend on Poisson samples and average the iterates."""
         settings, problem = SampledSettings.of(plan), plan.problem
         objective, feasible = problem.objective, problem.objective.feasible
         noise, sampled = GaussianNoise(settings.noise_multiplier), PoissonSample(self.sampling_rate)
@@ -134,7 +135,7 @@ class NoisySGD(Descent):
         return Solved(total / (self.n_steps - first))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
-        """Return how much noise a step on how large a sample gets."""
+        """Describe the noise of a step and the size of a sample."""
         settings = SampledSettings.of(plan)
         std = number(settings.noise_multiplier * settings.clip)
         return (

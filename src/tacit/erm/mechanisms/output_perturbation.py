@@ -30,7 +30,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class OutputSettings(Settings):
-    """The ridge, and how far one record moves the minimiser."""
+    """The ridge, and the sensitivity of the minimiser."""
 
     regularization: float
     sensitivity: float
@@ -59,7 +59,7 @@ class OutputPerturbation(Mechanism):
     title = "Output perturbation"
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        """Choose lam if it was left open and calibrate the noise."""
+        """Choose lam if it is None, and calibrate the noise."""
         objective = problem.objective
         if not isinstance(objective.feasible, WholeSpace):
             raise CannotSolve(
@@ -68,12 +68,12 @@ class OutputPerturbation(Mechanism):
             )
         if not (objective.is_linear_model and math.isfinite(objective.smoothness)):
             raise CannotSolve(
-                f"{type(objective.loss).__name__} has no gradient to certify a minimum by; use "
-                "its smooth form, or 'noisy_gradient'."
+                f"{type(objective.loss).__name__} is not differentiable, so that a minimum cannot "
+                "be certified; use its smooth form, or 'noisy_gradient'."
             )
         if not math.isfinite(objective.lipschitz):
             raise CannotSolve(
-                f"{type(objective.loss).__name__} has no bounded slope; use HuberLoss or "
+                f"the gradient of {type(objective.loss).__name__} is unbounded; use HuberLoss or "
                 "'sufficient_statistics'."
             )
         noise = _noise_over_sensitivity(budget, problem.dimension)
@@ -90,29 +90,29 @@ class OutputPerturbation(Mechanism):
             budget=budget,
             event=_noise(budget).event(facts),
             excess_risk=_risk(problem, budget, noise, lam),
-            reason="the minimiser itself is stable; noise on the weights, any solver",
+            reason="the minimiser itself is stable; noise on the weights; any solver",
             settings=OutputSettings(lam, stated.value).shown(),
         )
 
     def slots(self, plan: Plan) -> dict[str, Slot]:
-        """Return the one release."""
+        """Return the slot of the minimiser."""
         return {"weights": Slot(_noise(plan.budget).event(plan.facts))}
 
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Minimise to a certificate, with noise on the minimiser."""
+        """Minimise to a certificate and release the minimiser with noise."""
         query = NoisySum(_minimizer(plan.problem), _noise(plan.budget))
         return Solved(np.asarray(session.ask(query, "weights")))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
-        """Return how much noise a weight gets."""
+        """Describe the noise on a weight."""
         return f"Noise of standard deviation {number(_std(plan))} is added to each weight once."
 
     def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
-        """Return the standard deviation of the noise itself."""
+        """Return the standard deviation of the noise, which is known exactly."""
         return NoiseError(
             _std(plan),
-            "Error bars are one standard deviation of the noise, known exactly: the same amount "
-            "was added to every weight.",
+            "Error bars are one standard deviation of the noise, known exactly: every weight got "
+            "noise of the same size.",
         )
 
 

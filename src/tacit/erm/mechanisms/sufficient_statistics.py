@@ -1,4 +1,4 @@
-"""Least squares from noisy moments: AdaSSP with joint Gaussian accounting."""
+"""Solve least squares from noisy moments: AdaSSP with joint Gaussian accounting."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from tacit.queries.split_budget import gaussian_rest, split_gaussian
 
 Array = npt.NDArray[np.float64]
 
-_FAILURE = 0.05  # rho: how often the chosen ridge may be too small for the noise
+_FAILURE = 0.05  # rho: probability that the chosen ridge is too small for the noise
 
 
 @dataclass(frozen=True)
 class MomentSettings(Settings):
-    """The multiplier of each of the three releases."""
+    """The noise multiplier of each of the three releases."""
 
     noise_multiplier: float
 
@@ -52,14 +52,14 @@ class MomentSettings(Settings):
 class SufficientStatistics(Mechanism):
     """Release X'X, X'y and the least eigenvalue with noise, then solve (Wang 2018, Algorithm 2).
 
-    The three releases are accounted for together: each gets the multiplier sqrt(3) z where one
-    alone would need z. Sensitivities for R the row norm and Y the label bound:
+    The three releases are accounted for together: each gets the multiplier sqrt(3) z, if one alone
+    would need z. Sensitivities for R the row norm and Y the label bound:
 
         X'X (Frobenius)   R^2, or sqrt(2) R^2 under REPLACE
         X'y               R Y, or 2 R Y
         least eigenvalue  R^2 in either case (Weyl)
 
-    With weights the moments are X'AX and X'Ay, A the diagonal of weights in [0, 1]: none of these
+    With weights the moments are X'AX and X'Ay, A the diagonal of weights in [0, 1]. No sensitivity
     grows (docs/proofs/weights.md, section 4).
 
     Symmetric noise (G + G')/2 is calibrated to the Frobenius norm, because the upper triangle
@@ -101,7 +101,7 @@ class SufficientStatistics(Mechanism):
         noise = gaussian_rest(whole, times=3)
         multiplier, event = noise.multiplier, noise.event(problem.facts(budget.relation))
         size = objective.row_norm * multiplier * n_changed(budget.relation)
-        # noise on the gradient at w: on X'y, and on X'X times w
+        # The gradient at w has the noise of X'y, plus the noise of X'X times w.
         squared = (
             problem.dimension
             * size**2
@@ -114,17 +114,17 @@ class SufficientStatistics(Mechanism):
             budget=budget,
             event=composed({"moments": Slot(event, Exactly(3))}),
             excess_risk=problem.risk_of_noise(squared, ridge),
-            reason="one pass, a closed form; best when n is large and d is small",
+            reason="one pass and a closed form; best if n is large and d is small",
             settings=MomentSettings(multiplier).shown(),
         )
 
     def slots(self, plan: Plan) -> dict[str, Slot]:
-        """Return the three releases, at one price."""
+        """Return the slots of the three releases; all have the same multiplier."""
         noise = GaussianNoise(MomentSettings.of(plan).noise_multiplier)
         return {"moments": Slot(noise.event(plan.facts), Exactly(3))}
 
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Ask for three statistics and solve a ridge regression."""
+        """Ask for the three statistics and solve a ridge regression."""
         objective, d, facts = plan.problem.objective, plan.problem.dimension, session.facts
         noise = GaussianNoise(MomentSettings.of(plan).noise_multiplier)
         eigenvalue = NoisySum(LeastEigenvalue(), noise)
@@ -135,7 +135,8 @@ class SufficientStatistics(Mechanism):
         noisy_cross = np.asarray(session.ask(cross, "moments"))
         std = noise.multiplier * objective.row_norm**2
         two = math.sqrt(2.0) if facts.relation is Relation.REPLACE else 1.0
-        # a lower confidence bound on the least eigenvalue, and the ridge that covers the noise
+        # A lower confidence bound on the least eigenvalue (1.645: 95 %, one-sided), then the ridge
+        # that covers the noise.
         sure = max(floor - 1.645 * std, 0.0)
         ridge = max(noise_norm(std * two, d) - sure, 0.0) + (objective.regularization or 0.0)
         ridge = max(ridge, 1e-9 * std)
@@ -144,19 +145,20 @@ class SufficientStatistics(Mechanism):
         return Solved(weights, MomentLaw(objective, label, known, ridge, *stds))
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
-        """Return how much noise the moments get."""
+        """Describe the noise on the moments."""
         multiplier = number(MomentSettings.of(plan).noise_multiplier)
         return f"Gaussian noise of {multiplier} times the sensitivity on each of three moments."
 
     def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
-        """Bound, roughly, the effect of noise e on X'y and N on X'X.
+        """Bound approximately the effect of noise e on X'y and of noise N on X'X.
 
             w - w0 = (X'X + ridge + N)^-1 (e - N w0),  X'X + ridge >= noise_norm, 95 % sure
 
-        Every entry of e has std z R Y and every entry of N w at most s ||w||, s = z R^2; the least
-        eigenvalue of N is near -s sqrt(2 d) (semicircle law), always above -noise_norm. The
-        released w stands for w0. In the rare fit where N outweighs the ridge the inverse is close
-        to singular, so that w has no standard deviation; the bar is for the others.
+        Every entry of e has std z R Y. Every entry of N w has std at most s ||w||, s = z R^2. The
+        least eigenvalue of N is near -s sqrt(2 d) (semicircle law), always above -noise_norm. The
+        released w is used in place of w0. In the rare fit in which N outweighs the ridge, the
+        inverse is close to singular and w has no standard deviation; the error bar describes the
+        other fits.
         """
         if weight_norm is None:
             return unknown(
@@ -171,12 +173,12 @@ class SufficientStatistics(Mechanism):
         return NoiseError(
             math.hypot(on_moment, on_entry * weight_norm) / least,
             "Error bars are roughly the most by which the noise moves a number in two fits of "
-            "three: the records are assumed to say as little about a feature as the mechanism "
-            "guards against. With many records it is far smaller.",
+            "three, if the records inform about a feature as little as the mechanism guards "
+            "against. With many records the effect is far smaller.",
             is_bound=True,
         )
 
 
 def noise_norm(std: float, dimension: int) -> float:
-    """Return what the norm of symmetric noise of this std exceeds with probability rho at most."""
+    """Return the norm that symmetric noise of this std exceeds with probability at most rho."""
     return std * math.sqrt(dimension * math.log(2 * dimension * dimension / _FAILURE))

@@ -1,1 +1,1 @@
-"""Plans: which mechanism, with which settings, at which expected risk."""
+"""Plans: the mechanism, its settings and its predicted risk."""

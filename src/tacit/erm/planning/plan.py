@@ -1,4 +1,4 @@
-"""What will be run and what it will cost, made from public facts alone."""
+"""Define problems, mechanisms and plans; a plan is made from public facts alone."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tacit.erm.objective import Objective
 from tacit.privacy import Budget, Event, Relation
 from tacit.queries import Count, Facts, Noise, NoisySum, Session, Slot
 
-# The part of mu^2 for a number, a count or a trace: a tenth of the mu.
+# Share of mu^2 for a single number, a count or a trace: a tenth of the mu.
 NUMBER_SHARE = 0.01
-# The part for a number of a pure epsilon, which adds up as it is.
+# Share of a pure epsilon for a single number; pure epsilons add up linearly.
 PURE_SHARE = 1 / 50
 
 
 class Counted(NamedTuple):
-    """A number of records that was released, and one that is likely not above it.
+    """A noisy number of records, and a lower bound on the true number.
 
-    Where fewer records than there seem to be do more harm, ``at_least`` is to go by.
+    Use ``at_least`` for decisions that are harmed by an overestimate.
     """
 
     n_records: float
@@ -34,51 +34,51 @@ class Counted(NamedTuple):
 
 
 def ask_count(session: Session, noise: Noise, slot: str) -> Counted:
-    """Ask for the number of records; never below the noise in it, which would say nothing."""
+    """Ask for the number of records; a count below its own noise is raised to the noise."""
     query = NoisySum(Count(), noise)
     std = query.noise_std(session.facts)
     n_records = max(float(np.asarray(session.ask(query, slot))), std, 1.0)
-    # two standard deviations: of forty counts one is further above the truth
+    # two standard deviations: one count in forty is further above the truth
     return Counted(n_records, max(n_records - 2 * std, 1.0))
 
 
 Array = npt.NDArray[np.float64]
 
-# Assumed where the number of records is private, for step counts and predictions only.
+# Assumed if the number of records is private, for step counts and predictions only.
 TYPICAL_N_RECORDS = 40_000
 # Assumed mean square of a coefficient, in units of (score unit / row norm)^2.
 TYPICAL_SQUARED_WEIGHT = 0.1
-# Predictions assume that curvature is a third of the greatest, as where rows are shorter than
-# they may be and slopes half saturated, that it differs tenfold between directions, and that half
-# of what a model that knows nothing loses can be explained. Tables of many columns are never
-# round: what counts happens in fifty directions at most, for every score.
+# Predictions make four assumptions about a table. The curvature is a third of its upper bound,
+# since rows are shorter than allowed and gradients half saturated. It varies tenfold between
+# directions. Half of the loss of a constant model can be explained. The effective rank is at most
+# 50 per output.
 TYPICAL_CURVATURE = 1 / 3
 MOST_DIRECTIONS = 50
 TYPICAL_SPECTRUM = 10.0 ** -((np.arange(10) + 0.5) / 10)
 TYPICAL_SPECTRUM /= TYPICAL_SPECTRUM.mean()
 TYPICAL_SHARE = 1 / 2
-# From this mu n / d on slopes are let run further: the noise of a quarter of the label bound then
-# costs 1e-4 of its square, a thousandth of what labels usually vary.
+# Widen the loss's clipping point once mu n / d exceeds 16. Noise of a quarter of the label bound
+# then costs 1e-4 of the bound's square, a thousandth of the typical variance of the labels.
 WIDENS_FROM = 16.0
-# Noise may cost this share of what a model that knows nothing loses, before shrinking.
+# The share of a constant model's loss that noise may cost, before shrinkage.
 MAY_COST = 1 / 15
-_UP = 1 + 2.0**-50  # more than the roundings of a few products
-# How long rows may count beside the intercept's coordinate.
+_UP = 1 + 2.0**-50  # covers the rounding of a few products
+# Candidate factors for shrinking feature rows relative to the intercept.
 ROW_SCALES = tuple(float(2.0 ** (-i / 4)) for i in range(21))
 
 
 class CannotSolve(ValueError):
-    """The mechanism does not apply to this problem; the message says why and what does."""
+    """The mechanism does not apply to this problem; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Problem:
     """An objective and the public shape of the data.
 
-    ``expected_records`` sharpens predictions where the number of records is private;
-    ``even_ridge`` asks for weights as the laws of standard errors describe them: all held by one
-    ridge, tilted by one noise and not shrunk; ``one_each`` says that of each person one record is
-    used at most.
+    ``expected_records`` sharpens predictions if the number of records is private. ``even_ridge``
+    requests weights that the laws of standard errors describe: one ridge on all weights, one
+    isotropic perturbation, no shrinkage. ``one_each`` says that at most one record per person is
+    used.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Problem:
 
     @property
     def n_records(self) -> int:
-        """The public number of records, or a typical one, from which settings follow."""
+        """The public number of records, or a typical one; settings are derived from it."""
         return self.objective.bounds.n_records or TYPICAL_N_RECORDS
 
     @property
@@ -121,30 +121,30 @@ class Problem:
         objective = self.objective
         unit = (
             objective.score_unit / objective.gradient_scale
-        )  # a point has the size of a record itself
+        )  # on points, w has the size of a record
         guess = math.sqrt(TYPICAL_SQUARED_WEIGHT * self.dimension) * unit
         return min(guess, objective.feasible.radius(self.dimension))
 
     def facts(self, relation: Relation) -> Facts:
-        """Return what is public of records, one of each person, under a relation."""
+        """Return the public facts of the records, one per person, under a relation."""
         return Facts(self.objective.bounds, self.n_features, relation)
 
     def with_regularization(self, regularization: float) -> Problem:
-        """Return the same problem with lam set."""
+        """Return a copy with lam set."""
         return replace(self, objective=self.objective.with_regularization(regularization))
 
     def columns(self, each: float, intercept: float) -> Array:
-        """Return a number for every weight, another one for the intercept's."""
+        """Return an array over the weights: ``each``, and ``intercept`` for the intercept."""
         numbers = np.full(self.shape, each)
         if self.objective.bounds.intercept:
             numbers[-1] = intercept
         return numbers
 
     def with_wider_slope(self, mu: float, n_records: float) -> Problem:
-        """Return the problem for so many records: slopes may run further where noise is small.
+        """Return the problem with the loss's clipping point widened, if noise is small.
 
-        Slopes that saturate at k cost about (size of residuals / k)^4, and noise (k d / (mu n))^2:
-        both together are least for k that grows like the cube root of mu n / d.
+        Saturating the gradient at k costs about (size of residuals / k)^4, noise (k d / (mu n))^2.
+        The sum is least for k that grows like the cube root of mu n / d.
         """
         factor = self.widening(mu, n_records)
         return replace(
@@ -153,26 +153,26 @@ class Problem:
         )
 
     def widening(self, mu: float, n_records: float) -> float:
-        """Return how much further than usual slopes may run for so many records."""
+        """Return the factor, at least 1, by which the loss's clipping point is widened."""
         return max(math.cbrt(mu * n_records / (WIDENS_FROM * self.directions)), 1.0)
 
     @property
     def directions(self) -> int:
-        """How many directions of the weights matter, for predictions and default settings."""
+        """The assumed effective rank of the weights, for predictions and default settings."""
         outputs = self.objective.n_outputs
         return min(self.dimension, outputs * MOST_DIRECTIONS)
 
     def curvature(self, n_records: float) -> float:
-        """Return a linear model's typical curvature: the trace, spread over what matters."""
+        """Return a linear model's typical curvature: the trace divided by the effective rank."""
         return TYPICAL_CURVATURE * n_records * self.objective.hessian_trace / self.directions
 
     def steady_ridge(self, noise_std: float, n_records: float) -> float:
-        """Return the ridge at which noise in the gradient does little harm, whatever is learned.
+        """Return the ridge that limits the harm of gradient noise to MAY_COST.
 
-            T s^2 / 2 / (h + ridge)^2 = MAY_COST times the loss of knowing nothing
+            T s^2 / 2 / (h + ridge)^2 = MAY_COST times the loss of a constant model
 
-        T is the trace of a record's Hessian and h the curvature, even in all directions: where
-        noise does most harm. The ridge is 0 where there are records enough.
+        T is the trace of a record's Hessian and h the curvature, equal in all directions: the case
+        in which noise does most harm. With enough records the ridge is 0.
         """
         objective = self.objective
         trace, loss = objective.hessian_trace, objective.loss.guess(objective.bounds)
@@ -182,15 +182,16 @@ class Problem:
         return max(needed - self.curvature(n_records), 0.0)
 
     def row_scale(self, noise_std: float, ridge: float, n_records: float) -> float:
-        """Return how long rows count beside the intercept's coordinate, at most 1.
+        """Return the factor on feature rows, relative to the intercept's coordinate, at most 1.
 
-        Noise is proportional to the norm of both together. Where there are too few records to learn
-        from rows, shorter ones leave more for the constant:
+        Noise is proportional to the norm of row and intercept together. With too few records to
+        learn from the features, shorter rows leave less noise on the intercept. The factor
+        minimises
 
             (h v / 2 + lam^2 E) / (h + lam)^2 over the rows + v / (2 h) over the intercept
 
-        is least, with v the noise's variance, lam the ridge that holds it and E what there is to
-        explain. Noise and ridge are given for rows of full length.
+        with v the noise's variance, lam the ridge and E the explainable loss. Noise and ridge are
+        given for rows at factor 1.
         """
         objective, bounds = self.objective, self.objective.bounds
         loss = objective.loss.guess(bounds)
@@ -209,22 +210,22 @@ class Problem:
         return float(min(ROW_SCALES, key=risk))
 
     def held(self, noise_std: float, ridge: float, scale: float, n_records: float) -> float:
-        """Return the ridge on weights of rows that count so long: the steady one, or their own.
+        """Return the ridge on the weights of scaled rows: `steady_ridge`, or their own if greater.
 
-        The latter, ridge / scale^2, is what the event of such rows asks for; rounded up, so that
-        scale^2 times it is no less than the ridge (`perturbs_objective.least_ridge`).
+        Their own ridge, ridge / scale^2, is required by the event. It is rounded up, so that
+        scale^2 times it is no less than the ridge (`tacit.queries.minimizer.least_ridge`).
         """
         own = ridge / scale**2 * _UP if scale < 1.0 else ridge
         return max(self.steady_ridge(noise_std / scale, n_records), own)
 
     def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
-        """Predict the excess risk per record of a gradient off by noise and ridge.
+        """Predict the excess risk per record from gradient noise and ridge.
 
             sum over directions of (h v / 2 + lam^2 e) / (h + lam)^2 / n
 
-        with v the noise's variance and e what there is to explain, both for one direction. On
-        points, where curvature is known, (E||b||^2 + (lam ||w||)^2) / (2 n^2 h); for a loss without
-        curvature ||w|| sqrt(E||b||^2 + (lam ||w||)^2) / n.
+        v is the noise's variance and e the explainable loss, both for one direction. On points,
+        whose curvature is known, the risk is (E||b||^2 + (lam ||w||)^2) / (2 n^2 h). For a loss
+        without curvature it is ||w|| sqrt(E||b||^2 + (lam ||w||)^2) / n.
         """
         n, objective = self.n_predicted, self.objective
         loss = objective.loss.guess(objective.bounds)
@@ -241,10 +242,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class NoiseError:
-    """How far the noise alone may have moved a weight, if known, and the sentence that says so.
+    """The standard error that the noise gives a weight, if known, and a sentence that explains it.
 
-    The standard error of the noise, not of sampling: how far the released number is from the one
-    that the same records would have given without noise.
+    This is the error of the noise, not of sampling: the distance between the released number and
+    the number that the same records would give without noise.
     """
 
     std: float | None
@@ -253,60 +254,60 @@ class NoiseError:
 
 
 def unknown(why: str) -> NoiseError:
-    """Return that nothing can be said, and why."""
+    """Return a `NoiseError` without error bars, and the reason."""
     return NoiseError(None, "No error bars are shown: " + why)
 
 
 class Mechanism(ABC):
-    """A way to place noise: plan from public facts, solve, and say what the noise did."""
+    """An algorithm that adds noise: it plans from public facts, solves, and describes its noise."""
 
-    name: ClassVar[str]  # what ``mechanism=`` accepts
-    title: ClassVar[str]  # the same in a heading
-    is_named: ClassVar[bool] = True  # whether its name alone says what to run
+    name: ClassVar[str]  # the value of ``mechanism=``
+    title: ClassVar[str]  # the name in headings
+    is_named: ClassVar[bool] = True  # whether the name alone configures it
     is_candidate: ClassVar[bool] = True  # whether "auto" considers it
-    uses_moments: ClassVar[bool] = False  # whether it works from X'X and X'y alone
+    uses_moments: ClassVar[bool] = False  # whether it needs X'X and X'y only
     counts_classes: ClassVar[bool] = False  # whether it weights classes by their counts
-    has_law: ClassVar[bool] = False  # whether it says how its weights came about (`Law`)
+    has_law: ClassVar[bool] = False  # whether it states the asymptotic law of its weights (`Law`)
     perturbs_objective: ClassVar[bool] = (
         False  # whether it minimises the objective with a random linear term
     )
-    adds_up_people: ClassVar[bool] = False  # whether it bounds what a person's records add up to
+    adds_up_people: ClassVar[bool] = False  # whether it bounds the sum over a person's records
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Return a plan within the budget, or raise CannotSolve."""
 
     def tuned(self, problem: Problem, budget: Budget) -> Mechanism:
-        """Return what "auto" runs in its place, for what no public fact excludes."""
+        """Return the variant that "auto" runs, unless public facts exclude it."""
         return self
 
     def predicted(self, plan: Plan, problem: Problem) -> float:
-        """Return the excess risk of a plan for as many records as a problem expects."""
+        """Return the excess risk of a plan, for the number of records that a problem expects."""
         return self.plan(problem, plan.budget).excess_risk
 
     def slots(self, plan: Plan) -> dict[str, Slot]:
-        """Return what a plan of this mechanism may ask, by name; together its event."""
+        """Return the slots of a plan by name; together they are its event."""
         return {"weights": Slot(plan.event)}
 
     @abstractmethod
     def solve(self, plan: Plan, session: Session) -> Solved:
-        """Carry out a plan of this mechanism: ask what was planned, and solve."""
+        """Ask the planned queries and compute the weights."""
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
-        """Return where a plan puts noise and how much, a sentence."""
+        """Describe in a sentence where a plan adds noise, and how much."""
         return f"{plan.reason[:1].upper()}{plan.reason[1:]}."
 
     def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
         """Return the standard error that a plan's noise gives each weight.
 
-        ``weight_norm`` is the norm of all released weights, where it is known.
+        ``weight_norm`` is the norm of all released weights, if known.
         """
-        return unknown("this mechanism has no formula for what its noise does to a coefficient.")
+        return unknown("this mechanism has no formula for the effect of noise on a coefficient.")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a mechanism chose, with types; a plan holds the same as numbers by name."""
+    """The typed settings of a mechanism; a plan stores the same values as numbers by name."""
 
     def shown(self) -> dict[str, float]:
         """Return the settings by name."""
@@ -314,7 +315,7 @@ class Settings:
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
-        """Return those of a plan; whole numbers are ints, even if a file held them as floats."""
+        """Read the settings of a plan; int fields become ints, even if a file stored floats."""
         chosen = plan.settings
         whole = {field.name for field in fields(cls) if field.type == "int"}
         return cls(**{name: int(v) if name in whole else v for name, v in chosen.items()})
@@ -322,7 +323,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Plan:
-    """A mechanism, its settings, its event and what it should achieve.
+    """A mechanism, its settings, its event and its predicted risk.
 
     Examples
     --------
@@ -351,7 +352,7 @@ class Plan:
 
     @property
     def facts(self) -> Facts:
-        """What is public of the records it is carried out on."""
+        """The public facts of the records on which the plan is run."""
         facts = self.problem.facts(self.budget.relation)
         return replace(facts, sums_by_person=True) if self._sums_by_person else facts
 
@@ -360,20 +361,20 @@ class Plan:
         return self.adds_up_people and self.budget.relation.by_person
 
     def slots(self) -> Mapping[str, Slot]:
-        """Return what may be asked, by name."""
+        """Return the slots by name."""
         return self.mechanism.slots(self)
 
     def solve(self, session: Session) -> Solved:
-        """Carry it out."""
+        """Run the plan in a session."""
         return self.mechanism.solve(self, session)
 
     def noise_in_words(self, number: Callable[[float], str]) -> str:
-        """Return where noise goes and how much, a sentence."""
+        """Describe in a sentence where noise is added, and how much."""
         return self.mechanism.noise_in_words(self, number)
 
     @property
     def adds_up_people(self) -> bool:
-        """Whether all of a person's records are used; with weights one of each is."""
+        """Whether all records of a person are used; with weights, one record per person is used."""
         weighted = self.problem.objective.bounds.max_weight is not None
         return self.mechanism.adds_up_people and not (weighted or self.problem.one_each)
 
@@ -391,5 +392,5 @@ class Plan:
 
 def _of_each(plan: Plan) -> str:
     if plan.adds_up_people:
-        return "; what they add up to is clipped"
+        return "; the sum over a person's records is clipped"
     return "; one record of each person is used"

@@ -1,4 +1,4 @@
-"""Which mechanism, with which settings: public facts only."""
+"""Choose a mechanism and its settings from public facts only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tacit.erm.mechanisms.sufficient_statistics import SufficientStatistics
 from tacit.erm.planning.plan import CannotSolve, Mechanism, Plan, Problem
 from tacit.privacy import Budget
 
-# Every mechanism, by the word that a saved model has for it; a new one is a file and a line here.
+# Every mechanism by its stored word in saved models; a new mechanism is a file and a line here.
 KINDS: dict[str, type[Mechanism]] = {
     "objective_perturbation": ObjectivePerturbation,
     "noisy_gradient": NoisyGradient,
@@ -38,7 +38,7 @@ MechanismName = Literal[
 # Those that need no more than a name; the names that "auto" tries, in order.
 MECHANISMS = {kind.name: kind() for kind in KINDS.values() if kind.is_named}
 CANDIDATES = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.is_candidate)
-_CLEARLY = 1.25
+_CLEARLY = 1.25  # a later candidate must have less risk by this factor
 
 
 def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto") -> Plan:
@@ -60,14 +60,14 @@ def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "
     'noisy_gradient'
     """
     if problem.expected_records is not None:
-        # How many records somebody expects sharpens what is predicted and decides nothing.
+        # The expected number of records sharpens the prediction and decides nothing.
         known = choose_plan(replace(problem, expected_records=None), budget, mechanism)
         expected = replace(known.problem, expected_records=problem.expected_records)
         risk = known.mechanism.predicted(known, expected)
         return replace(known, problem=expected, excess_risk=risk)
     try:
         hash((problem, mechanism))
-    except TypeError:  # a mechanism that holds an array cannot be remembered
+    except TypeError:  # a mechanism that holds an array is not hashable
         return _chosen(problem, budget, mechanism)
     return _remembered(problem, budget, mechanism)
 
@@ -90,13 +90,13 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
             refusals.append(f"{name}: {reason}")
     if not plans:
         raise CannotSolve("no mechanism applies to this problem. " + " ".join(refusals))
-    # Predictions are rough: an earlier candidate, needing fewer assumptions, stands unless a later
-    # one is clearly better.
+    # Predictions are rough: an earlier candidate, which needs fewer assumptions, is kept unless a
+    # later one is clearly better.
     least = min(plan.excess_risk for plan in plans)
     best = next(plan for plan in plans if plan.excess_risk <= _CLEARLY * least)
     tuned = best.mechanism.tuned(problem, budget)
-    # A fit replaces the risk of the plan that is run by what was released, so that the others are
-    # shown beside what it was when they were compared.
+    # A fit replaces the risk of the chosen plan by a released estimate. The alternatives are
+    # therefore shown beside the predicted risk with which they were compared.
     beside = f"beside {best.excess_risk:.3g} for {problem.n_predicted:,} records"
     others = [
         f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}, {beside}"
@@ -107,6 +107,6 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
     return replace(chosen, rejected=(*others, *refusals))
 
 
-# A plan follows from public facts alone, so that the same question has the same answer: asked by
-# `plan`, by a table model before it opens its file, and by `fit`, it is worked out once.
+# A plan depends on public facts alone. `plan`, a table model before it opens its file, and `fit`
+# request the same plan: it is computed once.
 _remembered = lru_cache(maxsize=256)(_chosen)

@@ -1,20 +1,19 @@
-"""Minimise a perturbed objective to a certified gradient norm, by Newton's method if it pays.
-
-The gradient is a pass, the Hessian three to four, and the records are what costs. So
-
-- the start is the minimiser of a sample's objective, found the same way from a smaller sample;
-- a Hessian is kept while it cuts the gradient to a third, or is about to get where it should for
-  less than a new one costs, the first being the sample's;
-- between Hessians the gradients met on the way correct the one that is kept, by the updates of
-  Broyden, Fletcher, Goldfarb and Shanno in their two-loop form (Nocedal and Wright 2006,
-  algorithm 7.4).
-
-Where it stops is certified elsewhere, over all records: nothing here is part of a proof.
+"""Minimise a perturbed objective to a certified gradient norm.
 
     G(w) = sum_i loss_i(w) + (lam / 2) ||w||^2 + <b, w>
 
-Newton's method where the Hessian is small, L-BFGS followed by Newton steps solved by conjugate
-gradients elsewhere. What counts is the certificate: the gradient norm at the returned point,
+Newton's method is used if the Hessian is small. Otherwise L-BFGS is followed by Newton steps that
+are solved by conjugate gradients.
+
+Passes over the records dominate the cost: a gradient is one pass, a Hessian three to four. Hence
+
+- the start is the minimiser of a sample's objective, found recursively from a smaller sample;
+- a Hessian, the first being the sample's, is reused while it cuts the gradient to a third, or will
+  reach the target for less than a new one costs;
+- between Hessians the observed gradients correct the reused one, by the updates of Broyden,
+  Fletcher, Goldfarb and Shanno in their two-loop form (Nocedal and Wright 2006, algorithm 7.4).
+
+The proof uses only the certificate: the gradient norm at the returned point over all records,
 computed in double precision over small blocks, plus a bound on its own float error. Failing to
 certify is an error, never a retry with fresh noise.
 """
@@ -38,19 +37,19 @@ Array = npt.NDArray[np.float64]
 Linear = Callable[[Array], Array]
 
 _MAX_STEPS = 60
-_KEEP_HESSIAN = 0.3
-# What a new one and the step after it cost, in passes.
+_KEEP_HESSIAN = 0.3  # reuse a Hessian while a step cuts the gradient norm to this share
+# The cost of a new Hessian and the step after it, in passes.
 _HESSIAN_PASSES = 5
-# A sample of one in eight costs an eighth; with 20 records a weight its Hessian is within about
-# sqrt(1 / 20) of the whole's, good for the better part of a digit a pass.
+# A sample of one record in eight costs an eighth of a pass. With 20 records per weight its Hessian
+# is within about sqrt(1 / 20) of the full one, and gains most of a digit per pass.
 _THINNING = 8
 _RECORDS_A_WEIGHT = 20
-# Of the gradient at the start: about what a sample can tell of the whole.
+# Relative to the gradient at the start: about the accuracy of a sample's minimiser.
 _SAMPLE_ACCURACY = 1e-3
 
 
 def newton(problem: Perturbed, w: Array, target: float) -> Array:
-    """Return a point with a gradient norm of at most ``target``, or as near as steps get."""
+    """Take Newton steps until the gradient norm is at most ``target`` or progress stops."""
     w, inverse = _start_from_sample(problem, w)
     value, gradient = problem.value_and_gradient(w)
     norm, met = float(np.linalg.norm(gradient)), list[tuple[Array, Array]]()
@@ -74,13 +73,13 @@ def newton(problem: Perturbed, w: Array, target: float) -> Array:
 
 
 def _is_slow(before: float, now: float, target: float) -> bool:
-    """Return whether steps that cut the gradient like this one cost more than a new Hessian."""
+    """Return whether further steps with this rate of progress cost more than a new Hessian."""
     cut = now / before if before else 0.0
     return cut > _KEEP_HESSIAN and now * min(cut, 1.0) ** _HESSIAN_PASSES > target
 
 
 def _start_from_sample(problem: Perturbed, w: Array) -> tuple[Array, Linear | None]:
-    """Return where a sample's objective is least and the inverse Hessian it suggests, if any."""
+    """Return the minimiser of a sample's objective and its inverse Hessian, or w and None."""
     if problem.records.count() < _THINNING * _RECORDS_A_WEIGHT * w.size:
         return w, None
     sample = problem.thinned(_THINNING)
@@ -91,7 +90,7 @@ def _start_from_sample(problem: Perturbed, w: Array) -> tuple[Array, Linear | No
 
 
 def _corrected(inverse: Linear, met: list[tuple[Array, Array]], gradient: Array) -> Array:
-    """Return the inverse Hessian times the gradient, after the updates of the steps met."""
+    """Return the inverse Hessian times the gradient, corrected by the BFGS updates in ``met``."""
     rest, parts = gradient, list[float]()
     for step, curvature in reversed(met):
         parts.append(float(np.vdot(step, rest) / np.vdot(step, curvature)))
@@ -112,7 +111,7 @@ def _inverse_hessian(problem: Perturbed, w: Array) -> Callable[[Array], Array]:
     hessian[np.diag_indices(w.size)] += problem.ridges(w)
     try:
         factor = cho_factor(hessian)
-    except LinAlgError:  # singular without a ridge: the least-norm step
+    except LinAlgError:  # singular without a ridge: take the least-norm step
         return lambda g: np.asarray(np.linalg.lstsq(hessian, g, rcond=None)[0], dtype=np.float64)
     return lambda g: np.asarray(cho_solve(factor, g), dtype=np.float64)
 
@@ -120,7 +119,7 @@ def _inverse_hessian(problem: Perturbed, w: Array) -> Callable[[Array], Array]:
 def line_search(
     problem: Perturbed, w: Array, value: float, gradient: Array, step: Array
 ) -> tuple[Array, float, Array, bool]:
-    """Halve the step until the value falls, or, within float noise of it, the gradient does."""
+    """Halve the step until the value falls or, within its float error, the gradient norm falls."""
     slope, size = float(np.vdot(gradient, step)), 1.0
     norm = float(np.linalg.norm(gradient))
     for _ in range(40):
@@ -135,11 +134,11 @@ def line_search(
     return w, value, gradient, False
 
 
-_NEWTON_DIMENSION = 600
+_NEWTON_DIMENSION = 600  # up to this many weights the Hessian is formed and factorised
 
 
 class NotCertified(RuntimeError):
-    """The minimiser's gradient norm could not be brought below what the proof needs."""
+    """The minimiser's gradient norm could not be certified to the tolerance of the proof."""
 
 
 def minimize_certified(problem: Perturbed, start: Array, target: float) -> tuple[Array, float]:
@@ -167,7 +166,7 @@ def minimize_certified(problem: Perturbed, start: Array, target: float) -> tuple
 def certified_solver(
     objective: Objective, *, further_ridge: float = 0.0, coordinates: Coordinates | None = None
 ) -> CertifiedSolver:
-    """Return what minimises an objective plus <b, w> over records, to a certified gradient norm."""
+    """Return a solver that minimises an objective plus <b, w> to a certified gradient norm."""
 
     def solve(records: RecordSource, b: Array, tolerance: float) -> Array:
         perturbed = Perturbed(objective, records, b, further_ridge, coordinates)
@@ -177,7 +176,7 @@ def certified_solver(
 
 
 def minimize_exactly(problem: Perturbed, start: Array) -> Array:
-    """Return the minimiser as closely as double precision allows; nothing is certified."""
+    """Return the minimiser to double precision, without a certificate."""
     if not isinstance(problem.objective.feasible, WholeSpace):
         return _projected_descent(problem, start)
     _, gradient = problem.value_and_gradient(start)
@@ -186,12 +185,12 @@ def minimize_exactly(problem: Perturbed, start: Array) -> Array:
         start = newton(problem, start, target)
         _, gradient = problem.value_and_gradient(start)
         if float(np.linalg.norm(gradient)) <= 1e4 * target:
-            return start  # else it stopped where the Hessian is flat
+            return start  # otherwise it stopped at a flat Hessian
     return _lbfgs(problem, start, target)
 
 
 def _projected_descent(problem: Perturbed, w: Array) -> Array:
-    """Accelerated projected gradient steps with backtracking (Beck and Teboulle 2009)."""
+    """Take accelerated projected gradient steps with backtracking (Beck and Teboulle 2009)."""
     project = problem.objective.feasible.project
     w = project(w)
     at, step, previous = w, 1.0, w
@@ -238,7 +237,7 @@ def _lbfgs(problem: Perturbed, start: Array, target: float) -> Array:
         },
     )
     w: Array = found.x.reshape(shape)
-    # L-BFGS stalls when values stop changing in double precision; Newton steps go on from there.
+    # L-BFGS stalls once values stop changing in double precision; Newton steps continue.
     value, gradient = problem.value_and_gradient(w)
     for _ in range(_MAX_STEPS):
         if float(np.linalg.norm(gradient)) <= target or not _is_smooth(problem.objective):
@@ -264,7 +263,7 @@ def _newton_cg_step(problem: Perturbed, w: Array, gradient: Array) -> Array:
     for _ in range(50):
         image = problem.hessian_times(w, direction)
         curvature = float(np.vdot(direction, image))
-        if curvature <= 0.0:  # flat in this direction: nothing to divide by
+        if curvature <= 0.0:  # flat in this direction: the step length is undefined
             break
         alpha = rho / curvature
         p = p + alpha * direction

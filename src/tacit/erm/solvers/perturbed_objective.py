@@ -1,4 +1,4 @@
-"""An objective tilted by noise, over records: its value, gradient, Hessian and certificate."""
+"""Evaluate a perturbed objective over records: value, gradient, Hessian and certified norm."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from tacit.records.linear_transform import Coordinates
 
 Array = npt.NDArray[np.float64]
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # u, the unit roundoff of doubles
 
 
 @dataclass(frozen=True)
 class Perturbed:
     """An objective with a linear perturbation, over given records.
 
-    With ``coordinates`` A it is a function of v, w = A v being the weights: ridge and perturbation
-    are those of v, and a gradient in v is A times one in w.
+    With ``coordinates`` A it is a function of v, with the weights w = A v. Ridge and perturbation
+    apply to v, and the gradient in v is A times the gradient in w.
     """
 
     objective: Objective
     records: RecordSource
     perturbation: Array
-    slope_ridge: float = 0.0  # a further ridge, on every weight but the intercept's
-    coordinates: Coordinates | None = None  # of eigenvalues up to 1
+    slope_ridge: float = 0.0  # an additional ridge on every weight except the intercept
+    coordinates: Coordinates | None = None  # with eigenvalues of at most 1
 
     @property
     def ridge(self) -> float:
-        """The regularization, which a mechanism must have set."""
+        """The regularization, which the mechanism must have set."""
         lam = self.objective.regularization
         if lam is None:
             raise ValueError("regularization must be set before minimising.")
@@ -50,7 +50,7 @@ class Perturbed:
         )
 
     def preconditioned(self, vectors: Array) -> Array:
-        """Return A times vectors: weights of a point, or a gradient in v of one in w."""
+        """Return A times vectors: weights from v, or the gradient in v from the gradient in w."""
         return vectors if self.coordinates is None else self.coordinates.of(vectors)
 
     def ridges(self, w: Array) -> Array:
@@ -89,12 +89,12 @@ class Perturbed:
         at = self.preconditioned(w)
         (total,) = self.records.sum(lambda b: (self.objective.gradient(b, at),), fine=True)
         gradient = self.preconditioned(total) + self.ridges(w) * w + self.perturbation
-        # a sum of k squares is off by at most k u of itself, its root by half of that
+        # A sum of k squares has relative error at most k u, its root half of that.
         norm = float(np.linalg.norm(gradient)) * (1 + (gradient.size + 8) * _UNIT)
         return norm + self._float_error(w)
 
     def _float_error(self, w: Array) -> float:
-        # the sum over records is off by sum_error; the last two terms by one rounding each
+        # sum_error bounds the sum over records; the last two terms have one rounding each.
         size, bound = float(np.linalg.norm(w)), self.objective.lipschitz
         if not (math.isfinite(self.objective.smoothness) and math.isfinite(bound)):
             return math.inf
@@ -107,21 +107,22 @@ class Perturbed:
 
 
 def slopes_error(objective: Objective, n_records: float, n_weights: int, size: float) -> float:
-    """Return how far rounding in records' slopes may move a gradient at weights of some length.
+    """Bound the effect of rounding in the records' derivatives d1 on a gradient.
 
-    Each slope is off by smoothness times the score's own error, (d + 4) u R ||w||, and by a few u
-    of itself and of what it is the difference of (Poisson: exp(z) <= smoothness).
+    ``size`` is the norm of the weights. Each derivative has three errors: smoothness times the
+    score's own error (d + 4) u R ||w||, a few u of itself, and a few u of the terms whose
+    difference it is (Poisson: exp(z) <= smoothness).
     """
     own = 8 * (objective.lipschitz + objective.smoothness / objective.row_norm)
     return n_records * _UNIT * (objective.smoothness * (n_weights + 4) * size + own)
 
 
 def preconditioning_error(coordinates: Coordinates | None, n_records: float, bound: float) -> float:
-    """Return how far rounding in products with A may move a gradient of records up to ``bound``.
+    """Bound the effect of rounding in products with A on a gradient of norm ``bound`` per record.
 
-    A product with A is off by at most d u |A| of what is turned, |A| the greatest absolute row sum;
-    so is a length ||A x||, and thrice that, against the least that A leaves of it, the weight
-    (length / ||A x||)^2 of a record.
+    A product with A has an error of at most d u |A| of its argument, with |A| the greatest absolute
+    row sum. The norm ||A x|| has the same error. A record's weight (norm / ||A x||)^2 has three
+    times that error, relative to the least eigenvalue of A.
     """
     if coordinates is None:
         return 0.0

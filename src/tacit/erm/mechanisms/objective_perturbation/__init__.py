@@ -1,1 +1,1 @@
-"""Objective perturbation: its noise, its adaptation to the count, its plan and solution."""
+"""Objective perturbation: its noise, its adaptation to the count, its plan and its solution."""

@@ -1,13 +1,13 @@
 """Adapt noise, ridge, loss width and preconditioner to the noisy count and second moment.
 
-The event charged is that of a plan; what is drawn for a released count costs no more
-(docs/proofs/objective_perturbation.md, section 13), and the plan's slot refuses what does
-(`tacit.queries.CoveredBy`).
+The plan's event is charged. The noise drawn after the count is known costs no more
+(docs/proofs/objective_perturbation.md, section 13), and the plan's slot refuses noise that costs
+more (`tacit.queries.CoveredBy`).
 
-Noise of equal size in every direction, for rows of length R, costs R^2 sum 1 / m_j, m_j the second
-moments of the rows. In coordinates A x in which all moments are about equal rows have a mean square
-of r^2, and noise for that length costs about d^2 / n, whatever the m_j are and however much longer
-than usual rows may be: the least there is, since sum a_j m_j sum 1 / (a_j m_j) >= d^2.
+Isotropic noise for rows of norm R costs R^2 sum 1 / m_j, with m_j the second moments of the rows.
+In coordinates A x with about equal moments, rows have a mean square of r^2, and noise for that norm
+costs about d^2 / n. This holds for all m_j and however long the longest rows are. It is the least
+possible cost, since sum a_j m_j sum 1 / (a_j m_j) >= d^2.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tacit.erm.preconditioning import Preconditioner
 from tacit.erm.solvers.perturbed_objective import preconditioning_error
 from tacit.privacy import Budget
 
-_UP = 1 + 2.0**-50  # so that no float costs more than the plan
+_UP = 1 + 2.0**-50  # rounds noise up, so that float error never makes it cost more than the plan
 
 
 def adapt_to_count(
@@ -36,10 +36,10 @@ def adapt_to_count(
     n_records: float,
     at_least: float | None = None,
 ) -> tuple[Problem, PerturbationSettings]:
-    """Return problem and noise for so many records: slopes may run further where they allow it.
+    """Adapt loss width, ridge, noise and row scale to the noisy count.
 
-    A constant needs few of them, so that it is rows that go without where the count is noise: what
-    is left to them follows from ``at_least``.
+    The intercept needs few records; if the count is small, the slopes are shrunk instead. Their
+    scale is computed from ``at_least``, a lower bound on the count.
     """
     objective, each = problem.objective, perturbation.std(problem.dimension) / perturbation.noise
     problem = problem.with_wider_slope(objective.lipschitz / (each * perturbation.noise), n_records)
@@ -53,7 +53,7 @@ def adapt_to_count(
     scale = 1.0
     if not problem.even_ridge:
         scale = problem.row_scale(each * noise, ridge, at_least or n_records)
-    if scale < 1.0:  # noise and ridge are in units of rows and of their squares
+    if scale < 1.0:  # noise scales with the row norm, the ridge with its square
         size = objective.bounds.length(scale)
         noise, ridge = noise * size * _UP, ridge * size**2 * _UP
     slope_ridge = problem.held(each * noise, ridge, scale, n_records) - ridge
@@ -68,17 +68,18 @@ def adapt_to_count(
     return problem.with_regularization(ridge), followed
 
 
-_MOST_COLUMNS = 600  # of which a Hessian is formed, and a second moment asked for
-# Moments are worth asking for where an even table's would not be far below their noise: it is then
-# still seen how long rows are.
+_MOST_COLUMNS = 600  # a Hessian is formed and a second moment queried up to this width
+# Ask for the second moment only if, for isotropic rows, it is at most 4 times below its noise. Its
+# trace, and so the typical row norm, is then still visible.
 _BELOW_NOISE = 4.0
+# Unit roundoff; the largest expected score, in score units; the margin below the tolerance.
 _UNIT, _FAR, _ROOM = 2.0**-53, 100.0, 8.0
-TYPICAL_SECOND_DERIVATIVE = 0.5  # of how much a slope may bend
-_SEEN = 0.1  # of the level of noise: below it a moment is taken for that
+TYPICAL_SECOND_DERIVATIVE = 0.5  # share of the greatest second derivative of the loss
+_SEEN = 0.1  # share of the noise level lam0 below which moments are raised to it
 
 
 def may_turn(problem: Problem, budget: Budget, n_records: float) -> bool:
-    """Return whether the rows' second moment is worth its noise, for so many records."""
+    """Return whether the second moment of the rows is worth its noise, for this many records."""
     small = problem.n_features <= _MOST_COLUMNS and not problem.even_ridge
     return small and not budget.is_pure and MOMENT.pays(problem, budget, n_records, _BELOW_NOISE)
 
@@ -89,22 +90,22 @@ def best_preconditioner(
     problem: Problem,
     n_records: float,
 ) -> Preconditioner | None:
-    """Return coordinates with the length that counts in full there, or None to leave rows alone.
+    """Choose the preconditioner and the row clip; None if preconditioning does not pay.
 
-    Rows count in full up to their root mean square, further where noise is small, so that with more
-    records or budget ever fewer count for less. Slopes that saturate at k cost about 1 / k^4, rows
-    that count for less beyond r about 1 / r^4, and noise (k r d / (mu n))^2: all together are least
-    for k r that grows like the square root of mu n / d. Slopes have the cube root (`widening`), so
-    that rows are left a sixth root. Noise for that length r costs
+    Rows count in full up to their root mean square, and further if noise is small. With more
+    records or budget, ever fewer rows are weighted down. Saturating the loss's gradient at k costs
+    about 1 / k^4, weighting rows down beyond r about 1 / r^4, and noise (k r d / (mu n))^2. The sum
+    is least if k r grows like the square root of mu n / d. The loss's gradient takes the cube root
+    (`widening`), which leaves the sixth root to the rows. Noise for the norm r costs
 
-        r^2 sum (1 / lam0 + 1 / m_j),   and R^2 sum 1 / m_j if rows are left as they are
+        r^2 sum (1 / lam0 + 1 / m_j),   and R^2 sum 1 / m_j without preconditioning
 
-    with lam0 the level of the noise in the moments, which are known above a tenth of it.
+    with lam0 the noise level of the moments, which are trusted above a tenth of it.
     """
     longest, lam0 = problem.objective.row_norm, preconditioner.moment
     further = math.sqrt(problem.widening(_mu(perturbation, problem), n_records))
     length = min(further * preconditioner.row_norm, longest)
-    # the eigenvalues of A^2 are lam0 / (m_j + lam0)
+    # A^2 has the eigenvalues lam0 / (m_j + lam0).
     shares = np.linalg.eigvalsh(preconditioner.coordinates.matrix) ** 2
     moments = np.maximum(lam0 / shares - lam0, _SEEN * lam0)
     preconditioned = length**2 * float(np.sum(1 / lam0 + 1 / moments))
@@ -119,12 +120,13 @@ def adapt_preconditioned(
     preconditioner: Preconditioner,
     n_records: float,
 ) -> tuple[Problem, PerturbationSettings]:
-    """Return problem and noise in other coordinates, for so many records.
+    """Adapt problem and noise to the count, in preconditioned coordinates.
 
-    Noise and ridge are for rows as long as they count there. But along a direction that no record
-    has a row may be as long as declared, and squares do not forgive: of numbers the ridge is no
-    less than in the rows' own coordinates, or than what one record of that length usually bends,
-    which holds a direction that all records together know less of than one might.
+    Noise and ridge are scaled to the clipped row norm in these coordinates. In a direction without
+    data, however, a row may be as long as declared, and in regression its error is squared. For
+    numeric labels the ridge is therefore at least the smaller of two values: the ridge in the
+    original coordinates, and the typical second derivative of one record of that norm. This bounds
+    the error in directions about which all records together say less than one record could.
     """
     objective, each = problem.objective, perturbation.std(problem.dimension) / perturbation.noise
     preconditioned = preconditioner.problem(
@@ -138,7 +140,7 @@ def adapt_preconditioned(
     if math.isfinite(objective.bounds.label_bound):
         alone = min(perturbation.regularization, TYPICAL_SECOND_DERIVATIVE * objective.smoothness)
     ridge = max(
-        perturbation.regularization * size**2 * _UP,  # what the event asks for
+        perturbation.regularization * size**2 * _UP,  # required by the event
         alone,
         ridge_per_noise(objective, perturbation.units) * each * noise,
         preconditioned.steady_ridge(each * noise, n_records),
@@ -156,10 +158,11 @@ def can_certify(
     budget: Budget,
     n_records: float,
 ) -> bool:
-    """Return whether so many records leave room for a certificate in double precision.
+    """Return whether this many records can be certified in double precision.
 
-    There noise is smaller and with it the gradient norm to certify, and rounding is larger. A fit
-    that cannot be certified is an error, so that rows are left alone long before.
+    In preconditioned coordinates the noise is smaller, so the tolerance on the gradient norm is
+    smaller too, and rounding is larger. A fit that cannot be certified raises an error. The check
+    therefore keeps a wide margin (`_ROOM`) before it allows preconditioning.
     """
     objective = problem.objective
     _, tolerance = perturbation.law(budget).laws(perturbation.regularization, problem.shape)

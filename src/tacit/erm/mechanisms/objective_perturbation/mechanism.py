@@ -1,12 +1,16 @@
-"""Objective perturbation: plan, perturb, minimise; with many records, descend by noisy gradients.
+"""Plan and run objective perturbation: perturb the objective, minimise, certify.
 
-So many records that rounding alone may move a sum further than a certificate allows know the rows'
-second moment well, and noise is small: steps in its coordinates, which need no certificate, do
-better there than a tilt in the rows' own coordinates. So do steps where a plan, for the typical
-number of records, asks for no moment, and the count says that it would be seen: how
-ill-conditioned a table is no public fact tells, and a moment costs a tenth where it saves up to
-all but a tenth. Releases and public facts decide; what is run costs no more than the plan, whose
-event is charged as it is (docs/proofs/objective_perturbation.md, section 15).
+Two fallbacks spend the same budget on preconditioned gradient descent:
+
+1. With very many records, float error exceeds the certification tolerance. The second moment is
+   then known accurately and the noise is small, so preconditioned steps, which need no
+   certificate, do better than a perturbation in the original coordinates.
+2. The plan asks for no second moment, because the typical number of records is too small, and the
+   noisy count turns out large enough. No public fact says how ill-conditioned a table is; the
+   moment costs a tenth of the noise's variance, and saves up to nine tenths of the risk.
+
+Only releases and public facts decide. The descent costs no more than the plan, whose event is
+charged unchanged (docs/proofs/objective_perturbation.md, section 15).
 """
 
 from __future__ import annotations
@@ -63,16 +67,16 @@ from tacit.records.block_sums import fine_rows, float_error
 
 Array = npt.NDArray[np.float64]
 
-# As noisy gradients ask for it; a tilt pays a twentieth.
+# NoisyGradient's default share (9 % of mu^2); objective perturbation uses 5 %.
 _MOMENT = SecondMoment()
 
 
 def may_ask(plan: Plan, slot: Slot, perturbation: PerturbationSettings, n_records: float) -> bool:
-    """Return whether a moment that was not planned is worth a share of the tilt's budget.
+    """Return whether an unplanned second moment is worth a share of the perturbation's budget.
 
-    An even table's must be above its noise, since what is then not turned has no tilt either; and
-    steps must be left half of the mu^2 that one Gaussian release within the budget has, which a
-    tilt that pays much for what a record does to the curvature does not leave.
+    For isotropic rows the moment must exceed its noise: the unpreconditioned directions have no
+    perturbation either. The steps must keep half of the mu^2 of one Gaussian release within the
+    budget. This fails if the perturbation pays much for the effect of a record on the curvature.
     """
     problem, budget = plan.problem, plan.budget
     if perturbation.moment_noise:
@@ -85,13 +89,13 @@ def may_ask(plan: Plan, slot: Slot, perturbation: PerturbationSettings, n_record
 
 
 def _whole(slot: Slot) -> GaussianNoise:
-    """Return the noise of the one release that minimiser and trace are exchanged for."""
+    """Return the noise of the one release that replaces minimiser and trace."""
     assert isinstance(slot.event, Gaussian), "as `exchanged` makes it"
     return GaussianNoise(slot.event.noise_multiplier)
 
 
 def _left(plan: Plan, slot: Slot) -> float:
-    """Return the mu^2 that a moment leaves of it, below 0 if it costs more."""
+    """Return the mu^2 that remains after the moment; below 0 if the moment costs more."""
     return _whole(slot).multiplier ** -2 - _MOMENT.noise_multiplier(plan.budget) ** -2
 
 
@@ -102,9 +106,9 @@ def descend_instead(
     preconditioner: Preconditioner | None,
     n_records: float,
 ) -> Array:
-    """Return weights from steps in the place of the tilt, which cost no more than it would have.
+    """Return weights from gradient steps in place of the perturbation, at no higher cost.
 
-    Where no second moment has been asked for it is now, and all of it together costs no more.
+    If the second moment has not been released, it is queried here within the same cost.
     """
     problem, left = plan.problem, _whole(slot)
     if preconditioner is None:
@@ -116,10 +120,10 @@ def descend_instead(
     )
 
 
-_FOR_CURVATURE = 1 / 20  # of a pure epsilon, for what a record does to the curvature
-_LARGE = 500.0
-_USUAL_SCORE = 10.0  # of the longest row along the weights, in units of scores
-_CLEARLY = 2.0  # by so much another law of noise must have less risk than the usual one
+_FOR_CURVATURE = 1 / 20  # share of a pure epsilon for the effect of a record on the curvature
+_LARGE = 500.0  # keeps expm1 finite
+_USUAL_SCORE = 10.0  # assumed score of the longest row, in score units
+_CLEARLY = 2.0  # the alternative noise must have less risk by this factor
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,7 @@ class ObjectivePerturbation(Mechanism):
     perturbs_objective = True
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        """Choose lam if it was left open, calibrate the noise, say what is expected."""
+        """Choose lam if it is None, calibrate the noise and predict the risk."""
         _check_applies(problem)
         if problem.objective.regularization == 0.0:
             raise CannotSolve(
@@ -162,12 +166,12 @@ class ObjectivePerturbation(Mechanism):
         for perturbation in others:
             try:
                 plans.append(self._planned(problem, budget, perturbation))
-            except CannotSolve:  # then the usual one stands
+            except CannotSolve:  # keep the default noise
                 continue
         return min(plans, key=lambda plan: plan.excess_risk * (1 if plan is plans[0] else _CLEARLY))
 
     def _planned(self, problem: Problem, budget: Budget, kind: type[PerturbationSettings]) -> Plan:
-        """Return the plan with one law of noise."""
+        """Return the plan with one noise distribution."""
         lam, is_pure = problem.objective.regularization, kind is SpherePerturbationSettings
         _check_relation(problem, budget, is_pure=is_pure)
         open_ridge = lam is None
@@ -177,8 +181,8 @@ class ObjectivePerturbation(Mechanism):
             perturbation = _least_perturbation(problem, budget, lam, kind, open_ridge=open_ridge)
         except BudgetUnreachable as error:
             raise CannotSolve(
-                f"regularization {lam:.3g} is too weak for epsilon {budget.epsilon:g}: what one "
-                "record does to the curvature alone costs more. Raise regularization to "
+                f"regularization {lam:.3g} is too weak for epsilon {budget.epsilon:g}: the effect "
+                "of one record on the curvature alone costs more. Raise regularization to "
                 f"{problem.objective.hessian_trace / budget.epsilon:.3g} or above, or leave it "
                 "None."
             ) from error
@@ -204,14 +208,14 @@ class ObjectivePerturbation(Mechanism):
         )
 
     def predicted(self, plan: Plan, problem: Problem) -> float:
-        """Return the risk of what would follow from that count, or of what was planned."""
+        """Return the risk after adaptation to that count, or the risk as planned."""
         perturbation = perturbation_of(plan)
         if perturbation.count_noise or perturbation.moment_noise:
             return _risk(*adapt_to_count(perturbation, problem, problem.n_predicted))
         return _risk(problem, perturbation)
 
     def slots(self, plan: Plan) -> dict[str, Slot]:
-        """Return the minimiser, and what it is adapted by."""
+        """Return the slots of the minimiser and of the queries that adapt it."""
         return slots_of(perturbation_of(plan), plan.problem, plan.budget)
 
     def solve(self, plan: Plan, session: Session) -> Solved:
@@ -219,7 +223,7 @@ class ObjectivePerturbation(Mechanism):
         budget, problem, perturbation = plan.budget, plan.problem, perturbation_of(plan)
         steps = plan.slots().get("steps")
         if session.facts.bounds.max_weight is not None:
-            steps = None  # not proved of records that were weighted after planning
+            steps = None  # the proof does not cover records weighted after planning
         n, at_least = float(problem.n_records), None
         if perturbation.count_noise:
             n, at_least = ask_count(session, perturbation.count_noise, "count")
@@ -238,7 +242,7 @@ class ObjectivePerturbation(Mechanism):
                             )
                         )
                     )
-                    # where moments are seen there is little to shrink
+                    # no shrinkage: with an informative second moment there is little to shrink
                     found = weighted.ask(
                         _preconditioned_minimizer(preconditioned, after, preconditioner, plan),
                         "weights",
@@ -262,19 +266,20 @@ class ObjectivePerturbation(Mechanism):
         return Solved(weights, law, risk=risk)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
-        """Return how much noise the objective gets."""
-        return f"{perturbation_of(plan).in_words(number)} tilts the objective once."
+        """Describe the noise on the objective."""
+        return f"{perturbation_of(plan).in_words(number)} perturbs the objective once."
 
     def noise_error(self, plan: Plan, weight_norm: float | None) -> NoiseError:
-        """Bound the effect of a random tilt b of the objective.
+        """Bound the effect of the random perturbation b of the objective.
 
-        The minimiser is a function of b whose derivative is -(H + lam I)^-1, with H >= 0 because
-        the loss is convex, so it moves at most 1/lam times as far as b. For Gaussian b the
-        Poincare inequality turns that into a bound on each weight's variance, (noise_std / lam)^2;
-        it is attained where the records say nothing, H = 0. For sphere noise, whose covariance is
-        (d + 1) r^2 I, the same holds to first order. A loss that is widened keeps noise_std / lam
-        at most 1 / steep. Shrunk weights lie between James and Stein's, which err less, and these:
-        over all of them the mean square is at most doubled.
+        The derivative of the minimiser with respect to b is -(H + lam I)^-1, with H >= 0 because
+        the loss is convex. The minimiser therefore moves at most 1/lam times as far as b. For
+        Gaussian b the Poincare inequality bounds each weight's variance by (noise_std / lam)^2.
+        The bound is attained for H = 0, without information in the records. For sphere noise,
+        whose covariance is (d + 1) r^2 I, the bound holds to first order. A widened
+        loss keeps noise_std / lam at most 1 / ridge_per_noise. Shrunk weights lie between the
+        James-Stein weights, which err less, and the unshrunk ones: their mean square error over
+        all weights is at most doubled.
         """
         perturbation, objective = perturbation_of(plan), plan.problem.objective
         std = perturbation.std(plan.problem.dimension) / perturbation.regularization
@@ -285,8 +290,8 @@ class ObjectivePerturbation(Mechanism):
             std *= math.sqrt(2.0)
         return NoiseError(
             std,
-            "Error bars show the most that the standard deviation of the noise can be. It is "
-            "smaller for a feature that many records tell about; how much smaller depends on "
+            "Error bars show the largest possible standard deviation of the noise. It is smaller "
+            "for a feature that many records inform about; how much smaller depends on "
             "the records, which are private, so it is not stated.",
             is_bound=True,
         )
@@ -295,7 +300,7 @@ class ObjectivePerturbation(Mechanism):
 def _minimizer(
     problem: Problem, perturbation: PerturbationSettings, budget: Budget
 ) -> PerturbedMinimizer:
-    """Return the question: the minimiser of the tilted objective, over rows as they are."""
+    """Return the query for the minimiser of the perturbed objective, in original coordinates."""
     objective = problem.objective
     return PerturbedMinimizer(
         objective,
@@ -314,12 +319,13 @@ def _preconditioned_minimizer(
     preconditioner: Preconditioner,
     plan: Plan,
 ) -> PerturbedMinimizer:
-    """Return the same in the coordinates of a second moment; what is released are weights there.
+    """Return the query for the perturbed minimiser in preconditioned coordinates.
 
-    Records longer there than ``preconditioned`` declares count for less, and so do no more than
-    others (docs/proofs/objective_perturbation.md, section 14).
+    The released weights are in preconditioned coordinates too. Records longer than the norm that
+    ``preconditioned`` declares are weighted down, so that no record contributes more than this
+    norm allows (docs/proofs/objective_perturbation.md, section 14).
     """
-    # of records as they are: their own bounds say how they are clipped and how sums are rounded
+    # Gradients are computed on the original records: their bounds determine clipping and rounding.
     own = replace(preconditioned.objective, bounds=plan.problem.objective.bounds)
     return PerturbedMinimizer(
         preconditioned.objective,
@@ -335,7 +341,7 @@ def _preconditioned_minimizer(
 def _law(
     problem: Problem, perturbation: PerturbationSettings, budget: Budget
 ) -> PerturbedMinimizerLaw:
-    """Return how the weights come about, in the records' own coordinates."""
+    """Return the asymptotic law of the weights, in the original coordinates."""
     laws, _ = perturbation.law(budget).laws(perturbation.regularization, problem.shape)
     return PerturbedMinimizerLaw(
         problem.objective,
@@ -350,10 +356,10 @@ def _law(
 def _check_certifiable(
     problem: Problem, perturbation: PerturbationSettings, budget: Budget
 ) -> None:
-    """Refuse a public number of records so large that a certificate is not to be expected.
+    """Refuse a public number of records so large that certification would probably fail.
 
-    The solver stops at half of what is to be certified, and rounding at weights of a usual length
-    must be below the other half. It would be found out after the charge, too, and what was paid
+    The solver stops at half of the tolerance; rounding at weights of typical norm must stay below
+    the other half. Without this check the failure would come after the charge, and the budget
     would be lost.
     """
     objective, n = problem.objective, problem.objective.bounds.total_weight
@@ -389,7 +395,7 @@ def _check_applies(problem: Problem) -> None:
         )
     if not math.isfinite(objective.lipschitz):
         raise CannotSolve(
-            f"{type(objective.loss).__name__} has no bounded slope; use HuberLoss, which is the "
+            f"the gradient of {type(objective.loss).__name__} is unbounded; use HuberLoss, the "
             "squared loss with clipped residuals, or 'sufficient_statistics'."
         )
 
@@ -438,7 +444,7 @@ def _risk(problem: Problem, perturbation: PerturbationSettings) -> float:
 def _quick_noise(
     problem: Problem, budget: Budget, lam: float, kind: type[PerturbationSettings]
 ) -> float:
-    """Return the least noise of the main event alone, which has a closed form and is fast."""
+    """Return the least noise of the main event alone, which has a fast closed form."""
     objective, facts = problem.objective, problem.facts(budget.relation)
 
     def family(noise: float) -> Event:
@@ -454,7 +460,7 @@ def _least_noise(
     parts: tuple[Event, ...],
     guess: float,
 ) -> float:
-    """Return the least noise within the budget, beside its parts; sphere noise needs no delta."""
+    """Return the least noise that fits the budget beside ``parts``; sphere noise needs no delta."""
     within = replace(budget, delta=0.0) if kind is SpherePerturbationSettings else budget
     return least_rest(family, within, parts, guess=guess)
 
@@ -464,14 +470,14 @@ def _choose_regularization(
 ) -> float:
     """Return the lam with the least predicted risk, on a grid of factors of 1.25.
 
-    Less regularization means more noise for the Jacobian, more means more bias; and lam is kept
-    at least noise_std R / (2 score unit), where the noise alone moves scores by a few units.
+    A smaller lam needs more noise for the Jacobian; a larger lam adds bias. lam is also at least
+    noise_std R / (units x score unit), so that noise alone moves scores by few score units.
     """
     objective = problem.objective
     is_pure = kind is SpherePerturbationSettings
     unit = ridge_per_noise(objective, kind(1.0, 1.0).units)
     free = objective.loss.free_regularization(objective.row_norm, budget.epsilon)
-    if free is not None and not is_pure:  # no need to search
+    if free is not None and not is_pure:  # a closed form: no search needed
         noise_scale = n_changed(budget.relation) / gaussian_mu(budget.epsilon, budget.delta)
         return max(free, unit * noise_scale * objective.lipschitz)
     best, best_risk, best_noise = math.nan, math.inf, math.nan
@@ -495,11 +501,11 @@ def _choose_regularization(
 
 
 def _enough(objective: Objective, budget: Budget) -> float:
-    """Return the ridge with which what a record does to the curvature costs a little of epsilon.
+    """Return the ridge at which the effect of a record on the curvature costs epsilon / 20.
 
         r log(1 + T / (r lam)) = epsilon / 20
 
-    More would be for the number of records that is assumed, and there may be fewer.
+    A larger ridge pays only at the assumed number of records, and the true number may be smaller.
     """
     rank = objective.loss.hessian_rank
     jacobian = _FOR_CURVATURE * budget.epsilon / rank

@@ -1,4 +1,4 @@
-"""The random tilt of an objective: which ridge, which noise, and what both cost."""
+"""Define the random perturbation of an objective: its ridge, its noise and their cost."""
 
 from __future__ import annotations
 
@@ -27,89 +27,89 @@ from tacit.queries.minimizer import least_ridge, perturbed_event
 from tacit.queries.split_budget import split_epsilon, split_gaussian
 from tacit.records import Bounds
 
-# The output release's share, of mu^2 and of a pure epsilon.
+# Share of the output release: of mu^2 (Gaussian), of epsilon (pure).
 _GAUSSIAN_OUTPUT, _PURE_OUTPUT = 1 / 2500, 0.01
-_COMPOSED_ORDER = 4.0
-# Along a direction that no record has noise moves scores by two units at most where slopes run
-# further, and by four under sphere noise, whose epsilon is so large that a ridge of half, which
-# costs a quarter of the error in all other directions, counts for more.
+_COMPOSED_ORDER = 4.0  # Renyi order at which sphere and Gaussian noise are compared
+# Limit on how far noise may move a score in a direction without data: 2 score units (Gaussian),
+# 4 (sphere). Sphere noise is used at such large epsilon that halving the ridge is worth more: it
+# saves error in all other directions.
 _GAUSSIAN_UNITS, _SPHERE_UNITS = 2.0, 4.0
-# What is asked for where rows may be far from even: a twentieth of mu^2.
+# Objective perturbation spends 5 % of mu^2 on the second moment, if rows may be anisotropic.
 MOMENT = SecondMoment(share=0.05)
 
 
 @dataclass(frozen=True)
 class GaussianPerturbationSettings(Settings):
-    """The ridge, and b with independent Gaussian entries."""
+    """Settings of Gaussian objective perturbation: the ridge, and b with independent entries."""
 
     regularization: float
     noise_std: float
-    count_noise_multiplier: float = 0.0  # 0 where the number of records is not asked for
-    slope_ridge: float = 0.0  # a further ridge, on every weight but the intercept's
-    row_scale: float = 1.0  # how long rows count beside the intercept's coordinate
-    trace_noise_multiplier: float = 0.0  # 0 where weights are not shrunk
-    moment_noise_multiplier: float = 0.0  # 0 where the rows' second moment is not asked for
+    count_noise_multiplier: float = 0.0  # 0: the number of records is not queried
+    slope_ridge: float = 0.0  # an additional ridge on every weight except the intercept
+    row_scale: float = 1.0  # factor on feature rows, relative to the intercept's coordinate
+    trace_noise_multiplier: float = 0.0  # 0: weights are not shrunk
+    moment_noise_multiplier: float = 0.0  # 0: the second moment of the rows is not queried
 
     def law(self, budget: Budget) -> GaussianObjectiveNoise:
-        """Return the laws of b and of the output's noise, which has a fiftieth of the mu."""
+        """Return the distributions of b and of the output noise, which has a fiftieth of the mu."""
         output = split_gaussian(budget, {"output": _GAUSSIAN_OUTPUT})["output"]
         return GaussianObjectiveNoise(self.noise_std, output.multiplier)
 
     def main_event(self, objective: Objective, facts: Facts) -> Event:
-        """Return the event of b alone, rows as long as they are."""
+        """Return the event of b alone, for rows at scale 1."""
         law = GaussianObjectiveNoise(self.noise_std, 1.0)
         return law.main(objective, self.regularization, objective.bounds.length(1.0), facts)
 
     def squared_norm(self, dimension: int) -> float:
-        """Return d s^2."""
+        """Return E||b||^2 = d s^2."""
         return self.noise_std**2 * dimension
 
     def std(self, dimension: int) -> float:
-        """Return s."""
+        """Return the standard deviation s of an entry of b."""
         return self.noise_std
 
     def in_words(self, number: Callable[[float], str]) -> str:
-        """Return its standard deviation."""
+        """Describe the noise by its standard deviation."""
         return f"Gaussian noise of standard deviation {number(self.noise_std)}"
 
     @property
     def noise(self) -> float:
-        """S."""
+        """Noise scale: the standard deviation s."""
         return self.noise_std
 
     @property
     def units(self) -> float:
-        """How far scores may move where there are no records, in their own units."""
+        """Limit on the move of a score in a direction without data, in score units."""
         return _GAUSSIAN_UNITS
 
     def with_noise(self, noise: float) -> GaussianPerturbationSettings:
-        """Return the same with other noise."""
+        """Return a copy with another noise scale."""
         return replace(self, noise_std=noise)
 
     def suited(self, loss: AnyLoss, bounds: Bounds) -> AnyLoss:
-        """Return the loss as it is: its event says how it may bend."""
+        """Return the loss unchanged: the event accounts for its second derivative."""
         return loss
 
     @property
     def count_noise(self) -> GaussianNoise | None:
-        """The noise on the number of records, if it is asked for."""
+        """The noise on the number of records, or None if it is not queried."""
         return _gaussian(self.count_noise_multiplier)
 
     @property
     def trace_noise(self) -> GaussianNoise | None:
-        """The noise on the trace of the Hessian, if it is asked for."""
+        """The noise on the trace of the Hessian, or None if it is not queried."""
         return _gaussian(self.trace_noise_multiplier)
 
     @property
     def moment_noise(self) -> GaussianNoise | None:
-        """The noise on the rows' second moment, if it is asked for."""
+        """The noise on the second moment of the rows, or None if it is not queried."""
         return _gaussian(self.moment_noise_multiplier)
 
     @classmethod
     def asking(
         cls, budget: Budget, *, count: bool, trace: bool, moment: bool = False
     ) -> dict[str, float]:
-        """Return the settings of what is asked for: each a hundredth of mu^2, a moment more."""
+        """Return the multipliers of the queries: 1 % of mu^2 each, 5 % for a second moment."""
         shares = {
             "count": count * NUMBER_SHARE,
             "trace": trace * NUMBER_SHARE,
@@ -121,76 +121,76 @@ class GaussianPerturbationSettings(Settings):
 
 @dataclass(frozen=True)
 class SpherePerturbationSettings(Settings):
-    """The ridge, and b with a density proportional to exp(-||b|| / r)."""
+    """Settings of sphere noise: the ridge, and b with a density proportional to exp(-||b|| / r)."""
 
     regularization: float
     noise_radius: float
-    count_epsilon: float = 0.0  # 0 where the number of records is not asked for
-    slope_ridge: float = 0.0  # a further ridge, on every weight but the intercept's
-    row_scale: float = 1.0  # how long rows count beside the intercept's coordinate
-    trace_epsilon: float = 0.0  # 0 where weights are not shrunk
+    count_epsilon: float = 0.0  # 0: the number of records is not queried
+    slope_ridge: float = 0.0  # an additional ridge on every weight except the intercept
+    row_scale: float = 1.0  # factor on feature rows, relative to the intercept's coordinate
+    trace_epsilon: float = 0.0  # 0: weights are not shrunk
 
     def law(self, budget: Budget) -> SphereObjectiveNoise:
-        """Return the laws of b and of the output's noise, which has a hundredth of epsilon."""
+        """Return the distributions of b and of the output noise, which has 1 % of epsilon."""
         output = split_epsilon(budget.epsilon, {"output": _PURE_OUTPUT})["output"]
         return SphereObjectiveNoise(self.noise_radius, output)
 
     def main_event(self, objective: Objective, facts: Facts) -> Event:
-        """Return the event of b alone, rows as long as they are."""
+        """Return the event of b alone, for rows at scale 1."""
         law = SphereObjectiveNoise(self.noise_radius, 1.0)
         return law.main(objective, self.regularization, objective.bounds.length(1.0), facts)
 
     def squared_norm(self, dimension: int) -> float:
-        """Return d (d + 1) r^2."""
+        """Return E||b||^2 = d (d + 1) r^2."""
         return self.noise_radius**2 * dimension * (dimension + 1)
 
     def std(self, dimension: int) -> float:
-        """Return sqrt(d + 1) r."""
+        """Return the standard deviation sqrt(d + 1) r of an entry of b."""
         return self.noise_radius * math.sqrt(dimension + 1)
 
     def in_words(self, number: Callable[[float], str]) -> str:
-        """Return its mean length."""
+        """Describe the noise by its mean norm per dimension."""
         return f"Noise of mean length {number(self.noise_radius)} a dimension"
 
     @property
     def noise(self) -> float:
-        """R."""
+        """Noise scale: the radius r."""
         return self.noise_radius
 
     @property
     def units(self) -> float:
-        """How far scores may move where there are no records, in their own units."""
+        """Limit on the move of a score in a direction without data, in score units."""
         return _SPHERE_UNITS
 
     def with_noise(self, noise: float) -> SpherePerturbationSettings:
-        """Return the same with other noise."""
+        """Return a copy with another noise scale."""
         return replace(self, noise_radius=noise)
 
     def suited(self, loss: AnyLoss, bounds: Bounds) -> AnyLoss:
-        """Return the loss nearest to what is meant: only its greatest curvature costs."""
+        """Return the least smoothed loss: sphere noise pays for the maximal curvature only."""
         return loss.without_smoothing(bounds)
 
     @property
     def count_noise(self) -> LaplaceNoise | None:
-        """The noise on the number of records, if it is asked for."""
+        """The noise on the number of records, or None if it is not queried."""
         return LaplaceNoise(self.count_epsilon) if self.count_epsilon else None
 
     @property
     def trace_noise(self) -> LaplaceNoise | None:
-        """The noise on the trace of the Hessian, if it is asked for."""
+        """The noise on the trace of the Hessian, or None if it is not queried."""
         return LaplaceNoise(self.trace_epsilon) if self.trace_epsilon else None
 
     @property
     def moment_noise(self) -> None:
-        """None: the rows' second moment is asked for with Gaussian noise alone."""
+        """Always None: sphere noise releases no second moment."""
         return None
 
     @classmethod
     def asking(
         cls, budget: Budget, *, count: bool, trace: bool, moment: bool = False
     ) -> dict[str, float]:
-        """Return the settings of what is asked for: each a fiftieth of epsilon, no moment."""
-        del moment  # is for Gaussian noise
+        """Return the epsilons of the queries: 2 % of epsilon each, and no second moment."""
+        del moment  # only Gaussian noise supports a second moment
         shares = {"count": count * PURE_SHARE, "trace": trace * PURE_SHARE}
         parts = split_epsilon(budget.epsilon, shares)
         return {f"{name}_epsilon": epsilon for name, epsilon in parts.items()}
@@ -206,7 +206,7 @@ def _gaussian(multiplier: float) -> GaussianNoise | None:
 def minimizer_event(
     perturbation: PerturbationSettings, objective: Objective, budget: Budget, facts: Facts
 ) -> Composed:
-    """Return what the minimiser under a tilt costs, with the noise on the output."""
+    """Return the event of the perturbed minimiser, with the noise on the output."""
     ridge = least_ridge(
         perturbation.regularization, perturbation.slope_ridge, perturbation.row_scale
     )
@@ -218,10 +218,10 @@ def minimizer_event(
 def slots_of(
     perturbation: PerturbationSettings, problem: Problem, budget: Budget
 ) -> dict[str, Slot]:
-    """Return what is asked under a tilt: the minimiser, and what it is adapted by.
+    """Return the slots of a perturbed minimisation: the minimiser, and the queries that adapt it.
 
-    Where the proof covers it (Gaussian noise, one record more or less, no weights), minimiser and
-    trace may be exchanged for steps of noisy gradient descent.
+    Minimiser and trace may be exchanged for steps of noisy gradient descent, if the proof covers
+    this: Gaussian noise, ADD_REMOVE, no weights.
     """
     facts = problem.facts(budget.relation)
     slots = {
@@ -247,7 +247,7 @@ def slots_of(
 
 
 def query_events(perturbation: PerturbationSettings, facts: Facts) -> tuple[Event, ...]:
-    """Return the events of what is asked beside the minimiser."""
+    """Return the events of the queries other than the minimiser."""
     requested = (perturbation.count_noise, perturbation.trace_noise, perturbation.moment_noise)
     return tuple(noise.event(facts) for noise in requested if noise)
 
@@ -255,13 +255,13 @@ def query_events(perturbation: PerturbationSettings, facts: Facts) -> tuple[Even
 def event_of(
     perturbation: PerturbationSettings, objective: Objective, budget: Budget, facts: Facts
 ) -> Event:
-    """Return the event of all releases of a tilt."""
+    """Return the event of all releases of objective perturbation."""
     minimizer = minimizer_event(perturbation, objective, budget, facts)
     return Composed((*minimizer.events, *query_events(perturbation, facts)))
 
 
 def perturbation_of(plan: Plan) -> PerturbationSettings:
-    """Return the tilt that a plan's settings are of."""
+    """Rebuild the perturbation from the settings of a plan."""
     return (
         SpherePerturbationSettings.of(plan)
         if "noise_radius" in plan.settings
@@ -270,12 +270,12 @@ def perturbation_of(plan: Plan) -> PerturbationSettings:
 
 
 def perturbations_for(problem: Problem, budget: Budget) -> tuple[type[PerturbationSettings], ...]:
-    """Return the laws of b that a budget calls for, the usual one first.
+    """Return the noise distributions to consider for a budget, the default first.
 
-    Gaussian noise has a standard deviation of L / mu, sphere noise one of sqrt(d + 1) L / epsilon.
-    But whoever composes pays for a pure release what is promised of it, and for a Gaussian one far
-    less: sphere noise stands where epsilon is at most what Gaussian noise of the same budget costs
-    at a Renyi order of 4. With delta = 1e-6 that is from epsilon 18 on.
+    Gaussian noise has the standard deviation L / mu, sphere noise sqrt(d + 1) L / epsilon. In a
+    composition a pure release costs its full epsilon, and a Gaussian release far less. Sphere noise
+    is therefore considered only if epsilon is at most the cost of Gaussian noise of the same budget
+    at Renyi order 4. With delta = 1e-6 this holds from epsilon 18 on.
     """
     if budget.is_pure:
         return (SpherePerturbationSettings,)
@@ -286,8 +286,9 @@ def perturbations_for(problem: Problem, budget: Budget) -> tuple[type[Perturbati
 
 
 def ridge_per_noise(objective: Objective, units: float) -> float:
-    """Return R / (units of the score): a ridge above this times the noise bounds what noise does.
+    """Return R / (units of the score), the ridge that is needed per unit of noise.
 
-    Along a direction that no record has, weights are noise over ridge, and scores then a few units.
+    In a direction without data the weights are noise over ridge. With this ridge, noise moves
+    scores by at most ``units`` score units.
     """
     return objective.row_norm / (units * objective.score_unit)
