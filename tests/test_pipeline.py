@@ -187,7 +187,7 @@ def test_saved_loaded_certified_and_reported(make: Any, tmp_path: Path) -> None:
         facts = facts_of(model)
         assert [row.name for row in facts.coefficients.rows][: len(names)] == names
         told = {fact.name: fact.value for fact in facts.public}
-        assert told["Largest norm of a record"] == "1.11803"
+        assert told["Row norm"] == "1.11803"
 
 
 def test_what_a_foreign_step_learned_is_refused_with_the_reason(tmp_path: Path) -> None:

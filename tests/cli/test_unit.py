@@ -117,7 +117,7 @@ def test_a_plan_for_people(schema: Path) -> None:
     few = run("plan", "--rows", 90, "--epsilon", 0.1, "--columns", 4, "--unit", "id")
     assert "4 features, 90 people\n" in few.stdout
     assert re.search(r"people needed: about [\d,]+ people for", few.stdout)
-    assert "take more people" in few.stderr
+    assert "use more people" in few.stderr
     assert "rows" not in few.stdout.partition("\n\n")[0]
 
 
@@ -139,14 +139,14 @@ def test_people_with_weights_or_errors(more: Any, visits: Path, schema: Path) ->
 def test_what_is_refused(visits: Path, schema: Path) -> None:
     out = visits.parent / "m.tacit"
     words = ("fit", visits, "--schema", schema, "-e", 1, "-o", out)
-    assert "any number of them" in refused(*words, "--unit", "id", "--relation", "replace")
+    assert "any number of" in refused(*words, "--unit", "id", "--relation", "replace")
     assert "--unit COLUMN" in refused(*words, "--relation", "add_remove_person")
     assert "the target" in refused(*words, "--unit", "income")
     assert "no column named 'nobody'" in refused(*words, "--unit", "nobody")
     schema.write_text(WITH_UNIT)
     assert "the schema's unit is 'id'" in refused(*words, "--unit", "age")
     planned = ("plan", "--rows", 99, "--epsilon", 1, "--schema", schema)
-    assert "any number of them" in refused(*planned, "--relation", "replace")
+    assert "any number of" in refused(*planned, "--relation", "replace")
 
 
 @pytest.mark.filterwarnings("default")
