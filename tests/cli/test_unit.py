@@ -101,7 +101,7 @@ def test_a_misspelt_unit_is_not_said_to_be_declared(
     fit = ("fit", visits, "--schema", schema, "--out", visits.parent / "m.tacit")
     for words in (fit, ("evaluate", model, visits)):
         said = refused(*words, "-e", 1, "--unit", "ib")
-        assert "no column named 'ib', which is to say whose a record is (--unit, or" in said
+        assert "no column named 'ib', which identifies the person of a record (--unit, or" in said
         assert "schema declares" not in said
 
 
