@@ -301,7 +301,7 @@ def test_a_part_without_records_is_like_any_other(
     monkeypatch.setattr(
         session, "parts_of", lambda *given, **more: np.full(len(given[3]), part, np.int64)
     )
-    with pytest.warns(UserWarning, match="says nothing") as said:
+    with pytest.warns(UserWarning, match="has no result") as said:
         made = pipeline(STEPS[name], epsilon=1.0, evaluate=0.4).fit(ROWS[:2], LABELS[:2])
     assert len(said) == 1
     assert made.evaluation_ is None

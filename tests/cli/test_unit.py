@@ -158,7 +158,7 @@ def test_too_few_records_held_out_are_said_without_code(visits: Path, schema: Pa
     )
     assert result.exit_code == 0, result.output
     (said,) = (line for line in result.stderr.splitlines() if "evaluation" in line)
-    assert said.startswith("the evaluation says nothing: about ")
+    assert said.startswith("the evaluation has no result: about ")
     assert said.endswith("(evaluate, or tacit fit --evaluate).")
     assert "Warning" not in result.stderr
     assert ".py" not in result.stderr

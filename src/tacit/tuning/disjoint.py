@@ -1,4 +1,4 @@
-"""Candidates on parts of the records of their own: Algorithm 4 of CMS11."""
+"""Fit candidates to disjoint parts of the records: Algorithm 4 of CMS11."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from tacit.tuning.trials import Draw, MistakesOfEach, Run, Runner
 
 
 class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
-    """Fits each of m candidates to a part of the records, and chooses on the last of m + 1 parts.
+    """Fit each of m candidates to a part of the records, and choose on the last of m + 1 parts.
 
-    Candidate i is chosen with probability proportional to exp(-epsilon z_i / 2), z_i its number of
-    mistakes on the last part; under ADD_REMOVE, where mistakes only come with a record, to
-    exp(-epsilon z_i). No record is used twice, so that the whole costs what one fit does; but each
-    fit has a fraction of the records.
+    Candidate i is chosen with probability proportional to exp(-epsilon z_i / 2), with z_i its
+    number of mistakes on the last part; under ADD_REMOVE to exp(-epsilon z_i), because there a
+    record can only add mistakes. The parts are disjoint, so the search costs as much as one fit;
+    but each fit has only a fraction of the records.
 
     Parameters
     ----------
     estimator, space, n_candidates
-        As in `PrivateSearch`; a part of the records for each candidate.
+        As in `PrivateSearch`; each candidate gets a part of the records.
     epsilon, delta, relation, accountant, random_state
         As in `PrivateSearch`.
 
@@ -88,14 +88,14 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Be to scikit-learn what the estimator is."""
+        """Take the tags of the estimator."""
         tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = own.estimator_type
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
         return tags
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
-        """Return what a search would run and cost, without data."""
+        """Plan a search and its cost, without data."""
         budget, found = self._checked()
         unread = introspection.expected(self.estimator, n_features, n_records, budget)
         n = unread.n_records
@@ -103,9 +103,9 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         return self._plan(budget, self._tries(found, budget, unread, sizes))
 
     def fit(self, X: Any, y: Any = None, unit: None = None) -> Self:
-        """Search among records ``X`` with labels ``y``, read when the search has been charged.
+        """Search on records ``X`` with labels ``y``, which are read after the charge.
 
-        ``unit`` is refused: what a search promises is about one record, not about one person.
+        ``unit`` is refused: the guarantee of a search is for one record, not for one person.
         """
         introspection.refuse_unit(unit)
         budget, found = self._checked()
@@ -154,7 +154,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
     def _checked(self) -> tuple[Budget, tuple[dict[str, Any], ...]]:
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
-            raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
+            raise ValueError("a search protects one record; do not pass 'add_remove_person'.")
         introspection.check_model(self.estimator)
         found = candidates(self.space, self.n_candidates)
         introspection.check_space(self.estimator, list(found[0]))
@@ -167,7 +167,7 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         unread: introspection.Unread,
         sizes: list[int | None],
     ) -> Tries:
-        """Return each candidate with the whole budget: the parts are disjoint."""
+        """Return each candidate with the whole budget, since the parts are disjoint."""
         if budget.is_infinite:
             void = without_noise(budget).event
             return Tries(tuple(Try(one, budget, void) for one in found), None, None, void, 1.0)
@@ -203,21 +203,21 @@ class DisjointSearch(MetaEstimatorMixin, BaseEstimator):
         return classes
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return what the chosen fit predicts."""
+        """Return the predictions of the chosen fit."""
         check_is_fitted(self)
         answer: npt.NDArray[Any] = self.best_estimator_.predict(X)
         return answer
 
 
 def _choice(n_candidates: int, budget: Budget) -> Selection[CandidateMistakes]:
-    """Return the question which candidate makes the fewest mistakes."""
+    """Return the query for the candidate with the fewest mistakes."""
     return Selection(CandidateMistakes(n_candidates), budget.epsilon)
 
 
 def _parts(tries: Tries, budget: Budget) -> InParts:
-    """Return the plan of all parts: a fit to each but the last, and a choice on that."""
+    """Return the plan of all parts: a fit to each but the last, and a choice on the last."""
     facts, fits = plain_facts(budget.relation), [one.questions for one in tries.each]
-    if budget.is_infinite:  # the best is looked up, and nothing is asked
+    if budget.is_infinite:  # the best is chosen without a query
         choice = Slot(without_noise(budget).event, AtMost())
     else:
         choice = Slot(_choice(len(fits), budget).event(facts))
@@ -225,7 +225,7 @@ def _parts(tries: Tries, budget: Budget) -> InParts:
 
 
 def _chosen(runs: list[Run], last: Session, budget: Budget) -> int:
-    """Return which run the exponential mechanism picks by its mistakes; a failed one has all."""
+    """Choose a run by the exponential mechanism; a failed run counts as always wrong."""
     about = last.on(MistakesOfEach([run.model for run in runs]))
     if budget.is_infinite:
         utility = CandidateMistakes(len(runs))
