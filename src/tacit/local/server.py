@@ -246,7 +246,7 @@ class Server:
         # Checked before the lock, which another thread may have held at the fork.
         if self._generation != generation():
             raise RuntimeError(
-                "this server was made before a fork of the process, and both processes would "
+                "this server was made in a process that was then forked, and both processes would "
                 "count the same people into one file; make or load it in the process that counts."
             )
 
