@@ -283,7 +283,7 @@ def test_replay(relation: Relation) -> None:
 @pytest.mark.parametrize(
     ("shares", "why"),
     [
-        ({"modle": 0.1}, "no step that spends"),
+        ({"modle": 0.1}, "not a step with a budget"),
         ({"step0": 0.0}, "must be in"),
         ({"step0": 0.7, "model": 0.7}, "more than the whole"),
         ({"step0": math.nan}, "must be in"),

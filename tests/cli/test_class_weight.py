@@ -27,7 +27,7 @@ def test_a_class_may_have_any_name() -> None:
 
 
 def test_numbers_have_no_classes() -> None:
-    with pytest.raises(Refused, match="models of classes"):
+    with pytest.raises(Refused, match="is for classifiers"):
         make_estimator(model_kind("linear"), 1.0, 1e-6, class_weight="balanced")
 
 
@@ -48,4 +48,4 @@ def test_fit(people: Path, schema: Path, tmp_path: Path, given: list[str]) -> No
     assert result.exit_code == 0, result.output
     model = load(out).estimator_
     assert model.class_weight == ("balanced" if given == ["balanced"] else {"high": 3.0})
-    assert "Weights of the classes" in report.read_text(encoding="utf-8")
+    assert "Class weights" in report.read_text(encoding="utf-8")

@@ -41,11 +41,11 @@ def test_curves_with_a_loud_notice(people: Path, schema: Path) -> None:
     assert "sufficient_statistics does not apply" in result.stderr
     page = report.read_text()
     assert "vouched" in page
-    assert "Scores are the accuracy, because" in result.stderr
+    assert "Score: accuracy. The commonest class is less" in result.stderr
     # that it is not private stands first, and no promise stands anywhere
     assert page.index("Not private:") < page.index("<h1>")
     assert "<title>NOT PRIVATE: " in page
-    assert "at delta 1e-06, by the relation add_remove." in page
+    assert "delta 1e-06 and the relation add_remove." in page
     assert 'id="guarantee"' not in page
     assert "privacy report" not in page.lower()
     assert "released results" not in page
@@ -59,8 +59,8 @@ def test_uneven_classes_are_not_judged_by_accuracy(tmp_path: Path, schema: Path)
     result = run("compare", path, "--schema", schema, "--public", *QUICK, "--report", report)
     assert result.exit_code == 0, result.output
     assert "\tAUC\t" in result.stdout
-    assert "Scores are the AUC" in result.stderr
-    assert "Scores are the AUC" in report.read_text()
+    assert "Score: AUC" in result.stderr
+    assert "Score: AUC" in report.read_text()
     record = json.loads(
         run("compare", path, "--schema", schema, "--public", *QUICK, "--json").stdout
     )

@@ -77,7 +77,7 @@ def test_uneven_classes(
     tried = settings("objective_perturbation", repeats=1)
     curves = measured(model_kind(model), schema, table, tried, 0.25, lambda: None)
     assert curves.score == score
-    assert f"Scores are the {score}" in curves.rule
+    assert f"Score: {score}" in curves.rule
     assert floor is None or curves.floor == floor
     if score == "AUC":  # one feature orders the records perfectly, whichever class is rare
         assert curves.ceiling == 1.0
@@ -99,7 +99,7 @@ def test_one_class_to_measure_on() -> None:
     tried = settings("output_perturbation", repeats=1)
     curves = measured(model_kind("logistic"), schema, alone, tried, 0.25, lambda: None)
     assert curves.score == "accuracy"
-    assert "all of one class" in curves.rule
+    assert "all test records are of one class" in curves.rule
 
 
 class Answers:

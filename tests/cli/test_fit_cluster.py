@@ -53,7 +53,7 @@ def test_a_scheduler(parts: Path) -> None:
         assert result.exit_code == 0, result.output
         assert (parts / "model.tacit").stat().st_size > 0
         more = [*words, cluster.scheduler_address, "--force"]
-        assert "without --evaluate" in refused(*more, "--evaluate", "0.1")
+        assert "no --evaluate" in refused(*more, "--evaluate", "0.1")
         assert "leave --delimiter out" in refused(*more, "--delimiter", ";")
         unit = "several blocks"
         assert unit in refused(*more, "--unit", "id")

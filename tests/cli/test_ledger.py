@@ -63,7 +63,7 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     for bought in record["buys"]:
         line = f"{bought['epsilon']:g}\t{bought['releases']:,}"
         assert line in text
-    assert "adds up: epsilon is that of all releases together: their sum, or less" in text
+    assert "adds up: epsilon is that of all releases together: at most the sum" in text
     plain = run("ledger", "create", ledger.with_suffix(".sum"), "-e", 1, "--rule", "sum").stdout
     assert "adds up" not in plain  # there it is
     # What it says it would buy is accepted, and one more is not.
@@ -139,14 +139,14 @@ def test_remedies_are_words_of_the_command_line(
     fit = ("fit", people, "--schema", schema, "--out", people.parent / "m.tacit")
     for words in (fit, ("evaluate", model, people)):
         said = refused(*words, "--epsilon", "inf", "--ledger", ledger)
-        assert "--epsilon inf promises nothing, and no ledger pays for that" in said
+        assert "--epsilon inf has no finite cost, so it cannot be charged" in said
     made = refused("ledger", "create", ledger.with_suffix(".y"), "--epsilon", "inf")
     assert made.endswith("try things out without a ledger.")
 
 
 def test_what_is_charged_must_be_said(ledger: Path) -> None:
-    assert "once" in refused("ledger", "charge", ledger)
-    assert "once" in refused("ledger", "charge", ledger, "--pure", 1, "--zcdp", 1)
+    assert "exactly one" in refused("ledger", "charge", ledger)
+    assert "exactly one" in refused("ledger", "charge", ledger, "--pure", 1, "--zcdp", 1)
     assert "epsilon" in refused("ledger", "charge", ledger, "--pure", -1)
 
 
@@ -185,7 +185,7 @@ def test_what_cannot_be_made(tmp_path: Path, words: tuple[object, ...], said: st
     ("words", "said"),
     [
         (("--analyst", "ann=2", "--analyst", "bo=9"), "at most the budget's epsilon"),
-        (("--analyst", "ann=2", "--analyst", "ann=1"), "is there twice"),
+        (("--analyst", "ann=2", "--analyst", "ann=1"), "is given twice"),
         (("--partition", "2026", "--partition", "2026"), "already"),
         (("--partition", " "), "must be a name"),
         (("--partition", "2026", "--relation", "replace"), "under REPLACE"),
@@ -232,7 +232,7 @@ def test_export_prints_every_entry(ledger: Path, tmp_path: Path) -> None:
     assert [json.loads(line)["kind"] for line in lines] == ["created", "charge"]
     assert run("ledger", "export", ledger, "--out", tmp_path / "a.jsonl").exit_code == 0
     assert (tmp_path / "a.jsonl").read_text().splitlines() == lines
-    assert "already" in refused("ledger", "export", ledger, "--out", tmp_path / "a.jsonl")
+    assert "exists" in refused("ledger", "export", ledger, "--out", tmp_path / "a.jsonl")
 
 
 def test_html(ledger: Path, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_html(ledger: Path, tmp_path: Path) -> None:
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert Ledger.open(ledger).head.head in text
-    assert "already" in refused("ledger", "show", ledger, "--html", page)
+    assert "exists" in refused("ledger", "show", ledger, "--html", page)
     assert "HTML" in refused("ledger", "show", ledger, "--html", tmp_path / "a.txt")
 
 

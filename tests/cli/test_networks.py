@@ -47,7 +47,7 @@ def test_what_a_network_does_not_have_is_refused(people: Path) -> None:
     words = ("fit", people, "--schema", schema, "-m", "network", "-e", 2, "-o", out)
     assert "leave --mechanism out" in refused(*words, "--mechanism", "noisy_gradient")
     assert "leave --class-weight out" in refused(*words, "--class-weight", "balanced")
-    assert "protects no person who has several" in refused(*words, "--unit", "id")
+    assert "does not protect a person with several" in refused(*words, "--unit", "id")
     schema.write_text(SCHEMA)
     assert "declare n_records" in refused(*words)
     assert not out.exists()

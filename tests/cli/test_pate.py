@@ -31,11 +31,11 @@ def test_a_student_is_saved_and_judged_by_public_labels(
     )
     assert result.exit_code == 0, result.output
     assert "epsilon = 4.0" in result.stdout
-    assert "right on" in result.stdout
+    assert "on other public rows" in result.stdout
     assert "majority" in result.stderr  # the plan, before the table is read
     page = report.read_text()
     assert "Votes are private" in page
-    assert "What other budgets would do" in page
+    assert "Effect of other budgets" in page
     predicted = run("predict", out, pool, "--out", people.parent / "said.csv")
     assert predicted.exit_code == 0, predicted.output
     shown = run("inspect", out)

@@ -83,14 +83,14 @@ def test_in_words() -> None:
     known = run("plan", "--rows", 30_000, "--columns", 100, "-e", 1, "--public-rows")
     assert "--public-rows" not in known.stdout
     drowned = run("plan", "--rows", 50, "--columns", 100, "-e", 0.01)
-    assert "drown" in drowned.stderr
+    assert "dominate" in drowned.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--columns", 5, "-e", 0), "epsilon"),
-        (("--columns", 5, "-e", -1), "got -1: already at 0 the output may not depend"),
+        (("--columns", 5, "-e", -1), "got -1: at 0 the output may not depend"),
         (("--columns", 5, "-e", "1,5"), "it with a decimal point, such as 1.5 or 1e-6."),
         (("--columns", 5, "-e", "inf"), "infinite"),
         (("--columns", 5, "-e", 1, "-d", -1), "delta"),

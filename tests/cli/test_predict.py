@@ -88,7 +88,7 @@ def test_odd_values_get_a_prediction(model: Path, tmp_path: Path) -> None:
 
 
 UNREAD = (
-    "column 'age': 2 of 4 values are no numbers, and count as missing; ",
+    "column 'age': 2 of 4 values are not numbers, and count as missing;",
     "column 'sex': 1 of 4 values are none that the schema declares, and count as none of them; ",
 )
 
@@ -128,7 +128,7 @@ def test_any_column_of_the_table_may_be_kept(model: Path, people: Path, suffix: 
     result = run("predict", model, path, "--keep", "pid", "--keep", "income")
     assert [line.split(",")[0] for line in result.stdout.splitlines()] == ["pid", "x", "y", "z"]
     sentence = refused("predict", model, path, "--keep", "pud")
-    assert "no column named 'pud', which --keep asks for; any column of the table" in sentence
+    assert "no column named 'pud', which --keep names; any column of the table" in sentence
     assert "which the schema declares" not in sentence
 
 

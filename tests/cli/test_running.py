@@ -145,7 +145,7 @@ def test_a_closed_input_is_no_answer(tmp_path: Path) -> None:
     draft.write_text('[columns]\na = { kind = "ignored", confirmed = false }\n')
     found = shell(f"schema confirm {draft} <&-")
     assert found.returncode == 2
-    assert "the answers ended before the questions" in found.stderr
+    assert "the input ended before the questions" in found.stderr
     assert "Traceback" not in found.stderr
 
 

@@ -13,11 +13,11 @@ def test_a_draft_must_be_confirmed(people: Path) -> None:
     out = people.parent / "draft.toml"
     result = run("schema", "draft", people, "--target", "income", "-o", out)
     assert (result.exit_code, result.stdout) == (0, f"wrote {out}\n")
-    assert "LOOKED AT THE DATA" in result.stderr
+    assert "MADE FROM THE DATA" in result.stderr
     assert Schema.from_file(out).unconfirmed == ("id", "age", "sex", "hours", "income")
     model = people.parent / "m.tacit"
     words = ("fit", people, "--schema", out, "-e", 1, "-o", model)
-    assert "nobody has confirmed" in refused(*words)
+    assert "are not confirmed" in refused(*words)
     assert not model.exists()
     out.write_text(out.read_text().replace(", confirmed = false", ""))
     assert run(*words).exit_code == 0

@@ -50,7 +50,7 @@ def test_counts_are_shown_and_no_value_is(odd: Path, schema: Path) -> None:
     notice, *notes = result.stderr.splitlines()
     assert notice.startswith("NOT PRIVATE: ")
     assert "spends no budget" in notice
-    assert "the eyes of those who may see the table" in notice
+    assert "only to people who may see the table" in notice
     assert [note.split(",")[0].split(";")[0] for note in notes] == [
         "column 'age': 400 of 1",
         "column 'sex': 400 of 1",

@@ -101,7 +101,7 @@ def test_a_misspelt_unit_is_not_said_to_be_declared(
     fit = ("fit", visits, "--schema", schema, "--out", visits.parent / "m.tacit")
     for words in (fit, ("evaluate", model, visits)):
         said = refused(*words, "-e", 1, "--unit", "ib")
-        assert "no column named 'ib', which is to say whose a record is (--unit, or" in said
+        assert "no column named 'ib', which identifies the person of a record (--unit, or" in said
         assert "schema declares" not in said
 
 
@@ -117,7 +117,7 @@ def test_a_plan_for_people(schema: Path) -> None:
     few = run("plan", "--rows", 90, "--epsilon", 0.1, "--columns", 4, "--unit", "id")
     assert "4 features, 90 people\n" in few.stdout
     assert re.search(r"people needed: about [\d,]+ people for", few.stdout)
-    assert "take more people" in few.stderr
+    assert "use more people" in few.stderr
     assert "rows" not in few.stdout.partition("\n\n")[0]
 
 
@@ -139,14 +139,14 @@ def test_people_with_weights_or_errors(more: Any, visits: Path, schema: Path) ->
 def test_what_is_refused(visits: Path, schema: Path) -> None:
     out = visits.parent / "m.tacit"
     words = ("fit", visits, "--schema", schema, "-e", 1, "-o", out)
-    assert "any number of them" in refused(*words, "--unit", "id", "--relation", "replace")
+    assert "any number of" in refused(*words, "--unit", "id", "--relation", "replace")
     assert "--unit COLUMN" in refused(*words, "--relation", "add_remove_person")
     assert "the target" in refused(*words, "--unit", "income")
     assert "no column named 'nobody'" in refused(*words, "--unit", "nobody")
     schema.write_text(WITH_UNIT)
     assert "the schema's unit is 'id'" in refused(*words, "--unit", "age")
     planned = ("plan", "--rows", 99, "--epsilon", 1, "--schema", schema)
-    assert "any number of them" in refused(*planned, "--relation", "replace")
+    assert "any number of" in refused(*planned, "--relation", "replace")
 
 
 @pytest.mark.filterwarnings("default")
@@ -158,7 +158,7 @@ def test_too_few_records_held_out_are_said_without_code(visits: Path, schema: Pa
     )
     assert result.exit_code == 0, result.output
     (said,) = (line for line in result.stderr.splitlines() if "evaluation" in line)
-    assert said.startswith("the evaluation says nothing: about ")
+    assert said.startswith("the evaluation has no result: about ")
     assert said.endswith("(evaluate, or tacit fit --evaluate).")
     assert "Warning" not in result.stderr
     assert ".py" not in result.stderr

@@ -196,9 +196,9 @@ def test_people_with_several_records_are_refused(spec: ModelSpec, by_table: bool
     people: Any = np.arange(len(rows)) // 2
     if by_table:
         model.set_params(relation="add_remove_person")
-        with pytest.raises(ValueError, match="keep one record of each person"):
+        with pytest.raises(ValueError, match="use one record of each person"):
             model.plan(rows.shape[1])
-    with pytest.raises(ValueError, match="keep one record of each person"):
+    with pytest.raises(ValueError, match="use one record of each person"):
         model.fit(rows, example.labels, unit=people)
     assert not hasattr(model, "weights_")
 

@@ -172,7 +172,7 @@ def test_refusals() -> None:
     }.items():
         with pytest.raises(ValueError, match=words):
             ordered(**told).plan()
-    with pytest.raises(TypeError, match="fixed one"):
+    with pytest.raises(TypeError, match="fixed clip"):
         ordered(clip=AdaptiveClip())
 
 

@@ -94,8 +94,8 @@ def test_names_are_those_of_the_table(tmp_path: Path) -> None:
     assert json.loads(json.dumps(certificate.to_dict()))["summary"][0]["term"] == "age"
     facts = facts_of(model)
     assert facts.summary == found
-    assert "How sure it is" in render(facts)
-    assert "How sure it is" not in render(facts_of(private()))
+    assert "Standard errors and tests" in render(facts)
+    assert "Standard errors and tests" not in render(facts_of(private()))
 
 
 def test_errors_in_a_file_are_checked() -> None:
@@ -230,7 +230,7 @@ def test_the_report_says_why_its_two_tables_of_coefficients_differ() -> None:
     schema = Schema((AGE,), TARGET)
     with_errors = TableModel(schema, LogisticRegression(8.0, inference=0.1)).fit(VISITS)
     without = TableModel(schema, LogisticRegression(8.0)).fit(VISITS)
-    said = "the pull of the ridge is taken back, and standard errors cover noise and sampling"
+    said = "the bias of the ridge, and their errors cover noise and sampling"
     assert said in render(facts_of(with_errors))
     assert said not in render(facts_of(without))
 

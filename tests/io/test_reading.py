@@ -89,9 +89,9 @@ def broken(folder):
     yield "a\0b.csv", "not valid|no such file"
     yield path("empty.csv", b""), "is empty"
     yield path("empty.parquet", b""), "is empty"
-    yield path("x.xlsx", text), "does not tell the format"
-    yield path("x", text), "does not tell the format"
-    yield path("x.parquet.gz", text), "does not tell the format"
+    yield path("x.xlsx", text), "no known ending"
+    yield path("x", text), "no known ending"
+    yield path("x.parquet.gz", text), "no known ending"
     yield path("blank.csv", b"\n\n"), "no header"
     yield path("mac.csv", text.replace(b"\n", b"\r")), "no header"
     yield path("long.csv", b"a" * 2**20 + text), "no header"
@@ -171,7 +171,7 @@ def test_one_column_is_a_table(tmp_path):
 def test_a_column_that_was_asked_for_is_not_said_to_be_declared(tmp_path):
     path = write_csv(tmp_path / "x.csv")
     for read in (read_table, read_batches):
-        with pytest.raises(TableError, match=r"no column named 'pid', which is asked for") as told:
+        with pytest.raises(TableError, match=r"no column named 'pid', which is requested") as told:
             read(path, ["pid"])
         assert "schema" not in str(told.value)
 

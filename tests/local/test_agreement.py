@@ -118,7 +118,7 @@ def test_the_intercept_is_counted():
     [
         ({"loss": "logistic"}, TypeError, "loss"),
         ({"sanitizer": "sphere"}, TypeError, "sanitizer"),
-        ({"sanitizer": NoNoise(n_features=4, norm=2.0)}, ValueError, "promises nothing"),
+        ({"sanitizer": NoNoise(n_features=4, norm=2.0)}, ValueError, "has no guarantee"),
         ({"row_norm": 0.0}, ValueError, "row_norm"),
         ({"row_norm": np.nan}, ValueError, "row_norm"),
         ({"row_norm": 2.0**201}, ValueError, "row_norm"),

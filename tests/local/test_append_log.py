@@ -121,7 +121,7 @@ def test_only_the_holder_replaces_a_file(path):
 
 def test_a_file_has_one_holder(path):
     journal, _, _ = Journal.open(path, synced=False)
-    with pytest.raises(BlockingIOError, match="held by another server"):
+    with pytest.raises(BlockingIOError, match="used by another server"):
         Journal.open(path, synced=False)
     code = (
         f"from tacit.local.append_log import Journal\ntry: Journal.open({path!r}, synced=False)\n"

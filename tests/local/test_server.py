@@ -322,7 +322,7 @@ def test_where_a_server_may_be_saved(tmp_path):
         asked.save(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError, match="who has answered"):
         other.save(tmp_path / "server")
-    with pytest.raises(BlockingIOError, match="held by another"):
+    with pytest.raises(BlockingIOError, match="used by another"):
         Server.load(tmp_path / "server")
     asked.receive(report(AGREED, 2))
     asked.close()

@@ -151,13 +151,13 @@ def test_it_is_charged_before_records_are_read(classifier: Any) -> None:
 def test_what_would_be_noise_is_refused_before_it_is_paid_for(classifier: Any) -> None:
     accountant = Accountant(Budget(1.0, 1e-6))
     rows, labels = records(100)
-    with pytest.raises(TooFewRecords, match=r"About \d+ would do.*bins\.$"):
+    with pytest.raises(TooFewRecords, match=r"Use about \d+ records.*bins\.$"):
         evaluate(
             classifier, rows, labels, epsilon=0.1, n_records=100, accountant=accountant, bins=16
         )
     assert accountant.spent() == 0.0
     # where the number is private, the noisy counts tell
-    with pytest.raises(TooFewRecords, match=r"would do.* is spent all the same.*n_records"):
+    with pytest.raises(TooFewRecords, match=r"Use about.* is spent all the same.*n_records"):
         evaluate(classifier, rows, labels, epsilon=0.1, accountant=accountant, bins=16)
     assert accountant.spent() > 0.0
     with pytest.raises(TooFewRecords, match=r"noisy counts can tell\.$"):  # a number far too large

@@ -96,7 +96,7 @@ def test_one_record_a_person() -> None:
         for _ in range(3)
     ]
     assert np.allclose(found, -1.0, atol=0.1)
-    with pytest.raises(ValueError, match="whose"):
+    with pytest.raises(ValueError, match="have no unit"):
         private_score(model, ROWS, LABELS, 1.0, relation=Relation.ADD_REMOVE_PERSON)
 
 

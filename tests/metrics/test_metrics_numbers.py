@@ -41,5 +41,5 @@ def test_intervals_cover_what_the_same_records_say_without_noise(relation: Relat
 
 def test_too_few_records_are_refused() -> None:
     plan = evaluation_plan(Budget(0.3, 1e-6), label_range=RANGE)
-    with pytest.raises(ValueError, match="would do"):
+    with pytest.raises(ValueError, match="Use about"):
         simulated(plan, sums_of(plan, *predicted(100)), 1)

@@ -123,7 +123,7 @@ def test_an_area_that_would_be_noise_is_refused_and_says_how_many_would_do() -> 
     answers, labels = scored(16_000, 300)
     plan = evaluation_plan(Budget(0.1, 1e-6), classes=CLASSES, bins=16)
     found = simulated(plan, sums_of(plan, answers, labels), 1)[0]
-    assert "about 1500 would do" in found.refused["auc"]
+    assert "about 1500 records" in found.refused["auc"]
     assert "roc" not in found.curves
     with pytest.raises(ValueError, match="rarer class"):
         found["auc"]

@@ -293,7 +293,7 @@ def test_a_threshold_is_charged_for_every_query() -> None:
         ({"student": "bayes"}, "student must be an estimator with fit and predict, got str"),
         (
             {"aggregator": "gnmax"},
-            r"must add up votes, got 'gnmax'; pass one of .*GNMax\(\)",
+            r"must be an Aggregator, got 'gnmax'; pass one of .*GNMax\(\)",
         ),
     ],
 )

@@ -152,7 +152,7 @@ def facts(**changes: object) -> ReportFacts:
         "title": "Logistic regression of income",
         "privacy": PROMISE,
         "schema": schema(),
-        "public": (PublicFact("Largest norm of a record", "2", "longer rows are scaled down"),),
+        "public": (PublicFact("Row norm", "2", "longer rows are scaled down"),),
         "mechanisms": (
             PlannedMechanism("output_perturbation", 0.002, "some", True, (("sensitivity", 0.1),)),
             PlannedMechanism("noisy_gradient", 0.004, "at each step"),

@@ -21,8 +21,8 @@ def test_weights_are_said(class_weight: Any, shown: str) -> None:
     ).fit(rows, np.where(rows[:, 0] > 1, "yes", "no"))
     facts = facts_of(model)
     said = {fact.name: fact.value for fact in facts.public}
-    assert said["Weights of the classes"] == shown
-    assert said["Largest weight of a record"] == "none: all records count alike"
+    assert said["Class weights"] == shown
+    assert said["Largest record weight"] == "none: all records have weight 1"
     assert model.plan_ is not None
     run = [row for row in facts.mechanisms if row.chosen]
     assert [row.name for row in run] == ["objective_perturbation"]

@@ -42,9 +42,9 @@ def test_values_in_words() -> None:
         },
         [False, True],
     )
-    assert facts["Range of the labels"] == "0 to 20"
-    assert facts["Number of records"] == "read off the data"
-    assert facts["Mechanism asked for"] == "Noisy gradient descent"
+    assert facts["Label range"] == "0 to 20"
+    assert facts["Number of records"] == "inferred from the data"
+    assert facts["Requested mechanism"] == "Noisy gradient descent"
     assert facts["Centre"].endswith("and 6 more")
     assert facts["Intercept"] == "yes"
     assert facts["Classes"] == "False, True"

@@ -96,15 +96,15 @@ def test_no_promise_heads_a_page_with_scores(text: str, title: str) -> None:
     page = read(text)
     assert page.one("title").text == title
     assert page.one("header").all("p")[0].text.startswith("Not private: ")
-    assert "carries no guarantee" in page.one("footer").text
+    assert "has no guarantee" in page.one("footer").text
     for promise in ("privacy report", "released results"):
         assert promise not in page.text.lower()
 
 
 def test_the_guarantee_beside_scores_is_the_models() -> None:
     page = read(render(facts()))
-    assert "that of the model" in page.one("header").one("p", class_="alarm").text
-    assert page.all("h2")[0].text == "What is promised of the model"
+    assert "covers the model" in page.one("header").one("p", class_="alarm").text
+    assert page.all("h2")[0].text == "Privacy guarantee of the model"
     nothing = read(render(facts(privacy=void())))  # there is none, of the model neither
     assert nothing.one("header").all("p", class_="alarm") == []
 
@@ -113,7 +113,7 @@ def test_without_scores_the_promise_heads_the_page() -> None:
     page = read(render(facts(accuracy=None, made_on="1 May 2027")))
     assert page.one("title").text == "Logistic regression of income \N{EN DASH} privacy report"
     assert [p.text for p in page.one("header").all("p")] == ["Privacy report, 1 May 2027"]
-    assert page.all("h2")[0].text == "What is promised"
+    assert page.all("h2")[0].text == "Privacy guarantee"
     assert "released results and public facts alone" in page.one("footer").text
 
 

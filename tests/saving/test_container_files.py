@@ -130,5 +130,5 @@ def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"none is not a folder that is there; make it"):
+    with pytest.raises(FileNotFoundError, match=r"none is not an existing folder; make it"):
         write_whole(tmp_path / "none" / "a", b"all of it")

@@ -71,11 +71,11 @@ def test_the_report_shows_it_and_the_norm_that_the_fit_went_by(name: str) -> Non
         warnings.simplefilter("error")  # such as that of a row norm that nobody declared
         facts = facts_of(model)
     page = render(facts)
-    assert "How well the model does" in page
+    assert "Private evaluation" in page
     said = {fact.name: fact.value for fact in facts.public}
-    assert float(said["Largest norm of a record"]) == pytest.approx(np.sqrt(1.25), rel=1e-5)
+    assert float(said["Row norm"]) == pytest.approx(np.sqrt(1.25), rel=1e-5)
     assert "not declared" not in page
-    assert "How well the model does" not in render(facts_of(fitted(name, 0.0)))
+    assert "Private evaluation" not in render(facts_of(fitted(name, 0.0)))
 
 
 def _shorter(record: dict[str, Any], members: dict[str, bytes], other: dict[str, bytes]) -> None:

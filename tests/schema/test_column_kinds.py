@@ -86,7 +86,7 @@ def test_a_schema_is_completed():
         (lambda: OpenCategory("town", True), "max_values"),
         (lambda: OpenCategory("town", 1, ("a", "b")), "more than max_values"),
         (lambda: OpenCategory("town", 2, ("a", "a")), "twice"),
-        (lambda: OpenCategory("town", 2, missing=Fill("a")), "before they are learned"),
+        (lambda: OpenCategory("town", 2, missing=Fill("a")), "until they are learned"),
         (lambda: OpenNumber("age", 1, 1), "lower"),
         (lambda: Schema.from_dict({"columns": {"t": {"kind": "open_category"}}}), "max_values"),
     ],

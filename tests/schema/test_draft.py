@@ -250,7 +250,7 @@ def test_only_some_records_are_remembered(tmp_path, monkeypatch):
 def test_headers_that_name_no_columns(tmp_path):
     for header in ("a,a", "a,"):
         (tmp_path / "x.csv").write_text(f"{header}\n1,2\n")
-        with pytest.raises(TableError, match="names that differ"):
+        with pytest.raises(TableError, match="column names must be distinct"):
             draft_schema(tmp_path / "x.csv")
 
 

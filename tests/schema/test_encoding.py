@@ -135,9 +135,9 @@ def test_progress_ends_at_1(tmp_path):
 @pytest.mark.parametrize(
     ("records", "schema", "error", "message"),
     [
-        ([], SCHEMA, TableError, "no record that counts"),
-        ([("4711",) * 6], SCHEMA, TableError, "no record that counts"),
-        ([("4711",) * 7], SCHEMA, TableError, "no record that counts"),
+        ([], SCHEMA, TableError, "no valid record"),
+        ([("4711",) * 6], SCHEMA, TableError, "no valid record"),
+        ([("4711",) * 7], SCHEMA, TableError, "no valid record"),
         (RECORDS, Schema(SCHEMA.columns), SchemaError, "no target"),
         (RECORDS, Schema((Ignored("age"),), SCHEMA.target), SchemaError, "nothing to learn"),
         (

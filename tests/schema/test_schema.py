@@ -93,7 +93,7 @@ def test_another_target():
     )
     assert SCHEMA.with_target("ill") is SCHEMA
     for name in ("y", "z"):
-        with pytest.raises(SchemaError, match=f"{name}.*which labels"):
+        with pytest.raises(SchemaError, match=f"{name}.*declares no labels"):
             schema.with_target(name)
     with pytest.raises(SchemaError, match="no column 'nothing'"):
         schema.with_target("nothing")

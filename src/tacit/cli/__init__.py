@@ -1,4 +1,4 @@
-"""The command line: from a table to a private model, its guarantee and a report."""
+"""Run the command line: from a table to a private model, its guarantee and a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def main(args: Sequence[str] | None = None) -> None:
     Parameters
     ----------
     args
-        The words after the program's name; by default those of this process.
+        The words after the program's name; by default the arguments of this process.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        if sys.stderr is not None:  # as it is where it was closed
+        if sys.stderr is not None:  # None if the stream was closed
             sys.stderr.write(
                 f"tacit: the command line needs {error.name}, which is not installed; "
                 f"pip install {error.name} (it belongs to the extra cli).\n"

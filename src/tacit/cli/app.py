@@ -1,4 +1,4 @@
-"""The commands, and the short manual that ``tacit --help`` prints."""
+"""Register the commands and the manual that ``tacit --help`` prints."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tacit.cli.schema import schema
 MANUAL = """\
 Train models on sensitive tables, with a differential-privacy guarantee.
 
-You state what is public about the table (its columns, their ranges and values) in a schema, and
-how much privacy may be spent (epsilon, delta). You get a model in one file, its guarantee in plain
-words, and, if you like, a report to look at or to print.
+You declare what is public about the table (columns, ranges, values) in a schema, and the
+privacy budget (epsilon, delta). You get a model in one file, its guarantee in plain words,
+and, if you like, a report as an HTML page.
 
 \b
 See it work, on a real health survey, in under a minute:
@@ -44,14 +44,14 @@ From a table to a private model:
   tacit predict model.tacit new_people.csv --out predictions.csv
 
 \b
-One budget for all that is ever released of the table:
+One budget for all releases from the table:
   tacit ledger create survey.ledger --epsilon 3 --delta 1e-6
   tacit fit people.csv --schema schema.toml --epsilon 0.5 \\
       --ledger survey.ledger --out model.tacit
   tacit ledger show survey.ledger
 
 \b
-What fits themselves tell of the epsilon that is claimed for them:
+Test the claimed epsilon by fitting many times:
   tacit audit --model logistic --epsilon 1
 
 \b
@@ -60,7 +60,7 @@ Results go to standard output, notices and progress to standard error. In a
 pipe, text is plain and tables are separated by tabs; --json prints JSON.
 Exit codes: 0 done, 2 refused (a sentence says why and what to do),
 130 interrupted (no half-written file is left), 1 a bug in tacit, or an
-audit that contradicts what is claimed.
+audit that contradicts the claim.
 """
 
 app = typer.Typer(
@@ -91,10 +91,10 @@ def _options(
     ] = False,
     debug: Annotated[  # noqa: ARG001
         bool,
-        typer.Option("--debug", help="Show the traceback of an error. It may show records."),
+        typer.Option("--debug", help="Show the traceback of an error. It may contain records."),
     ] = False,
 ) -> None:
-    """Take the options of every command; `CommandGroup` acts on --debug, wherever it stands."""
+    """Accept the options of every command; `CommandGroup` handles --debug at any position."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -1,4 +1,4 @@
-"""``tacit audit``: what fits themselves tell of the epsilon that is claimed for them."""
+"""Run ``tacit audit``: bound the epsilon of fits from below."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def audit(
         Path | None,
         typer.Option(
             "--schema",
-            help="Instead try files of this schema, with one hostile line more, from the file to "
-            "the model.",
+            help="Audit the path from a file of this schema to the model, with one hostile line "
+            "added.",
         ),
     ] = None,
     fits: Annotated[
-        int, typer.Option("--fits", help="How many fits, half of them with one more record.")
+        int, typer.Option("--fits", help="Number of fits, half of them with one more record.")
     ] = 4000,
     level: Annotated[
         float, typer.Option("--level", help="Probability with which a bound may be too high.")
@@ -50,11 +50,11 @@ def audit(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Fit a model thousands of times and say what epsilon is at least.
+    """Fit a model thousands of times and bound its epsilon from below.
 
-    Nobody's records are read: two data sets are made that differ in one record, the worst there
-    is. A lower bound near the claim shows that the audit sees well; one above it contradicts the
-    claim, and the exit code is 1. A bound below the claim does not show that the claim is true.
+    No personal records are read: the audit makes two data sets that differ in one worst-case
+    record. A lower bound near the claim shows that the audit is sensitive. A bound above the claim
+    contradicts it, and the exit code is 1. A bound below the claim does not prove the claim.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def _audit_files(
 
     with before_records():
         if html is not None:
-            raise Refused("--html draws scores of fits, and --schema has none; leave one out.")
+            raise Refused("--html draws scores of fits, and --schema has no scores; leave one out.")
         declared = read_schema(path, None)
         estimator = make_estimator(kind_for(declared, model), epsilon, delta)
         found = audit_files(TableModel(declared, estimator, allow_unconfirmed=True))
@@ -131,10 +131,10 @@ def _estimator(model: str, epsilon: float, delta: float) -> Any:
 
     if model not in _MODELS:
         raise Refused(
-            f"--model {model!r} is not audited by this command; choose from {', '.join(_MODELS)}, "
-            "or audit any code with tacit.audit.audit_fits."
+            f"--model {model!r} cannot be audited by this command; choose from "
+            f"{', '.join(_MODELS)}, or audit any code with tacit.audit.audit_fits."
         )
-    # With a ridge of one squared row norm the noise can be recovered from the result.
+    # With a ridge of one squared row norm, the audit can recover the noise from the result.
     given: dict[str, Any] = {"row_norm": 1.0, "classes": [0, 1], "fit_intercept": False}
     family = LogisticRegression if model == "logistic" else LinearSVC
     return family(epsilon, delta, regularization=1.0, **given)

@@ -1,4 +1,4 @@
-"""``tacit compare``: privacy-accuracy curves, on public data."""
+"""Run ``tacit compare``: measure accuracy by epsilon on public data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tacit.cli.options import check_relation
 from tacit.cli.running import Refused, before_records
 
 _NOT_PRIVATE = (
-    "NOT PRIVATE: the scores below are computed from the records, without noise. This spends no "
-    "budget because it protects nobody. It is for data that are public, as --public says these are."
+    "NOT PRIVATE: the scores below are computed from the records without noise. This spends no "
+    "budget because nothing is protected. Use this only for public data, as --public states."
 )
 
 
@@ -39,12 +39,10 @@ def compare(
     delta: opt.Delta = 1e-6,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option("--mechanism", help="One to try; may be repeated. By default all that apply."),
+        typer.Option("--mechanism", help="May be repeated. By default all that apply."),
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", help="Fits at each point.")] = 3,
-    test: Annotated[
-        float, typer.Option("--test", help="The share of records to measure on.")
-    ] = 0.25,
+    test: Annotated[float, typer.Option("--test", help="The share of records for testing.")] = 0.25,
     relation: opt.RelationName = "add_remove",
     quantile: opt.Quantile = None,
     report: opt.Report = None,
@@ -54,12 +52,12 @@ def compare(
 ) -> None:
     """Measure accuracy by epsilon, on public data.
 
-    Tries several budgets and mechanisms. Trains on some records and scores the others, beside a
-    model without privacy and the best answer that needs no model. Classes are scored by accuracy,
-    or, where the commonest is at least twice as frequent as the rarest, by AUC (two classes) or
-    balanced accuracy; the output says which, and why. Scores are functions of the records and
-    nothing protects those, so this needs --public. For a sensitive table use tacit
-    plan, which needs no data.
+    Tries several budgets and mechanisms: trains on some records and scores the others. Also shows
+    a model without privacy and the best constant answer. Classification is scored by accuracy.
+    If the most frequent class is at least twice as frequent as the rarest, AUC (two classes) or
+    balanced accuracy is used, and the output says so. Scores are computed from the records
+    without protection, so this needs --public. For a sensitive table use tacit plan, which needs
+    no data.
 
     \b
     Examples:
@@ -74,14 +72,14 @@ def compare(
 
     if not public:
         raise Refused(
-            "compare scores models on the records themselves, which is not private; pass --public "
-            "if they are public, or use tacit plan, which needs no data."
+            "compare scores models on the records without noise, which is not private; pass "
+            "--public if they are public, or use tacit plan, which needs no data."
         )
     if repeats < 1 or not 0.0 < test < 1.0:
         raise Refused("--repeats must be at least 1 and --test between 0 and 1; leave them out.")
     epsilons = tuple(sorted(set(epsilon or (0.1, 0.3, 1.0, 3.0, 10.0))))
     if math.isinf(epsilons[-1]):
-        raise Refused("--epsilon inf: the model without privacy is shown anyway; leave it out.")
+        raise Refused("--epsilon inf: the model without privacy is always shown; leave it out.")
     settings = Settings(epsilons, delta, tuple(mechanism or ()), repeats, relation, quantile)
     with before_records():
         check_report(report, force, data, schema)
@@ -100,7 +98,7 @@ def compare(
         curves = measured(kind, declared, table, settings, test, step)
     if report is not None:
         why = "The person who ran tacit compare vouched that these records are public."
-        budget = f"Each fit had its epsilon at delta {delta:g}, by the relation {relation}."
+        budget = f"Each fit had its own epsilon, delta {delta:g} and the relation {relation}."
         write_comparison(report, curves, picture_of(curves, why), budget)
     if as_json:
         output.document(

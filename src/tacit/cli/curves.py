@@ -1,4 +1,4 @@
-"""How accuracy falls with privacy, measured on records that are public."""
+"""Measure scores by epsilon and mechanism on public records."""
 
 from __future__ import annotations
 
@@ -21,22 +21,20 @@ from tacit.schema import ClassTarget, Schema, encode_table
 
 _SPLIT_SEED = 0
 _HEADER = ("model", "target", "score", "mechanism", "epsilon", "mean", "sd", "ceiling", "floor")
-# Where the commonest class is this many times as frequent as the rarest, or more, always answering
-# it is right so often that accuracy tells little.
+# If the commonest class is at least this many times as frequent as the rarest, a constant answer
+# has a high accuracy, so another score is used.
 _UNEVEN = 2
 _RULES = {
-    ACCURACY.name: "Scores are the accuracy, because the commonest class is less than twice as "
+    ACCURACY.name: "Score: accuracy. The commonest class is less than twice as "
     "frequent as the rarest.",
-    AUC.name: "Scores are the AUC (0.5 is guessing, 1 a perfect order), because the commonest "
-    "class is at least twice as frequent as the rarest: in accuracy, always answering it would "
-    "look good.",
-    BALANCED_ACCURACY.name: "Scores are the balanced accuracy (the share of a class that is "
-    "recognised, averaged over the classes), because the commonest class is at least twice as "
-    "frequent as the rarest: in accuracy, always answering it would look good.",
+    AUC.name: "Score: AUC (0.5 is guessing, 1 is a perfect ranking). The commonest "
+    "class is at least twice as frequent as the rarest, so a constant answer would have a high "
+    "accuracy.",
+    BALANCED_ACCURACY.name: "Score: balanced accuracy (recall averaged over the classes). "
+    "The commonest class is at least twice as frequent as the rarest, so a constant answer would "
+    "have a high accuracy.",
 }
-_ONE_CLASS = (
-    "Scores are the accuracy, and tell little: the records to measure on are all of one class."
-)
+_ONE_CLASS = "Score: accuracy. It says little: all test records are of one class."
 _SCORES = (ACCURACY, AUC, BALANCED_ACCURACY, *(spec.score for spec in MODELS.values()))
 FLOORS = {score.name: score.floor for score in _SCORES if score is not None}
 
@@ -53,7 +51,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curves:
-    """Scores of one model, between no model at all (floor) and no privacy (ceiling)."""
+    """Scores of one model, between a constant answer (floor) and no privacy (ceiling)."""
 
     model: str
     target: str
@@ -61,7 +59,7 @@ class Curves:
     floor: float
     ceiling: float
     points: tuple[Point, ...]
-    rule: str = ""  # why it is this score
+    rule: str = ""  # the reason for the choice of score
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and dictionaries."""
@@ -78,7 +76,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is tried, and how often."""
+    """Budgets, mechanisms and repeats to try."""
 
     epsilons: tuple[float, ...]
     delta: float
@@ -89,17 +87,17 @@ class Settings:
 
     @property
     def n_fits(self) -> int:
-        """How many fits `measured` makes, the one without privacy included."""
+        """Number of fits of `measured`, including the fit without privacy."""
         return 1 + len(self.epsilons) * len(self.mechanisms) * self.repeats
 
 
 def split(table: Any, test_share: float) -> tuple[Any, Any]:
-    """Return some records to train on and the others to measure on."""
+    """Split a table into training and test records."""
     n = table.num_rows
     n_test = round(n * test_share)
     if not 0 < n_test < n:
         raise Refused(
-            "there are too few records to train on some and measure on others; give more, or "
+            "there are too few records to split into training and test records; give more, or "
             "change --test."
         )
     order = np.random.default_rng(_SPLIT_SEED).permutation(n)
@@ -116,7 +114,7 @@ def measured(
 ) -> Curves:
     """Return the scores of a model with each mechanism at each epsilon.
 
-    ``settings`` name the mechanisms, all of which apply. Calls ``step`` after each fit.
+    ``settings`` names only mechanisms that apply. ``step`` is called after each fit.
     """
     train, test = split(table, test_share)
     people: list[Any] | None = None if schema.unit is None else []
@@ -124,7 +122,7 @@ def measured(
     test_rows, test_labels = encode_table(test, schema)
     if not len(rows) or not len(test_rows):
         raise Refused(
-            "no record has a target that the schema declares; check the target's classes."
+            "no record has a target value that the schema declares; check the target's classes."
         )
     judge, rule = _score(kind, schema, labels, test_labels)
 
@@ -149,9 +147,9 @@ def measured(
 def which_apply(
     kind: ModelSpec, schema: Schema, settings: Settings
 ) -> tuple[Settings, dict[str, str]]:
-    """Return settings with the mechanisms that work, and why the others do not.
+    """Return settings with the mechanisms that apply, and why the others do not.
 
-    Where the settings name no mechanism, all are tried.
+    If the settings name no mechanism, all are tried.
     """
     for name in settings.mechanisms:
         if name not in (*MECHANISMS, "auto"):
@@ -192,7 +190,7 @@ def _estimator(
 def _score(
     kind: ModelSpec, schema: Schema, train: npt.NDArray[Any], test: npt.NDArray[Any]
 ) -> tuple[Score, str]:
-    """Return by which score a model is judged, and why: classes by how even they are."""
+    """Choose the score of a model and the reason; for classes, by their balance."""
     if not isinstance(schema.target, ClassTarget):
         assert kind.score is not None, "an offered model is judged"
         return kind.score, ""
@@ -206,17 +204,17 @@ def _score(
 
 
 def _floor(score: Score, train: npt.NDArray[Any], test: npt.NDArray[Any]) -> float:
-    """Return the score of the best answer that does not look at a record."""
+    """Return the score of the best constant answer."""
     if score is ACCURACY:
         words, counts = np.unique(train, return_counts=True)
         return float(np.mean(test == words[counts.argmax()]))
-    # One class is recognised whole, the others not at all.
+    # A constant answer has recall 1 for one class and 0 for the others.
     known = {AUC.name: 0.5, BALANCED_ACCURACY.name: 1.0 / len(np.unique(test))}
     return known.get(score.name, 0.0)
 
 
 def show(curves: Sequence[Curves]) -> None:
-    """Print a table of scores: one row a mechanism, one column an epsilon."""
+    """Print a table of scores: a row per mechanism, a column per epsilon."""
     if not output.is_watched():
         output.table(
             "", _HEADER, [_line(curve, point) for curve in curves for point in curve.points]
@@ -246,7 +244,7 @@ def _line(curve: Curves, point: Point) -> list[str]:
 
 
 def picture_of(curves: Curves, why_public: str) -> Any:
-    """Return the scores as a report shows them."""
+    """Convert the scores for a report."""
     from tacit.report import AccuracyPicture, AccuracyPoint
 
     return AccuracyPicture(

@@ -1,4 +1,4 @@
-"""``tacit demo``: private models of a real health survey, and what privacy costs there."""
+"""Run ``tacit demo``: fit private models to a real health survey and show the cost of privacy."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _REPEATS = 3
 _TEST_SHARE = 0.25
 _SHOWN_EPSILON = 1.0
 _INTRODUCTION = (
-    "The RAND Health Insurance Experiment followed families for years: how ill they were, how they "
-    "were insured, how often they saw a doctor. From what is public about the columns alone, "
-    "private models learn who sees a doctor at least twice a year (logistic, svc) and how often "
-    "(poisson). There are {n:,} yearly records; the guarantee is about one of them, and a person "
+    "The RAND Health Insurance Experiment followed families for years: their illnesses, their "
+    "insurance, their visits to doctors. From public facts about the columns alone, "
+    "private models predict who sees a doctor at least twice a year (logistic, svc) and how often "
+    "(poisson). There are {n:,} yearly records; the guarantee protects one record, and a person "
     "has several.\n"
 )
 _ABOUT_SCORES = (
-    f"Scores on records that were not trained on, mean±sd of {_REPEATS} fits, delta {_DELTA:g}. D2 "
-    "is the share of the error (deviance) of the best constant that the model removes.\n"
+    f"Scores on test records, mean±sd of {_REPEATS} fits, delta {_DELTA:g}. D2 "
+    "is the share of the deviance of the best constant that the model removes.\n"
 )
 _NOTICE = (
-    "These records are published, which is why scores on them may be shown. On a sensitive table a "
-    "score would have to be paid for as well: there, use tacit plan, then tacit fit."
+    "These records are published, so scores on them may be shown. On a sensitive table a "
+    "score would also spend budget: use tacit plan, then tacit fit."
 )
 
 
@@ -43,10 +43,9 @@ def demo(
 ) -> None:
     """Train private models on a real survey.
 
-    Shows what privacy costs: several models, mechanisms and budgets on the RAND Health Insurance
-    Experiment, which comes with the package statsmodels, beside a model without privacy and the
-    best answer without a model. Writes tacit-report.html. Takes less than a minute and needs no
-    network.
+    Compares several models, mechanisms and budgets on the RAND Health Insurance Experiment, which
+    comes with the package statsmodels. Also shows a model without privacy and the best constant
+    answer. Writes tacit-report.html. Takes less than a minute and needs no network.
 
     \b
     Examples:

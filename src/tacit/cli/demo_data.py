@@ -1,4 +1,4 @@
-"""The RAND Health Insurance Experiment: 20,190 yearly records, and what is public about them."""
+"""Load the RAND Health Insurance Experiment: 20,190 yearly records and a public schema."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ WHY_PUBLIC = (
 OFTEN = "frequent"  # two or more visits to a doctor a year
 VISITS = "visits"
 
-# Everything below follows from the design of the experiment (coinsurance of 0 to 100 %, payments
-# and deductibles of a few thousand dollars at most) or is a convention, not from the records.
+# All bounds below follow from the design of the experiment (coinsurance of 0 to 100 %, payments
+# and deductibles of a few thousand dollars at most) or from convention, not from the records.
 COLUMNS = (
     Number("lncoins", lower=0, upper=4.62),  # log(1 + coinsurance in %)
     Boolean("idp"),  # an individual deductible plan

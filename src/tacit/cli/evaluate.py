@@ -1,4 +1,4 @@
-"""``tacit evaluate``: how well a saved model does on a sensitive table, privately."""
+"""Run ``tacit evaluate``: evaluate a saved model privately on a sensitive table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tacit.metrics import Evaluation
     from tacit.schema import SchemaEncoder
 
-_NO_PRIVACY = "NO PRIVACY: epsilon is infinite, so what is printed is not protected."
+_NO_PRIVACY = "NO PRIVACY: epsilon is infinite, so the output is not protected."
 
 
 def evaluate(
@@ -30,14 +30,14 @@ def evaluate(
     relation: opt.RelationName = "add_remove",
     bins: Annotated[
         int | None,
-        typer.Option("--bins", help="How many bins of scores; by default as noise allows."),
+        typer.Option("--bins", help="Number of bins of scores; by default chosen from the noise."),
     ] = None,
     rows: Annotated[
         int | None,
         typer.Option(
             "--rows",
-            help="About how many records there are, if that is public; too few are then refused "
-            "before anything is spent.",
+            help="Approximate number of records, if it is public; an evaluation of too few is then "
+            "refused before budget is spent.",
         ),
     ] = None,
     report: opt.Report = None,
@@ -51,13 +51,14 @@ def evaluate(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Say how well a model does on a sensitive table.
+    """Evaluate a model privately on a sensitive table.
 
-    One noisy histogram of its scores by class gives accuracy, confusion matrix, AUC, Brier score,
+    One noisy histogram of scores by class gives accuracy, confusion matrix, AUC, Brier score,
     log loss and the curves of the report; for numbers there are MSE, MAE and R2. Each has an
-    interval, which holds what the same records would have said without noise in 95 % of all cases.
-    The table should not be the one that the model was trained on: a model does well on that, and
-    what both cost adds up. What would be noise is refused, and how many records would do is said.
+    interval that covers the value without noise on the same records in 95 % of all cases. Use
+    a table other than the training table: a model scores too well on its own training data, and
+    the costs of both releases add up. Metrics that would be mostly noise are refused, with the
+    number of records that would be enough.
 
     \b
     Examples:
@@ -107,7 +108,7 @@ def evaluate(
 
 
 def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
-    """Return what encodes the tables of a saved model, and its estimator."""
+    """Return the encoder and the estimator of a saved model."""
     from tacit.pipeline.introspection import encoder_and_row_model
     from tacit.saving import load
     from tacit.schema import SchemaEncoder
@@ -115,15 +116,15 @@ def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
     encoder, estimator = encoder_and_row_model(load(path))
     if encoder is None or not hasattr(estimator, "predict"):
         raise Refused(
-            f"{path.name} is no model of raw tables that predicts something, so there is nothing "
-            "to evaluate; make one with tacit fit."
+            f"{path.name} is not a predictor of raw tables, so it cannot be "
+            "evaluated; make one with tacit fit."
         )
     if unit is not None:
         schema = encoder.schema.with_unit(unit)
         if schema.feature_names != encoder.schema.feature_names:
             raise Refused(
                 f"--unit {unit!r} is a column that {path.name} predicts from; name the column that "
-                "says whose a record is."
+                "identifies the person of a record."
             )
         allowed = encoder.allow_unconfirmed
         encoder = SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=allowed)
@@ -139,14 +140,14 @@ def _show(found: Evaluation, report: Path | None) -> None:
 
 
 def show_metrics(found: Evaluation) -> None:
-    """Print what an evaluation found, and what it refuses to say."""
+    """Print the metrics of an evaluation and the refused ones."""
     ends = {name: (e.value, e.low, e.high) for name, e in found.metrics.items()}
     n = found.n_records
     rows = [[name, *(f"{number:.4g}" for number in of)] for name, of in ends.items()]
     rows.append(["records", *(f"{number:.0f}" for number in (n.value, n.low, n.high))])
     output.table("Evaluation", ("metric", "value", "low", "high"), rows)
     if found.confusion is not None:
-        header = ("records of", *(f"taken for {name}" for name in found.confusion.classes))
+        header = ("records of", *(f"predicted {name}" for name in found.confusion.classes))
         lines = [
             [str(label), *(f"{cell.value:.0f}" for cell in row)]
             for label, row in zip(found.confusion.classes, found.confusion.cells, strict=True)

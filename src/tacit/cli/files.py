@@ -1,4 +1,4 @@
-"""Files a command writes: looked at, and given room, before any work is done; reports too."""
+"""Check output files and reserve disk space before any work is done; write reports."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import IO, Any
 
 from tacit.cli.running import Refused
 
-# Bytes held for each file that is written after a charge. Models of a few hundred columns, students
-# and reports have less than 1 MiB; how large they will be is not known before the records are read.
+# Bytes reserved for each file that is written after a charge. Models of a few hundred columns,
+# students and reports need less than 1 MiB; the size is unknown before the records are read.
 _ROOM = 32 * 2**20
 _NO_FALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
-    """Refuse a file that could not be written, is there already, or is one of the inputs.
+    """Refuse an output file that cannot be written, exists, or is one of the inputs.
 
     Examples
     --------
@@ -48,26 +48,26 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
     if path.is_dir():
         raise Refused(f"{shown} is a folder; name a file in it.")
     if exists and not path.is_file():
-        raise Refused(f"{shown} is not an ordinary file, and would be replaced; name another.")
+        raise Refused(f"{shown} is not a regular file and would be replaced; name another.")
     if any(other is not None and _same(path, other) for other in inputs):
         raise Refused(f"{shown} is also a file this command reads or writes; choose another name.")
     if exists and not force:
-        raise Refused(f"{shown} is there already; name another file, or pass --force.")
+        raise Refused(f"{shown} exists; name another file, or pass --force.")
     if not os.access(folder, os.W_OK):
         raise Refused(f"{shown} cannot be written: its folder is read-only; choose another.")
     if exists and _is_held_by_another(path, folder):
         raise Refused(
-            f"{shown} belongs to somebody else, and its folder lets nobody else replace it; choose "
-            "another name."
+            f"{shown} belongs to another user, and its folder lets only that user replace it; "
+            "choose another name."
         )
 
 
 @contextlib.contextmanager
 def room_for(*paths: Path | None) -> Iterator[None]:
-    """Hold room on the disk for files that are written after a charge, or refuse before it.
+    """Reserve disk space for files that are written after a charge, or refuse before it.
 
-    The room is held by files without a name beside those that will be written, so that a process
-    that is killed leaves nothing. It is given back when the block ends, for what is written next.
+    Unnamed temporary files in the target folders hold the space, so a killed process leaves
+    nothing behind. The space is freed when the block ends, for the files written next.
 
     Examples
     --------
@@ -90,13 +90,13 @@ def room_for(*paths: Path | None) -> Iterator[None]:
                 why = (error.strerror or "the system refuses").lower()
                 raise Refused(
                     f"{shown_path(path)} could not be written ({why}), and nothing was charged; "
-                    f"free {_ROOM // 2**20} MiB where it goes, or name another place."
+                    f"free {_ROOM // 2**20} MiB on its disk, or name another place."
                 ) from None
         yield
 
 
 def _fill(file: IO[bytes]) -> None:
-    """Make a file take up its room on the disk."""
+    """Make a file occupy its space on the disk."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file.fileno(), 0, _ROOM)
@@ -111,12 +111,12 @@ def _fill(file: IO[bytes]) -> None:
 
 
 def _folder(path: Path) -> Path:
-    """Return where a file goes: behind a link, which keeps pointing where it points."""
+    """Return the folder in which a file is written; links are followed."""
     return Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
 
 
 def _is_held_by_another(path: Path, folder: Path) -> bool:
-    """Return whether a folder such as /tmp lets its users replace only what is their own."""
+    """Return whether a sticky folder such as /tmp keeps other users from replacing the file."""
     if not hasattr(os, "geteuid") or os.geteuid() == 0:
         return False
     around = folder.stat()
@@ -126,7 +126,7 @@ def _is_held_by_another(path: Path, folder: Path) -> bool:
 
 def _exists(path: Path) -> bool:
     try:
-        os.stat(path)  # unlike Path.exists it refuses names that no file can have
+        os.stat(path)  # unlike Path.exists, raises for invalid names
     except FileNotFoundError:
         return False
     return True
@@ -137,24 +137,24 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def check_public(public: Path, data: Path) -> None:
-    """Refuse the sensitive table as the file of public rows, by whatever name or link it goes.
+    """Refuse the sensitive table as the file of public rows, by any name or link.
 
-    What is in the files is not compared: whether a table equals a file that somebody chose is
-    itself an answer about its records, which nobody has paid for.
+    The contents are not compared: whether a table equals a chosen file is itself a fact about its
+    records, and revealing it would cost budget.
     """
     try:
         same = os.path.samefile(public, data)
-    except (OSError, ValueError):  # of which the reader of the file has more to say
+    except (OSError, ValueError):  # the reader of the file reports this in more detail
         return
     if same:
         raise Refused(
-            "--public names the sensitive table itself, and what is public is shown without noise; "
-            "name a file of other rows, which need no protection."
+            "--public names the sensitive table itself, and public rows are shown without noise; "
+            "name a file of other rows that need no protection."
         )
 
 
 def check_report(path: Path | None, force: bool, *inputs: Path | None) -> None:
-    """Refuse a report as `check_new` does, and by a name that no HTML file has."""
+    """Refuse a report as `check_new` does, or if its name is not that of an HTML file."""
     check_new(path, force, *inputs)
     if path is not None and path.suffix.lower() not in (".html", ".htm"):
         raise Refused(f"{path.name!r}: a report is an HTML file; call it report.html.")
@@ -168,7 +168,7 @@ def write_model_report(path: Path, model: Any, accuracy: Any = None) -> None:
 
 
 def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None:
-    """Write the scores of a comparison, on a page that promises nothing."""
+    """Write the scores of a comparison, on a page without a guarantee."""
     from tacit.report.write import render_comparison
     from tacit.saving.container import write_whole
 
@@ -179,7 +179,7 @@ def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None
 
 
 def write_evaluation(path: Path, title: str, evaluation: Any) -> None:
-    """Write a private evaluation, on a page headed by its guarantee."""
+    """Write a private evaluation, on a page that begins with its guarantee."""
     from tacit.report.write import render_evaluation
     from tacit.saving.container import write_whole
 

@@ -1,4 +1,4 @@
-"""Run ``tacit fit``: from a table, here or on a cluster, to a private model in a file."""
+"""Run ``tacit fit``: fit a private model to a table, locally or on a cluster."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SECONDS = 30
 
 
 def check_tls(scheduler: str | None, *files: Path | None) -> None:
-    """Refuse certificates without a scheduler, without each other, or for a plain connection."""
+    """Refuse certificates without a scheduler, an incomplete set, or a scheduler without TLS."""
     given = [file for file in files if file is not None]
     if not given:
         return
     if scheduler is None or len(given) < len(files):
-        raise Refused("--tls-ca, --tls-cert and --tls-key belong together, and to --scheduler.")
+        raise Refused("--tls-ca, --tls-cert and --tls-key belong together, and need --scheduler.")
     if not scheduler.startswith("tls://"):
         raise Refused(
             "certificates are for a scheduler behind TLS; its address begins with tls://."
@@ -38,7 +38,7 @@ def check_tls(scheduler: str | None, *files: Path | None) -> None:
 
 @contextlib.contextmanager
 def connected(scheduler: str, *tls: Path | None) -> Iterator[Any]:
-    """Yield a client of the cluster at an address, with the three files of TLS or without."""
+    """Yield a client of the cluster at an address, with or without TLS files."""
     try:
         from distributed import Client
         from distributed.security import Security
@@ -64,12 +64,12 @@ def connected(scheduler: str, *tls: Path | None) -> Iterator[Any]:
 
 
 def fit_on_cluster(model: Any, data: str, client: Any, dtype: str, delimiter: str | None) -> None:
-    """Fit a model of a table to files that the workers of a cluster read."""
+    """Fit a table model to files that the workers of a cluster read."""
     from tacit.cluster import DaskRecords
     from tacit.table_model import TableModel
 
     if not isinstance(model, TableModel):
-        raise Refused("--scheduler goes without --evaluate, and with a schema that is complete.")
+        raise Refused("--scheduler needs a complete schema, and no --evaluate.")
     if delimiter is not None:
         raise Refused("--scheduler reads CSV files with commas; leave --delimiter out.")
     schema = model.schema
@@ -79,8 +79,8 @@ def fit_on_cluster(model: Any, data: str, client: Any, dtype: str, delimiter: st
 
 
 _NOT_CONFIRMED = (
-    "NOT CONFIRMED: what the schema says of {names} was guessed from the data. The guarantee does "
-    "not cover it, and says so."
+    "NOT CONFIRMED: the schema's lines on {names} were guessed from the data. The guarantee does "
+    "not cover them, and says so."
 )
 _NO_PRIVACY = "NO PRIVACY: epsilon is infinite, so the model is fitted without noise."
 
@@ -103,7 +103,7 @@ def fit(
         float,
         typer.Option(
             "--inference",
-            help="The share of the budget kept for standard errors, such as 0.1; tacit inspect "
+            help="The share of the budget for standard errors, such as 0.1; tacit inspect "
             "and the report show them. Values of a category are then compared with its reference, "
             "the first unless the schema declares one.",
         ),
@@ -112,8 +112,8 @@ def fit(
         float,
         typer.Option(
             "--evaluate",
-            help="The share of the records, such as 0.1, to hold out; how well the model does on "
-            "them is printed, with noise. It costs nothing more.",
+            help="The share of records to hold out, such as 0.1; the model is evaluated on "
+            "them, with noise. This costs no further budget.",
         ),
     ] = 0.0,
     ledger: opt.LedgerOption = None,
@@ -143,9 +143,9 @@ def fit(
 ) -> None:
     """Train a private model on a table.
 
-    Saves it and prints its guarantee in plain words. Nothing is printed that was not released: no
-    score on the records, and not their number. Each fit on the same records spends its budget anew,
-    and what has been spent adds up; --ledger keeps count, and refuses what would overspend.
+    Saves the model and prints its guarantee. Only released values are printed: no score on the
+    records, and not their number. Each fit on the same records spends its budget anew, and costs
+    add up; --ledger records them, and refuses a fit that would exceed its budget.
 
     \b
     Examples:
@@ -167,7 +167,7 @@ def fit(
         check_report(report, force, Path(data), schema, out)
         check_tls(scheduler, tls_ca, tls_cert, tls_key)
         declared = read_schema(schema, target, unit)
-        # An intercept and all levels of a category cannot be told apart: see check_references.
+        # An intercept and all levels of a category are collinear: see check_references.
         declared = declared.with_references() if inference else declared
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)
@@ -216,7 +216,7 @@ def fit(
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:
-    """Return the schema in a file, with a column of it as the target, and one as the unit."""
+    """Read a schema, and set its target and its unit."""
     from tacit.schema import Schema
 
     declared = Schema.from_file(path)
@@ -230,15 +230,15 @@ def _refuse_unconfirmed(schema: Schema, path: Path, allowed: bool) -> None:
     names = ", ".join(map(repr, schema.unconfirmed))
     if not allowed:
         raise Refused(
-            f"{path.name}: nobody has confirmed what it says of {names}; it was guessed from the "
-            'data, which would leak. Check each line and delete its "confirmed = false", as tacit '
-            "schema confirm does, or pass --allow-unconfirmed, and the guarantee will say so."
+            f"{path.name}: the lines on {names} were guessed from the "
+            'data and are not confirmed; guesses leak. Check each line and delete its "confirmed = '
+            'false" (tacit schema confirm), or pass --allow-unconfirmed; the guarantee says so.'
         )
     output.note(_NOT_CONFIRMED.format(names=names))
 
 
 def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **choices: Any) -> Any:
-    """Return the model to fit, planned once so that what cannot work is refused before reading."""
+    """Make the model, and plan it once so that errors are raised before reading."""
     import numpy as np
 
     from tacit.cli.models import class_weight_of, kind_for, make_estimator

@@ -1,4 +1,4 @@
-"""Run ``tacit inspect``: what a saved model is and promises, and its coefficients."""
+"""Run ``tacit inspect``: show the certificate or the coefficients of a saved model."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _HEADER = ("class", "kind", "name", "value", "noise_error")
 
 @dataclass(frozen=True)
 class Term:
-    """A released number; ``kind`` tells an intercept from a feature that is called so.
+    """A released number; ``kind`` distinguishes an intercept from a feature named intercept.
 
-    ``output`` is the class that a positive number speaks for; empty where there are no classes.
+    ``output`` is the class that positive numbers favour; empty without classes.
     """
 
     output: str
@@ -32,21 +32,21 @@ class Term:
     noise_error: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a plain dictionary, the class by that word."""
+        """Return a plain dictionary with the class under the key ``class``."""
         record = dict(vars(self))
         return {"class": record.pop("output") or None, **record}
 
 
 @dataclass(frozen=True)
 class Terms:
-    """All coefficients of a model, and what is to be said about them."""
+    """All coefficients of a model, with remarks on them."""
 
     rows: tuple[Term, ...]
     remarks: tuple[str, ...]
 
 
 def terms_of(model: Any) -> Terms:
-    """Return all coefficients of a fitted model, intercepts after the features of their class.
+    """Return all coefficients of a fitted model; each class ends with its intercept.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def terms_of(model: Any) -> Terms:
 
 
 def write_csv(terms: Terms) -> None:
-    """Print a CSV in which every number reads back to the same float."""
+    """Print CSV in which every number reads back to the same float."""
     errors = ("" if t.noise_error is None else repr(t.noise_error) for t in terms.rows)
     lines = zip(terms.rows, errors, strict=True)
     output.written_csv(
@@ -89,7 +89,7 @@ def write_csv(terms: Terms) -> None:
 
 
 def show(terms: Terms) -> None:
-    """Print a table, the largest first; what does not differ or is not known has no column."""
+    """Print a table, the largest first; constant and unknown columns are left out."""
     form = "{:.4g}".format if output.is_watched() else repr
     has_class = len({term.output for term in terms.rows}) > 1
     has_error = any(term.noise_error is not None for term in terms.rows)
@@ -118,14 +118,14 @@ def inspect(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show what a saved model promises.
+    """Show the guarantee of a saved model.
 
-    Its certificate: guarantee, parameters, schema and plan. The training data are not needed. The
-    file is checked byte for byte, and the guarantee is computed anew from what was released.
+    Shows its certificate: guarantee, parameters, schema and plan. The training data are not
+    needed. The checksums of the file are verified, and the guarantee is recomputed from its event.
 
-    With --coefficients it shows what was released instead: each coefficient by the name of its
-    feature, intercepts included, and the standard deviation of its noise or a bound on that, where
-    one is known.
+    With --coefficients, shows the released coefficients instead: each by the name of its
+    feature, intercepts included, with the standard deviation of its noise or a bound on it, if
+    known.
 
     \b
     Examples:
@@ -137,7 +137,7 @@ def inspect(
     from tacit.saving import inspect as read_certificate
 
     if as_csv and (as_json or not coefficients):
-        raise Refused("--csv is for --coefficients, and not beside --json; pass those two alone.")
+        raise Refused("--csv needs --coefficients and excludes --json; pass --coefficients --csv.")
     check_report(report, force, model)
     certificate = read_certificate(model)
     if report is not None:

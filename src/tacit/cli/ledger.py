@@ -1,4 +1,4 @@
-"""Run ``tacit ledger``, and find the ledger that other commands charge."""
+"""Run ``tacit ledger``, and open the ledger that other commands charge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def bookings(certificates: list[Path] | None) -> list[Booking]:
-    """Return the entries that saved models name."""
+    """Return the ledger entries named by saved models."""
     from tacit.saving import inspect
 
     found = []
@@ -51,14 +51,14 @@ def ledger_to_charge(
     label: str | None,
     purpose: str | None,
 ) -> Ledger | None:
-    """Return the ledger that pays for a release, or None where none was named.
+    """Return the ledger to charge, or None if none was named.
 
     Examples
     --------
     >>> from tacit.cli.ledger import ledger_to_charge
     >>> ledger_to_charge(None, None, analyst="ann", partition=None, label=None, purpose=None)
     Traceback (most recent call last):
-    tacit.cli.running.Refused: --analyst is about a ledger; pass --ledger as well.
+    tacit.cli.running.Refused: --analyst needs a ledger; pass --ledger as well.
     """
     from tacit.ledger import Ledger
 
@@ -66,39 +66,37 @@ def ledger_to_charge(
     if address is None:
         for name, value in {**said, "certificate": certificates}.items():
             if value:
-                raise Refused(f"--{name} is about a ledger; pass --ledger as well.")
+                raise Refused(f"--{name} needs a ledger; pass --ledger as well.")
         return None
     if epsilon is not None and math.isinf(epsilon):
         raise Refused(
-            "--epsilon inf promises nothing, and no ledger pays for that; choose a finite epsilon, "
+            "--epsilon inf has no finite cost, so it cannot be charged; choose a finite epsilon, "
             "or leave --ledger out."
         )
     opened = Ledger.open(address, seen=bookings(certificates))
     return opened.bound(analyst=analyst, partition=partition, label=label, purpose=purpose)
 
 
-_ADDS_UP = (
-    "epsilon is that of all releases together: their sum, or less when they are many and small"
-)
+_ADDS_UP = "epsilon is that of all releases together: at most the sum of theirs"
 
 ledger = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 Analysts = Annotated[
     list[str] | None,
-    typer.Option("--analyst", help="An analyst's share, as NAME=EPSILON; fixed for life."),
+    typer.Option("--analyst", help="An analyst's share, as NAME=EPSILON; it cannot be changed."),
 ]
 Partitions = Annotated[
     list[str] | None,
     typer.Option(
         "--partition",
-        help="A part of the data that is disjoint from all others, such as a window of time.",
+        help="A partition of the data, disjoint from all others, such as a window of time.",
     ),
 ]
 
 
 @ledger.callback()
 def _group(context: typer.Context) -> None:
-    """Keep one budget for all that is ever released of a data set."""
+    """Share one budget between all releases from a data set."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -112,8 +110,8 @@ def create(
         str | None,
         typer.Option(
             "--rule",
-            help="How charges add up: either (what adds up to the budget, and more when they are "
-            "many; the default), sum (the default if delta is 0), gaussian, renyi or odometer.",
+            help="The composition rule: either (the better of sums of epsilon and of squared mu; "
+            "the default), sum (the default if delta is 0), gaussian, renyi or odometer.",
         ),
     ] = None,
     relation: opt.RelationName = "add_remove",
@@ -123,7 +121,7 @@ def create(
     purpose: opt.Purpose = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Make a ledger with a budget, which is fixed for life.
+    """Create a ledger with a budget that cannot be changed.
 
     \b
     Examples:
@@ -150,7 +148,7 @@ def declare(
     partition: Partitions = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Give analysts a share of the budget, or declare parts of the data that are disjoint.
+    """Give analysts a share of the budget, or declare disjoint partitions of the data.
 
     \b
     Examples:
@@ -176,7 +174,7 @@ def show(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show what is spent and what is left, what that would still buy, and the last entries.
+    """Show the budget spent, the releases still possible, and the last entries.
 
     \b
     Examples:
@@ -208,15 +206,15 @@ def charge(
     ] = None,
     gaussian: Annotated[
         float | None,
-        typer.Option("--gaussian", help="Charge a Gaussian release: noise over sensitivity."),
+        typer.Option("--gaussian", help="Charge a Gaussian release of this noise multiplier."),
     ] = None,
     zcdp: Annotated[
         float | None, typer.Option("--zcdp", help="Charge a release that is rho-zCDP.")
     ] = None,
-    times: Annotated[int, typer.Option("--times", help="How many such releases.")] = 1,
+    times: Annotated[int, typer.Option("--times", help="Number of such releases.")] = 1,
     key: Annotated[
         str | None,
-        typer.Option("--key", help="A name for this one release: asked again, it is paid once."),
+        typer.Option("--key", help="A name for this release; repetitions are not charged."),
     ] = None,
     analyst: opt.Analyst = None,
     partition: opt.Partition = None,
@@ -225,7 +223,7 @@ def charge(
     certificate: opt.Certificates = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Charge a release that is made elsewhere, before it is made.
+    """Charge a release made elsewhere, before it is made.
 
     \b
     Examples:
@@ -245,7 +243,7 @@ def charge(
         event = _event(opened, pure, gaussian, zcdp, times)
         newest = opened.head.entry
         paid = opened.charge(event, key=key)
-    again = paid.booking.entry <= newest  # by its key
+    again = paid.booking.entry <= newest  # the key was charged before
     if as_json:
         record = {"spent": float(paid), **paid.booking.to_dict(), "already_booked": again}
         output.document(record)
@@ -265,14 +263,14 @@ def verify(
     address: opt.LedgerAddress,
     certificate: opt.Certificates = None,
     prices: Annotated[
-        bool, typer.Option("--prices", help="Also compute anew what each release costs.")
+        bool, typer.Option("--prices", help="Also recompute the cost of each release.")
     ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Follow every entry from the first to the last, and name the first that is wrong.
+    """Verify the hash chain of all entries, and name the first wrong one.
 
-    A cut end and an older copy follow as well as the whole does: only who knows a newer entry can
-    tell. Pass the newest models that were booked in the ledger.
+    A truncated or older copy has a valid chain too: only a newer entry reveals it.
+    Pass the newest models that were charged to the ledger.
 
     \b
     Examples:
@@ -307,7 +305,7 @@ def export(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Print every entry, oldest first: one JSON document a line, or with --json one in all.
+    """Print every entry, oldest first: one JSON document a line, or a single one with --json.
 
     \b
     Examples:
@@ -336,7 +334,7 @@ def _shares(analysts: list[str] | None) -> dict[str, float]:
     for word in analysts or ():
         name, _, epsilon = word.rpartition("=")
         if name in shares:
-            raise Refused(f"--analyst {name!r} is there twice; a share is given once.")
+            raise Refused(f"--analyst {name!r} is given twice; give each share once.")
         try:
             shares[name] = float(epsilon)
         except ValueError:
@@ -345,7 +343,7 @@ def _shares(analysts: list[str] | None) -> dict[str, float]:
 
 
 def _check_declared(terms: Terms, shares: dict[str, float], partitions: list[str] | None) -> None:
-    """Refuse what cannot be declared before any of it is: a ledger is not to be half made."""
+    """Check all declarations before the first is made, so that none is made in part."""
     from tacit.ledger.rules import analyst_of, declared, partition_of
     from tacit.ledger.state import State
 
@@ -376,7 +374,7 @@ def _event(
     ]
     requested = [kind(value, relation=relation) for kind, value in kinds if value is not None]
     if len(requested) != 1:
-        raise Refused("say what is released, once: --pure, --gaussian or --zcdp.")
+        raise Refused("give exactly one of --pure, --gaussian and --zcdp.")
     (event,) = requested
     return event if times == 1 else Repeated(event, times)
 
@@ -403,8 +401,8 @@ def _show(opened: Ledger, as_json: bool) -> None:
         }
     )
     output.table(
-        "What would still be accepted",
-        ("releases of epsilon", "how many"),
+        "Releases that would still be accepted",
+        ("epsilon of each", "number"),
         [(f"{epsilon:g}", f"{n:,}") for epsilon, n in now.buys],
     )
     for kind, accounts in (("analyst", now.analysts), ("partition", now.partitions)):
@@ -414,17 +412,17 @@ def _show(opened: Ledger, as_json: bool) -> None:
 
 
 def _up(epsilon: float) -> str:
-    """Return what is spent, with four digits, never less than it is."""
+    """Format a cost with four digits, rounded up."""
     return f"{_digits(epsilon, ROUND_CEILING):g}"
 
 
 def _down(epsilon: float) -> str:
-    """Return what is left, with four digits, never more than it is."""
+    """Format a remaining budget with four digits, rounded down."""
     return f"{_digits(epsilon, ROUND_FLOOR):g}"
 
 
 def _digits(value: float, rounding: str) -> float:
-    # To twelve digits first, since 0.1 + 0.2 is 0.3 to everybody who reads it.
+    # Round to twelve digits first, so that the float 0.1 + 0.2 counts as 0.3.
     return float(Context(prec=4, rounding=rounding).create_decimal(f"{value:.12g}"))
 
 

@@ -1,4 +1,4 @@
-"""The last entries of a ledger, for ``tacit ledger show``."""
+"""Print the last entries of a ledger for ``tacit ledger show``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _DECLARED = {"created": "made", "analyst": "share of", "partition": "part"}
 
 
 def show_history(ledger: Ledger) -> None:
-    """Print the last entries, the newest first: when, who, for what, and their cost."""
+    """Print the last entries, newest first: time, person, purpose and cost."""
     header = ("entry", "when", "who", "what", "per cent of the budget")
     rows = [_row(entry) for entry in reversed(list(ledger.export(last=_SHOWN)))]
     output.table(f"The last {len(rows)} entries", header, rows, texts=4)
 
 
 def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    # As on the ledger's page: what the most expensive of a rule's parts costs.
+    # As on the ledger's page: the cost by the most expensive component of the rule.
     cost = f"{100 * max(entry['cost']) / WHOLE:.3g}" if "cost" in entry else ""
     who, analyst = entry["who"], entry.get("analyst")
     whom = f"{who} for {analyst}" if analyst and analyst != who else who

@@ -1,4 +1,4 @@
-"""Models by name: the words of ``--model``."""
+"""Make models from the words of ``--model``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tacit.registry import ModelSpec, Predicts, spec_elsewhere
 from tacit.schema import ClassTarget, Schema
 
 MODELS: dict[str, ModelSpec] = {spec.word: spec for spec in DECLARED if spec.is_offered}
-# Those that need torch, by the kind of their files: looked up when they are asked for.
+# Models that need torch, by the kind of their files; imported on demand.
 NETWORKS = {"network": "neural_classifier", "network_of_numbers": "neural_regressor"}
 
 
 def model_kind(name: str) -> ModelSpec:
-    """Return the model of a name.
+    """Return the model of a word.
 
     Examples
     --------
@@ -42,11 +42,11 @@ def _network(name: str) -> ModelSpec:
 
 
 def kind_for(schema: Schema, name: str | None) -> ModelSpec:
-    """Return the named model, or the usual one, if it fits what the schema says is predicted."""
+    """Return the named or the default model, and check that it predicts the schema's target."""
     target = schema.target
     if target is None:
         raise Refused(
-            "the schema does not say what is predicted; pass --target COLUMN, or declare it there "
+            "the schema declares no target; pass --target COLUMN, or declare one "
             'with kind = "target".'
         )
     of_class = isinstance(target, ClassTarget)
@@ -56,20 +56,20 @@ def kind_for(schema: Schema, name: str | None) -> ModelSpec:
     if kind.predicts is not wanted:
         words = [*(other.word for other in fitting), list(NETWORKS)[not of_class]]
         raise Refused(
-            f"--model {kind.word} does not predict {wanted.value}, which is what the schema says "
-            f"of {target.name!r}; choose from {', '.join(words)}."
+            f"--model {kind.word} does not predict {wanted.value}, which the schema declares "
+            f"for {target.name!r}; choose from {', '.join(words)}."
         )
     if isinstance(target, ClassTarget) and kind.two_classes and len(target.classes) != 2:
         several = ", ".join(other.word for other in fitting if not other.two_classes)
         raise Refused(
-            f"--model {kind.word} knows two classes, and {target.name!r} has "
+            f"--model {kind.word} is for two classes, and {target.name!r} has "
             f"{len(target.classes)}; choose {several}."
         )
     return kind
 
 
 def public_facts(schema: Schema) -> dict[str, Any]:
-    """Return what an estimator must know beforehand, as the schema says it.
+    """Return the public facts that an estimator needs, from the schema.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def public_facts(schema: Schema) -> dict[str, Any]:
 
 
 def class_weight_of(words: Sequence[str] | None, classes: Sequence[Any]) -> Any:
-    """Return the weights of classes that ``--class-weight`` says.
+    """Parse the class weights of ``--class-weight``.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def class_weight_of(words: Sequence[str] | None, classes: Sequence[Any]) -> Any:
 
 
 def relation_for(schema: Schema, relation: str) -> str:
-    """Return the relation of a fit: by person, where the schema says whose a record is.
+    """Return the relation of a fit: by person if the schema has a unit.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def make_estimator(
     inference: float = 0.0,
     **facts: Any,
 ) -> Any:
-    """Return an estimator that is not fitted yet.
+    """Return an estimator that is not yet fitted.
 
     Examples
     --------
@@ -142,20 +142,20 @@ def make_estimator(
     0.9
     """
     if epsilon <= 0.0:
-        # The library's sentence names math.inf, which is no word of the command line.
+        # The library's message names math.inf, which is not a word of the command line.
         raise Refused(
-            f"--epsilon must be above 0, got {epsilon:g}: already at 0 the output may not "
+            f"--epsilon must be above 0, got {epsilon:g}: at 0 the output may not "
             "depend on the data at all; pass a positive number, such as 1 (tacit fit also takes "
             "inf, for no privacy)."
         )
     own = dict(facts)
     if quantile is not None:
         if kind.word != "quantile":
-            raise Refused("--quantile is for --model quantile; leave it out, or choose that.")
+            raise Refused("--quantile is for --model quantile; leave it out, or choose that model.")
         own["quantile"] = quantile
     if class_weight is not None:
         if kind.predicts is not Predicts.CLASSES:
-            raise Refused("--class-weight is for models of classes; leave it out.")
+            raise Refused("--class-weight is for classifiers; leave it out.")
         own["class_weight"] = class_weight
     if inference:
         if not hasattr(kind.model, "summary"):
@@ -178,10 +178,10 @@ def _network_of(
     relation: str,
     own: dict[str, Any],
 ) -> Any:
-    """Return a network: it has one way to place noise, and asks for no length of rows."""
+    """Make a network; it has one mechanism and needs no row norm."""
     if mechanism != "auto":
-        raise Refused(f"--model {kind.word} is trained in one way only; leave --mechanism out.")
+        raise Refused(f"--model {kind.word} has only one mechanism; leave --mechanism out.")
     if "class_weight" in own:
-        raise Refused(f"--model {kind.word} weighs classes alike; leave --class-weight out.")
+        raise Refused(f"--model {kind.word} has no class weights; leave --class-weight out.")
     own.pop("row_norm", None)
     return kind.model(epsilon, delta, relation=relation, **own)

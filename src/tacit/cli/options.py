@@ -1,4 +1,4 @@
-"""Options that several commands share, and what is said of a budget before it is spent."""
+"""Define options that several commands share, and checks of a budget before it is spent."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Scheduler = Annotated[
     typer.Option(
         "--scheduler",
         help="The address of a Dask scheduler, tls://... or tcp://..., whose workers read the "
-        "files. They see the records; noise is drawn here.",
+        "files. The workers see the records; noise is drawn by this process.",
     ),
 ]
 TlsCa = Annotated[
-    Path | None, typer.Option("--tls-ca", help="The authority that signed the scheduler's key.")
+    Path | None, typer.Option("--tls-ca", help="The certificate authority of the scheduler.")
 ]
 TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="The certificate of this client.")]
 TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="The key of that certificate.")]
 SchemaFile = Annotated[
-    Path, typer.Option("--schema", help="What is public about the table: a .toml or .json file.")
+    Path, typer.Option("--schema", help="The public schema of the table: a .toml or .json file.")
 ]
 TargetColumn = Annotated[
     str | None,
@@ -49,8 +49,8 @@ UnitColumn = Annotated[
     str | None,
     typer.Option(
         "--unit",
-        help="The column that says whose a record is; each person is then protected with all their "
-        "records. By default the schema's unit.",
+        help="The column that identifies the person of a record; each person is then protected "
+        "with all their records. By default the schema's unit.",
     ),
 ]
 Epsilon = Annotated[
@@ -58,7 +58,7 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     float,
-    typer.Option("--delta", "-d", help="Probability with which the promise may fail; 0 for never."),
+    typer.Option("--delta", "-d", help="Probability with which the guarantee may fail; or 0."),
 ]
 Model = Annotated[
     str | None,
@@ -75,7 +75,7 @@ MechanismName = Annotated[
     str,
     typer.Option(
         "--mechanism",
-        help="Where noise is put: auto (where it is predicted to cost least), "
+        help="The mechanism: auto (least predicted cost), "
         "objective_perturbation, noisy_gradient, output_perturbation, sufficient_statistics or "
         "noisy_sgd.",
     ),
@@ -83,7 +83,7 @@ MechanismName = Annotated[
 
 
 def _known_relation(word: str) -> str:
-    """Return the word of a relation, where there is one of that name: a unit would replace it."""
+    """Check the name of a relation, even if a unit would replace it."""
     from tacit.privacy import Relation
 
     words = [relation.value for relation in Relation]
@@ -97,26 +97,26 @@ RelationName = Annotated[
     typer.Option(
         "--relation",
         callback=_known_relation,
-        help="Which tables are neighbours: add_remove (a record, or with a unit a person, more or "
-        "less) or replace (a record changed; needs n_records in the schema).",
+        help="Which tables are neighbours: add_remove (one record, or with a unit one person, "
+        "added or removed) or replace (one record changed; needs n_records in the schema).",
     ),
 ]
 Quantile = Annotated[
-    float | None, typer.Option("--quantile", help="Which quantile --model quantile predicts.")
+    float | None, typer.Option("--quantile", help="The quantile of --model quantile.")
 ]
 
 ClassWeight = Annotated[
     list[str] | None,
     typer.Option(
         "--class-weight",
-        help="How much records of a class count, as CLASS=NUMBER, once for each class that is not "
-        "to count 1; or 'balanced', which counts the classes with a hundredth of the budget.",
+        help="The weight of a class, as CLASS=NUMBER, once for each class whose weight is not "
+        "1; or 'balanced', which counts the classes with a hundredth of the budget.",
     ),
 ]
 
 
 def _tab(delimiter: str | None) -> str | None:
-    r"""Return a tab for \t, as errors write it: few shells make it easy to type one."""
+    r"""Return a tab for \t, because shells make a tab hard to type."""
     return "\t" if delimiter == r"\t" else delimiter
 
 
@@ -125,7 +125,7 @@ Delimiter = Annotated[
     typer.Option(
         "--delimiter",
         callback=_tab,
-        help=r"What separates the fields of a .csv file: ',', ';', '|' or '\t'.",
+        help=r"The separator of the fields of a .csv file: ',', ';', '|' or '\t'.",
     ),
 ]
 LedgerAddress = Annotated[
@@ -140,42 +140,42 @@ LedgerOption = Annotated[
     str | None,
     typer.Option(
         "--ledger",
-        help="The ledger that pays, before the table is read: a file, or a postgresql:// address.",
+        help="The ledger to charge before the table is read: a file, or a postgresql:// address.",
     ),
 ]
 Analyst = Annotated[
-    str | None, typer.Option("--analyst", help="Whose share of the ledger's budget pays.")
+    str | None, typer.Option("--analyst", help="The analyst whose share of the ledger is charged.")
 ]
 Partition = Annotated[
     str | None,
     typer.Option(
         "--partition",
-        help="The part of the data that is read, as declared in the ledger; no record outside it.",
+        help="The partition of the data that is read, as declared in the ledger; no other record.",
     ),
 ]
 Label = Annotated[
-    str | None, typer.Option("--label", help="A name for people, written into the ledger.")
+    str | None, typer.Option("--label", help="A name for readers, written into the ledger.")
 ]
 Purpose = Annotated[
-    str | None, typer.Option("--purpose", help="What it is for, written into the ledger.")
+    str | None, typer.Option("--purpose", help="The purpose, written into the ledger.")
 ]
 Certificates = Annotated[
     list[Path] | None,
     typer.Option(
         "--certificate",
-        help="A model that was booked in the ledger: a ledger without its entry, such as an older "
+        help="A model that was charged to the ledger: a ledger without its entry, such as an older "
         "copy, is refused.",
     ),
 ]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Also write a report, one HTML file.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
 def check_relation(relation: str, schema: Schema, path: Path) -> None:
-    """Refuse a relation where the schema does not say what it needs: how many, or whose.
+    """Refuse a relation if the schema lacks the number of records or the unit it needs.
 
     Examples
     --------
@@ -192,19 +192,17 @@ def check_relation(relation: str, schema: Schema, path: Path) -> None:
             f"unit in {path.name}) brings any number of them; leave --relation out."
         )
     if relation == "add_remove_person" and schema.unit is None:
-        raise Refused(
-            "--relation add_remove_person, but nothing says whose a record is; pass --unit COLUMN."
-        )
+        raise Refused("--relation add_remove_person needs a unit; pass --unit COLUMN.")
     if relation == "replace" and schema.n_records is None:
         raise Refused(
-            f"--relation replace makes the number of records public, and {path.name} does not say "
-            "it; if it may be known, add the line n_records = ... with the number above [columns], "
-            "or leave --relation out."
+            f"--relation replace makes the number of records public, and {path.name} does not "
+            "declare it; if it is public, add the line n_records = ... with the number above "
+            "[columns], or leave --relation out."
         )
 
 
 def warn_if_weak(epsilon: float, delta: float, n_records: int | None) -> None:
-    """Say on standard error, in one sentence, that a budget promises little."""
+    """Warn on standard error about a budget that protects little."""
     from tacit.privacy.budget import weakness
 
     weak = weakness(epsilon, delta, n_records)

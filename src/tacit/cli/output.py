@@ -1,4 +1,4 @@
-"""What commands print: for people on a terminal, plain for pipes, JSON for programs.
+"""Print results: formatted on a terminal, plain in pipes, JSON for programs.
 
 Results go to standard output, notices and progress to standard error.
 """
@@ -22,7 +22,7 @@ _WIDEST = 100
 
 
 def console(stderr: bool = False) -> Console:
-    """Return the terminal, or what stands in for it."""
+    """Return the console of a stream."""
     from rich.console import Console
 
     made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -37,7 +37,7 @@ def is_watched() -> bool:
 
 
 def say(text: str = "", style: str | None = None) -> None:
-    """Print a result; into a pipe as it is, without colours or line breaks of ours."""
+    """Print a result; into a pipe unchanged, without colours or line breaks."""
     out, text = console(), shown_lines(text)
     if out.is_terminal:
         out.print(text, style=style)
@@ -46,12 +46,12 @@ def say(text: str = "", style: str | None = None) -> None:
 
 
 def written(text: str) -> None:
-    """Print what a file would hold: into a pipe to the letter, to a terminal as it can be shown."""
+    """Print the content of a file: unchanged into a pipe, escaped on a terminal."""
     sys.stdout.write((shown_lines(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def written_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print CSV as rows come: into a pipe to the letter, to a terminal as it can be shown."""
+    """Print CSV row by row: unchanged into a pipe, escaped on a terminal."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     if not sys.stdout.isatty():
         writer.writerow(header)
@@ -62,7 +62,7 @@ def written_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def note(text: str) -> None:
-    """Print what a person should know beside the result."""
+    """Print a notice to standard error."""
     out, text = console(stderr=True), shown_lines(text)
     if out.is_terminal:
         out.print(text, style="yellow")
@@ -71,7 +71,7 @@ def note(text: str) -> None:
 
 
 def boxed(title: str, text: str, style: str = "green") -> None:
-    """Print a paragraph that matters."""
+    """Print an important paragraph."""
     out, text = console(), shown_lines(text)
     if not out.is_terminal:
         sys.stdout.write(f"{title}: {text}\n")
@@ -83,7 +83,7 @@ def boxed(title: str, text: str, style: str = "green") -> None:
 
 
 def shown(text: str) -> str:
-    """Return a text without what a terminal obeys: names in a file may be a stranger's.
+    """Replace control characters, because names in a file may be hostile to a terminal.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def shown(text: str) -> str:
 
 
 def shown_lines(text: str) -> str:
-    """Return the same of a text of several lines, which may have tabs."""
+    """Replace control characters in each line; tabs stay."""
     return "".join(c if c in "\n\t" else shown(c) for c in text)
 
 
@@ -127,8 +127,8 @@ def table(
 ) -> None:
     """Print a table; into a pipe one line a row, separated by tabs.
 
-    ``texts`` is the number of leading columns that are words; numbers stand to the right. Where
-    names are long, they are what breaks over several lines, and numbers stay whole.
+    ``texts`` is the number of leading columns of text; numbers are right-aligned. Long names
+    break over several lines; numbers do not.
     """
     out = console()
     header, *rows = [[shown(cell) for cell in row] for row in (header, *rows)]
@@ -153,7 +153,7 @@ def table(
 
 
 def bar(share: float, width: int = 40) -> str:
-    """Return how much of something is gone, as a bar of letters.
+    """Return a share as a bar of characters.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def bar(share: float, width: int = 40) -> str:
     >>> bar(0.25, 8)
     '[##......]'
     """
-    # Rounded up: what is spent is never shown as less.
+    # Rounded up, so that spent budget is never understated.
     full = min(math.ceil(share * width - 1e-9), width)
     return "[" + "#" * full + "." * (width - full) + "]"
 
@@ -176,16 +176,16 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    if hasattr(value, "item"):  # a number of NumPy's
+    if hasattr(value, "item"):  # a NumPy scalar
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextlib.contextmanager
 def progress(what: str, then: str = "") -> Iterator[Callable[[float], None]]:
-    """Show how much is done, if a person is watching; takes shares from 0 to 1.
+    """Show progress, if a person is watching; ``step`` takes shares from 0 to 1.
 
-    ``then`` is what is shown once all of it is done and the block still runs.
+    ``then`` is shown after the share has reached 1 while the block still runs.
     """
     out = console(stderr=True)
     if not out.is_terminal:

@@ -1,4 +1,4 @@
-"""``tacit pate``: teachers on a table vote on public rows, and a student is saved."""
+"""Run ``tacit pate``: teachers on a table vote on public rows, and a student is saved."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def pate(
         Path,
         typer.Option(
             "--public",
-            help="Rows that need no protection, of the same columns; with the target, if it is "
-            "public, to judge the student by.",
+            help="Rows that need no protection, with the same columns; if the target is included, "
+            "the student is scored by it.",
         ),
     ],
     schema: opt.SchemaFile,
@@ -34,15 +34,15 @@ def pate(
     delta: opt.Delta = 1e-6,
     target: opt.TargetColumn = None,
     unit: opt.UnitColumn = None,
-    teachers: Annotated[int, typer.Option("--teachers", help="How many teachers.")] = 250,
-    queries: Annotated[int, typer.Option("--queries", help="How many rows are labelled.")] = 200,
+    teachers: Annotated[int, typer.Option("--teachers", help="Number of teachers.")] = 250,
+    queries: Annotated[int, typer.Option("--queries", help="Number of rows to label.")] = 200,
     teacher: Annotated[str, typer.Option("--teacher", help=f"{_TEACHERS}.")] = "forest",
     student: Annotated[str, typer.Option("--student", help=f"{_STUDENTS}.")] = "semi_supervised",
     sanitised: Annotated[
         bool,
-        typer.Option("--sanitised", help="Also tell what the votes say of their cost, with noise."),
+        typer.Option("--sanitised", help="Also release the data-dependent cost, with noise."),
     ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", help="Teachers that learn at once.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", help="Teachers trained in parallel.")] = 1,
     report: opt.Report = None,
     ledger: opt.LedgerOption = None,
     analyst: opt.Analyst = None,
@@ -54,11 +54,11 @@ def pate(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Let teachers vote on public rows, and train a student that may be published.
+    """Train a student on noisy votes of teachers; the student may be published.
 
-    The table is split among teachers of any kind. They vote on public rows, noise is added to the
-    votes, and a student learns from the winners. It never saw a record of the table. Nothing is
-    printed of votes.
+    The table is split among teachers of any kind. The teachers vote on public rows, noise is added
+    to the votes, and a student learns from the winners. The student never sees a record of the
+    table. No votes are printed.
 
     \b
     Examples:
@@ -115,14 +115,14 @@ def _schema(path: Path, target: str | None, unit: str | None) -> Any:
     declared.refuse_open()
     if declared.unconfirmed:
         names = ", ".join(map(repr, declared.unconfirmed))
-        raise Refused(f"{path.name}: nobody has confirmed {names}; see tacit schema confirm.")
+        raise Refused(f"{path.name}: {names} not confirmed; see tacit schema confirm.")
     if not isinstance(declared.target, ClassTarget):
         raise Refused("teachers vote for classes; the schema's target must have classes.")
     return declared
 
 
 def _pool(path: Path, declared: Any, delimiter: str | None) -> tuple[Any, Any]:
-    """Return the rows of the public file, and their labels if it has any; all of it is public."""
+    """Return the public rows and, if the file has them, their labels."""
     from tacit.io.reading import read_table
     from tacit.schema import SchemaEncoder, TableError
 
@@ -200,7 +200,7 @@ def _students() -> dict[str, Any]:
 
 
 def _scores(model: Any, pool: Any, truth: Any) -> Any:
-    """Return how answers and student compare with public labels, if there are any."""
+    """Score answers and student by public labels, if there are any."""
     import numpy as np
 
     from tacit.report.pages import PublicScores
@@ -244,10 +244,10 @@ def _show(
     output.boxed("Guarantee", certificate.statement, style)
     shown = {"student": str(out), "sha256": certificate.sha256}
     if scores is not None:
-        shown["answers that are right"] = f"{scores.answers:.1%}, by public labels"
-        shown["student"] = f"{out}, right on {scores.student:.1%} of other public rows"
+        shown["accuracy of the answers"] = f"{scores.answers:.1%}, by public labels"
+        shown["student"] = f"{out}, accuracy {scores.student:.1%} on other public rows"
     if private_cost is not None:
-        shown["the votes say"] = str(private_cost)
+        shown["data-dependent cost"] = str(private_cost)
     if report is not None:
         shown["report"] = str(report)
     output.facts(shown)

@@ -1,4 +1,4 @@
-"""``tacit plan``: what a fit would do and cost, without data."""
+"""Run ``tacit plan``: predict mechanism, noise and accuracy without data."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tacit.cli.options import warn_if_weak
 from tacit.cli.running import Refused, before_records
 
 _MOST_ROWS = 10**12
-# The gap that is wanted, where none is given: this share of the loss of guessing.
+# Default of --gap, as a share of the loss of guessing.
 _WANTED_SHARE = 0.01
-# Half of the loss of guessing is taken to be explicable; beyond this share hardly any of it is.
+# The planner assumes that half of the loss of guessing can be explained. Above this share of it,
+# the gap leaves hardly anything to learn.
 _DROWNED = 0.4
 
 
@@ -27,27 +28,27 @@ def plan(
         typer.Option(
             "--rows",
             "-n",
-            help="About how many records there are; with a unit, about how many people.",
+            help="Approximate number of records; with a unit, of people.",
         ),
     ],
     epsilon: opt.Epsilon,
     delta: opt.Delta = 1e-6,
     columns: Annotated[
         int | None,
-        typer.Option("--columns", help="Features of a record once encoded; or pass --schema."),
+        typer.Option("--columns", help="Number of encoded features; or pass --schema."),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="Take columns, classes and range from here.")
+        Path | None, typer.Option("--schema", help="Take columns, classes and range from a schema.")
     ] = None,
     target: opt.TargetColumn = None,
     unit: opt.UnitColumn = None,
     model: opt.Model = None,
     classes: Annotated[
-        int, typer.Option("--classes", help="How many classes, without a schema.")
+        int, typer.Option("--classes", help="Number of classes, without a schema.")
     ] = 2,
     label_range: Annotated[
         tuple[float, float],
-        typer.Option("--range", help="Least and greatest number to predict, without a schema."),
+        typer.Option("--range", help="Least and greatest label, without a schema."),
     ] = (0.0, 1.0),
     row_norm: Annotated[
         float | None,
@@ -55,7 +56,7 @@ def plan(
     ] = None,
     gap: Annotated[
         float | None,
-        typer.Option("--gap", help="The gap (see above) you accept; tells the rows needed."),
+        typer.Option("--gap", help="The acceptable gap (see above); gives the rows needed."),
     ] = None,
     public_rows: Annotated[
         bool, typer.Option("--public-rows", help="The number of records is public.")
@@ -68,11 +69,11 @@ def plan(
 ) -> None:
     """Predict noise and accuracy, without data.
 
-    Says which mechanism would run, how much noise it adds, what that costs and how many rows would
-    be enough.
+    Shows the mechanism that would run, its noise, its predicted cost and the number of rows that
+    would be enough.
 
-    The gap is by how much the private model's average loss is predicted to exceed that of the best
-    model. It is an estimate to compare by, not a promise: one prediction in five is off by more
+    The gap is the predicted difference in average loss between the private model and the best
+    model. It is an estimate for comparison, not a guarantee: one prediction in five is off by more
     than a factor of three.
 
     \b
@@ -84,9 +85,9 @@ def plan(
     from tacit.cli.models import NETWORKS, class_weight_of, make_estimator
 
     if rows < 1 or (columns is not None and columns < 1):
-        raise Refused("--rows and --columns must be at least 1; say about how many there are.")
+        raise Refused("--rows and --columns must be at least 1; give approximate numbers.")
     if gap is not None and not 0.0 < gap < math.inf:
-        raise Refused(f"--gap must be positive, got {gap:g}; say how much loss you accept.")
+        raise Refused(f"--gap must be positive, got {gap:g}; give the acceptable loss.")
     with before_records():
         kind, n_features, facts = _shape(
             schema, target, unit, model, columns, classes, label_range, row_norm
@@ -115,7 +116,7 @@ def plan(
         output.document(record)
     elif of_network:
         output.say(str(made))
-        output.note("What a network gains by training no public fact predicts.")
+        output.note("The accuracy of a network cannot be predicted from public facts.")
     else:
         _show(record)
 
@@ -123,8 +124,8 @@ def plan(
 def _refuse_replace(relation: str) -> None:
     if relation == "replace":
         raise Refused(
-            "--relation replace makes the number of records public, and a person (--unit) brings "
-            "any number of them; leave --relation out."
+            "--relation replace makes the number of records public, and a person (--unit) has "
+            "any number of records; leave --relation out."
         )
 
 
@@ -138,13 +139,13 @@ def _shape(
     label_range: tuple[float, float],
     row_norm: float | None,
 ) -> tuple[Any, int, dict[str, Any]]:
-    """Return the model, the number of features, and what else is public."""
+    """Return the model, the number of features and the other public facts."""
     from tacit.cli.fit import read_schema
     from tacit.cli.models import kind_for, model_kind, public_facts
     from tacit.registry import Predicts
 
     if (schema is None) == (columns is None):
-        raise Refused("say how many features there are, with either --columns or --schema.")
+        raise Refused("give the number of features, with either --columns or --schema.")
     if schema is not None:
         declared = read_schema(schema, target, unit)
         facts = public_facts(declared)
@@ -159,12 +160,12 @@ def _shape(
     if kind.predicts is Predicts.NUMBERS:
         return kind, columns, {**facts, "label_range": label_range}
     if classes < 2 or (kind.two_classes and classes != 2):
-        raise Refused(f"--classes {classes}: svc knows two classes, logistic two or more.")
+        raise Refused(f"--classes {classes}: svc takes two classes, logistic two or more.")
     return kind, columns, {**facts, "classes": list(range(classes))}
 
 
 def _known(name: str, made: Any, rows: int, n_features: int) -> dict[str, Any]:
-    """Return what every plan says."""
+    """Return the entries that all plans have."""
     return {
         "model": name,
         "epsilon": made.budget.epsilon,
@@ -214,7 +215,7 @@ def _record(
 
 
 def rows_for(gap: float, gap_at: Callable[[int], float], start: int) -> int | None:
-    """Return about how many rows bring the predicted gap to ``gap``; None if no number does.
+    """Find approximately how many rows bring the predicted gap to ``gap``; None if impossible.
 
     Examples
     --------
@@ -232,7 +233,7 @@ def rows_for(gap: float, gap_at: Callable[[int], float], start: int) -> int | No
             low = high // 4 or 1
         else:
             high = high // 4 or 1
-    # to a hundredth
+    # Bisect to a relative accuracy of 1 %.
     while high - low > 1 and high > 1.01 * low:
         middle = round(math.sqrt(low * high)) if low else 1
         middle = min(max(middle, low + 1), high - 1)
@@ -241,7 +242,7 @@ def rows_for(gap: float, gap_at: Callable[[int], float], start: int) -> int | No
 
 
 def _rounded_up(n: int) -> int:
-    """Return at least ``n``, in two digits."""
+    """Round ``n`` up to two digits."""
     unit: int = 10 ** max(len(str(n)) - 2, 0)
     return (n + unit - 1) // unit * unit
 
@@ -259,8 +260,8 @@ def _show(record: dict[str, Any]) -> None:
             "mechanism": f"{record['mechanism']}: {record['reason']}",
             "noise": noise,
             "predicted gap": f"{record['gap']:.2g} a record, {100 * share:.2g} % of the loss of "
-            f"guessing ({record['loss_of_guessing']:.3g}); four times in five within a factor of "
-            "three",
+            f"guessing ({record['loss_of_guessing']:.3g}); four predictions in five are within a "
+            "factor of three",
             f"{what} needed": (
                 f"no number of {what}" if needed is None else f"about {needed:,} {what}"
             )
@@ -269,7 +270,7 @@ def _show(record: dict[str, Any]) -> None:
     )
     if share >= _DROWNED:
         output.note(
-            f"The noise would drown the model: take more {what}, fewer columns or a larger epsilon."
+            f"Noise would dominate the model: use more {what}, fewer columns or a larger epsilon."
         )
     rows = [
         (
@@ -280,4 +281,4 @@ def _show(record: dict[str, Any]) -> None:
         for m in record["mechanisms"]
     ]
     output.say()
-    output.table("What each mechanism would cost", ("mechanism", "gap", "noise"), rows, texts=3)
+    output.table("Predicted cost of each mechanism", ("mechanism", "gap", "noise"), rows, texts=3)

@@ -1,4 +1,4 @@
-"""``tacit predict``: ask a saved model about a raw table."""
+"""Run ``tacit predict``: predict the target of a raw table with a saved model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FORMATS = (".csv", ".parquet", ".arrow", ".feather")
 PREDICTION = "prediction"
 _KEEP = (
-    "which --keep asks for; any column of the table may be kept, declared in the schema or not: "
+    "which --keep names; any column of the table may be kept, declared in the schema or not: "
     "check its name in the table's header"
 )
 
@@ -47,12 +47,12 @@ def predict(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Ask a saved model about a table.
+    """Predict the target of a table with a saved model.
 
     Predicts the target of every record, in order. The table needs the columns of the model's
-    schema, not the target. A line of a .csv file that has more or fewer fields than its header is
-    no record, and gets no prediction: copy a column that names the records with --keep. Predictions
-    are as secret as the records they are about.
+    schema, not the target. A line of a .csv file with more or fewer fields than its header is
+    not a record and gets no prediction: use --keep to copy a column that identifies the records.
+    Predictions are as sensitive as their records.
 
     \b
     Examples:
@@ -79,20 +79,20 @@ def predict(
     else:
         write_whole(out, _encoded(out.suffix.lower(), header, list(rows)))
         output.say(f"wrote {out}")
-    # The table that is asked about is not what the guarantee protects, so this may be told.
+    # The guarantee does not protect the table to predict, so its counts may be printed.
     for sentence in unreadable(tally.checks):
         output.note(sentence)
 
 
 def _model_of_tables(path: Path, proba: bool) -> tuple[SchemaEncoder, Any]:
-    """Return what encodes the tables of a saved model, and its estimator."""
+    """Return the encoder and the estimator of a saved model."""
     from tacit.pipeline.introspection import encoder_and_row_model
     from tacit.saving import load
 
     encoder, estimator = encoder_and_row_model(load(path))
     if encoder is None:
         raise Refused(
-            f"{path.name} was saved without a schema, so it does not know raw tables; load it in "
+            f"{path.name} was saved without a schema, so it cannot read raw tables; load it in "
             "Python with tacit.load, or make a model with tacit fit."
         )
     if not hasattr(estimator, "predict"):
@@ -117,7 +117,7 @@ def _predictions(
     delimiter: str | None,
     tally: Tally,
 ) -> tuple[list[str], Iterator[list[Any]]]:
-    """Return the names of the result's columns, and its rows as they are read."""
+    """Return the names of the result's columns, and an iterator of its rows."""
     from tacit.io.reading import open_table, refuse_absent_in
 
     names = [column.name for column in encoder.schema.encoded]
@@ -130,7 +130,7 @@ def _predictions(
     if proba:
         header += [f"p({label})" for label in estimator.classes_.tolist()]
     if len(set(header)) < len(header):
-        raise Refused("--keep: two columns of the result would have one name; leave one out.")
+        raise Refused("--keep: two columns of the result would have the same name; leave one out.")
     return header, _rows(encoder, estimator, batches, keep, proba, tally)
 
 
@@ -150,7 +150,7 @@ def _rows(
 
     columns, n_features = encoder.schema.encoded, len(encoder.schema.feature_names)
     for batch in batches:
-        # Encoded here, as model.predict would, so that counting does not parse the values again.
+        # Encode here rather than in model.predict, so that counting does not parse values twice.
         chunk = {name: ReadOnce(values) for name, values in columns_of_batch(batch).items()}
         tally.add(chunk)
         encoded = np.zeros((batch.num_rows, n_features), dtype=encoder.dtype)
@@ -163,7 +163,7 @@ def _rows(
 
 
 def _text(value: Any) -> Any:
-    """Return a value of the table as it is copied; those of a CSV are bytes."""
+    """Return a value of the table as text; values of a CSV are bytes."""
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace")
     return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -1,4 +1,4 @@
-"""Run a command, and turn whatever goes wrong into a sentence and an exit code."""
+"""Run a command, and turn errors into a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tacit.cli import output
 
 
 class Refused(Exception):
-    """The command cannot be carried out; the message is a sentence with the remedy.
+    """The command is refused; the message is a sentence with the remedy.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Refused(Exception):
 
 @contextlib.contextmanager
 def before_records() -> Iterator[None]:
-    """Show every error of a block that reads no record, whoever raises it.
+    """Turn every error of a block that reads no record into a printable refusal.
 
     Examples
     --------
@@ -46,8 +46,8 @@ def before_records() -> Iterator[None]:
 
 
 def sentence_of(error: BaseException) -> str | None:
-    """Return what to tell of an error, or None if its text might hold a record's value."""
-    if hasattr(error, "format_message"):  # the parser of the command line
+    """Return the message of an error, or None if its text may contain a record's value."""
+    if hasattr(error, "format_message"):  # an error of the argument parser
         return _of_usage(error)
     if isinstance(error, _speaking()):
         return " ".join(str(error).split())
@@ -63,7 +63,7 @@ def sentence_of(error: BaseException) -> str | None:
 
 
 def _speaking() -> tuple[type[BaseException], ...]:
-    """Return the errors whose text is written by tacit and never repeats a record."""
+    """Return the error types whose messages come from tacit and never contain a record."""
     from tacit.erm import CannotSolve, NotCertified
     from tacit.ledger import LedgerError
     from tacit.metrics import TooFewRecords
@@ -78,10 +78,10 @@ def _speaking() -> tuple[type[BaseException], ...]:
 def _of_usage(error: BaseException) -> str:
     message: str = error.format_message()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
-    if not message or context is None:  # a group without a command: its help
+    if not message or context is None:  # a group without a command prints its help
         return message
     sentence = " ".join(message.split()).rstrip(".")
-    if "valid number" in sentence:  # as the parser says of 1,5
+    if "valid number" in sentence:  # the parser's message for input such as 1,5
         sentence += "; write it with a decimal point, such as 1.5 or 1e-6"
     remedy = "" if sentence.endswith("?") else "."
     return f"{sentence}{remedy} See '{context.command_path} --help'."
@@ -92,7 +92,7 @@ _DEBUG = "--debug"
 
 
 class CommandGroup(TyperGroup):
-    """Commands whose errors are one sentence on standard error, without a traceback."""
+    """A command group that prints errors as one sentence, without a traceback."""
 
     def main(
         self,
@@ -108,49 +108,49 @@ class CommandGroup(TyperGroup):
         if not _has_streams():
             sys.exit(REFUSED)
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):  # a file's name may not be text
+            if hasattr(stream, "reconfigure"):  # file names may not be valid text
                 stream.reconfigure(errors="backslashreplace")
         try:
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "WEAK PROMISE")  # said once, as a notice
+                warnings.filterwarnings("ignore", "WEAK PROMISE")  # printed once, as a notice
                 warnings.showwarning = _shown_once(warnings.showwarning)
                 code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BaseException as error:
             code = _explain(error, debug)
         else:
-            if code == INTERRUPTED:  # typer makes it of a KeyboardInterrupt
+            if code == INTERRUPTED:  # typer's code for a KeyboardInterrupt
                 _explain(KeyboardInterrupt(), False)
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _has_streams() -> bool:
-    """Put something in the place of closed streams; return whether results can be shown.
+    """Replace closed streams; return whether standard output can be written.
 
-    Python has no stream for a descriptor that was closed when it started. Its number would go to
-    the next file that is opened, a ledger for instance, and whatever writes to it by number would
-    write there. What comes after a charge must not fail, so a closed output is refused at once.
+    Python sets a stream to None if its descriptor was closed at start. The next opened file, such
+    as a ledger, would get that number, and writes by number would go to that file. Output after a
+    charge must not fail, so a closed standard output is refused at once.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None or not _takes_writes(sys.stdout):
         _complain(
-            "standard output is closed, and results go there; leave it open, or send it to a file "
-            "or, if nobody needs it, to /dev/null."
+            "standard output is closed, but results go there; leave it open, or redirect it to a "
+            "file or to /dev/null."
         )
         return False
     return True
 
 
 def _takes_writes(stream: TextIO) -> bool:
-    """Return whether a stream can be written to, as one that was opened to be read cannot."""
+    """Return whether a stream accepts writes; one opened for reading does not."""
     try:
         os.write(stream.fileno(), b"")
     except OSError as error:
@@ -159,7 +159,7 @@ def _takes_writes(stream: TextIO) -> bool:
 
 
 def _shown_once(otherwise: Callable[..., None]) -> Callable[..., None]:
-    """Return what shows tacit's own warnings as a sentence, without the line of code."""
+    """Return a hook that prints tacit's own warnings without the line of code."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if category.__module__.startswith("tacit."):
@@ -171,20 +171,20 @@ def _shown_once(otherwise: Callable[..., None]) -> Callable[..., None]:
 
 
 def _without_debug(words: list[str]) -> tuple[list[str], bool]:
-    """Return the words without --debug, which may stand anywhere before a ``--``."""
+    """Remove --debug from the words before a ``--``."""
     end = words.index("--") if "--" in words else len(words)
     rest = [word for word in words[:end] if word != _DEBUG]
     return [*rest, *words[end:]], len(rest) < end
 
 
 def _explain(error: BaseException, debug: bool) -> int:
-    """Say what went wrong, and return the exit code."""
+    """Print the error, and return the exit code."""
     if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
-        return PIPE_CLOSED  # typer has taken care of what is still buffered
+        return PIPE_CLOSED  # typer has flushed the buffers
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else A_BUG
     if isinstance(error, BrokenPipeError):
-        # Nobody reads on; what is still buffered must not raise again when Python ends.
+        # The reader closed the pipe; the remaining buffer must not raise at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     if debug:
@@ -194,10 +194,10 @@ def _explain(error: BaseException, debug: bool) -> int:
         return INTERRUPTED
     known = sentence_of(error)
     if known is None:
-        # Not one of tacit's own sentences, so it might repeat a record's value.
+        # Not an error of tacit, so its text may contain a record's value.
         _complain(
-            f"something went wrong that should not ({type(error).__name__}); run the command "
-            "again with --debug, and report what it shows, without the values of records in it."
+            f"unexpected error ({type(error).__name__}); run the command "
+            "again with --debug, and report the traceback, without the values of records in it."
         )
         return A_BUG
     _complain(known)

@@ -1,4 +1,4 @@
-"""Run ``tacit schema``: draft a schema, confirm it line by line, check a table by it."""
+"""Run ``tacit schema``: draft a schema, confirm its lines, check a table against it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 _NOT_PRIVATE = (
-    "NOT PRIVATE: the counts below are taken from the records, without noise. This spends no "
-    "budget because it protects nobody. It is for the eyes of those who may see the table: do not "
-    "publish it. Mend spellings and formats by it; a bound or a value that you take from it was "
-    "read off the data."
+    "NOT PRIVATE: the counts below are computed from the records without noise. This spends no "
+    "budget because nothing is protected. Show them only to people who may see the table, and do "
+    "not publish them. Use them to correct spellings and formats; a bound or a value taken from "
+    "them would be read off the data."
 )
-_NUMBERS = "values are no numbers, and count as missing; a number is written 1234.5, with a point"
+_NUMBERS = "values are not numbers, and count as missing; write numbers as 1234.5, with a point"
 _SAID = {
     "number": _NUMBERS,
     "intervals": _NUMBERS,
@@ -43,8 +43,8 @@ _SAID = {
     "a fit",
 }
 _MOST_LEFT_OUT = (
-    "MOST RECORDS WOULD BE LEFT OUT of a fit, and nothing there would tell: declare all classes as "
-    "they are written in the table, or merge those that are not told apart, such as "
+    "MOST RECORDS WOULD BE LEFT OUT of a fit, without a warning: declare all classes as "
+    "they are written in the table, or merge classes, such as "
     'classes = { early = ["<30"], other = [">30", "NO"] }.'
 )
 _HEADER = ("column", "kind", "records", "missing", "unreadable", "clipped")
@@ -59,11 +59,11 @@ def check(
 ) -> None:
     """Count the values of a table that its schema cannot read.
 
-    A fit takes them as missing, and is silent about it because how many there are is private. Shows
-    for every column that is not ignored how many values are missing, unreadable (no number, none of
-    the declared words) or clipped (outside the declared bounds). Of the target, records whose label
-    is missing or unreadable are left out of a fit. Only counts are shown, never a value, and not
-    privately: keep them to those who may see the table.
+    A fit treats such values as missing without a warning, because their number is private. Shows
+    for every column that is not ignored how many values are missing, unreadable (no number, not a
+    declared word) or clipped (outside the declared bounds). Records whose target is missing or
+    unreadable are left out of a fit. Only counts are shown, never a value, but without noise: show
+    them only to people who may see the table.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ def check(
 
 
 def unreadable(checks: Iterable[ColumnCheck]) -> Iterator[str]:
-    """Yield a sentence for each column that has values its schema cannot read.
+    """Yield a sentence for each column with values that its schema cannot read.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def unreadable(checks: Iterable[ColumnCheck]) -> Iterator[str]:
     column 'sex': 812 of 1,000 values are none that the schema declares,
     """
     for check in checks:
-        # A gap in a feature is declared in the schema; one in the target costs the record.
+        # Missing features are handled by the schema; a missing target drops the record.
         count = check.unreadable + (check.missing if check.kind == "target" else 0)
         if count:
             yield f"column {check.name!r}: {count:,} of {check.records:,} {_SAID[check.kind]}."
@@ -117,8 +117,8 @@ def _show(checks: Sequence[ColumnCheck]) -> None:
 
 _QUESTION = "  [y]es, [e]dit, [i]gnore or [q]uit? "
 _INTRODUCTION = """\
-Each line was guessed from the data. Would you write it without having seen
-them, from a code book or from common sense?
+Each line was guessed from the data. Could you have written it without the
+data, from a code book or common sense?
   y  yes, this is known without the data
   e  edit it: write what is known
   i  ignore the column; it will not be read
@@ -129,7 +129,7 @@ _EDITED = ("lower", "upper", "cuts", "values", "classes")
 
 @dataclass
 class _Answers:
-    """The schema as answered so far, and what was done to which column."""
+    """The schema as answered so far, and the action taken on each column."""
 
     schema: Schema
     done: dict[str, list[str]] = field(
@@ -137,7 +137,7 @@ class _Answers:
     )
 
     def take(self, name: str, line: dict[str, Any], what: str) -> None:
-        """Put a line in the place of a column's; a SchemaError leaves all as it was."""
+        """Replace the line of a column; a SchemaError leaves the schema unchanged."""
         self.schema = _with_line(self.schema, name, line)
         self.done[what].append(name)
 
@@ -151,11 +151,11 @@ def confirm(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Go through the guessed lines of a draft, one by one.
+    """Confirm the guessed lines of a draft, one by one.
 
-    Asks of each line whether it is known without the data; accept it, edit it, ignore its column,
-    or quit. The file is written once, whole, at the end or when you quit; other lines and your own
-    comments stay as they are.
+    For each line, accept it if it is known without the data, edit it, ignore its column,
+    or quit. The file is written once, as a whole, at the end or when you quit; other lines and your
+    comments are unchanged.
 
     \b
     Examples:
@@ -197,7 +197,7 @@ def _answers(draft: Schema, comments: dict[str, str]) -> _Answers:
 
 
 def _answered(answers: _Answers, name: str) -> bool:
-    """Ask about one line until there is an answer; return whether to go on."""
+    """Ask about one line until the answer is valid; return whether to go on."""
     from tacit.schema import SchemaError
 
     while True:
@@ -216,18 +216,18 @@ def _answered(answers: _Answers, name: str) -> bool:
             else:
                 continue
         except (SchemaError, ValueError, RecursionError) as error:
-            _tell(f"  That cannot be: {error}")
+            _tell(f"  Invalid: {error}")
         else:
             return True
 
 
 def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
-    """Return a line with what a person writes for each of its keys, or for all of it."""
+    """Return a line with the values that a person enters for its keys, or for all of it."""
     from tacit.schema.toml_text import key_text, read_toml, value_text
 
     keys = [key for key in _EDITED if key in line]
     if not keys:
-        _tell('  Write all of it, such as { kind = "number", lower = 0, upper = 120 }.')
+        _tell('  Write the whole line, such as { kind = "number", lower = 0, upper = 120 }.')
         written = ask(f"  {key_text(name)} = ")
         found = read_toml(f"it = {written}")["it"] if written else line
         return found if isinstance(found, dict) else {"kind": found}
@@ -239,18 +239,18 @@ def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
 
 
 def ask(question: str) -> str:
-    """Return a line from standard input; the question goes to standard error."""
+    """Return a line of standard input; the question goes to standard error."""
     sys.stderr.write(output.shown_lines(question))
     sys.stderr.flush()
     try:
         answer = sys.stdin.readline()
     except UnicodeDecodeError:
         raise Refused("an answer is not text; nothing was written.") from None
-    if not sys.stdin.isatty():  # nobody pressed Enter: what is written next is on a line of its own
+    if not sys.stdin.isatty():  # no Enter was echoed, so end the question's line
         _tell(answer.rstrip("\n"))
     if not answer:
         raise Refused(
-            "the answers ended before the questions; nothing was written. Answer q to keep some."
+            "the input ended before the questions; nothing was written. Answer q to keep some."
         )
     return answer.strip()
 
@@ -260,7 +260,7 @@ def _tell(text: str) -> None:
 
 
 def _line(schema: Schema, name: str) -> dict[str, Any]:
-    """Return the keys of a column's line, as if somebody had confirmed it."""
+    """Return the keys of a column's line without the mark ``confirmed``."""
     (line,) = (line for line in schema.to_dict()["columns"] if line["name"] == name)
     return {key: value for key, value in line.items() if key not in ("name", "confirmed")}
 
@@ -283,7 +283,7 @@ def _text(path: Path, text: str, schema: Schema, changed: frozenset[str]) -> str
 
     if path.suffix.lower() == ".json":
         return json_of(schema)
-    if not schema.unconfirmed:  # it is no draft any more
+    if not schema.unconfirmed:  # no longer a draft
         text = text.replace(HEADER, "").lstrip("\n")
     return toml_with(text, schema, changed)
 
@@ -301,15 +301,15 @@ def _report(path: Path, answers: _Answers, as_json: bool) -> None:
 schema = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 _LOOKED = (
-    "THIS DRAFT LOOKED AT THE DATA, without any privacy. Until every line is checked it is as "
-    'secret as they are. Check each line, by tacit schema confirm or by deleting its "confirmed = '
-    'false" yourself.'
+    "THIS DRAFT WAS MADE FROM THE DATA, without any privacy. Until every line is checked it is as "
+    "sensitive as they are. Check each line, by tacit schema confirm or by deleting its "
+    '"confirmed = false" yourself.'
 )
 
 
 @schema.callback()
 def _group(context: typer.Context) -> None:
-    """Write down what is public about a table."""
+    """Declare what is public about a table."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -327,11 +327,11 @@ def draft(
     force: opt.Force = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Draft a schema by looking at a table. Every line is a guess, and marked as one.
+    """Draft a schema from a table. Every line is a guess, and marked as one.
 
-    A fit refuses a schema with such lines: they may tell of single people, the oldest or the one in
-    a rare category. Replace each guess by what you know without the data, then delete its mark;
-    tacit schema confirm goes through them with you.
+    A fit refuses a schema with such lines: they may reveal single people, such as the oldest or
+    the one in a rare category. Replace each guess by what you know without the data, then delete
+    its mark; tacit schema confirm helps with this.
 
     \b
     Examples:

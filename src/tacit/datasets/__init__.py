@@ -1,4 +1,4 @@
-"""Public data sets with public schemas: bounds and categories are literals, never statistics."""
+"""Load public data sets with public schemas: bounds and categories are literals."""
 
 from tacit.datasets.adult import load_adult
 from tacit.datasets.base import Dataset

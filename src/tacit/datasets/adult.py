@@ -1,4 +1,4 @@
-"""UCI Adult: whether a person earns more than 50,000 dollars a year."""
+"""Load UCI Adult: whether a person earns more than 50,000 dollars a year."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def load_adult(
 
 
 def read_table(path: Path) -> Table:
-    """Return the records of one file of Adult, without blanks and full stops."""
-    # The test file opens with a comment and ends its labels with a full stop.
+    """Read one file of Adult, without blanks and full stops."""
+    # The test file starts with a comment and ends its labels with a full stop.
     table: Table = np.loadtxt(path, dtype=_COLUMNS, delimiter=",", comments="|")
     for name in (*_CATEGORIES, "income"):
         table[name] = np.char.strip(table[name], " .")

@@ -1,8 +1,8 @@
-"""What all loaders share: the data folder, the data set, and its public schema.
+"""Share code of all loaders: the data folder, the data set, and its public schema.
 
-A schema here is a tuple of columns, written with literals: `OneHot` and `Intervals` are
-preprocessing's own, and `Scaled` and `LogScaled` are numbers on two scales, from 0 to 1 as in
-published results.
+A schema here is a tuple of columns, written with literals. `OneHot` and `Intervals` are
+columns of `tacit.schema`; `Scaled` and `LogScaled` are numbers on a linear and a logarithmic
+scale, from 0 to 1 as in published results.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def find_file(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
     Raises
     ------
     FileNotFoundError
-        If the file is not there; says what to set.
+        If the file does not exist; the message says what to set.
     """
     places = _places(folder)
     for place in places:
@@ -51,7 +51,7 @@ def find_file(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _places(folder: str | os.PathLike[str] | None) -> list[Path]:
-    # What the user names is the only place looked at, so that a typing error is not papered over.
+    # Only the named folder is searched, so that a misspelt one is not silently replaced.
     named = folder if folder is not None else os.environ.get(VARIABLE)
     if named:
         return [Path(named)]
@@ -74,17 +74,17 @@ class Dataset:
     feature_names
         One name per column.
     description
-        What is predicted from what, the split, and where the data come from.
+        The target, the features, the split and the source of the data.
     train_unit, test_unit
-        Whose record each row is, where a person can have several; no feature depends on it.
+        The person of each row, if a person can have several; no feature depends on it.
 
     Notes
     -----
     **Guarantee**
 
-    1. A row depends on its own record and on literals of the schema, on nothing else: encoding
+    1. A row depends only on its own record and on literals of the schema: encoding
        some of the records gives those rows of the encoding of all. `load_uci_regression` alone
-       does not promise this, and says so.
+       does not guarantee this, and says so.
     2. A person with several records is on one side of the split.
 
     Examples
@@ -122,7 +122,7 @@ Table = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class FromZero:
-    """A number as preprocessing encodes it, moved to [0, 1].
+    """A number as `tacit.schema` encodes it, shifted to [0, 1].
 
     Examples
     --------
@@ -157,7 +157,7 @@ class FromZero:
         out += 0.5
 
     def check(self, values: Any) -> ColumnCheck:
-        """Count what is missing, no number, or outside the range."""
+        """Count values that are missing, not a number, or outside the range."""
         return self.number.check(values)
 
     def encode(self, values: npt.NDArray[Any]) -> Array:
@@ -195,7 +195,7 @@ def LogScaled(column: str, high: float) -> FromZero:  # noqa: N802
 
 
 def encode(table: Table, schema: Sequence[Feature]) -> Array:
-    """Return the rows of a table, encoded.
+    """Encode the rows of a table.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Diabetes 130-US hospitals: whether a patient is back within 30 days."""
+"""Load Diabetes 130-US hospitals: whether a patient is readmitted within 30 days."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PATIENT = "patient_nbr"
 _LABEL = "readmitted"
 _SOON = "<30"
 
-# IDs_mapping.csv, in groups; what is missing, not mapped, or of newborns becomes zeros.
+# IDs_mapping.csv, in groups; missing, unmapped and newborn codes become zeros.
 _DISCHARGE = {
     "home": (1,),
     "home care": (6, 8),
@@ -63,9 +63,9 @@ _DIAGNOSES = {
 _OTHER = "other"
 _DIAGNOSIS = ("diag_1", "diag_2", "diag_3")
 
-# Every column gives at most one 1. Round cut points, set without the data; a stay has 1 to 14
-# days (Strack et al.). Left out: weight, payer_code and medical_specialty, of which the paper found
-# half or more missing; 21 rarer drugs, of which diabetesMed and change tell.
+# Every column sets at most one feature to 1. Round cut points, set without the data; a stay has 1
+# to 14 days (Strack et al.). Left out: weight, payer_code and medical_specialty, half or more of
+# which are missing by the paper; 21 rarer drugs, which diabetesMed and change summarise.
 SCHEMA: tuple[Feature, ...] = (
     OneHot("race", ("Caucasian", "AfricanAmerican", "Hispanic", "Asian", "Other")),
     OneHot("gender", ("Female", "Male")),
@@ -89,7 +89,7 @@ SCHEMA: tuple[Feature, ...] = (
     OneHot("change", ("Ch",)),
     OneHot("diabetesMed", ("Yes",)),
 )
-# No row of the schema is longer.
+# The largest possible row norm of the schema.
 ROW_NORM = math.sqrt(len(SCHEMA))
 
 _NUMBERS = tuple(feature.name for feature in SCHEMA if isinstance(feature, Intervals))
@@ -138,7 +138,7 @@ def load_diabetes130(
 
 
 def read_table(path: Path) -> Table:
-    """Return the records of the file, with codes and diagnoses as the words of their groups."""
+    """Read the file, with codes and diagnoses replaced by the words of their groups."""
     places = _places(path)
     table: Table = np.loadtxt(path, _COLUMNS, delimiter=",", skiprows=1, usecols=places)
     table["discharge_disposition_id"] = _words(table["discharge_disposition_id"], _DISCHARGE)
@@ -159,7 +159,7 @@ def _words(codes: npt.NDArray[Any], groups: dict[str, tuple[int, ...]]) -> list[
 
 
 def _diagnosis(code: str) -> str:
-    """Return the group of an ICD-9 code; codes that open with E or V are other causes."""
+    """Return the group of an ICD-9 code; codes that begin with E or V are other causes."""
     if code == "?":
         return code
     if not code[0].isdigit():
@@ -170,7 +170,7 @@ def _diagnosis(code: str) -> str:
 
 
 def _in_train(unit: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which records are those of the patients to train on."""
+    """Return a mask of the records of the training patients."""
     patients = np.unique(unit)
     order = np.random.default_rng(_SPLIT_SEED).permutation(patients)
     return np.isin(unit, order[: len(patients) * _TRAIN_PERCENT // 100])

@@ -1,4 +1,4 @@
-"""Load MNIST and CIFAR-10: small images and what they show."""
+"""Load MNIST and CIFAR-10: small images with class labels."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _load(
 
 
 def read_idx(path: Path) -> npt.NDArray[np.uint8]:
-    """Return the array in a gzipped idx file of bytes.
+    """Read the array in a gzipped idx file of bytes.
 
     The format: two zero bytes, 8 for "unsigned byte", the number of dimensions, each dimension
     as four bytes (most significant first), then the values.
@@ -103,7 +103,7 @@ def load_cifar10(folder: str | os.PathLike[str] | None = None) -> Dataset:
     -------
     Dataset
         50,000 and 10,000 float32 rows of 3,072 numbers, the colours of a pixel side by side; the
-        label is a number below 10, a place in `tacit.datasets.images.CLASSES`.
+        label is a number below 10, an index of `tacit.datasets.images.CLASSES`.
     """
     train = [read_batch(find_file(f"cifar10/{name}.zip", folder)) for name in _TRAINING]
     test_rows, test_labels = read_batch(find_file("cifar10/test_batch.zip", folder))
@@ -123,9 +123,9 @@ def load_cifar10(folder: str | os.PathLike[str] | None = None) -> Dataset:
 
 
 def read_batch(path: Path) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Return rows and labels of a zip of ``labels.u8`` and sheets of images, row by row.
+    """Read rows and labels from a zip of ``labels.u8`` and sheets of images, row by row.
 
-    A sheet is a lossless picture of whole images side by side: image k of it stands in row
+    A sheet is a lossless picture of whole images side by side: image k of a sheet is in row
     k // (images in a row).
     """
     with zipfile.ZipFile(path) as batch:

@@ -1,4 +1,4 @@
-"""KDD Cup 1999, the 10 percent file: whether a network connection is an attack."""
+"""Load KDD Cup 1999, the 10 percent file: whether a network connection is an attack."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _SERVICES = (
     "ntp_u"
 )
 _YES_OR_NO = ("land", "logged_in", "root_shell", "is_host_login", "is_guest_login")
-# Round limits by what is counted, set without the data: a day, a gigabyte, counters inside one
-# connection, connections to a host within two seconds, the window of about a hundred connections.
+# Round limits by the counted quantity, set without the data: a day, a gigabyte, counters inside
+# one connection, connections to a host within two seconds, a window of about 100 connections.
 _LIMITS = {
     "duration": 86_400.0,
     "src_bytes": 1e9,

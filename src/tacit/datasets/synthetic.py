@@ -1,4 +1,4 @@
-"""Data drawn from a known law."""
+"""Draw data from a known distribution."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def make_linear_regression(
     Parameters
     ----------
     n_records
-        How many records to train on; 20,000 more are for the test.
+        The number of training records; 20,000 more are for the test.
     n_features
-        How many columns.
+        The number of columns.
     seed
-        Decides w and all records.
+        The seed of w and all records.
 
     Returns
     -------

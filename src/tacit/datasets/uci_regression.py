@@ -1,4 +1,4 @@
-"""Ten linear regressions of the UCI repository, as Wang (2018) prepares and measures them."""
+"""Load ten linear regressions of the UCI repository, as Wang (2018) prepares them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = (
     "wine",
 )
 N_FOLDS = 10
-DELTA = 1e-6  # of every published figure
+DELTA = 1e-6  # the delta of every published figure
 ROW_NORM = 1.0
 LABEL_RANGE = (-1.0, 1.0)
 
@@ -34,10 +34,10 @@ Array = npt.NDArray[np.float64]
 def load_uci_regression(
     name: str, folder: str | os.PathLike[str] | None = None, *, fold: int = 0, seed: int = 0
 ) -> Dataset:
-    """Load one of ten regression tables the way the published figures need it.
+    """Load one of ten regression tables, prepared as for the published figures.
 
-    Labels are centred and divided by their greatest size; columns are standardised; every row is
-    scaled to norm 1; there is no intercept. A tenth of the records is for the test.
+    Labels are centred and divided by their greatest absolute value; columns are standardised; every
+    row is scaled to norm 1; there is no intercept. A tenth of the records is for the test.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def load_uci_regression(
     folder
         Holds ``uci_regression/``; by default the environment variable ``TACIT_DATA``.
     fold
-        Which tenth of the records is for the test, from 0 to 9.
+        The tenth of the records for the test, from 0 to 9.
     seed
-        Decides the permutation that is cut into tenths; the paper's own is not known.
+        The seed of the permutation that is cut into tenths; the paper's own is not known.
 
     Returns
     -------
@@ -58,8 +58,8 @@ def load_uci_regression(
     Notes
     -----
     **Assumes** that means and deviations of columns and the greatest label are public, as the
-    paper does for all methods alike. They are read off the table, test records included: a row
-    here depends on the other records, and a fit to it keeps its promise only given them.
+    paper does for all methods. They are computed from the table, test records included: a row
+    here depends on the other records, and a guarantee holds only if these statistics are public.
     """
     if name not in NAMES:
         raise ValueError(f"there is no table {name!r}; choose from {', '.join(NAMES)}.")
@@ -84,7 +84,7 @@ def load_uci_regression(
 
 
 def prepared(rows: Array, labels: Array) -> tuple[Array, Array]:
-    """Return rows and labels as the paper's methods see them.
+    """Prepare rows and labels as in the paper.
 
         x <- (x - mean) / std by column, then x / ||x|| by row;   y <- y / max |y|
 
@@ -97,14 +97,14 @@ def prepared(rows: Array, labels: Array) -> tuple[Array, Array]:
     """
     standard = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     norms = np.linalg.norm(standard, axis=1, keepdims=True)
-    # A record at the mean of every column has no direction, and stays zero.
+    # A record at the mean of every column has no direction, so it stays zero.
     unit = np.divide(standard, norms, out=np.zeros_like(standard), where=norms > 0)
     return unit, labels / np.abs(labels).max()
 
 
 @dataclass(frozen=True)
 class Published:
-    """A figure of the paper: the mean over ten folds of the mean squared test error."""
+    """A figure of the paper: the mean squared test error, averaged over ten folds."""
 
     name: str
     epsilon: float
@@ -114,7 +114,7 @@ class Published:
 
 
 def read_published(folder: str | os.PathLike[str] | None = None) -> tuple[Published, ...]:
-    """Return the paper's own errors: trivial, non-private, SSP, ObjPert, AdaOPS and AdaSSP."""
+    """Read the paper's own errors: trivial, non-private, SSP, ObjPert, AdaOPS and AdaSSP."""
     with find_file("uci_regression/published.csv", folder).open(newline="") as file:
         return tuple(
             Published(

@@ -1,4 +1,4 @@
-"""Networks trained with a differential-privacy guarantee; needs torch."""
+"""Train networks with a differential-privacy guarantee; needs torch."""
 
 try:
     import torch as _torch  # noqa: F401

@@ -1,4 +1,4 @@
-"""What may be watched while a network trains: steps, epsilon, and data that are public."""
+"""Observe the training of a network: steps, epsilon, and scores on public data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.privacy import Guarantee, Repeated, SampledGaussian
 
 @dataclass(frozen=True)
 class Moment:
-    """A step that was made. The weights are released; nothing here is of a single record."""
+    """The state after a step. The weights are released; nothing here is of a single record."""
 
     step: int
     plan: Plan
@@ -26,7 +26,7 @@ class Moment:
 
     @property
     def n_steps(self) -> int:
-        """How many steps are planned."""
+        """The number of planned steps."""
         return int(self.plan.settings["n_steps"])
 
     @property
@@ -36,20 +36,20 @@ class Moment:
         return self.step % each == 0 or self.step == self.n_steps
 
     def epsilon(self) -> float:
-        """Return what the steps so far have cost at the plan's delta; all are charged already."""
+        """Return the cost of the steps so far at the plan's delta; all are charged already."""
         event = self.plan.event
         if isinstance(event, Repeated) and isinstance(event.event, SampledGaussian):
-            event = replace(event, count=self.step)  # noise that is shared costs the whole at once
+            event = replace(event, count=self.step)  # correlated noise costs the whole at once
         return Guarantee(event).epsilon(self.plan.budget.delta)
 
 
-# Returns True to stop; what was charged stays charged.
+# Returns True to stop; the charge stays.
 Callback = Callable[[Moment], bool | None]
 
 
 @dataclass
 class Progress:
-    """A live line: steps, and epsilon after every epoch.
+    """Print a live line: steps, and epsilon after every epoch.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Progress:
     _task: Any = field(default=None, repr=False)
 
     def __call__(self, moment: Moment) -> None:
-        """Show one more step."""
+        """Show another step."""
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Line
 
@@ -83,14 +83,14 @@ class Progress:
 
 @dataclass
 class PublicEvaluation:
-    """A score on public data after every epoch.
+    """Score the model on public data after every epoch.
 
     Parameters
     ----------
     data
-        Records that are said to be public; an evaluation on private ones would be a release.
+        Records that are declared public; an evaluation on private ones would be a release.
     metric
-        From a model's outputs and targets to a number; the share of right classes by default.
+        A function of outputs and targets to a number; by default the accuracy.
 
     Attributes
     ----------
@@ -112,23 +112,23 @@ class PublicEvaluation:
         check_public(self.data)
 
     def __call__(self, moment: Moment) -> None:
-        """Note a score where an epoch ends."""
+        """Record a score at the end of an epoch."""
         if moment.ends_epoch:
             self.scores.append((moment.step, evaluate(moment.model, self.data, self.metric)))
 
 
 def check_public(data: Any) -> None:
-    """Refuse to evaluate on what nobody has said to be public."""
+    """Refuse to evaluate on data that are not declared public."""
     if not isinstance(data, PublicData):
         raise TypeError(
-            "an evaluation on private records is a release that nothing pays for; say that they "
-            "are public with PublicData(X, y), or evaluate the estimator with tacit.metrics, "
+            "an evaluation on private records is a release without a charge; declare them "
+            "public with PublicData(X, y), or evaluate the estimator with tacit.metrics, "
             "which charges for it."
         )
 
 
 def right_share(outputs: torch.Tensor, targets: torch.Tensor) -> float:
-    """Return the share of records whose greatest output is their class."""
+    """Return the accuracy: the share of records whose greatest output is their class."""
     return float((outputs.argmax(1) == targets).float().mean())
 
 
@@ -138,7 +138,7 @@ def evaluate(
     metric: Callable[[torch.Tensor, torch.Tensor], float] | None = None,
     batch_size: int = 1024,
 ) -> float:
-    """Return a score of a model on public data, its mode left as it was."""
+    """Score a model on public data; its mode is restored."""
     import numpy as np
 
     check_public(data)

@@ -1,9 +1,9 @@
-"""A training that survives its process: what was paid for, which steps were begun, the weights.
+"""Resume a training after a crash: the charged plan, the steps begun, and the weights.
 
-Two files: ``name`` holds the weights after some step, ``name.steps`` the plan that was charged and
-one byte for every step, written before the step looks at a record. A step that was begun is spent,
-whether or not its weights were kept: it is never made again. A last byte says that the training has
-ended.
+There are two files. ``name`` holds the weights after some step. ``name.steps`` holds the charged
+plan and one byte for every step, written before the step reads a record. A step that was begun is
+spent, whether or not its weights were saved: it is never repeated. A last byte marks the end of
+the training.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _FORMAT = "tacit-training"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is of another training, in use, or damaged."""
+    """A checkpoint belongs to another training, is in use, or is damaged."""
 
 
 class Checkpoint:
-    """The files of one training, held by one process at a time.
+    """The files of one training, locked by one process at a time.
 
     Examples
     --------
@@ -53,16 +53,16 @@ class Checkpoint:
 
     @property
     def exists(self) -> bool:
-        """Whether a training was paid for and begun here."""
+        """Whether a training was charged and begun here."""
         return self._steps_path.exists()
 
     @property
     def is_open(self) -> bool:
-        """Whether a training of this process is under way here."""
+        """Whether this process is training here."""
         return self._handle is not None
 
     def start(self, plan: Plan, booking: Booking | None, assumptions: Sequence[str] = ()) -> None:
-        """Note that a plan has been charged; after the charge, before a record is read."""
+        """Record that a plan was charged; after the charge, before a record is read."""
         head = {
             "format": _FORMAT,
             "event": plan.event.to_dict(),
@@ -76,7 +76,7 @@ class Checkpoint:
         self.assumptions = tuple(assumptions)
 
     def resume(self, plan: Plan) -> dict[str, Any] | None:
-        """Return the weights kept last, if any, of a training that must be of this plan."""
+        """Return the last saved weights, if any, of a training with this plan."""
         self._open()
         head, _, steps = self._steps_path.read_bytes().partition(b"\n")
         self.is_finished = steps.endswith(_END)
@@ -90,11 +90,11 @@ class Checkpoint:
         except (KeyError, TypeError, ValueError, AttributeError):
             whole = False
         if not whole:
-            raise CheckpointError(f"{self._steps_path} is damaged; which steps were made is lost.")
+            raise CheckpointError(f"{self._steps_path} is damaged; its steps are unknown.")
         if event != plan.event or settings != dict(plan.settings):
             raise CheckpointError(
-                f"{self.path} is of another plan; train with the settings and the budget it was "
-                "begun with, or name another file, which is charged anew."
+                f"{self.path} has another plan; train with its original settings and budget, "
+                "or name another file, which is charged anew."
             )
         self.booking, self.n_begun, self.assumptions = booking or None, len(steps), assumptions
         return self._weights()
@@ -109,34 +109,34 @@ class Checkpoint:
         if state.get("n_made", 0) > self.n_begun:
             raise CheckpointError(
                 f"{self._steps_path} has fewer steps than the weights in {self.path} were made "
-                "with: it is an older copy, or was cut off. Which steps were made is lost."
+                "with: it is an older copy, or was truncated. The steps already made are unknown."
             )
         return state
 
     def begin_step(self) -> None:
-        """Note that a step begins; it is spent from here on."""
+        """Record that a step begins; from here on it is spent."""
         self._append(_STEP)
         self.n_begun += 1
 
     def finish(self) -> None:
-        """Note that the training has ended; after its weights were kept."""
+        """Record that the training has ended; after its weights were saved."""
         self._append(_END)
         self.is_finished = True
 
     def _append(self, byte: bytes) -> None:
-        """Write a byte that is on the disk before anything else happens."""
+        """Write a byte, and flush it to disk before anything else happens."""
         assert self._handle is not None
         os.write(self._handle, byte)
         os.fsync(self._handle)
 
     def keep(self, state: dict[str, Any]) -> None:
-        """Write the weights whole: a crash leaves the old ones."""
+        """Write the weights atomically: a crash leaves the old ones."""
         buffer = io.BytesIO()
         torch.save({**state, "n_made": self.n_begun}, buffer)
         write_whole(self.path, buffer.getvalue())
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close and unlock the files."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -152,17 +152,17 @@ class Checkpoint:
         except OSError:
             self.close()
             raise CheckpointError(
-                f"{self.path} is in use by another process; two of them would make each step twice."
+                f"{self.path} is in use by another process; two would make each step twice."
             ) from None
 
 
 def has_booked(accountant: AnyAccountant | None, booking: Booking | None, event: Event) -> bool:
-    """Return whether the charge of an event is in this very ledger already.
+    """Return whether the charge of an event is already in this very ledger.
 
-    An accountant in memory has forgotten what an earlier process charged, and is charged again. A
-    ledger that was put back to an older state has forgotten it, too, and is refused. So is one
-    whose charge counts for another analyst or on another part of the data: what is released next
-    would be of records that nobody paid for.
+    An accountant in memory does not know the charges of an earlier process, and is charged again. A
+    ledger that was restored to an older state does not know them either, and is refused. So is one
+    whose charge was for another analyst or partition: the next release
+    would be of records without a charge.
     """
     from tacit.ledger import Ledger
 
@@ -175,13 +175,13 @@ def has_booked(accountant: AnyAccountant | None, booking: Booking | None, event:
     for what, ours in (("partition", accountant.partition), ("analyst", accountant.analyst)):
         if entry.get(what) != ours:
             raise CheckpointError(
-                f"the training was charged with {what}={entry.get(what)!r}, and would go on with "
-                f"{what}={ours!r}, where nothing was charged for it; use the ledger bound as it "
-                "was, or name another checkpoint, which is charged anew."
+                f"the training was charged with {what}={entry.get(what)!r}, but would continue "
+                f"with {what}={ours!r}, for which nothing was charged; use the ledger bound as "
+                "before, or name another checkpoint, which is charged anew."
             )
     if entry.get("event") != event.to_dict():
         raise CheckpointError(
-            f"{booking} paid for another release than this training; name another checkpoint, "
+            f"{booking} is the charge of another release; name another checkpoint, "
             "which is charged anew."
         )
     return True

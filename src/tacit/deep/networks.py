@@ -16,17 +16,17 @@ from tacit.privacy import AnyAccountant, Guarantee
 
 
 class PCALayer(nn.Module):
-    """The leading directions of private rows, as the first layer of a network.
+    """Project on the leading directions of private rows, as the first layer of a network.
 
-    Analyze Gauss: noise on the second moment of rows scaled down to ``row_norm``; whatever follows
-    from it costs nothing more. The directions are fixed afterwards: a buffer, not trained.
+    Analyze Gauss: noise on the second moment of rows scaled down to ``row_norm``; the directions
+    are post-processing. They are fixed afterwards: a buffer, not trained.
 
     Parameters
     ----------
     n_components : int
-        How many directions.
+        The number of directions.
     epsilon, delta : float
-        What the directions may cost, besides what training costs.
+        The budget of the directions, in addition to that of the training.
     row_norm : float
         Longer rows are scaled down to it, in the moment and in the layer.
     accountant
@@ -75,7 +75,7 @@ class PCALayer(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the coordinates of rows along the directions, longer rows scaled down."""
+        """Return the coordinates of rows along the directions; longer rows are scaled down."""
         if self.directions.shape[1] == 0:
             raise RuntimeError("the layer has no directions yet; call fit(X) first.")
         rows = x.flatten(1)
@@ -83,7 +83,7 @@ class PCALayer(nn.Module):
         return rows * (self.row_norm / length.clamp(min=self.row_norm)) @ self.directions.T
 
 
-# From the shape of a record and the number of outputs to a module, a new one at each call.
+# From the shape of a record and the number of outputs to a new module at each call.
 Factory = Callable[[tuple[int, ...], int], nn.Module]
 WORDS = ("linear", "mlp", "cnn")
 _CHANNELS = (16, 32)
@@ -100,10 +100,10 @@ def network_of(
 ) -> nn.Module:
     """Return a new network with fresh weights, which shares nothing with any other.
 
-    Of a function it is a copy of what that returns: training changes the copy alone, so that no
-    network begins with what another one learned. ``to_train`` also refuses a function that returns
-    one module twice: whoever wrote it expects training to change that module, or two fits to share
-    it. Layers that two modules have in common are copied, and no reason to refuse.
+    If ``network`` is a function, its result is copied: training changes only the copy, so that no
+    network begins with the weights of another. ``to_train`` also refuses a function that returns
+    one module twice, because its author may expect training to change that module, or two fits to
+    share it. Layers that two modules have in common are copied, and no reason to refuse.
 
     ``"linear"`` is one layer, ``"mlp"`` hidden layers with tanh, ``"cnn"`` two convolutions with
     tanh and group normalisation before a small layer: bounded activations keep gradients short,
@@ -133,11 +133,11 @@ def network_of(
 
 
 def _refuse_the_same(first: nn.Module, second: nn.Module) -> None:
-    """Refuse a function that returns one module twice, or modules of different buffers."""
+    """Refuse a function that returns one module twice, or modules with different buffers."""
     if second is first:
         raise ValueError(
-            "network returned the same module twice: each fit, and each try of a search, "
-            "begins with a network of its own. Build a new one at every call, as lambda shape, "
+            "network returned the same module twice, but each fit, and each trial of a search, "
+            "needs its own network. Build a new one at every call, as lambda shape, "
             "n_outputs: nn.Linear(*shape, n_outputs) does, or return copy.deepcopy(module)."
         )
     others = dict(second.named_buffers())
@@ -162,7 +162,7 @@ def _made(network: Factory, shape: tuple[int, ...], n_outputs: int) -> nn.Module
 
 
 def _copied(module: nn.Module) -> nn.Module:
-    """Return a copy of a module that has no number in common with it, or refuse the module."""
+    """Return a copy that shares no memory with the module, or refuse the module."""
     try:
         made = copy.deepcopy(module)
     except Exception as why:
@@ -182,11 +182,11 @@ def _copied(module: nn.Module) -> nn.Module:
 
 
 def _places(module: nn.Module) -> Iterator[int]:
-    """Yield where in memory the numbers of a module begin."""
+    """Yield the addresses of the tensors of a module."""
     for tensor in (*module.parameters(), *module.buffers()):
         if not is_lazy(tensor):
             place = tensor.untyped_storage().data_ptr()
-            if place:  # of no numbers there is none
+            if place:  # empty tensors have no address
                 yield place
 
 
@@ -224,11 +224,11 @@ def _convolutions(shape: tuple[int, ...], n_outputs: int) -> nn.Module:
 
 
 def _side(size: int) -> int:
-    """Return what the convolutions and the pooling leave of a side."""
+    """Return the side length after the convolutions and the pooling."""
     first = (size + 6 - 8) // 2 + 1 - 1
     return (first - 4) // 2 + 1 - 1
 
 
 def parameter_count(module: Any) -> int:
-    """Return how many numbers a module has to learn."""
+    """Return the number of trained values of a module."""
     return sum(p.numel() for p in module.parameters())

@@ -1,4 +1,4 @@
-"""Private neural networks as scikit-learn estimators: a classifier and a regressor."""
+"""Fit private neural networks as scikit-learn estimators: a classifier and a regressor."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ from tacit.records.lazy_table import has_people, shown_rows
 from tacit.registry import ACCURACY, NAMES, R2, Example, Link, ModelSpec, Predicts
 from tacit.saving.container import NotAModel
 
-_BLOCK = 4096  # rows that are asked about at once
+_BLOCK = 4096  # rows per prediction batch
 _LEAST_BATCH, _MOST_BATCH, _BATCHES = 256, 4096, 16
 
 
 @dataclass(frozen=True)
 class UnreadRows:
-    """A table that is read when its training has been charged."""
+    """A table that is read after its training is charged."""
 
     table: UnreadTable
     shape: tuple[int, ...]
@@ -68,17 +68,17 @@ class UnreadRows:
         return Like(self.shape, torch.float32), self.target
 
     def opened(self) -> TensorRecords:
-        """Read rows and labels, and return the records that count."""
+        """Read rows and labels, and return the valid records."""
         rows, labels = self.targets(*self.table.read())
         return TensorRecords(np.asarray(rows).reshape(len(rows), *self.shape), labels)
 
 
 class Neural(BaseEstimator):
-    """What a network of classes and one of numbers share."""
+    """Shared code of the classifier and the regressor."""
 
     @abstractmethod
     def _labels(self, y: Any) -> Fact[Any]:
-        """Return what is public about labels."""
+        """Return the public facts of the labels."""
 
     @abstractmethod
     def _n_outputs(self, labels: Any) -> int: ...
@@ -119,14 +119,14 @@ class Neural(BaseEstimator):
         return plan_training(sampling, budget, self._clip(), n_steps=self.n_steps)
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
-        """Return what a fit would run and what it would cost, without data.
+        """Plan a fit and its cost, without data.
 
         Parameters
         ----------
         n_features
-            Columns of the table to come.
+            The number of columns.
         n_records
-            Rows of it, if ``n_records`` of the estimator does not say.
+            The number of rows, if the estimator does not declare ``n_records``.
         """
         check_shape(n_features, n_records)
         self._shape(n_features)
@@ -135,14 +135,14 @@ class Neural(BaseEstimator):
         return self._plan(budget, self._sampling(public.value or n_records))
 
     def epsilon_by_epoch(self) -> list[EpochCost]:
-        """Return what a fitted training had cost after every epoch."""
+        """Return the cost of a fitted training after every epoch."""
         check_is_fitted(self, "privacy_")
         return epsilon_by_epoch(self.plan_)
 
     def fit(self, X: Any, y: Any, unit: Any = None) -> Self:
-        """Fit to records ``X`` (one a row) with labels ``y``, read when the plan is charged.
+        """Fit to records ``X`` (one per row) with labels ``y``, which are read after the charge.
 
-        ``unit``, whose each record is, is refused: gradients are clipped record by record.
+        ``unit``, the person of each record, is refused: gradients are clipped per record.
         """
         resolved = with_table_facts(self, X)
         labels = resolved._labels(y)
@@ -202,23 +202,23 @@ class Neural(BaseEstimator):
         )
 
     def module(self) -> nn.Module:
-        """Return the trained network as a torch module of its own, ready to predict."""
+        """Return the trained network as a separate torch module, ready to predict."""
         check_is_fitted(self, "weights_")
         made = self.unfilled()
         vector_to_parameters(torch.from_numpy(self.weights_.copy()), made.parameters())
         return made.eval()
 
     def unfilled(self) -> nn.Module:
-        """Return a network of the shape that was fitted, with other weights."""
+        """Return a network of the fitted shape, with other weights."""
         shape = self._shape(self.n_features_in_)
         return network_of(self.network, shape, self.hidden, self._n_outputs(self._known()))
 
     @abstractmethod
     def _known(self) -> Any:
-        """Return what a fit released about labels."""
+        """Return the released facts of the labels."""
 
     def _outputs(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the network's outputs for rows, in double precision and some at a time."""
+        """Return the network's outputs for rows, in double precision, in batches."""
         check_is_fitted(self, "weights_")
         rows = np.asarray(rows_to_ask_about(self, X), dtype=np.float64)
         module, shape = self.module().double(), self._shape(self.n_features_in_)
@@ -234,45 +234,45 @@ Array = npt.NDArray[np.float64]
 
 
 class NeuralClassifier(ClassifierMixin, Neural):
-    """A network that tells classes apart, with a differential-privacy guarantee.
+    """A neural network classifier with a differential-privacy guarantee.
 
-    Where rows are a table of columns, a linear model of `tacit.linear_model` is as good and costs
-    less (docs/networks.md); a network is for images and the like.
+    For tabular data, a linear model of `tacit.linear_model` is as good and costs
+    less (docs/networks.md); a network is for images and similar data.
 
     Parameters
     ----------
     epsilon, delta : float
-        What may be spent.
+        The privacy budget.
     network : {"mlp", "linear", "cnn"} or function, default="mlp"
-        The architecture by its word, or a function from the shape of a record and the number of
-        outputs to a torch module, a new one at each call; a copy of it is trained.
+        The name of an architecture, or a function from the shape of a record and the number of
+        outputs to a new torch module at each call; a copy of it is trained.
     hidden : sequence of int, default=(64,)
         The widths of the hidden layers of ``"mlp"``.
     image_shape : tuple or None
-        Channels, height and width, where rows are images; needed by ``"cnn"``.
+        Channels, height and width, if rows are images; needed by ``"cnn"``.
     classes : list, "infer" or None
         The classes, as in `tacit.linear_model.LogisticRegression`.
     n_records : int, "infer" or None
-        An approximate number of records, public; must be known.
+        An approximate public number of records; it is required.
     batch_size : int or None
-        Records in a batch, on average: a sixteenth of all, from 256 to 4096, by default.
+        The average batch size; by default a sixteenth of all records, from 256 to 4096.
     n_steps : int, default=300
-        How many steps; the noise is calibrated to them.
+        The number of steps; the noise is calibrated to it.
     learning_rate, momentum : float
-        Of the descent; the rate falls to 0 over the last 30 % of the steps.
+        Parameters of the descent; the rate falls to 0 over the last 30 % of the steps.
     clip : float or Clip, default=0.1
-        The greatest length of one record's gradient, or a way to clip.
+        The clipping norm of one record's gradient, or a clipping rule.
     average_last : float, default=0.25
-        The share of steps over which weights are averaged.
+        The share of steps, at the end, over which weights are averaged.
     relation : "add_remove"
-        The one that batches drawn at random are proved for.
+        The relation for which Poisson sampling is proved.
     accountant, random_state, verbose
         As in `LogisticRegression`; ``verbose=2`` shows a live line.
 
     Attributes
     ----------
     weights_ : array
-        All weights of the network in one row, released.
+        All released weights of the network in one row.
     classes_, n_features_in_, feature_names_in_, privacy_, plan_
         As in `LogisticRegression`.
 
@@ -377,14 +377,14 @@ class NeuralClassifier(ClassifierMixin, Neural):
 
 
 class NeuralRegressor(RegressorMixin, Neural):
-    """A network that predicts a number, with a differential-privacy guarantee.
+    """A neural network regressor with a differential-privacy guarantee.
 
     Labels are scaled to [-1, 1] by their public range, and predictions back; the loss is squared.
 
     Parameters
     ----------
     label_range : tuple, "infer" or None
-        The range that labels are clipped to, as in `tacit.linear_model.LinearRegression`.
+        The range to which labels are clipped, as in `tacit.linear_model.LinearRegression`.
     epsilon, delta, network, hidden, image_shape, n_records, batch_size, n_steps, learning_rate, \
 momentum, clip, average_last, relation, accountant, random_state, verbose
         As in `NeuralClassifier`.
@@ -392,7 +392,7 @@ momentum, clip, average_last, relation, accountant, random_state, verbose
     Attributes
     ----------
     weights_ : array
-        All weights of the network in one row, released.
+        All released weights of the network in one row.
     label_range_ : tuple
         The range of the labels.
     n_features_in_, feature_names_in_, privacy_, plan_
@@ -507,7 +507,7 @@ def _examples_of_numbers() -> tuple[Example, ...]:
 
 
 def check_network(model: Any) -> None:
-    """Refuse weights that are not those of the declared network."""
+    """Refuse weights that do not fit the declared network."""
     weights = model.weights_
     if not isinstance(weights, np.ndarray) or weights.dtype != np.float32 or weights.ndim != 1:
         raise NotAModel("weights_ is not one row of single floats.")
@@ -516,7 +516,7 @@ def check_network(model: Any) -> None:
     if "label_range_" in vars(model):
         _check_range(model.label_range_)
     try:
-        with torch.device("meta"):  # without the memory that a forged file may ask for
+        with torch.device("meta"):  # without memory, because a forged file may declare any size
             size = parameter_count(model.unfilled())
     except (TypeError, ValueError, RuntimeError, AttributeError) as why:
         raise NotAModel(f"its parameters are not a network's: {why}") from why

@@ -1,4 +1,4 @@
-"""What becomes of a noisy gradient: a step of the optimiser, a smaller rate, an average."""
+"""Apply a noisy gradient: an optimiser step, a learning-rate schedule, an average."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from tacit import checks
 
 Array = npt.NDArray[np.float64]
-# From the share of the steps that are done, the factor of the learning rate.
+# From the share of steps done to a factor of the learning rate.
 Schedule = Callable[[float], float]
 
 
 def decayed_late(progress: float) -> float:
-    """Return 1 for most steps, then a straight line to 0 over the last 30 % of them.
+    """Return 1 for the first 70 % of the steps, then decay linearly to 0.
 
     Examples
     --------
@@ -30,12 +30,12 @@ def decayed_late(progress: float) -> float:
 
 
 def constant(progress: float) -> float:  # noqa: ARG001
-    """Return 1: the learning rate stays."""
+    """Return 1: the learning rate is constant."""
     return 1.0
 
 
 class Descent:
-    """The weights of a model on their way; nothing here sees a record."""
+    """The weights of a model during training; nothing here sees a record."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Descent:
         self._first_averaged = n_steps - round(average_last * n_steps)
         self._rates = [group["lr"] for group in optimizer.param_groups]
         self._sums = [torch.zeros_like(p) for p in parameters]
-        # The gradient in force, all parameters in one row, and what each of them is there.
+        # The current gradient, all parameters in one row, and the view of each of them.
         self._flat = torch.zeros(sum(p.numel() for p in parameters))
         sizes = [p.numel() for p in parameters]
         self._gradients = [
@@ -66,12 +66,12 @@ class Descent:
         known = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
         if {id(p) for p in self._parameters} - known:
             raise ValueError(
-                "the optimizer does not know every trained parameter of the model; make it with "
+                "the optimizer does not have every trained parameter of the model; make it with "
                 "model.parameters(), or freeze the others with requires_grad_(False)."
             )
 
     def step(self, gradient: Array, number: int) -> None:
-        """Go one step along a noisy gradient."""
+        """Make one step along a noisy gradient."""
         self._flat.copy_(torch.from_numpy(gradient))
         for parameter, part in zip(self._parameters, self._gradients, strict=True):
             parameter.grad = part
@@ -85,7 +85,7 @@ class Descent:
             self.n_averaged += 1
 
     def finish(self) -> None:
-        """Put the average in the model's place, if there is one, and the rates back."""
+        """Load the average into the model, if there is one, and restore the rates."""
         self._optimizer.zero_grad(set_to_none=True)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate
@@ -95,7 +95,7 @@ class Descent:
                     parameter.copy_(total / self.n_averaged)
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps: released weights and what follows from them."""
+        """Return the state for a checkpoint: released weights and values derived from them."""
         return {
             "parameters": [p.detach().clone() for p in self._parameters],
             "optimizer": self._optimizer.state_dict(),
@@ -108,12 +108,12 @@ class Descent:
         shapes = [tuple(p.shape) for p in self._parameters]
         if state is not None and [tuple(p.shape) for p in state["parameters"]] != shapes:
             raise ValueError(
-                "the weights in the checkpoint are of a model of another shape; make the model as "
-                "it was when the training was begun."
+                "the weights in the checkpoint belong to a model of another shape; make the model "
+                "as it was when the training began."
             )
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         with torch.no_grad():
             _copy(state["parameters"], self._parameters)
             _copy(state["sums"], self._sums)

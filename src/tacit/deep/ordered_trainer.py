@@ -1,4 +1,4 @@
-"""Training on records in an order of their own, without random batches."""
+"""Train on records in a fixed order, without random batches."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tacit.queries.correlated_sum import CorrelatedNoise, TreeNoise
 
 
 class OrderedTrainer:
-    """Trains a model on batches in the records' own order, with noise that is correlated.
+    """Train a model on batches in the records' own order, with correlated noise.
 
-    For records that cannot be drawn at random: a stream, a table too large to jump about in.
-    Nothing is gained from random batches, and the noise is that of `TreeNoise` or `BandedNoise`,
-    which cancels in the sum of all gradients so far. Where records can be drawn, `PrivateTrainer`
+    For records that cannot be sampled: a stream, or a table too large for random access.
+    There is no privacy amplification by sampling; the noise is `TreeNoise` or `BandedNoise`,
+    which cancels in the sum of all gradients so far. If records can be sampled, `PrivateTrainer`
     learns more for the same budget.
 
     Parameters
@@ -39,14 +39,14 @@ class OrderedTrainer:
     model, loss, optimizer, clip, schedule, callbacks, accountant, source
         As in `PrivateTrainer`; the clip is fixed.
     budget
-        What may be spent; relation REPLACE: the number of records is public, and so is which of
-        them are in a batch, by their places.
+        The budget; relation REPLACE: the number of records and the positions of
+        the records of each batch are public.
     n_records
         The number of records.
     batch_size
-        How many records in a row are a batch.
+        The number of consecutive records in a batch.
     epochs
-        How often all records are met, in the same order.
+        The number of passes over all records, in the same order.
     noise
         `TreeNoise` or `BandedNoise`.
 
@@ -91,7 +91,7 @@ class OrderedTrainer:
         check_kinds(model, optimizer, budget, clip)
         if isinstance(clip, AdaptiveClip):
             raise TypeError(
-                "an AdaptiveClip moves between steps that share noise; pass a fixed one."
+                "an AdaptiveClip changes between steps that share noise; pass a fixed clip."
             )
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.budget = planning_budget(budget, accountant)
@@ -106,7 +106,7 @@ class OrderedTrainer:
 
     @property
     def steps_per_epoch(self) -> int:
-        """How many batches a pass has."""
+        """The number of batches in a pass."""
         return self._sum.steps_per_epoch
 
     @property
@@ -114,9 +114,9 @@ class OrderedTrainer:
         return OrderedSum(self.clip, self.noise, self.n_records, self.batch_size, self.epochs)
 
     def plan(self) -> Plan:
-        """Return what a fit would run and what it would cost, without data."""
+        """Plan a fit and its cost, without data."""
         summed, facts = self._sum, facts_of(self.budget)
-        summed.sensitivity(facts)  # which refuses other relations
+        summed.sensitivity(facts)  # raises for other relations
         if self.budget.is_pure or self.budget.is_infinite:
             raise ValueError("the noise is Gaussian: pass a finite epsilon and a delta above 0.")
         z = least_noise(lambda z: CorrelatedStep(summed, z).event(facts), self.budget)

@@ -1,6 +1,6 @@
-"""The plan of a training: noise for the steps that are planned, or steps for the noise.
+"""Plan a training: noise for a number of steps, or steps for a noise.
 
-What training costs is said epoch by epoch, by several ways of counting.
+The cost is also listed by epoch, by several accounting methods.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tacit.records import Bounds
 
 _MOST_STEPS = 10_000_000
 _MOST_MOMENT = 256
-_SPLITS = 400  # of delta between the steps and their composition
+_SPLITS = 400  # grid size for the split of delta between steps and composition
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How batches are drawn: each record with probability batch_size / n_records at every step.
+    """Poisson sampling: each record is in a batch with probability batch_size / n_records.
 
     Parameters
     ----------
     n_records
-        An approximate number of records, public.
+        An approximate public number of records.
     batch_size
-        How many records a batch has on average.
+        The average batch size.
 
     Examples
     --------
@@ -52,12 +52,12 @@ class Sampling:
 
     @property
     def rate(self) -> float:
-        """The probability with which a record is in a batch."""
+        """The probability that a record is in a batch."""
         return min(1.0, self.batch_size / self.n_records)
 
     @property
     def steps_per_epoch(self) -> int:
-        """How many steps see as many records as there are, on average."""
+        """The number of steps that see as many records as there are, on average."""
         return max(1, round(1 / self.rate))
 
 
@@ -69,10 +69,10 @@ def plan_training(
     n_steps: int | None = None,
     noise_multiplier: float | None = None,
 ) -> Plan:
-    """Return the plan of a training within a budget, from public facts alone.
+    """Plan a training within a budget, from public facts alone.
 
-    With ``n_steps`` the noise is calibrated to them. With ``noise_multiplier`` as many steps are
-    planned as the budget pays for, at most ``n_steps`` if both are given.
+    With ``n_steps`` the noise is calibrated to them. With ``noise_multiplier`` the budget
+    determines the number of steps, at most ``n_steps`` if both are given.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def plan_training(
     """
     if n_steps is None and noise_multiplier is None:
         raise ValueError(
-            "say how long to train: n_steps, for which noise is calibrated, or noise_multiplier, "
+            "pass n_steps, for which noise is calibrated, or noise_multiplier, "
             "with which training goes on until the budget is spent."
         )
     if n_steps is not None:
@@ -122,7 +122,7 @@ def plan_training(
 
 
 def with_slots(plan: Plan) -> Plan:
-    """Return a plan with what its training may ask: as many steps as were charged, or fewer."""
+    """Return a plan with the slots of its training: at most as many steps as charged."""
     event, facts = plan.event, facts_of(plan.budget)
     if not isinstance(event, Repeated):
         return replace(plan, facts=facts)
@@ -130,7 +130,7 @@ def with_slots(plan: Plan) -> Plan:
 
 
 def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[EpochCost]:
-    """Return what a training has cost after every epoch, or after some of them.
+    """Return the cost of a training after every epoch, or after some of them.
 
     Examples
     --------
@@ -142,9 +142,7 @@ def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[Ep
     [100, 200, 300]
     """
     if not isinstance(plan.event, Repeated) or not isinstance(plan.event.event, SampledGaussian):
-        raise ValueError(
-            "the plan has no steps on samples: there is nothing that adds up by epoch."
-        )
+        raise ValueError("the plan has no steps on Poisson samples, so there is no cost by epoch.")
     n_steps, step = plan.event.count, plan.event.event
     each = int(plan.settings["steps_per_epoch"])
     last = math.ceil(n_steps / each)
@@ -156,24 +154,24 @@ def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[Ep
 
 
 def check_budget(budget: Budget) -> None:
-    """Refuse a budget that batches drawn at random are not proved for."""
+    """Refuse a budget for which Poisson sampling is not proved."""
     if budget.is_pure and not budget.is_infinite:
         raise ValueError("training adds Gaussian noise, which needs delta > 0; set delta.")
     if budget.relation.by_person:
         raise ValueError(
-            "gradients are clipped record by record, which protects no person who has several "
-            "(unit, relation 'add_remove_person'); keep one record of each person, or fit a linear "
-            "model of tacit.linear_model, which protects people."
+            "gradients are clipped per record, which does not protect a person with several "
+            "records (unit, relation 'add_remove_person'); use one record of each person, or fit a "
+            "linear model of tacit.linear_model, which protects people."
         )
     if not budget.relation.adds_or_removes:
         raise ValueError(
-            "batches are drawn anew at every step, which is proved for relation 'add_remove' only; "
+            "each step draws a Poisson sample, which is proved for relation 'add_remove' only; "
             "use it, or OrderedTrainer for 'replace'."
         )
 
 
 def facts_of(budget: Budget) -> Facts:
-    """Return what is public of a network's records: what one adds is bounded by the clip alone."""
+    """Return the public facts of a network's records: the clip alone bounds a contribution."""
     return Facts(Bounds(), 0, budget.relation)
 
 
@@ -182,12 +180,12 @@ def _step(z: float, sampling: Sampling, budget: Budget) -> Event:
 
 
 def _event(step: Event, n_steps: int) -> Repeated:
-    """Return what several steps cost."""
+    """Return the event of several steps."""
     return Repeated(step, n_steps)
 
 
 def _paid_for(z: float, sampling: Sampling, budget: Budget, wanted: int | None) -> int:
-    """Return how many steps are wanted, or the greatest number of them within a budget."""
+    """Return the wanted number of steps, or the largest number within a budget."""
     step = _step(z, sampling, budget)
 
     def fits(n: int) -> bool:
@@ -205,13 +203,13 @@ def _paid_for(z: float, sampling: Sampling, budget: Budget, wanted: int | None) 
             f"one step with noise_multiplier={z:g} costs more than the budget "
             f"({budget}); raise noise_multiplier or the budget."
         )
-    # The Renyi bound is quick and close: what it allows is where to look with the exact one.
+    # The Renyi bound is fast and close, so it gives the start of the exact search.
     start = _greatest(surely_fits, 1, _MOST_STEPS)
     return _greatest(fits, start, _MOST_STEPS)
 
 
 def _greatest(fits: Callable[[int], bool], low: int, most: int) -> int:
-    """Return the greatest number that fits, from one that does."""
+    """Return the largest number that fits, starting from one that fits."""
     step = max(1, low // 4)
     high = low + step
     while high < most and fits(high):
@@ -227,9 +225,9 @@ def _greatest(fits: Callable[[int], bool], low: int, most: int) -> int:
 class EpochCost:
     """The epsilon of training up to the end of an epoch.
 
-    ``epsilon`` is what is promised, from the distribution of the privacy loss. The others are for
-    comparison: the moments accountant as it was published, and strong composition to first order,
-    which was used before.
+    ``epsilon`` is the guarantee, from the privacy loss distribution. The others are for
+    comparison: the moments accountant as published, and strong composition to first order,
+    the method before it.
     """
 
     epoch: int
@@ -240,7 +238,7 @@ class EpochCost:
 
 
 def cost_after(step: SampledGaussian, n_steps: int, delta: float, epoch: int = 1) -> EpochCost:
-    """Return what ``n_steps`` steps cost at a delta.
+    """Return the cost of ``n_steps`` steps at a delta.
 
     Examples
     --------
@@ -276,7 +274,7 @@ def strong_composition_epsilon(step: SampledGaussian, n_steps: int, delta: float
 
         e0 = sqrt(2 log(1.25 / d0)) / z,  e = q e0,  epsilon = e sqrt(2 T log(1 / d')) + T e^2
 
-    with T q d0 + d' = delta shared out as well as can be.
+    with T q d0 + d' = delta split optimally.
     """
     rate, z = step.sampling_rate, step.noise_multiplier
     share = np.linspace(0.5, _SPLITS - 0.5, _SPLITS) / _SPLITS

@@ -1,4 +1,4 @@
-"""Records of any kind, handed out as tensors a few at a time."""
+"""Serve records of any kind as tensors, in batches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PublicData:
-    """Records that need no protection, for evaluations: whoever makes one says so.
+    """Records declared public, for evaluations; the caller vouches for it.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class PublicData:
 
 @dataclass(frozen=True)
 class TensorRecords:
-    """Arrays, tensors or memory maps of records and their targets, read when they are asked for."""
+    """Arrays, tensors or memory maps of records and targets, read on demand."""
 
     x: Any
     y: Any
@@ -65,15 +65,15 @@ class TensorRecords:
         return _like(self.x), _like(self.y)
 
     def opened(self) -> TensorRecords:
-        """Return the records: they are there."""
+        """Return the records, which are already open."""
         return self
 
     def take(self, indices: Indices, keys: Keys) -> tuple[Tensor, Tensor, Keys]:
-        """Return some records, their targets and their keys."""
+        """Return the records at some indices, their targets and their keys."""
         return _taken(self.x, indices), _taken(self.y, indices), keys
 
 
-# How often the first item of a dataset is read to see whether it draws by itself.
+# How often the first item of a dataset is read to detect its own random draws.
 _READ = 4
 
 
@@ -91,10 +91,10 @@ def _alike(one: Tensor, other: Tensor) -> bool:
 class DatasetRecords:
     """A map-style dataset: ``len(dataset)`` records, ``dataset[i]`` a record and its target.
 
-    An item that raises, or is not of the shape of the first one, counts as absent: an error would
-    tell that it is there. A dataset whose items draw random numbers (to crop or to turn an image)
-    is read with the global generators of torch, NumPy and Python set by the key of each record:
-    drawn one after the other, one record more would shift those of all behind it.
+    An item that raises, or differs in shape from the first one, counts as absent: an error would
+    reveal it. A dataset whose items draw random numbers (to crop or rotate an image)
+    is read with the global generators of torch, NumPy and Python seeded by the key of each record.
+    With sequential draws, one more record would shift the draws of all later ones.
     """
 
     dataset: Any
@@ -121,21 +121,22 @@ class DatasetRecords:
             x, y = self._first_item()
         except _DrawsByItself:
             raise ValueError(
-                "the first item of the dataset is another one each time, whatever the global "
-                "generators are: it draws from a generator of its own, one item after the other, "
-                "so that one record more would shift what all behind it draw. Draw from torch's, "
-                "NumPy's or Python's global generator, which is set by a secret key of each record."
+                "the first item of the dataset differs each time, whatever the global "
+                "generators are: it draws from a generator of its own, item by item, "
+                "so that one more record would shift the draws of all later ones. Draw from "
+                "torch's, NumPy's or Python's global generator, which is seeded by a secret key "
+                "of each record."
             ) from None
         except Exception as error:
             raise ValueError(
                 "the first item of the dataset, whose shape is that of all, could not be read as a "
-                f"record and its target ({type(error).__name__}, whose words may repeat it and are "
-                "left out); let dataset[0] return two tensors, arrays or numbers."
+                f"record and its target ({type(error).__name__}; its message may quote the record "
+                "and is left out); let dataset[0] return two tensors, arrays or numbers."
             ) from None
         return Like(tuple(x.shape), _float32(x).dtype), Like(tuple(y.shape), _float32(y).dtype)
 
     def _first_item(self) -> tuple[Tensor, Tensor]:
-        """Read the first item several times: with the same key it must be the same."""
+        """Read the first item several times: equal keys must give equal items."""
         key, found = np.zeros(16, np.uint8), []
         for _ in range(_READ):
             with drawing_by(key):
@@ -147,16 +148,16 @@ class DatasetRecords:
         return found[0]
 
     def opened(self) -> DatasetRecords:
-        """Return the records: they are read one by one."""
+        """Return the records, which are read one by one."""
         return self
 
     def take(self, indices: Indices, keys: Keys) -> tuple[Tensor, Tensor, Keys]:
-        """Return some records, their targets and their keys, of those that can be read."""
+        """Return the readable records at some indices, their targets and their keys."""
         likes = self.likes()
         before = None if self._draws else global_randomness()
         items = [self._item(int(i), likes, key) for i, key in zip(indices, keys, strict=True)]
         if before is not None and global_randomness() != before:
-            # Some item draws: from now on all of them draw by their keys, these included.
+            # Some item draws: from now on all items, including these, draw by their keys.
             self._draws = True
             return self.take(indices, keys)
         read = [place for place, item in enumerate(items) if item is not None]
@@ -182,21 +183,21 @@ Records = TensorRecords | DatasetRecords
 
 
 class Unread(Protocol):
-    """Records of which only what is public has been looked at."""
+    """Records of which only public facts have been read."""
 
     def likes(self) -> tuple[Like, Like]:
         """Return the shape and type of a record and of a target."""
 
     def opened(self) -> Records:
-        """Return the records, when they are paid for."""
+        """Return the records, after the charge."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Records and the network that they train, or a batch of them: what a session holds.
+    """Records, or a batch of them, with the network that they train, for a session.
 
-    ``source`` is that of the records' keys; ``micro_batch`` is how many records are worked on at
-    once, and ``places`` those of a batch.
+    ``source`` draws the records' keys; ``micro_batch`` is the number of records per
+    pass, and ``places`` are the positions of a batch.
     """
 
     records: Records
@@ -209,15 +210,15 @@ class Batches:
         return len(self.records)
 
     def batch(self, places: Indices) -> Batches:
-        """Return the records at some places."""
+        """Return the records at some positions."""
         return replace(self, places=places)
 
     def poisson_sample(self, rate: float, words: Words) -> Sample:
-        """Return a batch that has each record with the same probability, and that probability."""
+        """Return a Poisson sample and its rate."""
         return Sample(self.batch(np.flatnonzero(poisson_choice(rate, len(self), words))), rate)
 
     def clipped(self, clip: Clip) -> Sums:
-        """Return the sum of a batch's clipped gradients, read a micro-batch at a time."""
+        """Return the sum of a batch's clipped gradients, one micro-batch at a time."""
         some, parts = self.micro_batch or self.keeper.micro_batch, list[Sums]()
         keys = keys_for(self.keeper, self.records, len(self.places), self.source)
         with self.keeper.unchanged():
@@ -229,7 +230,7 @@ class Batches:
 
 
 def keys_for(keeper: BookKeeper, records: Records, n: int, source: Source) -> Keys:
-    """Return fresh keys for the records of a batch; blank ones where nothing random follows."""
+    """Return fresh keys for the records of a batch; blank ones if nothing is drawn from them."""
     if keeper.has_dropout or records.may_draw:
         return record_keys(n, source)
     return blank_keys(n)
@@ -237,7 +238,7 @@ def keys_for(keeper: BookKeeper, records: Records, n: int, source: Source) -> Ke
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A view: records that are opened, for the network that they train."""
+    """A view that opens records for the network that they train."""
 
     keeper: BookKeeper
     micro_batch: int | None
@@ -248,7 +249,7 @@ class Opened:
 
 
 def records_of(X: Any, y: Any = None) -> Records:
-    """Return records that are not read yet.
+    """Wrap records without reading them.
 
     Examples
     --------
@@ -297,5 +298,5 @@ def _taken(values: Any, indices: Indices) -> Tensor:
 
 
 def _float32(values: Tensor) -> Tensor:
-    """Return floats as float32 and whole numbers as int64."""
+    """Convert floats to float32 and integers to int64."""
     return values.float() if values.is_floating_point() else values.long()

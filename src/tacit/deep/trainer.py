@@ -1,4 +1,4 @@
-"""Any torch module, trained with noise: sampling, clipping, noise and accounting in one place."""
+"""Train any torch module privately: sampling, clipping, noise and accounting in one place."""
 
 from __future__ import annotations
 
@@ -34,72 +34,73 @@ Loss = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
 class PrivateTrainer:
-    """Trains a model on records so that the weights tell little of any one of them.
+    """Train a model on records with a differential-privacy guarantee for the weights.
 
-    It draws the batches (each record with the same probability, anew at every step), clips every
+    The trainer draws the batches (Poisson samples, new at every step), clips every
     record's gradient, adds noise to their sum and accounts for it, so that none of these can be
     forgotten. All planned steps are charged before the first record is read.
 
     Parameters
     ----------
     model
-        Any module that treats the records of a batch apart; its parameters are trained in place.
+        Any module that processes the records of a batch independently; it is trained in place.
     loss
-        From outputs and targets to one loss a record: a torch loss with ``reduction="none"``.
+        A function of outputs and targets to one loss per record, such as a torch loss with
+        ``reduction="none"``.
     optimizer
         A torch optimiser of the model's parameters.
     budget
-        What may be spent; relation ADD_REMOVE.
+        The privacy budget; relation ADD_REMOVE.
     n_records
-        An approximate number of records, public: sums are divided by what it lets expect.
+        An approximate public number of records; sums are divided by the expected batch size.
     batch_size
-        How many records a batch has on average.
+        The average batch size.
     n_steps, epochs
-        How long to train; the noise is calibrated to it.
+        The length of the training; the noise is calibrated to it.
     noise_multiplier
-        The noise of a step, in units of the clip: trains until the budget is spent, or for as long
-        as is said, whichever is shorter.
+        The noise of a step, in units of the clip: trains until the budget is spent, or for the
+        given length, whichever is shorter.
     clip
         `FlatClip`, `PerLayerClip`, `AutomaticClip` or `AdaptiveClip`.
     schedule
-        From the share of steps that are done to a factor of the learning rate.
+        A function of the share of steps done to a factor of the learning rate.
     average_last
         The share of steps, at the end, over which weights are averaged.
     micro_batch
-        How many records are worked on at once, by default as many as keep memory small; nothing
-        else changes with it.
+        The number of records per pass, by default chosen to keep memory small; it changes
+        nothing else.
     callbacks
         Called after every step with a `Moment`; one that returns True stops the training.
     checkpoint
-        A file to resume from: a process that was killed goes on with the steps that are left.
+        A file to resume from: after a crash, training continues with the remaining steps.
     checkpoint_every
-        After how many steps weights are kept.
+        The number of steps between saved weights.
     accountant
         A budget shared with other releases, charged once.
     source
-        Randomness; a seeded one voids the guarantee.
+        The source of randomness; a seeded one voids the guarantee.
 
     Attributes
     ----------
     privacy_ : Guarantee
-        What it promises.
+        The guarantee of the training.
     plan_ : Plan
-        What was run.
+        The plan of the training.
 
     Notes
     -----
     **Guarantee**
 
-    1. The noise, the sampling rate and the number of steps are compared with what was charged;
-       where they differ nothing is handed out.
+    1. The noise, the sampling rate and the number of steps are compared with the charge;
+       if they differ nothing is released.
     2. An empty batch releases noise like any other; sums are divided by public numbers only.
-    3. A record that is not finite, or with which the model or the loss raises, adds zeros.
-    4. A step that was begun before a crash is never made again.
-    5. A trainer trains once: its guarantee is of all that its model was given.
-    6. Dropout masks follow from a secret key of each record. Buffers and frozen parameters that
-       change stop the training.
+    3. A record adds zeros if its gradient is not finite, or if the model or the loss raises.
+    4. A step that was begun before a crash is never repeated.
+    5. A trainer trains once: its guarantee covers all of its training.
+    6. Dropout masks are derived from a secret key of each record. A change of buffers or frozen
+       parameters stops the training.
 
-    **Assumes** what `tacit.deep.clipping.BookKeeper` assumes, that the model keeps no records by
+    **Assumes** what `tacit.deep.clipping.BookKeeper` assumes, that the model stores no records by
     itself, and that checkpoints are not copied to be resumed twice.
 
     Examples
@@ -152,7 +153,7 @@ class PrivateTrainer:
         self.budget = planning_budget(budget, accountant)
         self.sampling = Sampling(n_records, batch_size)
         if n_steps is not None and epochs is not None:
-            raise ValueError("pass n_steps or epochs, not both: one follows from the other.")
+            raise ValueError("pass n_steps or epochs, not both: one determines the other.")
         if epochs is not None:
             n_steps = max(1, math.ceil(checks.positive("epochs", epochs) / self.sampling.rate))
         self.n_steps, self.noise_multiplier = n_steps, noise_multiplier
@@ -166,12 +167,12 @@ class PrivateTrainer:
         self._begun: _Begun | None = None
         if checkpoint is not None and source is not None and not source.is_secure:
             raise ValueError(
-                "a seeded source starts anew after a crash and would repeat its noise; leave "
-                "source out, or checkpoint."
+                "a seeded source restarts after a crash and would repeat its noise; leave out "
+                "source or checkpoint."
             )
 
     def plan(self) -> Plan:
-        """Return what a fit would run and what it would cost, without data."""
+        """Plan a fit and its cost, without data."""
         return plan_training(
             self.sampling,
             self.budget,
@@ -181,7 +182,7 @@ class PrivateTrainer:
         )
 
     def epsilon_by_epoch(self, epochs: Sequence[int] | None = None) -> list[EpochCost]:
-        """Return what the planned training costs up to the end of every epoch, or of some."""
+        """Return the cost of the planned training after every epoch, or after some."""
         return epsilon_by_epoch(self.plan(), epochs)
 
     def evaluate(
@@ -189,14 +190,14 @@ class PrivateTrainer:
         data: PublicData,
         metric: Callable[[torch.Tensor, torch.Tensor], float] | None = None,
     ) -> float:
-        """Return a score on public data: the share of right classes, or a metric."""
+        """Return a score on public data: the accuracy, or a metric."""
         return evaluate(self.model, data, metric)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on records ``X`` with targets ``y``, or on a map-style dataset of both.
 
-        Arrays, tensors and memory maps are read a batch at a time, after the charge. A trainer
-        trains once; with a ``checkpoint`` it goes on after an interruption.
+        Arrays, tensors and memory maps are read in batches, after the charge. A trainer
+        trains once; with a ``checkpoint`` it continues after an interruption.
         """
         records = records_of(X, y)
         return self.fit_unread(records, records.assumptions)
@@ -204,7 +205,7 @@ class PrivateTrainer:
     def fit_unread(self, records: Unread, assumptions: Sequence[str] = ()) -> Self:
         """Train on records that are opened after the charge.
 
-        ``assumptions`` is what was vouched for, for the guarantee to repeat.
+        ``assumptions`` are sentences that the guarantee must repeat.
         """
         self._refuse_while_training()
         if self._begun is not None and not self._may_go_on(self._begun):
@@ -215,14 +216,14 @@ class PrivateTrainer:
         return self
 
     def restore(self) -> Self:
-        """Take the weights of a training that its checkpoint says is finished, without records.
+        """Load the weights of a finished training from its checkpoint, without records.
 
-        An accountant that does not hold its charge is charged anew.
+        An accountant without its charge is charged anew.
         """
         if self.checkpoint is None or not self.checkpoint.exists:
             raise CheckpointError(
-                "there is no checkpoint to restore from; pass checkpoint=, the file of a training "
-                "that has ended."
+                "there is no checkpoint to restore from; pass checkpoint=, the file of a finished "
+                "training."
             )
         self._refuse_while_training()
         trained = [p for p in self.model.parameters() if p.requires_grad]
@@ -239,15 +240,15 @@ class PrivateTrainer:
         return _Run(self, plan, keeper, descent, records)
 
     def _begin(self) -> None:
-        """Note that records are about to be met: weights are theirs from here on."""
+        """Record that training begins: from here on the weights depend on records."""
         self._begun = _Begun(None if self.checkpoint is None else self.checkpoint.path)
 
     def _refuse_while_training(self) -> None:
         if self.checkpoint is not None and self.checkpoint.is_open:
-            raise RuntimeError("this trainer is training now; let it end before it is asked again.")
+            raise RuntimeError("this trainer is training now; wait until it ends.")
 
     def _may_go_on(self, begun: _Begun) -> bool:
-        """Return whether a training that broke off is in the checkpoint that it was begun with."""
+        """Return whether an interrupted training is in the checkpoint that it began with."""
         if self.checkpoint is None or hasattr(self, "privacy_"):
             return False
         return self.checkpoint.path == begun.path and self.checkpoint.exists
@@ -255,21 +256,21 @@ class PrivateTrainer:
 
 @dataclass(frozen=True)
 class _Begun:
-    """A training that has met records, and where its steps are written down, if anywhere."""
+    """A training that has read records, and its checkpoint, if any."""
 
     path: Path | None
 
 
 TRAINED_ALREADY = (
-    "this trainer has trained its model, and its guarantee is of that training alone; more steps "
-    "would cost more than it says. Make a new trainer: with a new model, or with this one, whose "
+    "this trainer has trained its model, and its guarantee covers that training alone; more steps "
+    "would cost more. Make a new trainer: with a new model, or with this one, whose "
     "two guarantees then add up (tacit.privacy.Accountant and tacit.ledger.Ledger add them). "
     "Nothing was charged."
 )
 
 
 class _Run:
-    """One training on its way from the charge to the release."""
+    """One training, from the charge to the release."""
 
     def __init__(
         self,
@@ -287,7 +288,7 @@ class _Run:
         self._n_steps = int(plan.settings["n_steps"])
 
     def released(self, assumptions: Sequence[str]) -> Released[None]:
-        """Charge, train and compare; a training that was paid for by another process goes on."""
+        """Charge, train and compare; a training charged by another process is continued."""
         checkpoint, accountant = self._trainer.checkpoint, self._trainer.accountant
         if checkpoint is None:
             return self._charged(accountant, assumptions, lambda session: None)
@@ -304,15 +305,15 @@ class _Run:
                     "Its weights were lost" if saved_state is None else "Take them with restore()"
                 )
                 raise CheckpointError(
-                    f"the training in {checkpoint.path} has ended: its weights are of the records "
-                    f"it was begun with, and no step is left for these. {take}; or name another "
+                    f"the training in {checkpoint.path} has ended: its weights are of its original "
+                    f"records, and no step is left for these. {take}; or name another "
                     "file, which is charged anew."
                 )
             said = tuple(dict.fromkeys((*checkpoint.assumptions, *assumptions)))
             return self._resumed(checkpoint, saved_state, said, train=True)
 
     def restored(self) -> Released[None]:
-        """Take the weights of a training that has ended, and charge where that was not done."""
+        """Load the weights of a finished training, and charge if that was not done."""
         checkpoint = self._trainer.checkpoint
         assert checkpoint is not None
         with closing(checkpoint):
@@ -320,11 +321,11 @@ class _Run:
             ended = checkpoint.n_begun >= self._n_steps or checkpoint.is_finished
             if not ended:
                 raise CheckpointError(
-                    f"the training in {checkpoint.path} has not ended; go on with fit."
+                    f"the training in {checkpoint.path} has not ended; continue with fit."
                 )
             if saved_state is None:
                 raise CheckpointError(
-                    f"the training in {checkpoint.path} ended before weights were kept, so that "
+                    f"the training in {checkpoint.path} ended before weights were saved, so "
                     "there are none; name another file, which is charged anew."
                 )
             return self._resumed(checkpoint, saved_state, checkpoint.assumptions, train=False)
@@ -365,7 +366,7 @@ class _Run:
 
         return release_answers(
             with_slots(self.plan),
-            lambda: self._unread,  # `Opened` opens them, once the checkpoint is written
+            lambda: self._unread,  # `Opened` opens them after the checkpoint is written
             work,
             accountant=accountant,
             source=self._trainer.source,
@@ -380,7 +381,7 @@ class _Run:
             self._state.norm = float(saved_state["norm"])
 
     def _train(self, session: Session) -> None:
-        """Make the steps that are left."""
+        """Make the remaining steps."""
         trainer, checkpoint, keeper = self._trainer, self._trainer.checkpoint, self._keeper
         assert keeper is not None
         first = checkpoint.n_begun if checkpoint else 0
@@ -391,7 +392,7 @@ class _Run:
         with in_mode(trainer.model, training=True), ThreadPoolExecutor(1, "tacit-noise") as pool:
 
             def drawn(number: int) -> Future[Ahead] | None:
-                """Return noise that is drawn while the batch before it runs."""
+                """Return noise that is drawn while the previous batch runs."""
                 if repeatable or not self._z or number >= self._n_steps:
                     return None
                 return pool.submit(draw_ahead, n_numbers)
@@ -415,7 +416,7 @@ class _Run:
             checkpoint.finish()
 
     def _step(self, number: int, sample: Session, noise: Future[Ahead] | None) -> None:
-        """Ask for the sum of clipped gradients of a fresh sample, and go along it."""
+        """Ask for the sum of clipped gradients of a new sample, and step along it."""
         statistic = self._state.statistic
         if self._z:
             query = NoisySum(statistic, GaussianNoise(self._z))
@@ -430,7 +431,7 @@ class _Run:
 
 
 def check_kinds(model: Any, optimizer: Any, budget: Any, clip: Any) -> None:
-    """Refuse what is not a module, an optimiser, a budget and a clip or None."""
+    """Refuse wrong types of module, optimiser, budget and clip."""
     for name, value, kind, such_as in (
         ("model", model, nn.Module, "an instance of one"),
         ("optimizer", optimizer, torch.optim.Optimizer, "torch.optim.SGD(model.parameters(), 1.0)"),

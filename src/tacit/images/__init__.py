@@ -1,4 +1,4 @@
-"""Classifiers of images in scikit-learn's manner, each with a privacy guarantee."""
+"""Classify images with estimators in scikit-learn's style, each with a privacy guarantee."""
 
 from tacit.images.scattering_classifier import ScatteringClassifier
 

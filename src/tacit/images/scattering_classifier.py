@@ -1,4 +1,4 @@
-"""A private linear classifier of scattering features of images."""
+"""Fit a private linear classifier to scattering features of images."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tacit.privacy import AnyAccountant, Relation
 from tacit.records import MappedTable
 from tacit.registry import ACCURACY, NAMES, Example, Link, ModelSpec, Predicts
 
-# Of every row that the map makes.
+# The norm of every output row of the map.
 _NORM = 1.0
-# Chosen on training images of MNIST and CIFAR-10, and kept for all images (decision 0038).
+# Chosen on training images of MNIST and CIFAR-10, and used for all images (decision 0038).
 RECIPE = NoisyGradient(
     n_steps=500,
     clip=0.01,
@@ -41,25 +41,25 @@ RECIPE = NoisyGradient(
     pace=NoisePace(5.0, 0.9),
 )
 _N_WAVES = 4
-# Below what share of the greatest pixel a scattering is faint.
+# The level, as a share of the greatest pixel, below which a scattering coefficient is faint.
 _FAINT = 0.01
-# Lengths of lightness and of each difference of colours: both differences count as much.
+# Scales of lightness and of the two colour differences; both differences have equal weight.
 _OPPONENTS = (1.0, math.sqrt(0.5), math.sqrt(0.5))
-# What a level of a group counts for beside waves of norm 1.
+# The weight of the levels of a group relative to waves of norm 1.
 _LEVELS = 0.1
-# Of neighbouring paths; those of mirrored images are groups that a mirror does not tear apart.
+# Number of groups of neighbouring paths; it keeps paths of mirrored images in one group.
 _N_GROUPS = 27
 
 
 class ScatteringClassifier(ClassifierMixin, BaseEstimator):
-    """A linear classifier of scattered images, with a differential-privacy guarantee.
+    """A linear classifier of scattering features, with a differential-privacy guarantee.
 
-    Images are scattered (`Scattering`), groups of scatterings made alike (`GroupNormalization`),
-    and slow waves over each image kept (`CosineWaves`); in photographs (``mirrored``) colours are
-    told by lightness and differences (`OpponentColours`), faint edges made to count beside strong
-    ones (`Logarithms`), and mean and spread of each group kept beside the waves: public maps that
-    learn nothing. On these rows of norm 1 logistic regression descends in the coordinates of their
-    second moment, for which 9 % of the budget are kept: gradients are clipped far below their size,
+    Images are scattered (`Scattering`), groups of coefficients normalised (`GroupNormalization`),
+    and low-frequency waves over each image kept (`CosineWaves`). For photographs (``mirrored``)
+    colours are encoded as lightness and differences (`OpponentColours`), faint edges are amplified
+    (`Logarithms`), and mean and spread of each group are added. All maps are public and
+    learn nothing. On these rows of norm 1, logistic regression runs preconditioned noisy gradient
+    descent; 9 % of the budget is for the second moment. Gradients are clipped far below their size,
     500 steps are as long as their noise allows, and the last quarter is averaged.
 
     Parameters
@@ -67,21 +67,21 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     epsilon, delta, relation, classes, n_records, accountant, random_state
         As in `LogisticRegression`; a delta above 0 is needed.
     image_shape : (int, int) or (int, int, int), default=(28, 28)
-        Height, width and channels of an image; a row is one, its channels side by side. Three
-        channels of a photograph are red, green and blue.
+        Height, width and channels of an image. A row is one image, with the channels of a pixel
+        side by side. Three channels of a photograph are red, green and blue.
     pixel_range : (float, float), default=(0.0, 1.0)
         The least and greatest value of a pixel; others are clipped.
     mirrored : bool, default=False
-        Whether an image means the same as its mirror image, left for right, as photographs do and
-        digits do not: features of both are averaged, and half as many are left. Colours and
-        logarithms are then those of photographs.
+        Whether an image and its mirror image, left for right, mean the same, as for photographs
+        but not digits: features of both are averaged, and half as many remain. Colours and
+        logarithms are then encoded as for photographs.
     verbose : int, default=0
-        Print the share of the features that is made, the plan and the guarantee to standard error.
+        Print the progress of the features, the plan and the guarantee to standard error.
 
     Attributes
     ----------
     coef_, intercept_, classes_, n_features_in_, feature_names_in_, privacy_, plan_
-        As in `LogisticRegression`, of the features, whose rows are of norm 1.
+        As in `LogisticRegression`, for the features, whose rows have norm 1.
     row_norm_
         The norm of the features, 1.
 
@@ -144,23 +144,23 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
         return chained(maps, domain)[0]
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
-        """Return what a fit would run, what it would cost and what to expect, without data.
+        """Plan a fit, its cost and its expected risk, without data.
 
         Parameters
         ----------
         n_features
-            Numbers of an image, if that is to be compared with its shape.
+            The number of values of an image, if it is to be checked against its shape.
         n_records
-            Images there are, if known; sharpens the predicted risk and changes nothing else.
+            The number of images, if known; it changes only the predicted risk.
         """
         size = math.prod(image_shape_of(self.image_shape))
         function = self._row_map(size if n_features is None else n_features)
         return self._linear().plan(function.n_columns, n_records)
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
-        """Fit to images ``X`` (one a row) with labels ``y``, read when the plan is charged.
+        """Fit to images ``X`` (one per row) with labels ``y``, which are read after the charge.
 
-        ``unit`` as in the linear estimators.
+        ``unit`` is as in the linear estimators.
         """
         refuse_sources(self, X, "Scattering")
         linear = self._linear()
@@ -172,7 +172,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _progress(self, share: float) -> None:
-        """Tell what share of the features is made: no number of records."""
+        """Print the share of the features that is done, without the number of records."""
         if self.verbose:
             sys.stderr.write(f"\rfeatures: {100 * share:.0f} %" + ("\n" if share == 1.0 else ""))
 
@@ -199,7 +199,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _of_photographs(shape: Shape, faint: float, domain: Domain) -> Chain:
-    """Return what makes features of photographs: slow waves, and levels of groups beside them."""
+    """Return the features of photographs: low-frequency waves, and levels of groups."""
     grid, n_channels = grid_of(*shape[:2]), shape[2]
     coloured = n_channels == N_COLOURS
     colours = (OpponentColours(),) if coloured else ()
@@ -220,7 +220,7 @@ def _of_photographs(shape: Shape, faint: float, domain: Domain) -> Chain:
 
 
 def term_names(model: ScatteringClassifier) -> tuple[str, ...]:
-    """Return what the coefficients of a fitted model are of."""
+    """Return the names of the coefficients of a fitted model."""
     n = model._row_map(model.n_features_in_).n_columns
     groups = len(ALIKE) * image_shape_of(model.image_shape)[2] if model.mirrored else 0
     waves = [f"wave_{i}" for i in range(n - 2 * groups)]
@@ -243,7 +243,7 @@ def _examples() -> tuple[Example, ...]:
     return (Example("binary", known, rows, np.arange(60) < 30, (False, True)),)
 
 
-# The name by which `tacit.registry` looks for what is declared elsewhere.
+# The name under which `tacit.registry` looks for models declared elsewhere.
 NETWORKS: tuple[ModelSpec, ...] = (
     ModelSpec(
         "scattering",

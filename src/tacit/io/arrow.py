@@ -19,7 +19,7 @@ from tacit.io.values import MISSING, ArrayValues, Codes, Numbers, code_of, numbe
 class ArrowValues:
     """The values of a pyarrow Array: numbers, text, bytes or a dictionary of such.
 
-    Guarantee: each value is read on its own, as `tacit.io.values` reads it;
+    Guarantee: each value is read independently, as `tacit.io.values` reads it;
     text that is not UTF-8 is an unknown word.
 
     Examples
@@ -39,7 +39,7 @@ class ArrowValues:
         return len(self.array)
 
     def numbers(self) -> Numbers:
-        """Cast numbers; parse text all at once, or word by word if some of it is no number."""
+        """Cast numbers; parse text at once, or word by word if some text is not a number."""
         import pyarrow as pa
 
         array = self._readable()
@@ -47,30 +47,30 @@ class ArrowValues:
             return self._by_word(array, number_of, np.nan, np.float64)
         try:
             numbers = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:  # some text is no number
+        except pa.ArrowInvalid:  # some text is not a number
             return self._by_word(array.dictionary_encode(), number_of, np.nan, np.float64)
         finite = np.isfinite(numbers)
         return np.asarray(numbers if finite.all() else np.where(finite, numbers, np.nan))
 
     def codes(self, place: Mapping[str, int]) -> Codes:
-        """Look up each different word once."""
+        """Look up each distinct word once."""
         import pyarrow as pa
 
         array = self._readable()
-        # Whole numbers that are equal are one word; floats have two zeros, and are read one by one.
+        # Equal integers have one text. Floats have two zeros, so they are read one by one.
         if _is_number(array.type) and not pa.types.is_integer(array.type):
             return ArrayValues(np.array(array.to_pylist(), dtype=object)).codes(place)
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return self._by_word(encoded, lambda word: code_of(word, place), MISSING, np.int64)
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> ArrowValues:
-        """Return some of the values."""
+        """Return the selected values."""
         import pyarrow as pa
 
         return ArrowValues(self._readable().filter(pa.array(chosen)), self.name)
 
     def raw(self) -> list[Any]:
-        """Return the values as they are, text as bytes."""
+        """Return the values unchanged, text as bytes."""
         import pyarrow as pa
 
         array = self._readable()
@@ -80,7 +80,7 @@ class ArrowValues:
         return values
 
     def different(self) -> list[Any]:
-        """Return the different values, text as bytes."""
+        """Return the distinct values, text as bytes."""
         import pyarrow as pa
 
         array = self._readable()
@@ -111,12 +111,12 @@ class ArrowValues:
     def _by_word(
         self, encoded: Any, read: Callable[[Any], Any], missing: float | None, dtype: type[Any]
     ) -> npt.NDArray[Any]:
-        """Return what ``read`` makes of each value, asking it once for each different one."""
+        """Apply ``read`` once to each distinct value."""
         words = encoded.dictionary
         words = (_as_bytes(words) if _is_text(words.type) else words).to_pylist()
         table = np.array([*map(read, words), missing], dtype=dtype)
-        indices = encoded.indices.to_numpy(zero_copy_only=False)  # NaN where it is null
-        # An index that has no word is missing too: an error would tell of this one record.
+        indices = encoded.indices.to_numpy(zero_copy_only=False)  # NaN for null
+        # An index without a word counts as missing: an error would reveal this one record.
         has_word = (indices >= 0) & (indices < len(words))
         return np.asarray(table[np.where(has_word, indices, len(words)).astype(np.intp)])
 
@@ -125,7 +125,7 @@ class ArrowValues:
 
 
 def _as_bytes(words: Any) -> Any:
-    """Return text as bytes, so that text that is not UTF-8 is no error."""
+    """Convert text to bytes, so that invalid UTF-8 is not an error."""
     import pyarrow as pa
 
     if pa.types.is_string(words.type) or pa.types.is_binary(words.type):
@@ -156,7 +156,7 @@ def _is_number(kind: Any) -> bool:
     )
 
 
-# Records at a time: few enough for their rows to stay in the cache.
+# Records per batch: few enough for their rows to stay in the CPU cache.
 BATCH = 16_384
 
 
@@ -182,12 +182,12 @@ class ParquetFile:
             return list(file.schema_arrow.names)
 
     def type_of(self, name: str) -> Any:
-        """Return the type that the file declares of a column."""
+        """Return the type that the file declares for a column."""
         with self._open() as file:
             return file.schema_arrow.field(name).type
 
     def count(self) -> int:
-        """Return the number of records in the file's own words."""
+        """Return the number of records, from the file's metadata."""
         with self._open() as file:
             return int(file.metadata.num_rows)
 
@@ -206,7 +206,7 @@ class ParquetFile:
 
 @dataclass(frozen=True)
 class ArrowFile:
-    """An Arrow file, as Feather is; also an Arrow stream."""
+    """An Arrow or Feather file, or an Arrow stream."""
 
     path: Path
     shown: str
@@ -233,7 +233,7 @@ class ArrowFile:
             return list(reader.schema.names)
 
     def type_of(self, name: str) -> Any:
-        """Return the type that the file declares of a column."""
+        """Return the type that the file declares for a column."""
         with self._open() as reader:
             return reader.schema.field(name).type
 
@@ -264,10 +264,10 @@ def _each(reader: Any) -> Iterator[Any]:
 
 
 def check_sound(batch: Any) -> None:
-    """Raise pyarrow's own error if a buffer or an index of a batch points beyond its end.
+    """Raise pyarrow's error if a buffer or an index of a batch points beyond its end.
 
-    Text is looked at as bytes, and numbers not at all: a word that is not UTF-8 or a decimal of too
-    many digits is a record's own affair, and no reason to refuse the table.
+    Text is checked as bytes, and numbers not at all: an invalid UTF-8 word or an oversized decimal
+    concerns one record, and must not refuse the table.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def _check(array: Any) -> None:
 
 
 def _as_stored(kind: Any) -> Any:
-    """Return the bytes that a text is stored as, which are looked at one by one, or None."""
+    """Return the byte type in which a text is stored, or None."""
     import pyarrow as pa
 
     stored = {

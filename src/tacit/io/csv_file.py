@@ -1,8 +1,8 @@
-"""Read CSV files: every line on its own, so that no record changes how another is read.
+"""Read CSV files line by line, so that no record changes how another is read.
 
-A quotation mark that is opened and not closed makes a CSV reader take the lines after it, all
-of them perhaps, as one value; a bare carriage return makes two records of one line. Here a line
-that is not complete in itself is left out before the reader sees it.
+A CSV reader treats an unclosed quotation mark as the start of a value that spans all following
+lines; it treats a bare carriage return as a record break. Here an incomplete line is dropped
+before the reader sees it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 
 from tacit.io.errors import TableError, guarded, readable
 
-# Small blocks keep what is in memory small; a line longer than a block is no record.
+# Small blocks limit memory use; a line longer than a block is not a record.
 BLOCK = 2**18
 LONGEST_LINE = BLOCK
 _SUBSTITUTE = "\x1a"
@@ -26,7 +26,7 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 def whole_lines(delimiter: str) -> re.Pattern[bytes]:
-    r"""Return the pattern of a line that is complete in itself, without its line break.
+    r"""Return the pattern of a complete line, without its line break.
 
         line = field (delimiter field)*
         field = '"' (not a quote | '""')* '"' blanks
@@ -49,12 +49,12 @@ def whole_lines(delimiter: str) -> re.Pattern[bytes]:
 
 
 class WholeLines(io.RawIOBase):
-    r"""A stream of the lines of another that are complete in themselves.
+    r"""A stream of the complete lines of another stream.
 
-    Left out are lines that open a quotation mark and do not close it, lines with a carriage
+    Dropped are lines with an unclosed quotation mark, lines with a carriage
     return inside, and lines longer than a block. Bytes that are not UTF-8 become the control
-    character SUBSTITUTE, each on its own. An empty line comes first: a reader removes a byte-order
-    mark from the very front, and a quotation mark after it would then begin a quoted field.
+    character SUBSTITUTE, each on its own. The stream begins with an empty line: a reader removes a
+    byte-order mark at the start, and a quotation mark after it would then begin a quoted field.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class WholeLines(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer with some of the next block."""
+        """Fill the buffer from the next block."""
         while not self._left:
             block = next(self._blocks, None)
             if block is None:
@@ -101,24 +101,23 @@ class WholeLines(io.RawIOBase):
 
 
 def _utf8(block: bytes) -> bytes:
-    """Return lines of the same length, with a substitute for each byte that is not UTF-8."""
-    # Not left to the reader: it raises on one bad byte, and then no line would be read.
+    """Replace each byte that is not UTF-8; the length stays."""
+    # The reader would raise on one bad byte, and the error would depend on one record.
     if block.isascii():
         return block
     try:
         block.decode("utf-8")
     except UnicodeDecodeError:
-        # Python marks such bytes by surrogates, which valid text never has; U+FFFD may be declared.
+        # Python marks bad bytes by surrogates, which valid text never has; U+FFFD may be declared.
         text = block.decode("utf-8", errors="surrogateescape")
         return _NOT_UTF8.sub(_SUBSTITUTE, text).encode("utf-8")
     return block
 
 
 def blocks_of_lines(stream: IO[bytes], size: int = BLOCK, end: bytes = b"\n") -> Iterator[bytes]:
-    r"""Yield the lines of a stream, about ``size`` bytes at a time, without those longer than that.
+    r"""Yield the lines of a stream in blocks of about ``size`` bytes, without longer lines.
 
-    A last line without a line break gets ``end``: it is to be read as it would be if others
-    came after it.
+    A last line without a line break gets ``end``, so that it is read like a line in the middle.
 
     Examples
     --------
@@ -144,7 +143,7 @@ def blocks_of_lines(stream: IO[bytes], size: int = BLOCK, end: bytes = b"\n") ->
 
 
 def count_lines(stream: IO[bytes]) -> int:
-    r"""Return the number of lines, the last one with or without a line break.
+    r"""Return the number of lines; the last may lack a line break.
 
     Examples
     --------
@@ -160,12 +159,12 @@ def count_lines(stream: IO[bytes]) -> int:
     return lines + (last != b"\n")
 
 
-# Delimiters to suggest where the header does not split by the expected one, likeliest first.
+# Delimiters to suggest if the header does not contain the expected one, likeliest first.
 _DELIMITERS = (";", "\t", "|", ",")
 
 
 def _split(header: str, delimiter: str) -> list[str]:
-    """Return the names in a header without outer blanks; none if it is no line of a CSV."""
+    """Return the names in a header without outer blanks; none if the line is invalid."""
     try:
         names = next(csv.reader([header], delimiter=delimiter, strict=True))
     except (csv.Error, StopIteration):
@@ -175,14 +174,14 @@ def _split(header: str, delimiter: str) -> list[str]:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file with a header, a record a line."""
+    """A CSV file with a header and one record per line."""
 
     path: Path
     shown: str
     delimiter: str
     zipped: bool
-    assumed: bool = False  # nobody said what the delimiter is
-    block: int = LONGEST_LINE  # bytes at a time; a longer line is no record
+    assumed: bool = False  # whether the delimiter is the default
+    block: int = LONGEST_LINE  # bytes per block; a longer line is not a record
 
     def __post_init__(self) -> None:
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
@@ -256,7 +255,7 @@ class CsvFile:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        # Columns are asked for by position: two names in the header may be the same.
+        # Columns are selected by position, because two names in the header may be equal.
         numbers = [str(header.index(name)) for name in names]
         reader = arrow_csv.open_csv(
             lines,

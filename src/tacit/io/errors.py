@@ -1,4 +1,4 @@
-"""What can be wrong with schemas, tables and files, told without repeating what stands in them."""
+"""Define errors of schemas, tables and files; messages never quote a record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class SchemaError(ValueError):
-    """A schema says something impossible; names the file, the column, the key and the remedy.
+    """A schema is invalid; the message names the file, the column, the key and the remedy.
 
     Examples
     --------
@@ -22,7 +22,7 @@ class SchemaError(ValueError):
 
 
 class TableError(ValueError):
-    """A table cannot be read as its schema says; never repeats a value of a record.
+    """A table cannot be read by its schema; the message never quotes a record's value.
 
     Examples
     --------
@@ -34,21 +34,21 @@ class TableError(ValueError):
 
 
 def wrong_type(name: str, kind: object) -> TableError:
-    """Return the refusal of a column for the type it is stored in, whatever its records say."""
+    """Return the error for a column whose stored type cannot be read."""
     return TableError(
-        f"column {name!r} is of type {kind}, of which a schema can make neither numbers nor words; "
+        f"column {name!r} is of type {kind}, which is neither a number nor text; "
         "write it as a number or as text, or declare it ignored."
     )
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:
-    """Return a path as it is quoted in errors, cut if it is long."""
+    """Return a path as quoted in errors, shortened if long."""
     text = repr(os.fspath(path))
     return text if len(text) <= 200 else text[:100] + "..." + text[-90:]
 
 
 def check_path(path: str | os.PathLike[str], shown: str) -> None:
-    """Refuse what is not a readable file with something in it."""
+    """Refuse a path that is not a readable, non-empty file."""
     try:
         if not Path(path).exists():
             raise TableError(f"{shown}: there is no such file; check the path.")
@@ -67,20 +67,20 @@ def check_path(path: str | os.PathLike[str], shown: str) -> None:
 
 @contextlib.contextmanager
 def readable(shown: str, what: str) -> Iterator[None]:
-    """Turn every error of a parser into one that does not repeat what stands in the file."""
+    """Replace every parser error by one that does not quote the file."""
     try:
         yield
     except TableError:
         raise
     except Exception:
         raise TableError(
-            f"{shown} cannot be read as {what}: it is damaged, cut off or of another format; "
+            f"{shown} cannot be read as {what}: it is damaged, truncated or of another format; "
             "write it again."
         ) from None
 
 
 def guarded(batches: Iterator[Any], shown: str, what: str) -> Iterator[Any]:
-    """Yield batches that have records, with `readable` around each."""
+    """Yield non-empty batches, with parser errors replaced by `readable`."""
     while True:
         with readable(shown, what):
             batch = next(batches, None)

@@ -1,4 +1,4 @@
-"""Tables in memory, whatever library they come from, as columns of raw values."""
+"""Read tables in memory (pandas, polars, pyarrow, dictionaries) as columns of raw values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tacit.io.values import ArrayValues, Values
 
 Chunk = Mapping[str, Values]
 
-_TIMES = "mM"  # NumPy's kinds of dates and spans of time
+_TIMES = "mM"  # NumPy's kinds for dates and durations
 
 DECLARED = "which the schema declares; check the name in the schema and in the table's header"
 
 
 def n_rows_of(table: Any) -> int:
-    """Return how many records a table has.
+    """Return the number of records of a table.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def n_rows_of(table: Any) -> int:
 
 
 def chunks(table: Any, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-    """Yield the columns of a table by name, some records at a time, with their number.
+    """Yield the columns of a table in chunks, each with its number of records.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def chunks(table: Any, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         A pandas or polars frame, a pyarrow Table or RecordBatch, a dictionary of columns, or a
         NumPy array with named fields.
     names
-        The columns wanted; others are not looked at.
+        The columns to read; others are ignored.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def columns_of_batch(batch: Any) -> Chunk:
 def _refuse_nameless(table: Any) -> None:
     if isinstance(table, Mapping):
         return
-    if hasattr(table, "collect"):  # a polars LazyFrame has no rows yet
-        raise TableError("the table is a lazy frame, which has no rows yet; pass X.collect().")
+    if hasattr(table, "collect"):  # a polars LazyFrame has not computed its rows
+        raise TableError("the table is a lazy frame, without rows so far; pass X.collect().")
     if hasattr(table, "columns"):
         return
     if getattr(getattr(table, "dtype", None), "names", None):
@@ -94,7 +94,7 @@ def _refuse_nameless(table: Any) -> None:
 
 
 def names_of(table: Any) -> list[Any]:
-    """Return the names of a table's columns, whatever they are."""
+    """Return the names of a table's columns, of any type."""
     _refuse_nameless(table)
     if isinstance(table, Mapping):
         return list(table)
@@ -105,15 +105,15 @@ def names_of(table: Any) -> list[Any]:
 
 
 def type_of_column(table: Any, name: str) -> Any:
-    """Return the type of a column, as its library calls it; None where it has none."""
+    """Return the type of a column in its library; None if it has none."""
     if type(table).__module__.partition(".")[0] == "pyarrow":
         return table.schema.field(name).type
     return type_of(table[name])
 
 
 def refuse_absent(present: Sequence[Any], names: Sequence[str], why: str = DECLARED) -> None:
-    """Refuse a table that does not have each named column once, ``why`` it is to have it."""
-    # Only declared names are quoted: a table without a header has a record in its place.
+    """Refuse a table that lacks a named column or has it twice; ``why`` gives the reason."""
+    # Only declared names are quoted: without a header, the first record is in its place.
     for name in names:
         found = sum(1 for other in present if isinstance(other, str) and other == name)
         if found != 1:
@@ -122,7 +122,7 @@ def refuse_absent(present: Sequence[Any], names: Sequence[str], why: str = DECLA
 
 
 def values_of(name: str, column: Any) -> Values:
-    """Return a column's values by a road that its type alone decides, never one of its values."""
+    """Wrap a column; the reader is chosen by its type alone, never by its values."""
     library = type(column).__module__.partition(".")[0]
     if library == "pyarrow":
         return ArrowValues(_one_array(column), name)
@@ -145,7 +145,7 @@ def _of_pandas(name: str, column: Any) -> Values:
 
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
-        # not through Python objects: text that is not UTF-8 would raise
+        # Not through Python objects, because invalid UTF-8 would raise.
         return ArrowValues(_one_array(column.array.__arrow_array__()), name)
     kind = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
     if kind.kind in _TIMES or isinstance(kind, pd.PeriodDtype | pd.IntervalDtype):
@@ -162,10 +162,10 @@ def _of_polars(name: str, column: Any) -> Values:
     if dtype.is_temporal() or dtype.is_nested():
         raise wrong_type(name, dtype)
     if dtype.is_integer() or dtype.is_float():
-        return ArrayValues(column.cast(pl.Float64).to_numpy())  # NaN where it is null
+        return ArrayValues(column.cast(pl.Float64).to_numpy())  # NaN for null
     return ArrayValues(as_objects(column.to_list()))
 
 
 def _one_array(column: Any) -> Any:
-    """Return a pyarrow Array, whether the column is one or has several chunks."""
+    """Return a pyarrow Array from an Array or a chunked column."""
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column

@@ -1,8 +1,8 @@
-"""Read tables from one file or several, some records at a time.
+"""Read tables from one or several files, in batches.
 
-No type is inferred from the records: columns of a CSV are read as bytes, and of each other
-format as the type it declares. A line of a CSV with more or fewer fields than the header is no
-record, and is left out.
+No type is inferred from the records: columns of a CSV are read as bytes, and columns of other
+formats with their declared type. A line of a CSV with more or fewer fields than the header is not
+a record, and is dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Table(Protocol):
 
 
 def shown_paths(paths: Paths) -> str:
-    """Return paths as they are quoted in errors."""
+    """Return paths as quoted in errors."""
     if isinstance(paths, str | os.PathLike):
         return shown_path(paths)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
@@ -45,12 +45,12 @@ def shown_paths(paths: Paths) -> str:
 
 
 def is_address(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is one of fsspec's, such as s3://bucket/part.parquet."""
+    """Return whether a path is an fsspec address, such as s3://bucket/part.parquet."""
     return "://" in os.fspath(path)
 
 
 def find_files(paths: Paths) -> list[str]:
-    r"""Return the files that names, patterns and addresses stand for, each once.
+    r"""Return the files of names, patterns and addresses, each once.
 
     Raises
     ------
@@ -80,13 +80,13 @@ def find_files(paths: Paths) -> list[str]:
 
 
 def _itself(file: str) -> object:
-    """Return what tells a file from others, by whatever name it goes."""
+    """Return the identity of a file, independent of its name."""
     local = file.removeprefix("file://")
     if is_address(local):
         return file
     try:
         found = os.stat(local)
-    except (OSError, ValueError):  # refused when it is opened
+    except (OSError, ValueError):  # reported when the file is opened
         return file
     return found.st_dev, found.st_ino
 
@@ -100,7 +100,7 @@ def _matching(path: str) -> list[str]:
     else:
         return [path]
     if not found:
-        raise TableError(f"{shown_path(path)}: no file has such a name; check the pattern.")
+        raise TableError(f"{shown_path(path)} matches no file; check the pattern.")
     return found
 
 
@@ -116,7 +116,7 @@ def _fsspec() -> Any:
 
 
 class LocalCopy:
-    """A file from elsewhere, in a nameless file of this machine while it is held."""
+    """A local copy of a remote file, in an unnamed temporary file."""
 
     def __init__(self, address: str) -> None:
         self._file = tempfile.TemporaryFile(prefix="tacit-")  # noqa: SIM115
@@ -132,12 +132,12 @@ class LocalCopy:
 
     @property
     def path(self) -> Path:
-        """Where the copy can be opened."""
+        """The path at which the copy can be opened."""
         return Path(f"/proc/self/fd/{self._file.fileno()}")
 
 
 def fingerprint(files: Sequence[str]) -> str:
-    """Return a hash of what a set of files is: names, sizes and times of change."""
+    """Hash the names, sizes and modification times of files."""
     digest = hashlib.sha256()
     for file in files:
         if is_address(file):
@@ -152,10 +152,10 @@ def fingerprint(files: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class SeveralFiles:
-    """Tables with the same columns, one after the other.
+    """Tables with equal columns, read one after the other.
 
-    Guarantee: if a file is added, taken away or written to between the first record and the last,
-    an error follows the last and no result comes of it.
+    Guarantee: if a file is added, removed or modified between the first record and the last,
+    an error is raised after the last and no result is released.
     """
 
     paths: tuple[str, ...]
@@ -163,33 +163,33 @@ class SeveralFiles:
     open_one: Callable[[str], _Table]
 
     def names(self) -> list[str]:
-        """Return the names of the columns that all files have, as often as one of them has it."""
+        """Return the columns of all files, each as often as the file that repeats it most."""
         headers = [self.open_one(path).names() for path in self.paths]
         common = [name for name in dict.fromkeys(headers[0]) if all(name in h for h in headers)]
         return [name for name in common for _ in range(max(h.count(name) for h in headers))]
 
     def type_of(self, name: str) -> Any:
-        """Return the type that all files declare of a column; None where they do not agree."""
+        """Return the type that all files declare for a column; None if they differ."""
         first, *others = (self.open_one(path).type_of(name) for path in self.paths)
         return first if all(other == first for other in others) else None
 
     def count(self) -> int:
-        """Return a number of records that is at least the true one."""
+        """Return an upper bound on the number of records."""
         return sum(self.open_one(path).count() for path in self.paths)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the named columns of file after file."""
+        """Yield the named columns, file after file."""
         before = fingerprint(self.paths)
         for path in self.paths:
             yield from self.open_one(path).batches(names)
         if fingerprint(self.paths) != before:
-            raise TableError(f"{self.shown}: a file changed while it was read; read them at rest.")
+            raise TableError(f"{self.shown}: a file changed while it was read; read at rest.")
 
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
-_REQUESTED = "which is asked for; check the name, in the table's header too"
+_REQUESTED = "which is requested; check the name, in the table's header too"
 
 
 class TableFile(Protocol):
@@ -199,10 +199,10 @@ class TableFile(Protocol):
         """Return the names of the columns."""
 
     def type_of(self, name: str) -> Any:
-        """Return the type that the file declares of a column; None where it declares none."""
+        """Return the type that the file declares for a column; None if it declares none."""
 
     def count(self) -> int:
-        """Return a number of records that is at least the true one."""
+        """Return an upper bound on the number of records."""
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the named columns as pyarrow RecordBatches."""
@@ -210,7 +210,7 @@ class TableFile(Protocol):
 
 @dataclass(frozen=True)
 class HeldTable:
-    """A table in a local copy, which is there as long as the table is."""
+    """A table in a local copy; it keeps the copy alive."""
 
     table: TableFile
     copy: LocalCopy
@@ -220,11 +220,11 @@ class HeldTable:
         return self.table.names()
 
     def type_of(self, name: str) -> Any:
-        """Return the type that the file declares of a column."""
+        """Return the type that the file declares for a column."""
         return self.table.type_of(name)
 
     def count(self) -> int:
-        """Return a number of records that is at least the true one."""
+        """Return an upper bound on the number of records."""
         return self.table.count()
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
@@ -233,7 +233,7 @@ class HeldTable:
 
 
 def open_table(path: Paths, *, delimiter: str | None = None) -> TableFile:
-    """Return the table in a file or in several, of which nothing but the header has been read.
+    """Open the table in one or several files; only the header is read.
 
     Parameters
     ----------
@@ -241,13 +241,13 @@ def open_table(path: Paths, *, delimiter: str | None = None) -> TableFile:
         A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``; a
         pattern such as ``part-*.parquet``, an address that fsspec knows, or a list of these.
     delimiter
-        What separates the fields of a CSV; by default a comma, and a tab in ``.tsv``.
+        The separator of the fields of a CSV; by default a comma, and a tab in ``.tsv``.
 
     Raises
     ------
     TableError
-        If there is no such file, it is empty or unreadable or of another format. Messages never
-        repeat what stands in the file.
+        If the file does not exist, is empty or unreadable, or has another format. Messages never
+        quote the file's content.
     """
     try:
         import pyarrow  # noqa: F401
@@ -263,7 +263,7 @@ def open_table(path: Paths, *, delimiter: str | None = None) -> TableFile:
 
     if len(files) == 1:
         table = one(files[0])
-        if is_address(files[0]):  # a copy of its own, which nobody writes to
+        if is_address(files[0]):  # a private copy cannot change while it is read
             return table
     return SeveralFiles(tuple(files), shown_paths(path), one)
 
@@ -278,7 +278,7 @@ def _open_one(path: str, delimiter: str | None) -> TableFile:
 
 
 def _open_as(named: Path, path: Path, shown: str, delimiter: str | None) -> TableFile:
-    """Return the table in a file of the format that a name tells."""
+    """Open a file by the format that its name indicates."""
     suffixes = [suffix.lower() for suffix in named.suffixes]
     zipped = suffixes[-1:] == [".gz"]
     suffix = (suffixes[:-1] if zipped else suffixes)[-1:] or [""]
@@ -294,7 +294,7 @@ def _open_as(named: Path, path: Path, shown: str, delimiter: str | None) -> Tabl
     if suffix[0] in _ARROW and not zipped:
         return ArrowFile(path, shown)
     raise TableError(
-        f"{shown}: the name does not tell the format; tables are read from .csv, .csv.gz, .tsv, "
+        f"{shown}: the file name has no known ending; tables are read from .csv, .csv.gz, .tsv, "
         ".parquet, .arrow and .feather files."
     )
 
@@ -304,7 +304,7 @@ def read_batches(
 ) -> Iterator[Any]:
     r"""Yield the named columns of a file as pyarrow RecordBatches, in order.
 
-    Columns of a CSV are bytes, whatever stands in them.
+    Columns of a CSV are bytes, whatever their content.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def read_table(
     *,
     delimiter: str | None = None,
 ) -> Any:
-    r"""Return the named columns of a file, by default all, as a pyarrow Table.
+    r"""Read the named columns of a file, by default all, as a pyarrow Table.
 
     Examples
     --------
@@ -352,7 +352,7 @@ def read_table(
 def refuse_absent_in(
     path: Paths, present: Sequence[str], names: Sequence[str], why: str = DECLARED
 ) -> None:
-    """Refuse a file that does not have each named column once, ``why`` it is to have it."""
+    """Refuse a file that lacks a named column or has it twice; ``why`` gives the reason."""
     try:
         refuse_absent(present, names, why)
     except TableError as error:

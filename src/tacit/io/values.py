@@ -1,4 +1,4 @@
-"""Read values of a table, one or a column of them, as text, numbers or declared words."""
+"""Read values of a table as text, numbers or declared words."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ import numpy.typing as npt
 
 from tacit.column_values import alone
 
-# Texts that say there is no value, unless a schema declares one of them as a value.
+# Texts that mean a missing value, unless a schema declares one of them as a value.
 MISSING_WORDS = frozenset(
     ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "<NA>"]
 )
 
-# The codes of a value that is no declared word.
+# The code of a value that is not a declared word.
 UNKNOWN = -1
 MISSING = -2
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _BLANKS = " \t\n\r\f\v"
-# From here on several whole numbers are one float.
+# From here on, several integers round to one float64.
 _INEXACT = 2.0**53
 
 
 def text_of(value: Any) -> str | None:
-    """Return a value's text without outer blanks; None for a missing or unreadable one.
+    """Return a value's text without outer blanks; None if missing or unreadable.
 
-    Whole numbers have no decimal point, whatever type they are stored in, so that a column of
+    Integers have no decimal point, whatever their stored type, so that a column of
     codes reads the same whether or not one of its values is missing.
 
     Examples
@@ -48,7 +48,7 @@ def text_of(value: Any) -> str | None:
         except UnicodeDecodeError:
             return None
     if isinstance(value, str):
-        return str.strip(value)  # not a method of its own kind of text
+        return str.strip(value)  # not value.strip(), which a subclass may override
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     number = number_of(value)
@@ -60,10 +60,10 @@ def text_of(value: Any) -> str | None:
 
 
 def word_of(value: Any) -> str | None:
-    """Return a value as a word that a schema could declare; None for what is no word, or missing.
+    """Return a value as a word that a schema could declare; None if missing or not a word.
 
-    What `code_of` finds among declared words is what this returns, save for words that are
-    declared and usually mean a missing value.
+    Agrees with `code_of` on declared words, except for declared words that usually mean
+    a missing value.
 
     Examples
     --------
@@ -89,9 +89,9 @@ def is_text(value: str) -> bool:
 def code_of(value: Any, place: Mapping[str, int]) -> int:
     """Return a value's place among declared words, or UNKNOWN, or MISSING.
 
-    A whole number of size 2^53 or more that is stored as a number is UNKNOWN, whatever is
-    declared: libraries turn whole numbers to floats when another record's is missing, and floats
-    of that size have lost their last digits.
+    An integer of size 2^53 or more that is stored as a number is UNKNOWN, whatever is
+    declared: libraries convert integers to floats if another record's value is missing, and
+    floats of that size have lost their last digits.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def code_of(value: Any, place: Mapping[str, int]) -> int:
 
 
 def number_of(value: Any) -> float:
-    """Return a value as a finite number, or NaN where it is none.
+    """Return a value as a finite number, or NaN if it is not one.
 
     Examples
     --------
@@ -120,16 +120,16 @@ def number_of(value: Any) -> float:
     [39.0, 1000.0, nan, nan, nan, nan]
     """
     if isinstance(value, bytes):
-        value = bytes.decode(value, "latin-1")  # a digit is a digit in any of them
+        value = bytes.decode(value, "latin-1")  # digits are ASCII in any encoding
     if isinstance(value, str):
         text = str.strip(value, _BLANKS)
         if _NUMBER.fullmatch(text) is None:
             return math.nan
         value = float(text)
     elif isinstance(value, complex | np.complexfloating) and not value.imag:
-        value = value.real  # pandas makes all numbers complex where one is
+        value = value.real  # pandas makes a column complex if one number is
     elif not isinstance(value, Real | Decimal | np.bool_) or isinstance(value, np.timedelta64):
-        return math.nan  # a span of time is a whole number to NumPy, in units it does not tell
+        return math.nan  # a duration is an integer in NumPy, in an unknown unit
     try:
         number = float(value)
     except (ValueError, OverflowError):
@@ -142,21 +142,21 @@ Codes = npt.NDArray[np.int64]
 
 
 class Values(Protocol):
-    """A column that can be asked for numbers or for codes, one per record."""
+    """A column that gives numbers or codes, one per record."""
 
     def __len__(self) -> int: ...
 
     def numbers(self) -> Numbers:
-        """Return finite numbers, and NaN where there is none."""
+        """Return finite numbers, and NaN for other values."""
 
     def codes(self, place: Mapping[str, int]) -> Codes:
         """Return the place of each value among declared words, or UNKNOWN, or MISSING."""
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
-        """Return some of the values."""
+        """Return the selected values."""
 
     def raw(self) -> list[Any]:
-        """Return the values as they are, text as text or bytes; None for a missing one."""
+        """Return the values unchanged, text as text or bytes; None for a missing one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,29 +181,29 @@ class ArrayValues:
     def numbers(self) -> Numbers:
         """Convert numbers and parse text."""
         if self.array.dtype.kind in "biuf":
-            with np.errstate(all="ignore"):  # a warning would tell of one record
+            with np.errstate(all="ignore"):  # a warning would reveal one record
                 numbers = self.array.astype(np.float64)
             numbers[~np.isfinite(numbers)] = np.nan
             return numbers
         return np.array(_each(number_of, self.array.tolist(), np.nan), dtype=np.float64)
 
     def codes(self, place: Mapping[str, int]) -> Codes:
-        """Look every value up."""
+        """Look up every value."""
         found = _each(lambda value: code_of(value, place), self.array.tolist(), UNKNOWN)
         return np.array(found, dtype=np.int64)
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> ArrayValues:
-        """Return some of the values."""
+        """Return the selected values."""
         return ArrayValues(self.array[chosen])
 
     def raw(self) -> list[Any]:
-        """Return the values as they are."""
+        """Return the values unchanged."""
         values: list[Any] = self.array.tolist()
         return values
 
 
 class ReadOnce:
-    """Values that are read once, though they are asked for several times.
+    """Values that are parsed once and cached.
 
     Examples
     --------
@@ -223,29 +223,29 @@ class ReadOnce:
         return len(self._values)
 
     def numbers(self) -> Numbers:
-        """Return a copy of the numbers, which whoever asks may change."""
+        """Return a copy of the numbers, which the caller may change."""
         if self._numbers is None:
             self._numbers = self._values.numbers()
         return self._numbers.copy()
 
     def codes(self, place: Mapping[str, int]) -> Codes:
-        """Return a copy of the codes, which whoever asks may change."""
+        """Return a copy of the codes, which the caller may change."""
         if self._codes is None or self._codes[0] != place:
             self._codes = (place, self._values.codes(place))
         return self._codes[1].copy()
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
-        """Return some of the values."""
+        """Return the selected values."""
         return self._values.where(chosen)
 
     def raw(self) -> list[Any]:
-        """Return the values as they are."""
+        """Return the values unchanged."""
         return self._values.raw()
 
 
 def _each(read: Callable[[Any], Any], values: list[Any], otherwise: float) -> list[Any]:
-    """Return what ``read`` makes of each value, asking it once for each different text."""
-    # Only texts are remembered: 1, 1.0 and True are one key but not one word.
+    """Apply ``read`` to each value, once per distinct text."""
+    # Only texts are cached: 1, 1.0 and True are equal as keys but differ as words.
     known: dict[str, Any] = {}
     results = []
     for value in values:

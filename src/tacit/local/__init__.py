@@ -1,4 +1,4 @@
-"""Local privacy: people sanitise at home, and the server learns from the noise."""
+"""Learn under local privacy: devices sanitise their answers, and the server learns from them."""
 
 from tacit.local.agreement import Agreement
 from tacit.local.client import AlreadyAnswered, Client

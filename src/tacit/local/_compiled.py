@@ -1,6 +1,6 @@
-"""One source for a step taken once in Python and for a million of them in machine code.
+"""Compile a function with numba, from the source that also runs in Python.
 
-numba takes a fifth of a second to import, so that it is when something is compiled.
+numba takes a fifth of a second to import, so it is imported only for a compilation.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _marked = list[Callable[..., object]]()
 
 
 def compilable(function: F) -> F:
-    """Mark a function that compiled code may call; called from Python it stays Python.
+    """Mark a function that compiled code may call; in Python it is unchanged.
 
-    Without numba (the extra ``fast``) streams run at the speed of NumPy, with the same results.
+    Without numba (the extra ``fast``) streams run at the speed of NumPy, with equal results.
     """
     _marked.append(function)
     return function
 
 
 def machine_code(function: F) -> F:
-    """Return a function compiled, that may call those marked."""
+    """Compile a function that may call marked functions."""
     from numba import njit
     from numba.extending import register_jitable
 

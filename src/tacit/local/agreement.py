@@ -1,4 +1,4 @@
-"""What a server and the people it asks agree on before anything is asked. All of it is public."""
+"""Define the public agreement of a server and its devices, made before any question."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from tacit.local.subgradients import (
 from tacit.privacy import Guarantee
 
 _FORMAT = "tacit-agreement"
-# Meanings never change: a new loss is a new kind.
+# The meaning of a kind never changes: a new loss is a new kind.
 _LOSSES: dict[str, type[Any]] = {
     loss.kind: loss for loss in (Logistic, Hinge, Absolute, Huber, Distance, SumOfDistances)
 }
-# A bound on gradients that is rounded differently on either side is still the same bound.
+# Relative tolerance for norms that were rounded differently on the two sides.
 _NORM_TOLERANCE = 1e-9
-# Twice this in the exponent is far from overflow.
+# The exponent of its square is far from overflow.
 _LARGEST_NORM = 2.0**200
 _ASSUMPTIONS = (
     "each person answers once, on one device that keeps its record",
@@ -50,29 +50,29 @@ _ASSUMPTIONS = (
 
 @dataclass(frozen=True)
 class Agreement:
-    """Loss, sanitizer and bounds: the same on the server and on every device.
+    """Loss, sanitizer and bounds: equal on the server and on every device.
 
     Parameters
     ----------
     loss : LocalLoss
-        What is to be minimised, such as ``Logistic()``.
+        The loss to minimise, such as ``Logistic()``.
     sanitizer : Sanitizer
-        What a person does to a subgradient before it leaves. Its ``n_features`` counts the
-        intercept, its ``norm`` is at least that of the loss's subgradients.
+        The random map that a device applies to a subgradient. Its ``n_features`` includes the
+        intercept, and its ``norm`` is at least that of the loss's subgradients.
     row_norm : float, default=1.0
-        Records are clipped to this Euclidean norm, at home.
+        Devices clip records to this Euclidean norm.
     intercept : float, optional
-        A constant to append to every record after clipping; by default none is.
+        A constant to append to every record after clipping; by default none.
     name : str, default=""
-        Tells apart two studies that agree on all else, so that a report to one is no report to the
-        other.
+        Distinguishes two studies with otherwise equal agreements, so that a report to one is not
+        valid for the other.
 
     Notes
     -----
     **Guarantee**
 
-    1. Two agreements have the same ``task`` if and only if all of these are the same, but for a
-       collision of 128-bit hashes. No promise rests on the hash: a device follows its own
+    1. Two agreements have the same ``task`` if and only if all of these are equal, except for a
+       collision of 128-bit hashes. Privacy does not depend on the hash: a device follows its own
        agreement, whatever a question says.
     2. The length of a question and of a report depends on these alone.
 
@@ -100,8 +100,8 @@ class Agreement:
             raise TypeError(f"sanitizer must be a Sanitizer, got {self.sanitizer!r}.")
         if not math.isfinite(self.sanitizer.epsilon):
             raise ValueError(
-                f"the {self.sanitizer.kind} sanitizer promises nothing, and nothing unsanitised "
-                "leaves a device; choose a finite epsilon."
+                f"the {self.sanitizer.kind} sanitizer has no guarantee, and a device sends nothing "
+                "unsanitised; choose a finite epsilon."
             )
         object.__setattr__(self, "row_norm", _checked_norm("row_norm", self.row_norm))
         if self.intercept is not None:
@@ -117,7 +117,7 @@ class Agreement:
         if self.sanitizer.norm < needed * (1.0 - _NORM_TOLERANCE):
             raise ValueError(
                 f"the sanitizer's norm {self.sanitizer.norm!r} is below {needed!r}, the norm of "
-                f"the {self.loss.kind} loss's subgradients: answers would be cut short and biased; "
+                f"the {self.loss.kind} loss's subgradients: answers would be clipped and biased; "
                 f"build the sanitizer with norm={needed!r}."
             )
 
@@ -128,7 +128,7 @@ class Agreement:
 
     @property
     def n_columns(self) -> int:
-        """The length of a record's features, without the intercept."""
+        """The number of features of a record, without the intercept."""
         return self.n_features - (self.intercept is not None)
 
     @property
@@ -138,17 +138,17 @@ class Agreement:
 
     @cached_property
     def privacy(self) -> Guarantee:
-        """What a person is promised, against the server and everybody else."""
+        """The guarantee of a person, against the server and everybody else."""
         return Guarantee(self.sanitizer.event, self.sanitizer.delta, _ASSUMPTIONS)
 
     @cached_property
     def spacing(self) -> float:
-        """What one step of a report is worth."""
+        """The size of one step of a report."""
         return self.sanitizer.spacing
 
     @cached_property
     def step_bytes(self) -> int:
-        """How many bytes a step of a report takes: the least of 2, 4 and 8 that hold every one.
+        """The number of bytes of a step: the least of 2, 4 and 8 that holds every step.
 
         Possible steps lie in a ball about 0 or on a sphere of 2^k steps. Either way the largest
         one is below 2^(k+1), with k the last for which (2^k, 0, ..., 0) is possible.
@@ -172,11 +172,11 @@ class Agreement:
 
     @cached_property
     def task(self) -> bytes:
-        """16 bytes that stand for all of this in a message: BLAKE2b of the JSON text."""
+        """The 16-byte identifier of the agreement in messages: BLAKE2b of the JSON text."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=TASK_BYTES).digest()
 
     def check(self, message: Question | Report) -> None:
-        """Raise `Rejected` unless a message is about this agreement and of its dimension."""
+        """Raise `Rejected` unless a message has this agreement and dimension."""
         if message.task != self.task:
             raise Rejected(
                 Reason.WRONG_TASK,
@@ -196,7 +196,7 @@ class Agreement:
             )
 
     def to_json(self) -> str:
-        """Return the agreement as text that devices load; equal agreements give equal text."""
+        """Return the agreement as canonical JSON for devices."""
         loss = {"kind": self.loss.kind, "width": float(self.loss.width)}
         record = {
             "format": _FORMAT,
@@ -211,7 +211,7 @@ class Agreement:
 
     @classmethod
     def from_json(cls, text: str) -> Agreement:
-        """Return the agreement of a text; look at its ``privacy`` before taking part."""
+        """Read an agreement; check its ``privacy`` before taking part."""
         record = json.loads(text)
         if not isinstance(record, dict) or (record.get("format"), record.get("version")) != (
             _FORMAT,

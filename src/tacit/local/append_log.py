@@ -1,4 +1,4 @@
-"""A file that survives its writer: a snapshot, then records that are appended one by one."""
+"""Store a snapshot and appended records in a file that survives a crash of its writer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 try:
     import fcntl
-except ImportError:  # not on every system; there nobody keeps a second server away
+except ImportError:  # without fcntl a second server is not kept out
     fcntl = None  # type: ignore[assignment]
 
 _MARK = b"tacit-journal"
@@ -22,7 +22,7 @@ _INDEX = struct.Struct("<Q")
 
 @dataclass
 class Journal:
-    """An open file of a snapshot and records, which one process at a time may hold.
+    """An open file of a snapshot and records, locked by one process at a time.
 
         mark, version, record size, snapshot size | snapshot | CRC-32
         record | CRC-32 of (its index, record)                      again and again
@@ -31,12 +31,12 @@ class Journal:
     -----
     **Guarantee**
 
-    1. `create` replaces a file in one step: after a crash either the old file or the new one is
-       there, whole.
-    2. What `append` returned from is in the file after the process was killed and, if ``synced``,
-       after a power failure.
-    3. `open` drops a last record that was not written whole, and refuses a file that is damaged
-       anywhere else.
+    1. `create` replaces a file atomically: after a crash either the old file or the new one
+       exists, complete.
+    2. A record is in the file once `append` has returned, after the process was killed and, if
+       ``synced``, after a power failure.
+    3. `open` drops an incomplete last record, and refuses a file with any other
+       damage.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Journal:
         synced: bool,
         replaces: Journal | None = None,
     ) -> Journal:
-        """Write a file with no records yet; only the holder of a file may replace it."""
+        """Write a file without records; only the holder of a file may replace it."""
         beside = path + ".new"
         if replaces is None:
             _check_free(path)
@@ -107,7 +107,7 @@ class Journal:
         return cls(path, record_size, len(records), synced, file), snapshot, records
 
     def append(self, record: bytes) -> None:
-        """Add one record. If this raises, the file must be opened again before it is used."""
+        """Append one record. If this raises, open the file again before further use."""
         if len(record) != self.record_size:
             raise ValueError(f"a record has {self.record_size} bytes, got {len(record)}.")
         write_all(self._file, record + _seal(self.n_records, record))
@@ -116,19 +116,19 @@ class Journal:
         self.n_records += 1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close and unlock the file."""
         os.close(self._file)
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Write all of ``data``, however often the system stops halfway."""
+    """Write all of ``data``, also if the system writes only a part at a time."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
 
 
 def sync_folder(path: str) -> None:
-    """Make the name of a file as durable as its content, where a folder can be opened."""
+    """Flush the name of a file to disk, if a folder can be opened."""
     if os.name == "nt":
         return
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
@@ -141,7 +141,7 @@ def sync_folder(path: str) -> None:
 def _check_free(path: str) -> None:
     if os.path.exists(path):
         raise FileExistsError(
-            f"{path} exists, and who has answered is written in it; go on from it with "
+            f"{path} exists and records who has answered; continue with "
             "Server.load, or choose another path."
         )
 
@@ -153,7 +153,7 @@ def _lock(file: int, path: str) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise BlockingIOError(
-            f"{path} is held by another server, and two would count people twice; stop that one."
+            f"{path} is used by another server, and two would count people twice; stop that one."
         ) from None
 
 
@@ -171,26 +171,26 @@ def _snapshot_of(data: bytes, path: str) -> tuple[int, bytes, int]:
         raise ValueError(f"{path} has version {version}, unknown to this tacit; use a newer one.")
     end = _HEADER.size + size
     if data[end : end + _CHECKSUM.size] != _CHECKSUM.pack(zlib.crc32(data[:end])):
-        raise ValueError(f"{path} is cut off or damaged: its checksum differs; use a good copy.")
+        raise ValueError(f"{path} is truncated or damaged: its checksum differs; use a good copy.")
     return record_size, data[_HEADER.size : end], end + _CHECKSUM.size
 
 
 def _records_of(data: bytes, start: int, size: int, path: str) -> tuple[list[bytes], int]:
-    """Return the whole records and where they end."""
+    """Return the complete records and their end."""
     step = size + _CHECKSUM.size
     positions = range(start, len(data) - step + 1, step)
     cut = [(data[at : at + size], data[at + size : at + step]) for at in positions]
     is_good = [_seal(i, record) == seal for i, (record, seal) in enumerate(cut)]
     n_good = is_good.index(False) if False in is_good else len(cut)
-    # A write that was interrupted leaves nothing good behind it; damage does.
+    # An interrupted write is the last one; good records after a bad one mean damage.
     if any(is_good[n_good:]):
         raise ValueError(
-            f"{path} is damaged at record {n_good} of {len(cut)}; use a good copy: to go on would "
-            "forget who has answered."
+            f"{path} is damaged at record {n_good} of {len(cut)}; use a good copy: otherwise "
+            "people who have answered would be forgotten."
         )
     return [record for record, _ in cut[:n_good]], start + step * n_good
 
 
 def _seal(index: int, record: bytes) -> bytes:
-    # The index is sealed too, so that records cannot change places.
+    # The checksum covers the index, so that records cannot be reordered.
     return _CHECKSUM.pack(zlib.crc32(record, zlib.crc32(_INDEX.pack(index))))

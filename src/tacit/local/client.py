@@ -1,4 +1,4 @@
-"""One person's half of the protocol: it holds a record and answers once."""
+"""Run a device: it holds one person's record and answers once."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
 _WHY_ONCE = (
-    "a second answer about the same record would cost epsilon a second time, and was promised not "
-    "to happen. Send the first answer again if it was lost: it is client.report"
+    "a second answer about the same record would cost epsilon a second time, which the guarantee "
+    "excludes. If the first answer was lost, send it again: it is client.report"
 )
 
 
 class AlreadyAnswered(RuntimeError):
-    """The client has spent its one answer.
+    """The client has already answered.
 
     Examples
     --------
@@ -53,35 +53,35 @@ class Client:
     Parameters
     ----------
     features : array of shape (n_columns,)
-        The person's features, without the intercept; clipped to the agreed norm here and now.
+        The person's features, without the intercept; clipped to the agreed norm at once.
     label : float
-        The person's label: -1 or 1 for `Logistic` and `Hinge`; not looked at by the losses that
-        have none (pass 0).
+        The person's label: -1 or 1 for `Logistic` and `Hinge`; ignored by losses without
+        labels (pass 0).
     agreement : Agreement
-        What the device follows. Look at ``agreement.privacy`` before taking part.
+        The agreement that the device follows. Check ``agreement.privacy`` before taking part.
     token : bytes, optional
-        16 bytes by which the server knows that this person has answered. By default random; a
-        deployment that knows its people can pass a keyed hash of the account.
+        16 bytes by which the server recognises a person who has answered. By default random; a
+        deployment with accounts can pass a keyed hash of the account.
     answered_path : path, optional
-        A file that is created before the answer is, and refuses another after a restart. The answer
-        is kept in it, to be sent again if it was lost.
+        A file that is created before the answer, and prevents another after a restart. It stores
+        the answer, so that it can be sent again.
     source : Source, optional
-        Where the noise comes from, for tests. By default a new `secure_source`.
+        The source of noise, for tests. By default a new `secure_source`.
 
     Notes
     -----
     **Guarantee**
 
-    1. At most one answer leaves, whatever is asked and however often, by however many threads; with
-       ``answered_path``, by however many processes.
-    2. The answer costs ``privacy``, for any question: a server that lies gains nothing.
+    1. At most one answer is sent, for any questions and any number of threads; with
+       ``answered_path``, for any number of processes.
+    2. The answer costs ``privacy``, for any question: a dishonest server gains nothing.
     3. Whether a question is refused depends on the question, the agreement and whether one was
        answered, never on the record.
-    4. The right to answer is spent before the noise is drawn: a crash leaves it spent.
+    4. The right to answer is spent before the noise is drawn: after a crash it stays spent.
 
     **Assumes** that there is one client for each person and that the token does not depend on the
     record. A record that is refused here never answers, which others may notice: pass a record of
-    zeros instead where that would tell something.
+    zeros instead if that would reveal something.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class Client:
         self._source = source
         self._path = None if answered_path is None else os.path.abspath(answered_path)
         self._report: bytes | None = None
-        # Held by whoever answers, for good.
+        # Acquired by the first answer and never released.
         self._spent = threading.Lock()
         if self._path is not None and os.path.exists(self._path):
             self._spent.acquire()
@@ -131,12 +131,12 @@ class Client:
 
     @property
     def agreement(self) -> Agreement:
-        """What the device follows."""
+        """The agreement that the device follows."""
         return self._agreement
 
     @property
     def token(self) -> bytes:
-        """By what the server knows that this person has answered."""
+        """The token by which the server recognises a person who has answered."""
         return self._token
 
     @property
@@ -146,15 +146,15 @@ class Client:
 
     @property
     def report(self) -> bytes | None:
-        """The answer that was given, which may be sent any number of times; None if there is none.
+        """The answer, which may be sent any number of times; None if there is none.
 
-        It is also None after a crash between spending the answer and keeping it.
+        It is also None after a crash between spending the right to answer and storing the answer.
         """
         return self._report
 
     @property
     def privacy(self) -> Guarantee:
-        """What the one answer costs."""
+        """The guarantee of the one answer."""
         promise = self._agreement.privacy
         if self._source is None or self._source.is_secure:
             return promise
@@ -167,14 +167,14 @@ class Client:
         Parameters
         ----------
         question : bytes
-            What `Server.question` returned.
+            The bytes of `Server.question`.
 
         Raises
         ------
         AlreadyAnswered
-            If it has answered before.
+            If the client has answered before.
         Rejected
-            If the question is not one of this agreement; the answer is then not spent.
+            If the question does not match this agreement; the answer is then not spent.
         """
         if self.has_answered:
             raise AlreadyAnswered(f"this client has answered: {_WHY_ONCE}.")
@@ -193,7 +193,7 @@ class Client:
         return report
 
     def _spend(self) -> int | None:
-        """Spend the right to answer, for good, and return the file that says so."""
+        """Spend the right to answer, permanently, and return the file that records it."""
         if not self._spent.acquire(blocking=False):
             raise AlreadyAnswered(f"this client has answered: {_WHY_ONCE}.")
         if self._path is None:
@@ -203,7 +203,7 @@ class Client:
         except FileExistsError:
             raise AlreadyAnswered(f"{self._path} says that it was answered: {_WHY_ONCE}.") from None
         except OSError:
-            # Nothing was drawn and nothing says so: the answer is not spent.
+            # Nothing was drawn and no file was created: the right to answer is not spent.
             self._spent.release()
             raise
         os.fsync(flag)
@@ -211,7 +211,7 @@ class Client:
         return flag
 
     def _pull(self, point: Array) -> Array:
-        """Return the negative subgradient, clipped: the bound is enforced, not believed."""
+        """Return the negative subgradient, clipped to enforce the bound."""
         loss = self._agreement.loss
         with np.errstate(all="ignore"):
             pull = np.asarray(loss.pull(point, self._features, self._label, loss.width))
@@ -219,9 +219,9 @@ class Client:
 
     def _sanitized(self, pull: Array) -> Steps:
         release = self._agreement.sanitizer.sanitize(pull, self._source)
-        # The release is spacing * steps with steps below 2^52, so that rounding recovers them.
+        # The release is spacing * steps with steps below 2^52, so rounding recovers the steps.
         steps = np.rint(release.value / self._agreement.spacing)
-        # Post-processing: a step that does not fit is one that the server would refuse anyway.
+        # Post-processing: the server would refuse a step that does not fit.
         limits = np.iinfo(STEP_TYPES[self._agreement.step_bytes])
         return np.clip(steps.astype(np.int64), limits.min, limits.max)
 
@@ -243,7 +243,7 @@ def _checked_features(features: npt.ArrayLike, agreement: Agreement) -> Array:
 
 
 def _checked_label(label: float, agreement: Agreement) -> float:
-    # The messages do not repeat the label: they may end up in a log.
+    # The messages do not quote the label, because they may be logged.
     try:
         number = float(label)
     except (TypeError, ValueError):
@@ -265,7 +265,7 @@ def _keep(flag: int | None, report: bytes) -> None:
 
 
 def _stored_report(path: str, agreement: Agreement) -> bytes | None:
-    """Return the answer that a file holds, if it is whole and to this agreement."""
+    """Return the stored answer, if it is complete and matches this agreement."""
     with open(path, "rb") as file:
         data = file.read(agreement.report_size + 1)
     with suppress(Rejected):

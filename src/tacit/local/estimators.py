@@ -1,4 +1,4 @@
-"""Estimators under local privacy: classifiers, a regressor and medians, in one pass over people."""
+"""Fit estimators under local privacy: classifiers, a regressor and medians, in one pass."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tacit.row_clipping import clipped_rows
 
 Array = npt.NDArray[np.float64]
 
-# Rows made ready at once, in numbers: a few megabytes whatever the length of the table.
+# Numbers per block of rows: a few megabytes for any length of the table.
 _BLOCK_NUMBERS = 1 << 19
 _PER_PERSON = (
     "The promise is local: it is made to each person, against the server itself, which sees one "
@@ -62,7 +62,7 @@ _ONCE = "every row is another person, who answers once and is in no other stream
 
 @dataclass(frozen=True)
 class Stream:
-    """One learner, one loss and one law of reports, agreed before anybody is asked."""
+    """One learner, one loss and one sanitizer, agreed before any question."""
 
     learner: Learner
     loss: LocalLoss
@@ -71,14 +71,14 @@ class Stream:
 
     @property
     def n_features(self) -> int:
-        """The length of a point, the intercept's coordinate included."""
+        """The length of a point, including the intercept."""
         return self.sanitizer.n_features
 
 
 def stream_of(
     estimator: Any, loss: LocalLoss, n_columns: int, row_norm: float, unit: float
 ) -> Stream:
-    """Return the stream of an estimator's parameters; ``unit`` is the size weights should have."""
+    """Return the stream of an estimator's parameters; ``unit`` is the expected size of weights."""
     budget = Budget(estimator.epsilon, estimator.delta, Relation.REPLACE)
     warn_if_weak(budget)
     constant = getattr(estimator, "_intercept_coordinate", 0.0)
@@ -130,8 +130,8 @@ def run(
     """Return the state after every row of the table has answered once.
 
     Each row is scaled to norm ``limit`` at most, and the intercept's coordinate appended. Tables
-    come sorted, and a learner that bets believes a streak: shuffled, by an order that depends on
-    the number of rows alone, people come as if drawn at random.
+    are often sorted, which would mislead a betting learner. So rows are shuffled, in an order
+    that depends only on their number, as if people were drawn at random.
     """
     n = table.shape[0]
     order = np.random.default_rng(n).permutation(n) if shuffle else np.arange(n)
@@ -165,14 +165,14 @@ def _ready(block: Any, limit: float, constant: float) -> Array:
 
 
 def privacy_of(stream: Stream, source: Any, notes: tuple[str, ...]) -> Guarantee:
-    """Return what every person is promised."""
+    """Return the guarantee of every person."""
     event = priced(stream.sanitizer.event, source)
     return Guarantee(event, stream.sanitizer.delta, (_ONCE, *notes), (_PER_PERSON,))
 
 
 @contextmanager
 def _progress(n: int, verbose: int) -> Iterator[Any]:
-    """Show reports processed and the size of the running point; both are public."""
+    """Show the number of reports and the norm of the current point; both are public."""
     if not verbose:
         yield lambda done, state: None
         return
@@ -196,7 +196,7 @@ def _progress(n: int, verbose: int) -> Iterator[Any]:
 
 
 def begin(estimator: Any, loss: LocalLoss, n_columns: int, row_norm: float, unit: float) -> Stream:
-    """Set up a new stream: nobody has been asked yet."""
+    """Set up a new stream without answers."""
     stream = stream_of(estimator, loss, n_columns, row_norm, unit)
     estimator._stream = stream
     estimator._source = source_of(estimator.random_state)
@@ -209,7 +209,7 @@ def go_on(
 ) -> Array:
     """Ask every row once, and return the estimate."""
     stream: Stream = estimator._stream
-    # A secure source is not kept: it cannot be copied, and models are.
+    # A secure source is not stored: it cannot be copied, but models are.
     source = estimator._source or secure_source()
     estimator.state_ = run(
         stream,
@@ -229,7 +229,7 @@ def go_on(
 
 
 class _LocalClassifier(ScoredClasses, BaseEstimator):
-    """The protocol of fit and partial_fit; a member says which loss it means."""
+    """Shared fit and partial_fit of classifiers; a subclass sets the loss."""
 
     _loss: LocalLoss
 
@@ -266,11 +266,11 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Ask every row once, beginning anew."""
+        """Ask every row once, starting anew."""
         return self._fit(X, y, True, None, self.shuffle)
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
-        """Ask more people; rows already seen must not come again."""
+        """Ask more people; rows already seen must not be repeated."""
         return self._fit(X, y, not hasattr(self, "_stream"), classes, False)
 
     def _fit(self, X: Any, y: Any, first: bool, classes: Any, shuffle: bool) -> Self:
@@ -286,7 +286,7 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
         stream = self._stream
         table, labels = unread.read()
         codes, known = codes_of(np.asarray(labels), self.classes_)
-        # Somebody of no declared class answers too: with a label of 0, between the two.
+        # A person of no declared class answers too, with the label 0 between the two.
         signs = np.where(known, np.where(codes == 1, 1.0, -1.0), 0.0)
         weights = go_on(self, table, signs, self.row_norm_, self._notes, shuffle)
         self.coef_, self.intercept_ = split(weights, stream.intercept)
@@ -297,16 +297,16 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
 class LocalLogisticRegression(Probabilities, _LocalClassifier):
     """Logistic regression of two classes from one sanitised answer of each person.
 
-    Every row is visited once. It stands for one person who computes the gradient of
+    Every row is visited once. It represents one person who computes the gradient of
     the loss at the server's current point, sanitises it and sends it; the learner sees only that.
-    `tacit.local.Client` and `Server` are the same two halves on two machines.
+    `tacit.local.Client` and `Server` are the same protocol on two machines.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        What each person's one answer may cost.
+        The cost of each person's one answer.
     delta : float, default=0.0
-        The probability with which the promise may fail.
+        The probability with which the guarantee may fail.
     row_norm : float or None
         Records are scaled to this norm at most. None is 1.0, with an `UndeclaredWarning`.
     classes : sequence of 2 labels, "infer" or None
@@ -314,12 +314,12 @@ class LocalLogisticRegression(Probabilities, _LocalClassifier):
     learner : "banco" or Learner
         `Banco` needs no learning rate; `GradientDescent(rate=...)` does.
     sanitizer : "auto" or a class of `tacit.local.sanitizers`
-        "auto" is the one with the least noise for this epsilon, delta and dimension.
+        "auto" has the least noise for this epsilon, delta and dimension.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     shuffle : bool, default=True
-        Whether `fit` visits the rows in an order that depends on their number alone; a sorted
-        table would mislead any learner that sees each person once. `partial_fit` never shuffles.
+        Whether `fit` visits the rows in an order that depends only on their number; a sorted
+        table would mislead a learner that sees each person once. `partial_fit` never shuffles.
     random_state : int or None
         For tests: seeds the noise and voids the guarantee.
     verbose : int, default=0
@@ -330,13 +330,13 @@ class LocalLogisticRegression(Probabilities, _LocalClassifier):
     coef_, intercept_, classes_, n_features_in_
         As in scikit-learn.
     n_reports_ : int
-        How many people have answered.
+        The number of people who have answered.
     state_ : BancoState or the like
         The learner's state; `tacit.local.state_to_bytes` saves it.
     sanitizer_, learner_
-        What was used.
+        The sanitizer and the learner.
     privacy_ : Guarantee
-        What each person is promised.
+        The guarantee of each person.
 
     Examples
     --------
@@ -376,7 +376,7 @@ class LocalLinearSVC(_LocalClassifier):
 class LocalRegressor(ScoredNumbers, BaseEstimator):
     """Robust linear regression from one sanitised answer of each person.
 
-    Labels need no bound: one label pulls the weights by at most its row's norm.
+    Labels need no bound: one label moves the weights by at most its row's norm.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
         `Absolute` learns the conditional median; `Huber(width)` is nearer to least squares, its
         width in the labels' own units.
     label_scale : float, default=1.0
-        The size of labels that would be no surprise, which is public; a wrong one costs time.
+        The expected size of labels, which is public; a wrong one only slows learning.
     epsilon, delta, row_norm, learner, sanitizer, fit_intercept, shuffle, random_state, verbose
         As for `LocalLogisticRegression`, and so are the attributes.
 
@@ -427,18 +427,18 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
-        """Declare sparse input, and that one pass over a few hundred rows is not enough."""
+        """Declare sparse input, and that a few hundred rows are too few."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.regressor_tags.poor_score = True
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Ask every row once, beginning anew."""
+        """Ask every row once, starting anew."""
         return self._fit(X, y, True, self.shuffle)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Ask more people; rows already seen must not come again."""
+        """Ask more people; rows already seen must not be repeated."""
         return self._fit(X, y, not hasattr(self, "_stream"), False)
 
     def _fit(self, X: Any, y: Any, first: bool, shuffle: bool) -> Self:
@@ -463,7 +463,7 @@ _FARTHER = "medians farther from center take longer to find"
 
 
 class _LocalLocation(BaseEstimator):
-    """The protocol of fit and partial_fit; a member says which loss it means."""
+    """Shared fit and partial_fit of locations; a subclass sets the loss."""
 
     _loss: LocalLoss
 
@@ -491,11 +491,11 @@ class _LocalLocation(BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Ask every row once, beginning anew."""
+        """Ask every row once, starting anew."""
         return self._fit(X, True, self.shuffle)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Ask more people; rows already seen must not come again."""
+        """Ask more people; rows already seen must not be repeated."""
         return self._fit(X, not hasattr(self, "_stream"), False)
 
     def _fit(self, X: Any, first: bool, shuffle: bool) -> Self:
@@ -509,7 +509,7 @@ class _LocalLocation(BaseEstimator):
         table, _ = unread.read()
         labels = np.zeros(table.shape[0])
         # A subgradient's norm does not depend on the record's size, so records are not clipped.
-        with np.errstate(over="ignore"):  # what overflows has no direction, and answers with a zero
+        with np.errstate(over="ignore"):  # a row that overflows has no direction: it answers zero
             away = table - self._centre
         finished = go_on(self, away, labels, np.inf, self._notes, shuffle)
         self.location_ = self._centre + finished
@@ -522,8 +522,8 @@ class LocalMedian(_LocalLocation):
     Parameters
     ----------
     row_norm : float or None
-        How far from ``center`` the medians might well be, which is public; records themselves need
-        no bound. None is 1.0, with an `UndeclaredWarning`.
+        The expected distance of the medians from ``center``, which is public; records
+        need no bound. None is 1.0, with an `UndeclaredWarning`.
     center : array or None
         A public guess; 0 by default.
     epsilon, delta, learner, sanitizer, shuffle, random_state, verbose

@@ -1,4 +1,4 @@
-"""What travels between a server and a person: two kinds of message, fixed layouts, no pickle."""
+"""Encode the messages between server and devices: two kinds, fixed layouts, no pickle."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TASK_BYTES = 16
 TOKEN_BYTES = 16
 STEP_TYPES = {2: "<i2", 4: "<i4", 8: "<i8"}
 
-# Points further out are refused: with them a score of clipped records could overflow.
+# Larger points are refused: a score of clipped records could overflow.
 LARGEST_COORDINATE = 2.0**300
 
-# Little-endian, no padding. The mark and the version stay where they are in every version.
+# Little-endian, no padding. The position of mark and version is fixed for all versions.
 _QUESTION_MARK, _REPORT_MARK = b"tacQ", b"tacR"
 _START = struct.Struct("<4sH")  # mark, protocol version
 _QUESTION = struct.Struct("<4sH16sQI")  # ..., task, number, coordinates
@@ -30,7 +30,7 @@ _CHECKSUM = struct.Struct("<I")  # CRC-32 of all that precedes it
 
 
 class Reason(StrEnum):
-    """Why a message was rejected. The words are stable, so that a transport may send them back.
+    """The reason why a message was rejected. The words are stable and may be sent back.
 
     Examples
     --------
@@ -50,14 +50,14 @@ class Reason(StrEnum):
 
 
 class Rejected(ValueError):
-    """A message that was refused; whoever refused it is as before.
+    """A message was refused; the state of the receiver is unchanged.
 
     Parameters
     ----------
     reason : Reason
-        What is wrong, for a program.
+        The reason, for a program.
     detail : str
-        What is wrong and what to do, for a person.
+        The reason and the remedy, for a person.
 
     Examples
     --------
@@ -76,20 +76,20 @@ class Rejected(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Where the server asks the next person.
+    """The server's question to the next person.
 
     Parameters
     ----------
     task : bytes
-        16 bytes that stand for everything both sides agreed on (`tacit.local.Agreement.task`).
+        The 16-byte identifier of the agreement (`tacit.local.Agreement.task`).
     number : int
-        How many reports the point was learned from.
+        The number of reports from which the point was learned.
     point : array of shape (n_features,)
         The server's weights.
 
     Notes
     -----
-    **Guarantee**: `from_bytes` returns what `to_bytes` was given, bit for bit, or raises
+    **Guarantee**: `from_bytes` inverts `to_bytes`, bit for bit, or raises
     `Rejected`.
 
     Examples
@@ -118,7 +118,7 @@ class Question:
         return _QUESTION.size + 8 * n_features + _CHECKSUM.size
 
     def to_bytes(self) -> bytes:
-        """Return the question as it travels."""
+        """Encode the question."""
         header = _QUESTION.pack(
             _QUESTION_MARK, PROTOCOL_VERSION, self.task, self.number, self.point.size
         )
@@ -126,7 +126,7 @@ class Question:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Question:
-        """Return the question that was sent, or raise `Rejected`."""
+        """Decode a question, or raise `Rejected`."""
         body = _opened(data, "question", _QUESTION_MARK, _QUESTION.size)
         _, _, task, number, d = _QUESTION.unpack_from(body)
         _check_length("question", data, d, cls.size(d))
@@ -138,7 +138,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """One person's sanitised answer: whole steps, whose worth is public.
+    """One person's sanitised answer: integer steps of a public size.
 
     Parameters
     ----------
@@ -147,15 +147,15 @@ class Report:
     number : int
         The number of the question it answers.
     token : bytes
-        16 bytes by which the server knows a person who has answered.
+        16 bytes by which the server recognises a person who has answered.
     steps : array of shape (n_features,)
         int64; the report is ``spacing * steps``.
     step_bytes : {2, 4, 8}
-        How many bytes a step takes, from public facts alone.
+        The number of bytes of a step, from public facts alone.
 
     Notes
     -----
-    **Guarantee**: `from_bytes` returns what `to_bytes` was given, or raises `Rejected`. The length
+    **Guarantee**: `from_bytes` inverts `to_bytes`, or raises `Rejected`. The length
     depends on ``n_features`` and ``step_bytes`` alone.
 
     Examples
@@ -193,7 +193,7 @@ class Report:
         return _REPORT.size + step_bytes * n_features + _CHECKSUM.size
 
     def to_bytes(self) -> bytes:
-        """Return the report as it travels."""
+        """Encode the report."""
         header = _REPORT.pack(
             _REPORT_MARK,
             PROTOCOL_VERSION,
@@ -207,7 +207,7 @@ class Report:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Report:
-        """Return the report that was sent, or raise `Rejected`."""
+        """Decode a report, or raise `Rejected`."""
         body = _opened(data, "report", _REPORT_MARK, _REPORT.size)
         _, _, task, number, token, d, step_bytes = _REPORT.unpack_from(body)
         if step_bytes not in STEP_TYPES:
@@ -218,7 +218,7 @@ class Report:
 
 
 def check_token(token: bytes) -> bytes:
-    """Return a token if it is 16 bytes."""
+    """Check that a token has 16 bytes."""
     if not isinstance(token, bytes) or len(token) != TOKEN_BYTES:
         raise ValueError(
             f"token must be {TOKEN_BYTES} bytes; leave it out for a random one, or hash the "
@@ -244,7 +244,7 @@ def _sealed(body: bytes) -> bytes:
 
 
 def _opened(data: bytes, kind: str, mark: bytes, header_size: int) -> bytes:
-    """Return a message without its checksum, once mark, version and checksum are right."""
+    """Check mark, version and checksum, and return the message without its checksum."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a {kind} must be bytes, got {type(data).__name__}.")
     data = bytes(data)

@@ -1,4 +1,4 @@
-"""The server's half of the protocol: it holds a learner's state and sees reports alone."""
+"""Run the server: it holds a learner's state and sees only sanitised reports."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 Path = str | os.PathLike[str]
 
-# Bytes of the facts (JSON), bytes of the learner's state, number of tokens.
+# Sizes in bytes of the facts (JSON) and of the learner's state, and the number of tokens.
 _SIZES = struct.Struct("<IIQ")
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A report that counts.
+    """A report that was counted.
 
     Examples
     --------
@@ -50,29 +50,29 @@ class Accepted:
 
 
 class Server:
-    """Asks people one after the other and learns from their reports.
+    """Ask people in turn, and learn from their reports.
 
     Parameters
     ----------
     learner : Learner
-        What learns, such as ``Banco(sanitizer.tail, sanitizer.norm)``.
+        The learner, such as ``Banco(sanitizer.tail, sanitizer.norm)``.
     agreement : Agreement
-        What the devices follow.
+        The agreement that the devices follow.
     patience : int, default=0
-        How many questions back a report may answer. With 0 each question is answered once, in
-        turn, which is what the learners' guarantees are about. With k people can be asked k + 1
-        at a time, and learning goes by slightly old answers; privacy is the same.
+        The age, in questions, up to which a report counts. With 0 each question is answered once,
+        in turn, as the learners' guarantees assume. With k, k + 1 people can be asked
+        at a time, and learning uses slightly old answers; privacy is the same.
 
     Notes
     -----
     **Guarantee**
 
-    1. What is kept of people is the learner's state and 16 bytes for each person who has answered.
-       A saved server also keeps the accepted reports since the last `save` in its file.
+    1. The server stores the learner's state and 16 bytes for each person who has answered.
+       A saved server also stores the accepted reports since the last `save` in its file.
     2. A report counts if and only if `receive` returns; otherwise nothing changes.
     3. No token is counted twice.
-    4. After `save`, a report that counts is in the file before it counts: a server that was killed
-       at any moment and comes back by `load` has, bit for bit, the state of one that never stopped.
+    4. After `save`, a report is in the file before it counts: a server that was killed
+       at any moment and loaded by `load` has, bit for bit, the state of one that never stopped.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class Server:
         self._journal: Journal | None = None
         self._lock = threading.Lock()
         self._generation = generation()
-        # False while file and memory differ, and for good if something fails in between.
+        # False while file and memory differ, and permanently if something fails in between.
         self._is_whole = True
 
     @property
@@ -116,12 +116,12 @@ class Server:
 
     @property
     def agreement(self) -> Agreement:
-        """What the devices follow."""
+        """The agreement that the devices follow."""
         return self._agreement
 
     @property
     def patience(self) -> int:
-        """How many questions back a report may answer."""
+        """The age, in questions, up to which a report counts."""
         return self._patience
 
     @property
@@ -131,17 +131,17 @@ class Server:
 
     @property
     def n_reports(self) -> int:
-        """How many people were counted; the number of the question that is asked now."""
+        """The number of people counted; also the number of the current question."""
         return int(self._state.n_reports)
 
     @property
     def estimate(self) -> Array:
-        """What was learned: the average of the points asked at."""
+        """The estimate: the average of the points of all questions."""
         return np.array(self._state.estimate)
 
     @property
     def privacy(self) -> Guarantee:
-        """What every person was promised, against this server."""
+        """The guarantee of every person, against this server."""
         return self._agreement.privacy
 
     def has_counted(self, token: bytes) -> bool:
@@ -149,7 +149,7 @@ class Server:
         return token in self._tokens
 
     def question(self) -> bytes:
-        """Return what to ask the next person."""
+        """Return the question for the next person."""
         state = self._state
         return Question(self._agreement.task, int(state.n_reports), state.point).to_bytes()
 
@@ -159,15 +159,15 @@ class Server:
         Parameters
         ----------
         report : bytes
-            What `Client.answer` returned. It may come twice: the second is rejected as
-            ``Reason.REPLAYED``, which tells whoever sent it that the first was counted.
+            The bytes of `Client.answer`. A second copy is rejected as
+            ``Reason.REPLAYED``, which tells its sender that the first was counted.
 
         Raises
         ------
         Rejected
             With the ``reason``.
         OSError
-            If the journal cannot be written; then the server refuses to go on until it is loaded
+            If the log cannot be written; then the server refuses to continue until it is loaded
             again, and the report may or may not count.
         """
         message = Report.from_bytes(report)
@@ -180,16 +180,16 @@ class Server:
             return Accepted(self.n_reports)
 
     def save(self, path: Path | None = None, *, synced: bool = True) -> None:
-        """Write everything to a file, and every report accepted from now on.
+        """Write the state to a file, and append every report accepted from now on.
 
         Parameters
         ----------
         path : path, optional
-            Where the server is to live; leave it out once it has a file. Saving again folds the
+            The file of the server; leave it out once it has a file. Saving again merges the
             reports accepted since into the snapshot.
         synced : bool, default=True
-            Whether the disk is waited for at each report. False is faster and as safe when the
-            process is killed, but not when the power fails.
+            Whether to wait for the disk at each report. False is faster and as safe if the
+            process is killed, but not if the power fails.
         """
         self._refuse_forked()
         with self._lock:
@@ -198,7 +198,7 @@ class Server:
             place = old.path if path is None and old else os.path.abspath(_given(path))
             if old is not None and place != old.path:
                 raise ValueError(
-                    f"this server lives in {old.path}, and in two files it would diverge; save "
+                    f"this server has its file at {old.path}, and two files would diverge; save "
                     "there, and copy the file for a backup."
                 )
             try:
@@ -211,7 +211,7 @@ class Server:
                     replaces=old,
                 )
             except BaseException:
-                # The new file may already be in the old one's place: nothing may be counted here.
+                # The new file may already have replaced the old one: nothing may be counted here.
                 self._is_whole = old is None
                 raise
             if old is not None:
@@ -219,10 +219,10 @@ class Server:
 
     @classmethod
     def load(cls, path: Path, *, synced: bool = True) -> Server:
-        """Return the server that lives in a file, as it was when it last counted a report.
+        """Load the server from a file, as it was when it last counted a report.
 
         A report that was being written when the server was killed does not count, and its sender
-        was not told that it does. Damage of any other kind is a ValueError.
+        got no confirmation. Damage of any other kind is a ValueError.
         """
         journal, snapshot, records = Journal.open(os.path.abspath(path), synced=synced)
         try:
@@ -236,17 +236,17 @@ class Server:
         return server
 
     def close(self) -> None:
-        """Let go of the file; what was counted is in it."""
+        """Close the file; all counted reports are in it."""
         with self._lock:
             if self._journal is not None:
                 self._journal.close()
                 self._journal, self._is_whole = None, False
 
     def _refuse_forked(self) -> None:
-        # Asked before the lock, which another thread may have held when the process was forked.
+        # Checked before the lock, which another thread may have held at the fork.
         if self._generation != generation():
             raise RuntimeError(
-                "this server was made in the process that this one was forked from, and both would "
+                "this server was made in a process that was then forked, and both processes would "
                 "count the same people into one file; make or load it in the process that counts."
             )
 
@@ -259,7 +259,7 @@ class Server:
     def _check_new(self, message: Report) -> None:
         if message.token in self._tokens:
             raise Rejected(
-                Reason.REPLAYED, "this person was counted already; nothing more is to be done."
+                Reason.REPLAYED, "this person was already counted; there is nothing more to do."
             )
         now = self.n_reports
         if message.number > now:
@@ -305,7 +305,7 @@ class Server:
         }
         text = json.dumps(facts, sort_keys=True, allow_nan=False).encode()
         state = state_to_bytes(self._state)
-        # Sorted, so that the order in which people answered is forgotten.
+        # Sorted, so that the order of the answers is not stored.
         tokens = b"".join(sorted(self._tokens))
         return _SIZES.pack(len(text), len(state), len(self._tokens)) + text + state + tokens
 

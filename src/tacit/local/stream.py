@@ -1,8 +1,8 @@
-"""A stream of people, one after the other: each is asked at the current point and answers once.
+"""Simulate clients and server on one machine: each person is asked once, in turn.
 
-This is a whole round of clients and server on one machine. The randomness of a batch of people is
-drawn beforehand (it does not depend on them); the loop over people is one plain function, compiled
-by numba where that is installed. Memory does not depend on the number of people.
+Every person is asked at the current point and answers once. The randomness of a batch of people is
+drawn in advance (it does not depend on them); the loop over people is one plain function, compiled
+by numba if installed. Memory does not depend on the number of people.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tacit.noise import replay as tapes
 
 Array = npt.NDArray[np.float64]
 
-# People whose noise is drawn at once.
+# Numbers of noise that are drawn at once.
 _BATCH_NUMBERS = 1 << 18
-# Compiling takes seconds, and pays from about this many coordinates on.
+# Compilation takes seconds, and pays off from about this many coordinates on.
 _WORTH_COMPILING = 2_000_000
 
 
@@ -39,10 +39,10 @@ def learn(
     *,
     compile_it: bool | None = None,
 ) -> Any:
-    """Return the learner's state after every row, another person each, has answered once.
+    """Return the learner's state after every row, one person each, has answered once.
 
     Rows are already clipped, so that subgradients have norm at most ``sanitizer.norm``; they are
-    clipped to it again. By default the loop is compiled if these rows alone are worth it.
+    clipped to it again. By default the loop is compiled if these rows are enough for it to pay off.
     """
     n, d = rows.shape
     if tapes.current() is not None:
@@ -80,7 +80,7 @@ def learn_prepared(
     *,
     compile_it: bool,
 ) -> Any:
-    """Do what `learn` does with noise already drawn, a row of it for each person."""
+    """Run `learn` with noise already drawn, a row of it for each person."""
     pull, width = type(loss).pull, float(loss.width)
     loop = _loop(pull, type(prepared).kernel, step, compile_it)
     people = np.ascontiguousarray(rows)
@@ -88,13 +88,13 @@ def learn_prepared(
     noise = prepared.floats, prepared.coins, prepared.margins, prepared.scale
     done = 0
     while done < len(people):
-        with np.errstate(all="ignore"):  # a warning would tell something of a record
+        with np.errstate(all="ignore"):  # a warning would reveal a record
             state, done = loop(
                 state, done, people, labels, width, *noise, norm, spacing, settings, held
             )
         if done < len(people):
-            # Floats could not decide this person's report: decide it exactly, and go on. The value
-            # is the loop's own; computed anew it might differ in a bit, or across a corner.
+            # Float arithmetic could not decide this person's report: decide it exactly. The value
+            # is the loop's own; a recomputed one might differ in a bit, or across a corner.
             steps = prepared.exactly(done, held, norm)
             state = step(state, steps.astype(np.float64) * spacing, settings)
             done += 1
@@ -102,7 +102,7 @@ def learn_prepared(
 
 
 def worth_compiling(n_people: int, n_features: int) -> bool:
-    """Return whether a stream of this size gains from numba, if that is installed."""
+    """Return whether numba pays off for a stream of this size, if it is installed."""
     return _compiled.IS_AVAILABLE and n_people * n_features >= _WORTH_COMPILING
 
 
@@ -115,7 +115,7 @@ def _learn_on_tape(
     sanitizer: Sanitizer,
     source: Source,
 ) -> Any:
-    """Do the same through one recorded release for each person, for audits."""
+    """Run the stream through one recorded release for each person, for audits."""
     for row, label in zip(rows, labels, strict=True):
         with np.errstate(all="ignore"):
             pull = type(loss).pull(state.point, row, float(label), float(loss.width))
@@ -150,7 +150,7 @@ def _loop(pull: Any, kernel: Any, step: Any, compile_it: bool) -> Any:
     ) -> tuple[Any, int]:
         """Return the state, and the first person whose report floats could not decide.
 
-        What that person's report is to hide is left in ``held``.
+        The value that this person's report must hide is left in ``held``.
         """
         n, d = rows.shape
         steps = np.empty(d)

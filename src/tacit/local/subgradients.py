@@ -1,7 +1,7 @@
-"""What one person computes at home: a clipped negative subgradient at the server's point.
+"""Compute one person's clipped negative subgradient at the server's point.
 
-Each loss is a small frozen class with a plain function that can be compiled. Records arrive
-clipped, so that the norm of the answer is at most ``norm`` whatever the point is.
+Each loss is a small frozen class with a plain function that can be compiled. Records are
+already clipped, so that the norm of the answer is at most ``norm`` at any point.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tacit.row_clipping import LEAST_FACTOR, MARGIN
 
 Array = npt.NDArray[np.float64]
 
-# Where the largest coordinate is between these, no square overflows, and those that underflow are
-# too small to matter.
+# If the largest coordinate is between these, no square overflows, and underflowing squares
+# are negligible.
 _SMALL, _LARGE = 1e-100, 1e100
 
 
 @compilable
 def clipped(vector: Array, norm: float) -> Array:
-    """Return ``vector`` scaled down to Euclidean norm ``norm`` where it is longer.
+    """Scale ``vector`` down to Euclidean norm ``norm`` if it is longer.
 
     The rule, and the proof that the result is never longer than ``norm`` in real numbers, are
     those of `tacit.row_clipping`, in a form that compiles: a vector that is not finite, or 2^300
@@ -39,19 +39,19 @@ def clipped(vector: Array, norm: float) -> Array:
         return np.zeros_like(vector)
     if _SMALL < largest < _LARGE or largest == 0.0:
         length = math.sqrt(np.dot(vector, vector))
-    else:  # squares may leave the range of doubles: divide first
+    else:  # squares may overflow or underflow, so divide first
         direction = vector / largest
         length = largest * math.sqrt(np.dot(direction, direction))
     if length <= limit:
         return vector
     factor = limit / length
-    if not factor > LEAST_FACTOR:  # also where the length is no number
+    if not factor > LEAST_FACTOR:  # also if the length is NaN
         return np.zeros_like(vector)
     cut: Array = vector * factor
     return cut
 
 
-# Every pull has the same signature, so that one loop can run any of them.
+# All pull functions have the same signature, so that one loop can run any of them.
 # ruff: noqa: ARG001
 
 
@@ -62,7 +62,7 @@ class LocalLoss(Protocol):
     """A loss whose subgradients have a known bound.
 
     ``pull(point, features, label, width)`` returns the negative subgradient; ``width`` is the
-    loss's own parameter, 0 where it has none.
+    loss's own parameter, 0 if it has none.
     """
 
     kind: ClassVar[str]
@@ -80,14 +80,14 @@ class LocalLoss(Protocol):
 def logistic_pull(point: Array, features: Array, label: float, width: float) -> Array:
     """Return y sigmoid(-y s) x."""
     margin = label * np.dot(point, features)
-    # exp overflows only where the answer is 0 anyway
+    # The cap avoids an overflow of exp where the weight is 0 anyway.
     weight = 1.0 / (1.0 + math.exp(min(margin, 700.0)))
     return (label * weight) * features
 
 
 @compilable
 def hinge_pull(point: Array, features: Array, label: float, width: float) -> Array:
-    """Return y x where the margin is below 1, else 0."""
+    """Return y x if the margin is below 1, else 0."""
     margin = label * np.dot(point, features)
     return (label if margin < 1.0 else 0.0) * features
 
@@ -114,7 +114,7 @@ def distance_pull(point: Array, features: Array, label: float, width: float) -> 
     largest = np.max(np.abs(away))
     if largest == 0.0:
         return away
-    # Squares of tiny numbers lose their digits, and the answer would be longer than 1.
+    # Squares of tiny numbers lose digits, so that the result could be longer than 1.
     away = away / largest
     pull: Array = away / math.sqrt(np.dot(away, away))
     return pull
@@ -128,10 +128,10 @@ def sign_pull(point: Array, features: Array, label: float, width: float) -> Arra
 
 
 class _OfAScore:
-    """A loss of the score <w, x>."""
+    """Base of losses of the score <w, x>."""
 
     def norm(self, n_features: int, row_norm: float) -> float:
-        """Return row_norm: the derivative in the score is at most 1."""
+        """Return row_norm, because the derivative in the score is at most 1."""
         return row_norm
 
 
@@ -224,7 +224,7 @@ class Distance:
     width: ClassVar[float] = 0.0
 
     def norm(self, n_features: int, row_norm: float) -> float:
-        """Return 1, whatever the records are."""
+        """Return 1, for any records."""
         return 1.0
 
 
@@ -245,5 +245,5 @@ class SumOfDistances:
     width: ClassVar[float] = 0.0
 
     def norm(self, n_features: int, row_norm: float) -> float:
-        """Return sqrt(d): every coordinate is -1, 0 or 1."""
+        """Return sqrt(d), because every coordinate is -1, 0 or 1."""
         return math.sqrt(n_features)

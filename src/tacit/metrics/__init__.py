@@ -1,4 +1,4 @@
-"""How well a model does on sensitive records: one noisy release, every metric from it."""
+"""Evaluate a model on sensitive records: all metrics follow from one noisy release."""
 
 from tacit.metrics.evaluate import counted_on, evaluate, evaluation_of, plan_for, private_score
 from tacit.metrics.evaluation import ConfusionMatrix, Curve, Estimate, Evaluation, TooFewRecords

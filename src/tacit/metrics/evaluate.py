@@ -48,30 +48,30 @@ def private_score(
     people: People | None = None,
     source: Source | None = None,
 ) -> Release[float]:
-    """Return a noisy score of a model on records; more is better.
+    """Return a noisy score of a model on records; higher is better.
 
     Parameters
     ----------
     estimator
         A fitted classifier or regressor.
     rows, labels
-        The records. One that the model fails on, or whose label is none, adds nothing.
+        The records. One that the model fails on, or with an invalid label, adds nothing.
     noise_multiplier
         Standard deviation of the noise over the sensitivity.
     relation
         Which data sets are neighbours.
     label_range
-        The least and greatest label, of a regressor.
+        The least and greatest label, for a regressor.
     people
-        Whose each record is, under ADD_REMOVE_PERSON: one record of each counts.
+        The person of each record, under ADD_REMOVE_PERSON: one record per person counts.
     source
         The randomness; a secure one by default.
 
     Returns
     -------
     Release
-        Less the number of mistakes; of a regressor, less the sum of squared residuals in units of
-        the width of ``label_range``. One record moves it by at most 1, whatever the relation. The
+        Minus the number of mistakes; for a regressor, minus the sum of squared residuals in units
+        of the width of ``label_range``. One record moves it by at most 1, under any relation. The
         event is ``Gaussian(noise_multiplier, relation)``.
 
     Examples
@@ -114,10 +114,10 @@ _KNOW_HOW_MANY = (
 
 @runtime_checkable
 class AsksEncoded(Protocol):
-    """A model of raw tables: it says what its last estimator is asked about."""
+    """A model of raw tables that returns the input of its estimator."""
 
     def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
-        """Return the table as its estimator meets it, unread, and that estimator."""
+        """Return the unread table of the estimator's input, and the estimator."""
 
 
 def evaluate(
@@ -136,45 +136,45 @@ def evaluate(
     accountant: AnyAccountant | None = None,
     random_state: int | None = None,
 ) -> Evaluation:
-    """Release how well a model does on records, within a budget.
+    """Evaluate a model on records, within a budget.
 
-    One noisy histogram of scores by class, or for numbers five noisy sums; all else follows from it
-    and costs nothing more.
+    Releases one noisy histogram of scores by class, or five noisy sums for numbers; all metrics are
+    computed from it without further cost.
 
     Parameters
     ----------
     model
         A fitted classifier or regressor: of tacit, a `TableModel`, a Pipeline, or any of
-        scikit-learn's. Its answer to a record must not depend on other records. It is not protected
-        by this evaluation.
+        scikit-learn's. Its answer to a record must not depend on other records. The evaluation does
+        not protect the model.
     X, y
         The records, as the model takes them, and their labels. A `TableModel` finds its target in
         the table.
     epsilon, delta, relation, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`. An epsilon of infinity adds no noise.
     unit
-        Whose each record is; one record of each person then counts.
+        The person of each record; one record per person then counts.
     classes
         The classes, by default the model's; no others are possible.
     label_range
         The least and greatest label of a regressor, by default the model's.
     bins
-        How many bins of scores, or their edges from 0 to 1 with 0.5 among them; by default as many
+        The number of bins of scores, or their edges from 0 to 1 including 0.5; by default as many
         as the noise allows.
     n_records
-        About how many records there are, if that is public: it decides the bins, and an evaluation
-        that would be noise is refused before anything is spent.
+        The approximate number of records, if public: it determines the bins, and an evaluation
+        that would be mostly noise is refused before budget is spent.
 
     Raises
     ------
     TooFewRecords
-        If the answer would be noise; it says how many records would do. It is paid for all the
-        same, unless ``n_records`` told before.
+        If the result would be mostly noise; the message says how many records would be enough. The
+        budget is spent all the same, unless ``n_records`` was given.
 
     Notes
     -----
-    **Guarantee**. A record that the model fails on, without a label, or with one that is not among
-    the classes, does not count: no record raises an error, or changes how another one counts.
+    **Guarantee**. A record that the model fails on, without a label, or with an undeclared
+    class is ignored: no record raises an error, or changes how another one counts.
 
     Examples
     --------
@@ -221,11 +221,11 @@ def evaluate(
 
 
 def _refuse_unfitted(estimator: Any) -> None:
-    """Refuse a model that fails on every record, which would be found out after the charge."""
+    """Refuse an unfitted model, which would fail on every record after the charge."""
     if hasattr(estimator, "n_features_in_") or not hasattr(estimator, "predict"):
         return
     try:
-        estimator.predict(np.zeros((1, 1)))  # a row of nobody; what else it objects to is no matter
+        estimator.predict(np.zeros((1, 1)))  # a made-up row; other errors are ignored
     except NotFittedError:
         raise NotFittedError(
             f"the {type(estimator).__name__} is not fitted yet, and would fail on every record; "
@@ -244,9 +244,9 @@ def plan_for(
     bins: Any = None,
     n_records: int | None = None,
 ) -> EvaluationPlan:
-    """Return the plan of an evaluation of a fitted estimator, which is public.
+    """Return the public plan of an evaluation of a fitted estimator.
 
-    See `tacit.metrics.evaluation_plan`, which does without the estimator.
+    `tacit.metrics.evaluation_plan` plans without an estimator.
     """
     if is_classifier(estimator):
         plan = evaluation_plan(
@@ -261,7 +261,7 @@ def plan_for(
     if not is_regressor(estimator):
         raise TypeError(
             f"model must be a classifier or a regressor, got {type(estimator).__name__}; other "
-            "models predict nothing that could be right or wrong."
+            "models make no predictions to compare with labels."
         )
     known = getattr(estimator, "label_range", None)
     found = label_range or (None if isinstance(known, str) else known)
@@ -276,20 +276,20 @@ def counted_on(
     people: People | None = None,
     source: Source | None = None,
 ) -> Release[Array]:
-    """Return the noisy sums of a plan over records; call it when the plan has been charged.
+    """Return the noisy sums of a plan over records; call it after the plan was charged.
 
-    For a plan that is part of another; `evaluate` charges by itself.
+    Use it for a plan that is part of another; `evaluate` charges by itself.
 
     Parameters
     ----------
     plan
-        What `plan_for` or `evaluation_plan` made.
+        A plan of `plan_for` or `evaluation_plan`.
     estimator
-        What is asked.
+        The model to evaluate.
     rows, labels
         The records.
     people
-        Whose each is, under ADD_REMOVE_PERSON: one record of each counts.
+        The person of each record, under ADD_REMOVE_PERSON: one record per person counts.
     source
         The randomness; a secure one by default.
     """
@@ -300,7 +300,7 @@ def counted_on(
 
 
 def check_order(plan: EvaluationPlan, estimator: Any) -> None:
-    """Refuse a model whose answers are not in the order in which they would be counted."""
+    """Refuse a model whose classes are not in the order of the counts."""
     if not isinstance(plan.cells, TwoClassCells | SeveralClassCells):
         return
     ours, theirs = list(plan.cells.classes), list(estimator.classes_)
@@ -312,7 +312,7 @@ def check_order(plan: EvaluationPlan, estimator: Any) -> None:
 
 
 def evaluation_of(plan: EvaluationPlan, sums: Array, privacy: Guarantee) -> Evaluation:
-    """Return all that follows from the noisy sums of a plan."""
+    """Compute all metrics from the noisy sums of a plan."""
     cells = plan.cells
     if isinstance(cells, TwoClassCells):
         found = two_class_evaluation(plan, cells, sums, privacy)
@@ -325,7 +325,7 @@ def evaluation_of(plan: EvaluationPlan, sums: Array, privacy: Guarantee) -> Eval
 
 
 class _Raw:
-    """Records as they came, for a model that takes them so."""
+    """Records for a model that takes them unchanged."""
 
     assumptions: tuple[str, ...] = ()
     label_range: tuple[float, float] | None = None
@@ -333,7 +333,7 @@ class _Raw:
     def __init__(self, X: Any, y: Any, unit: Any) -> None:
         if y is None:
             raise ValueError("an evaluation needs the labels of the records; pass y.")
-        # Of objects: one word among numbers would turn them all into words.
+        # As objects: one word among numbers would convert all of them to words.
         self._rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
         self.labels, self._unit = y, unit
         if unit is not None and n_identifiers(unit) != self._rows.shape[0]:
@@ -354,9 +354,9 @@ class _Raw:
 
 
 class _Encoded:
-    """Records as an estimator of tacit meets them."""
+    """Records encoded for an estimator of tacit."""
 
-    labels = None  # of the schema's own type, once they are read
+    labels = None  # they have the schema's own type once they are read
 
     def __init__(self, table: EncodedTable) -> None:
         self._table = table
@@ -370,7 +370,7 @@ class _Encoded:
 
 
 def _opened(model: Any, X: Any, y: Any, unit: Any) -> tuple[_Raw | _Encoded, Any]:
-    """Return the records, unread, and what is asked about them."""
+    """Return the unread records, and the model to evaluate."""
     if isinstance(X, EncodedTable):
         if y is not None or unit is not None:
             raise ValueError("an encoded table brings its labels and people; pass neither.")
@@ -380,6 +380,6 @@ def _opened(model: Any, X: Any, y: Any, unit: Any) -> tuple[_Raw | _Encoded, Any
         return _Encoded(table), estimator
     raw = _Raw(X, y, unit)
     wanted = getattr(model, "n_features_in_", raw.n_columns)
-    if raw.n_columns != wanted:  # or the model would fail on every record, after the charge
+    if raw.n_columns != wanted:  # the model would fail on every record after the charge
         raise ValueError(f"X has {raw.n_columns} columns, and the model was fitted to {wanted}.")
     return raw, model

@@ -1,4 +1,4 @@
-"""What an evaluation says, with intervals for the noise, and what it refuses to say."""
+"""Hold the results of an evaluation: metrics with intervals, and refused metrics."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tacit.privacy import Guarantee
 Array = npt.NDArray[np.float64]
 
 LEVEL = 0.95
-_Z = 1.959963984540054  # the standard normal's 97.5 % point
+_Z = 1.959963984540054  # the 97.5 % quantile of the standard normal
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and the interval in which it would be without noise, 19 times out of 20.
+    """A number with a 95 % interval for its value without noise.
 
     Examples
     --------
@@ -41,13 +41,13 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A number made of sums x: <linear, x> + x' square x, ``square`` symmetric."""
+    """A quadratic form of sums x: <linear, x> + x' square x, ``square`` symmetric."""
 
     linear: Array
     square: Array | None = None
 
     def value(self, x: Array, noise: Array) -> float:
-        """Return what it is without noise, on average: noise adds tr(square) to its mean.
+        """Return an unbiased estimate: noise adds tr(square d), d = noise^2, to the mean.
 
         ``noise`` is the standard deviation of each sum.
         """
@@ -58,13 +58,14 @@ class Form:
 
 
 def covariance(one: Form, other: Form, x: Array, noise: Array) -> float:
-    """Return how two forms of the noisy sums x vary together, estimated without bias.
+    """Return an unbiased estimate of the covariance of two forms of the noisy sums x.
 
     With d the diagonal matrix of noise^2, and gradients g = linear + 2 square x at the true sums,
 
         cov = g1' d g2 + 2 tr(S1 d S2 d)
 
-    and the same at noisy sums has 4 tr(S1 d S2 d) too much in its mean, of which 2 are the cov's.
+    and the same expression at noisy sums has 4 tr(S1 d S2 d) too much in its mean, of which
+    2 belong to the covariance.
     """
     variances = noise**2
     gradients = [
@@ -81,11 +82,11 @@ def covariance(one: Form, other: Form, x: Array, noise: Array) -> float:
 def ratio(
     top: Form, bottom: Form, x: Array, noise: Array, least: float, greatest: float
 ) -> Estimate:
-    """Return top / bottom, between its ``least`` and ``greatest`` value, with its interval.
+    """Return top / bottom, clipped to [least, greatest], with its interval.
 
     Fieller: top - r bottom has mean 0 at the true ratio r and a variance that is quadratic in r, so
-    the interval is where (top - r bottom)^2 <= z^2 var(r). Where the bottom cannot be told from 0
-    the interval is everything.
+    the interval is where (top - r bottom)^2 <= z^2 var(r). If the bottom is not significantly
+    different from 0, the interval is everything.
     """
     t, b = top.value(x, noise), bottom.value(x, noise)
     vtt, vtb, vbb = (
@@ -96,7 +97,7 @@ def ratio(
     value = t / b if b > 0.0 else math.nan
     if b <= 0.0 or square <= 0.0:
         return Estimate(_within(value, least, greatest), least, greatest)
-    # half^2 - square rest is 0 without noise, and rounding may leave it below
+    # half^2 - square rest is 0 without noise, but rounding may make it negative.
     half_width = math.sqrt(max(half * half - square * rest, 0.0))
     if not noise.any():
         half_width = 0.0
@@ -106,7 +107,7 @@ def ratio(
 
 
 def counted(linear: Array, x: Array, noise: Array) -> Estimate:
-    """Return a sum of counts with its interval; no count is below 0."""
+    """Return a sum of counts, at least 0, with its interval."""
     value = float(linear @ x)
     half_width = _Z * math.sqrt(float(linear**2 @ noise**2))
     return Estimate(max(value, 0.0), max(value - half_width, 0.0), max(value + half_width, 0.0))
@@ -117,16 +118,16 @@ def _within(value: float, least: float, greatest: float) -> float:
 
 
 class TooFewRecords(ValueError):
-    """What was asked for would be noise."""
+    """The result would be mostly noise."""
 
 
 class NoEvaluationWarning(UserWarning):
-    """A model is fitted as asked, and the records held out were too few to evaluate it on."""
+    """The model was fitted, but too few records were held out to evaluate it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Points of a curve, and the interval in which each ``y`` would be without noise."""
+    """Points of a curve, with an interval for each ``y`` without noise."""
 
     name: str
     x_name: str
@@ -139,20 +140,20 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class ConfusionMatrix:
-    """How many records of each class (rows) were taken for which class (columns)."""
+    """The number of records of each class (rows) by predicted class (columns)."""
 
     classes: tuple[Any, ...]
     cells: tuple[tuple[Estimate, ...], ...]
 
     @property
     def counts(self) -> Array:
-        """The counts alone."""
+        """The counts without intervals."""
         return np.array([[cell.value for cell in row] for row in self.cells])
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Makes several curves; not a function, so that an evaluation can be pickled."""
+    """Make several curves; a class rather than a function, so that it can be pickled."""
 
     each: Mapping[str, Callable[[], Curve]]
 
@@ -163,29 +164,29 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """How well a model does on records that are not shown.
+    """The results of a private evaluation.
 
-    Intervals are about noise: in 95 % of evaluations they hold the value that the same records
-    would have given without noise. How other records would do is another question.
+    Intervals are about noise: in 95 % of evaluations they cover the value without noise on
+    the same records. They do not cover the error of sampling other records.
 
     Parameters
     ----------
     privacy_
-        What it promises about the records it was made from.
+        The guarantee for the records it was made from.
     metrics
         By name: accuracy, auc, brier, log_loss; mse, rmse, mae, r2.
     refused
-        What would be noise, and how many records would do.
+        Metrics that would be mostly noise, with the number of records that would be enough.
     confusion
-        The confusion matrix, of a classifier.
+        The confusion matrix of a classifier.
     draw
         Makes the ``curves``, by name: roc, precision_recall, calibration.
     n_records
-        How many records, or people, counted.
+        The noisy number of records, or people, that counted.
     noise_std
         The standard deviation of the noise on a count, or on a sum.
     sums
-        What was released, from which all else follows.
+        The released sums, from which all else is computed.
 
     Examples
     --------
@@ -212,11 +213,11 @@ class Evaluation:
 
     @cached_property
     def curves(self) -> Mapping[str, Curve]:
-        """Curves by name, drawn when they are asked for."""
+        """Curves by name, computed on demand."""
         return self.draw()
 
     def __getitem__(self, name: str) -> Estimate:
-        """Return a metric; refuse one that would be noise."""
+        """Return a metric; raise for one that would be mostly noise."""
         if name in self.refused:
             raise TooFewRecords(self.refused[name])
         if name not in self.metrics:
@@ -225,7 +226,7 @@ class Evaluation:
         return self.metrics[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was found, ready for JSON."""
+        """Return the results, ready for JSON."""
         found = {**self.metrics, "records": self.n_records}
         confusion = None
         if self.confusion is not None:
@@ -246,7 +247,7 @@ class Evaluation:
         }
 
     def lines(self) -> list[str]:
-        """Return what was found and what is refused, a line each."""
+        """Return the metrics and the refused ones, a line each."""
         lines = [f"{name}: {value}" for name, value in self.metrics.items()]
         lines += [f"{name}: refused. {why}" for name, why in self.refused.items()]
         return [*lines, f"records: {self.n_records}"]

@@ -1,4 +1,4 @@
-"""Histograms of scores: public bin edges, what is counted, and its sensitivity."""
+"""Choose public bin edges for histograms of scores, and predict their error."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Array = npt.NDArray[np.float64]
 
 CHOICES = (16, 32, 64)
 MOST_BINS, USUAL_BINS = 64, 32
-# About what B bins cost the area under a curve where scores crowd (measured on Diabetes-130, where
-# nine in ten lie between 0.05 and 0.24): BIN_ERROR / B^2.
+# Error of the area under a curve due to B bins of crowded scores: BIN_ERROR / B^2 (measured on
+# Diabetes-130, where nine scores in ten lie between 0.05 and 0.24).
 BIN_ERROR = 1.0
 
 
 def bin_edges(n_bins: int) -> Array:
-    """Return the edges of ``n_bins`` bins from 0 to 1, narrow near either.
+    """Return the edges of ``n_bins`` bins from 0 to 1, narrower near both ends.
 
-    Edges are at equal steps of asin(sqrt(p)), in which the share of a sample that has probability p
-    is equally certain everywhere: a rare class, whose scores are all near 0, is cut as finely as a
-    frequent one. One half is always an edge, so that what a classifier says at one half can be read
-    off the bins exactly.
+    Edges are at equal steps of asin(sqrt(p)), which stabilises the variance of a share p of a
+    sample: a rare class, whose scores are all near 0, is resolved as finely as a
+    frequent one. One half is always an edge, so that the decisions of a classifier at one half
+    follow exactly from the bins.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def bin_edges(n_bins: int) -> Array:
 
 
 def checked_edges(edges: Any) -> Array:
-    """Return edges that somebody chose; they rise from 0 to 1, and one half is among them."""
+    """Check edges given by the user; they rise from 0 to 1 and include one half."""
     given = np.asarray(edges, dtype=np.float64)
     rising = given.ndim == 1 and len(given) > 2 and bool(np.all(np.diff(given) > 0))
     if not rising or given[0] != 0.0 or given[-1] != 1.0 or 0.5 not in given:
@@ -51,11 +51,11 @@ def checked_edges(edges: Any) -> Array:
 
 
 def good_bins(noise_std: float, n_records: int | None) -> int:
-    """Return how many bins err least: few where noise is large, many where scores would blur.
+    """Return the number of bins with the least error: noise favours few, resolution many.
 
-    The area under the ROC curve has noise of about 0.4 noise_std sqrt(B) / min(P, N), and B bins
-    blur it by about 1 / B^2. The rarer class is guessed to be a quarter of the records; where their
-    number is not known, 32.
+    The area under the ROC curve has noise of about 0.4 noise_std sqrt(B) / min(P, N), and an
+    error of about 1 / B^2 from B bins. The rarer class is assumed to be a quarter of the records;
+    if their number is unknown, the result is 32.
 
     Examples
     --------
@@ -75,12 +75,12 @@ def good_bins(noise_std: float, n_records: int | None) -> int:
 
 
 def auc_std(noise_std: float, n_bins: int, rarer: float) -> float:
-    """Return about how far noise moves the area under the ROC curve."""
+    """Return the approximate standard deviation of the noise on the area under the ROC curve."""
     return 0.4 * noise_std * math.sqrt(n_bins) / max(rarer, 1.0)
 
 
 def accuracy_std(noise_std: float, n_bins: int, n_records: float, accuracy: float = 1.0) -> float:
-    """Return how far noise moves an accuracy a: sigma sqrt(B (a^2 + (1 - a)^2)) / n.
+    """Return the noise on an accuracy a: sigma sqrt(B (a^2 + (1 - a)^2)) / n.
 
     B cells of correct answers and B of wrong ones: accuracy = C / (C + W) has derivatives
     (1 - a) / n and -a / n.
@@ -90,7 +90,7 @@ def accuracy_std(noise_std: float, n_bins: int, n_records: float, accuracy: floa
 
 
 def squashed(scores: Array) -> Array:
-    """Return 1 / (1 + exp(-score)), which keeps the order of scores, and one half at 0."""
+    """Return 1 / (1 + exp(-score)), which preserves the order and maps 0 to one half."""
     from scipy.special import expit
 
     probabilities: Array = expit(scores)

@@ -1,4 +1,4 @@
-"""Metrics from noisy sums, each with its interval: regression, two classes, several classes."""
+"""Compute metrics with intervals from noisy sums: regression, two classes, several classes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def brier_cells(edges: Array) -> Array:
 def number_evaluation(
     plan: EvaluationPlan, cells: NumberSums, sums: Array, privacy: Guarantee
 ) -> Evaluation:
-    """Return MSE, RMSE, MAE and R2; refuse where they are but noise."""
+    """Return MSE, RMSE, MAE and R2; refuse them if they would be mostly noise."""
     refuse_noise(plan, float(sums[COUNT]))
     noise, w = np.full(5, plan.noise_std), cells.width
     one = Form(_at(COUNT))
@@ -83,7 +83,7 @@ def number_evaluation(
 
 
 def r2(sums: Array, noise: Array) -> Estimate:
-    """Return 1 - residual / total, as scikit-learn's R2.
+    """Return 1 - residual / total, the R2 of scikit-learn.
 
     residual = w^2 S_rr,  total = (w/2)^2 (S_uu - S_u^2 / n),  so
     1 - R2 = 4 n S_rr / (n S_uu - S_u^2)
@@ -111,7 +111,7 @@ def _product(one: int, other: int) -> Array:
 def two_class_evaluation(
     plan: EvaluationPlan, cells: TwoClassCells, counts: Array, privacy: Guarantee
 ) -> Evaluation:
-    """Return the metrics of noisy counts, label 0 first; refuse where they are but noise."""
+    """Return the metrics of noisy counts, label 0 first; refuse those that would be noise."""
     found = Histogram(cells.edges, counts, np.full(len(counts), plan.noise_std))
     refuse_noise(plan, float(counts.sum()))
     metrics = {"accuracy": found.accuracy()}
@@ -138,16 +138,16 @@ def two_class_evaluation(
 
 
 class Histogram:
-    """Counts of scores by bin, label 0 first, and what follows from them.
+    """Noisy counts of scores by bin, label 0 first, and the metrics computed from them.
 
     Parameters
     ----------
     edges
-        Of the bins, B + 1 of them.
+        The B + 1 edges of the bins.
     counts
         2 B noisy counts.
     noise
-        The standard deviation of the noise on each.
+        The standard deviation of the noise on each count.
     """
 
     def __init__(self, edges: Array, counts: Array, noise: Array) -> None:
@@ -155,7 +155,7 @@ class Histogram:
         self.n_bins = len(edges) - 1
         self.n_zeros = float(counts[: self.n_bins].sum())
         self.n_ones = float(counts[self.n_bins :].sum())
-        # Which cells are above each inner edge, and which are of label 1.
+        # Masks of the cells above each inner edge, and of the cells of label 1.
         self._half = int(np.searchsorted(edges, 0.5))
         self._one = np.repeat([0.0, 1.0], self.n_bins)
 
@@ -166,12 +166,12 @@ class Histogram:
         return ratio(Form(top), Form(bottom), self.counts, self.noise, least, greatest)
 
     def accuracy(self) -> Estimate:
-        """Return the share of records on their side of one half."""
+        """Return the share of records on the correct side of one half."""
         right = (self._above(self._half) == self._one).astype(np.float64)
         return self._ratio(right, np.ones_like(right))
 
     def brier(self) -> Estimate:
-        """Return the mean squared distance of probability and label."""
+        """Return the mean squared difference of probability and label."""
         return self._ratio(brier_cells(self.edges), np.ones(2 * self.n_bins))
 
     def log_loss(self) -> Estimate:
@@ -179,15 +179,15 @@ class Histogram:
         return self._ratio(log_loss_cells(self.edges), np.ones(2 * self.n_bins), math.inf)
 
     def calibration_bias(self) -> Estimate:
-        """Return the mean probability less the share of label 1."""
+        """Return the mean probability minus the share of label 1."""
         middles = np.tile((self.edges[1:] + self.edges[:-1]) / 2, 2)
         return self._ratio(middles - self._one, np.ones(2 * self.n_bins), least=-1.0)
 
     def auc(self) -> Estimate:
-        """Return the probability that a one scores above a zero.
+        """Return the probability that a record of label 1 scores above one of label 0.
 
         P N auc = sum over bins of ones_i zeros_j beats_ij, a product of independent noisy counts,
-        so that noise leaves its mean as it is.
+        so noise does not bias it.
         """
         b, beats = self.n_bins, beats_in(self.edges)
         nothing = np.zeros(2 * b)
@@ -210,25 +210,25 @@ class Histogram:
         return ConfusionMatrix(classes, tuple(map(tuple, cells)))
 
     def roc(self) -> Curve:
-        """Return the share of ones above each edge, by the share of zeros above it."""
+        """Return the true positive rate at each edge, by the false positive rate."""
         zeros, ones = 1 - self._one, self._one
         edges = range(self.n_bins, -1, -1)
         x = [self._ratio(self._above(edge) * zeros, zeros) for edge in edges]
         y = [self._ratio(self._above(edge) * ones, ones) for edge in edges]
-        name = "ROC: ones found, by zeros taken for ones"
+        name = "ROC: true positive rate, by false positive rate"
         return _curve(name, "false positive rate", "true positive rate", x, y)
 
     def precision_recall(self) -> Curve:
-        """Return the share of ones among those above an edge, by the share of ones found."""
+        """Return the precision at each edge, by the recall."""
         ones = self._one
         edges = range(self.n_bins - 1, -1, -1)
         x = [self._ratio(self._above(edge) * ones, ones) for edge in edges]
         y = [self._ratio(self._above(edge) * ones, self._above(edge)) for edge in edges]
-        name = "Precision, by the share of ones found"
+        name = "Precision, by recall"
         return _curve(name, "recall", "precision", x, y, rising=False)
 
     def calibration(self) -> Curve:
-        """Return the share of ones in each bin that holds more records than noise."""
+        """Return the share of label 1 in each bin with more records than noise."""
         middles = (self.edges[1:] + self.edges[:-1]) / 2
         points = []
         for place, middle in enumerate(middles):
@@ -237,17 +237,17 @@ class Histogram:
             if share.high - share.low < 1.0:
                 points.append((Estimate(middle, middle, middle), share))
         x, y = [p[0] for p in points], [p[1] for p in points]
-        name = "Calibration: the share of ones, by predicted probability"
-        return _curve(name, "predicted probability", "share of ones", x, y, rising=False)
+        name = "Calibration: share of label 1, by predicted probability"
+        return _curve(name, "predicted probability", "share of label 1", x, y, rising=False)
 
 
 def beats_in(edges: Array) -> Array:
-    """Return how often a one of bin i scores above a zero of bin j.
+    """Return how often label 1 in bin i scores above label 0 in bin j.
 
     1 if i > j, 0 if i < j, and within a bin 1/2 + (s1 - s0) / 6, for densities proportional to
-    1 + s t on [-1, 1]. Slopes are those between the bins to either side, s_i n_i = sum of G_ij n_j,
-    so that the sum over bins of ones_i zeros_i (s1_i - s0_i) / 6 is ones' (G' - G) zeros / 6. An
-    area does not change when scores are stretched; widths are those of asin(sqrt(p)), even by
+    1 + s t on [-1, 1]. Slopes are those between the neighbouring bins, s_i n_i = sum of G_ij n_j,
+    so that the sum over bins of ones_i zeros_i (s1_i - s0_i) / 6 is ones' (G' - G) zeros / 6. The
+    area is invariant under monotone maps of the scores; widths are those of asin(sqrt(p)), equal by
     default, in which densities near 0 and 1 are smoother.
     """
     even = np.arcsin(np.sqrt(edges))
@@ -277,7 +277,7 @@ def _curve(
     y: list[Estimate],
     rising: bool = True,
 ) -> Curve:
-    """Return points as a curve; one that must rise is made to, which costs nothing."""
+    """Return points as a curve; an increasing curve is fitted isotonically, at no cost."""
     xs = np.array([point.value for point in x])
     ys = np.array([point.value for point in y])
     low, high = np.array([p.low for p in y]), np.array([p.high for p in y])
@@ -287,7 +287,7 @@ def _curve(
 
 
 def _risen(values: Array) -> Array:
-    """Return the least-squares rising sequence."""
+    """Return the least-squares non-decreasing sequence."""
     from sklearn.isotonic import isotonic_regression
 
     risen: Array = isotonic_regression(values)
@@ -297,7 +297,7 @@ def _risen(values: Array) -> Array:
 def several_class_evaluation(
     plan: EvaluationPlan, cells: SeveralClassCells, sums: Array, privacy: Guarantee
 ) -> Evaluation:
-    """Return the metrics of a noisy matrix and noisy histograms; refuse where they are noise."""
+    """Return the metrics of a noisy matrix and noisy histograms; refuse mere noise."""
     k = cells.n_classes
     matrix, noise = sums[: k * k], np.full(k * k, plan.noise_std)
     n_records = counted(np.ones(k * k), matrix, noise)
@@ -310,7 +310,7 @@ def several_class_evaluation(
     for j, name in enumerate(cells.classes.tolist()):
         half = slice(2 * j * cells.n_bins, 2 * (j + 1) * cells.n_bins)
         found = Histogram(cells.edges, counts[half], spread[half])
-        # Noise on a histogram is larger than on the matrix, by 1 / share.
+        # Noise on a histogram is larger than on the matrix by the factor 1 / share.
         why = too_few(plan, min(found.n_zeros, found.n_ones) * cells.share)
         if why is None:
             metrics[f"auc {name}"], draws[f"roc {name}"] = found.auc(), found.roc
@@ -339,11 +339,11 @@ def several_class_evaluation(
 
 
 def _brier(cells: SeveralClassCells) -> Array:
-    """Return (p - 1[the class])^2 by cell; their sum over classes is the Brier score."""
+    """Return (p - 1[true class])^2 by cell; the sum over classes is the Brier score."""
     e = cells.edges
     return np.concatenate([mean_square(e), mean_square(1 - e[::-1])[::-1]])
 
 
 def _log_loss(cells: SeveralClassCells) -> Array:
-    """Return -log p where it is the class, and 0 where it is not."""
+    """Return -log p for the true class, and 0 for the others."""
     return np.concatenate([np.zeros(cells.n_bins), mean_log(cells.edges)])

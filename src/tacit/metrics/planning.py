@@ -1,4 +1,4 @@
-"""What an evaluation will release and what to expect of it, before a record is read."""
+"""Plan an evaluation: its noise, its event and its expected errors, before a record is read."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tacit.queries.evaluation import Cells, NumberSums, SeveralClassCells, TwoCl
 Array = npt.NDArray[np.float64]
 EvaluationNoise = GaussianNoise | LaplaceNoise
 
-# Below this many standard deviations of the noise on a whole row of bins, an area means nothing.
+# Least ratio of a class count to the noise on a row of bins for which an area is computed.
 LEAST_SIGNAL = 10.0
 
 
 @dataclass(frozen=True)
 class EvaluationPlan(Plan):
-    """A plan that knows what is counted.
+    """A plan with the cells to count.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class EvaluationPlan(Plan):
 
     facts: Facts = field(kw_only=True)
     cells: Cells = field(kw_only=True)
-    # Whether scores are probabilities, so that they can be calibrated or not.
+    # Whether scores are probabilities, so that calibration is defined.
     probabilities: bool = field(kw_only=True)
 
     @property
@@ -53,7 +53,7 @@ class EvaluationPlan(Plan):
         return _noise_std(self.queries.get("sums"), self.budget)
 
     def sums(self, session: Session) -> Array:
-        """Ask a session that holds a model's answers for the sums, with noise if there is any."""
+        """Ask a session of a model's answers for the noisy sums."""
         if "sums" in self.queries:
             return np.asarray(session.ask(self.queries["sums"], "sums"))
         return session.without_noise(lambda answered: self.cells.total(answered, session.facts))
@@ -68,28 +68,28 @@ def evaluation_plan(
     n_records: int | None = None,
     probabilities: bool = True,
 ) -> EvaluationPlan:
-    """Return the plan of an evaluation, from public facts alone.
+    """Plan an evaluation from public facts alone.
 
     Parameters
     ----------
     budget
-        What may be spent.
+        The budget of the evaluation.
     classes
-        The classes of a classifier, in any order; None for a regressor. What is counted has them
-        sorted, as models have.
+        The classes of a classifier, in any order; None for a regressor. The cells use sorted
+        classes, as models do.
     label_range
-        The least and greatest label, of a regressor.
+        The least and greatest label, for a regressor.
     bins
-        How many bins for each class, or their edges; by default as many as the noise allows.
+        The number of bins per class, or their edges; by default as many as the noise allows.
     n_records
-        About how many records there will be, if that is known.
+        The approximate number of records, if known.
     probabilities
-        Whether scores are probabilities, so that they can be calibrated or not.
+        Whether scores are probabilities, so that calibration is defined.
 
     Raises
     ------
     TooFewRecords
-        If ``n_records`` are so few that everything would be noise; nothing was spent.
+        If ``n_records`` is so small that every metric would be mostly noise; nothing was spent.
     """
     noise = _noise(budget)
     if classes is None:
@@ -113,7 +113,7 @@ def plan_of_sums(
     label_range: tuple[float, float] | None = None,
     probabilities: bool = True,
 ) -> EvaluationPlan:
-    """Return the plan, of bins that were not chosen by hand, whose event released so many sums.
+    """Return the plan, with default bins, of an event that released this many sums.
 
     Examples
     --------
@@ -161,33 +161,33 @@ def _planned(
 
 
 def least_of_each_class(plan: EvaluationPlan) -> float:
-    """Return how many records of each class there must be for an area to mean something."""
+    """Return the least number of records of each class for a meaningful area."""
     return LEAST_SIGNAL * plan.noise_std * math.sqrt(plan.cells.n_bins)
 
 
 def refuse_noise(plan: EvaluationPlan, n_records: float, classes: float = 1.0) -> None:
-    """Refuse what would be noise: fewer records than ``classes`` times the least of each."""
+    """Refuse fewer records than ``classes`` times the least of each class."""
     least = classes * least_of_each_class(plan)
     if n_records < least:
         raise TooFewRecords(
-            f"about {max(n_records, 0.0):.0f} records are too few at this budget: the answer would "
-            f"be noise. About {_round_up(least)} would do, or a larger epsilon, or fewer bins."
+            f"about {max(n_records, 0.0):.0f} records are too few at this budget: the result would "
+            f"be noise. Use about {_round_up(least)} records, a larger epsilon, or fewer bins."
         )
 
 
 def too_few(plan: EvaluationPlan, rarer: float) -> str | None:
-    """Return why an area under a curve would be noise, if it would, and how many would do."""
+    """Return why an area under a curve would be mostly noise, or None."""
     least = least_of_each_class(plan)
     if rarer >= least:
         return None
     return (
-        f"Of the rarer class there are about {max(rarer, 0.0):.0f} records, and the answer would "
-        f"be noise; about {_round_up(least)} would do, or a larger epsilon, or fewer bins."
+        f"The rarer class has about {max(rarer, 0.0):.0f} records, and the result would "
+        f"be noise; use about {_round_up(least)} records, a larger epsilon, or fewer bins."
     )
 
 
 def _round_up(value: float) -> int:
-    """Return a number of two digits that is not below."""
+    """Round up to two digits."""
     unit = int(10.0 ** max(int(math.log10(max(value, 1.0))) - 1, 0))
     return math.ceil(value / unit) * unit
 
@@ -199,7 +199,7 @@ def _edges(bins: Any, std: float, n_records: int | None) -> Array:
 
 
 def _class_cells(classes: Any, edges: Array, noise: EvaluationNoise | None) -> Cells:
-    named = np.unique(np.asarray(classes))  # sorted, as those of models are
+    named = np.unique(np.asarray(classes))  # sorted, as in models
     if np.ndim(classes) != 1 or len(named) < 2 or len(named) < len(classes):
         raise ValueError("an evaluation needs at least two classes, each once; pass classes=[...].")
     kind = TwoClassCells if len(named) == 2 else SeveralClassCells
@@ -209,7 +209,7 @@ def _class_cells(classes: Any, edges: Array, noise: EvaluationNoise | None) -> C
 def _number_sums(label_range: tuple[float, float] | None, noise: EvaluationNoise | None) -> Cells:
     if label_range is None:
         raise ValueError(
-            "label_range is not declared, and the least and greatest label are themselves "
+            "label_range is not declared, and the least and greatest label would reveal "
             "records. Pass label_range=(low, high)."
         )
     low, high = (float(end) for end in label_range)
@@ -227,7 +227,7 @@ def _noise(budget: Budget) -> EvaluationNoise | None:
 
 
 def _noise_of(event: Event) -> EvaluationNoise | None:
-    """Return the noise of an event that an evaluation has released."""
+    """Return the noise of an event that an evaluation released."""
     if isinstance(event, PureEpsilon):
         return LaplaceNoise(event.epsilon)
     return GaussianNoise(event.noise_multiplier) if isinstance(event, Gaussian) else None
@@ -258,7 +258,7 @@ def _expected(cells: Cells, std: float, n_records: int | None) -> dict[str, floa
     settings["bins"] = cells.n_bins
     if n_records is not None:
         several = isinstance(cells, SeveralClassCells)
-        # A confusion matrix of K^2 cells, of which K are correct, or 2 B bins of which B are.
+        # A confusion matrix has K^2 cells, K of them correct; 2 B bins have B correct cells.
         correct = cells.n_classes if isinstance(cells, SeveralClassCells) else cells.n_bins
         settings["accuracy_std"] = accuracy_std(std, correct, n_records)
         if not several:

@@ -1,4 +1,4 @@
-"""A model's answers to records, one by one: no record's answer depends on another's."""
+"""Predict records independently: no record's answer depends on another's."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _BLOCK = 1 << 16
 
 
 def answers_of(estimator: Any, rows: Any) -> Array:
-    """Return what a model says of each record, NaN where it has no answer.
+    """Return a model's answer to each record, NaN if it has none.
 
     Parameters
     ----------
     estimator
-        A fitted classifier or regressor. A record that it fails on has no answer; that it fails on
-        one does not keep it from answering others.
+        A fitted classifier or regressor. A record that it fails on has no answer; the others are
+        answered all the same.
     rows
         An array, dense or sparse, or a frame.
 
     Returns
     -------
     array
-        Of two classes, the probability of the second, or its squashed score; of several, a column
-        each; of numbers, the prediction.
+        For two classes, the probability of the second or its squashed score; for several, a column
+        per class; for a regressor, the prediction.
     """
     width = _n_answers(estimator)
     n = rows.shape[0]
@@ -49,14 +49,14 @@ def answers_of(estimator: Any, rows: Any) -> Array:
         in_halves(lambda some: _answers(estimator, taken(rows, some)), places, answers)
     answers[np.isnan(answers).any(axis=1)] = np.nan
     if is_classifier(estimator):
-        answers = np.clip(answers, 0.0, 1.0)  # NaN stays
+        answers = np.clip(answers, 0.0, 1.0)  # NaN is kept
     return answers[:, 0] if width == 1 else answers
 
 
 def answered(
     estimator: Any, rows: Any, labels: Any, people: People | None = None, *, relation: Relation
 ) -> Answered:
-    """Return a model's answers to records, with their labels: what an evaluation is asked of.
+    """Return a model's answers to records with their labels, for the queries of an evaluation.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def answered(
     rows, labels
         The records.
     people
-        Whose each is, under ADD_REMOVE_PERSON: one record of each counts.
+        The person of each record, under ADD_REMOVE_PERSON: one record per person counts.
     relation
         Which data sets are neighbours.
     """
@@ -75,7 +75,7 @@ def answered(
     if relation.by_person:
         if people is None:
             raise ValueError(
-                "relation is ADD_REMOVE_PERSON, but nothing says whose each record is."
+                "relation is ADD_REMOVE_PERSON, but the records have no unit; pass unit=..."
             )
         chosen = people.one_each()
         rows, found = taken(rows, chosen), found[chosen]
@@ -84,31 +84,31 @@ def answered(
 
 @dataclass(frozen=True, eq=False)
 class AnswersOf:
-    """A view: a fitted model's answers in the place of the records of an `EncodedTable`.
+    """A view of an `EncodedTable`: a fitted model's answers in place of the records.
 
     Parameters
     ----------
     estimator
         As in `answers_of`.
     before
-        The fitted steps through which rows go to it.
+        The fitted steps before the estimator.
     """
 
     estimator: Any
     before: tuple[Any, ...] = ()
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
-        """Return the answers, one a record or one a person."""
+        """Return the answers, one per record or per person."""
         rows, labels = records.read()
         for step in self.before:
-            if rows.shape[0]:  # of no rows none is made
+            if rows.shape[0]:  # steps may reject empty input
                 rows = step.transform(rows)
         people = people_of(records.identifiers()) if records.has_people else None
         return answered(self.estimator, rows, labels, people, relation=facts.relation), facts
 
 
 def labels_of(labels: Any) -> npt.NDArray[Any]:
-    """Return labels as an array of whatever they are; one odd one does not change the others."""
+    """Return labels as an array without conversion; an odd label does not change the others."""
     refuse_masked(labels, "y")
     if not hasattr(labels, "dtype") and not hasattr(labels, "__array__"):
         return as_objects(list(labels))
@@ -121,7 +121,7 @@ def labels_of(labels: Any) -> npt.NDArray[Any]:
 
 
 def taken(rows: Any, places: npt.NDArray[np.int64]) -> Any:
-    """Return some of the rows."""
+    """Return the selected rows."""
     if hasattr(rows, "iloc"):
         return rows.iloc[places]
     if hasattr(rows, "tocsr"):
@@ -139,14 +139,14 @@ def _n_answers(estimator: Any) -> int:
 
 
 def in_halves(ask: Callable[[Places], Array], places: Places, answers: Array) -> None:
-    """Fill in one row of answers for each of the ``places``; one that fails keeps what it has.
+    """Fill in one row of answers per place; a record that fails keeps its initial value.
 
-    Where all of them together fail, each half is asked on its own: whatever happens on an odd
-    record, and whatever is said of it, the others have their answers.
+    If a call on all places fails, each half is tried separately: an odd record cannot change the
+    answers of the others, whatever error it causes.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an overflow, say, which would tell of one record
+            warnings.simplefilter("ignore")  # a warning would reveal one record
             answers[places] = ask(places).reshape(len(places), -1)
     except Exception:
         if len(places) > 1:

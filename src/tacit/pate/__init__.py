@@ -1,4 +1,4 @@
-"""Teachers on disjoint parts of the records, noisy votes, a student that may be published."""
+"""Train teachers on disjoint parts of the records, and a student on their noisy votes."""
 
 from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority

@@ -1,4 +1,4 @@
-"""What both PATE estimators do before and after the teachers."""
+"""Share code of the PATE estimators before and after the teachers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PUBLIC_POOL = "the public rows, and what is known of them, come from none of the
 
 @dataclass(frozen=True)
 class TeacherQueries:
-    """What is known before a record is read: a table that is not read yet, and what is asked."""
+    """The public facts of a fit: an unread table, and the queries."""
 
     table: Any
     budget: Budget
@@ -41,21 +41,21 @@ class TeacherQueries:
 
     @property
     def queries(self) -> Any:
-        """The public rows that teachers are asked about."""
+        """The public rows on which teachers vote."""
         return self.pool[self.places]
 
 
 def teacher_queries(model: Any, X: Any, y: Any, X_public: Any, unit: Any) -> TeacherQueries:
-    """Return what is asked of whom; the records are looked at for their shape alone."""
+    """Return the unread table and the queries; only the shape of the records is read."""
     budget = budget_of(model.epsilon, model.delta, model.relation, model.accountant)
     if X_public is None:
         raise ValueError(
-            "X_public is missing: teachers are asked about rows that are public, and the student "
-            "learns from these; pass rows of the same columns that need no protection."
+            "X_public is missing: teachers vote on public rows, and the student "
+            "learns from them; pass rows of the same columns that need no protection."
         )
     if X_public is X:
         raise ValueError(
-            "X_public is X, the sensitive records themselves, and what is public is not protected; "
+            "X_public is X, the sensitive records themselves, but public rows are not protected; "
             "pass other rows, which need no protection."
         )
     if isinstance(X, EncodedTable):
@@ -79,7 +79,7 @@ def teacher_queries(model: Any, X: Any, y: Any, X_public: Any, unit: Any) -> Tea
 def split(
     queried: TeacherQueries, n_teachers: int, rows: Any, labels: Any, key: bytes, counts: Any
 ) -> list[Places]:
-    """Return the places of each teacher's records among those that count."""
+    """Return the positions of each teacher's records among the valid ones."""
     relation = queried.budget.relation
     people: People | None = read_people(queried.table) if has_people(queried.table) else None
     places = getattr(queried.table, "places", None)
@@ -90,12 +90,12 @@ def split(
 
 
 def key_of(source: Source | None) -> bytes:
-    """Return the key by which records are split, from a source of its own."""
+    """Return the key by which records are split, from a separate source."""
     return new_key(secure_source() if source is None else source)
 
 
 def progress_of(model: Any) -> Said | None:
-    """Return what is called when a teacher is done."""
+    """Return the function to call when a teacher is done."""
     if not model.verbose:
         return None
 
@@ -107,12 +107,12 @@ def progress_of(model: Any) -> Said | None:
 
 
 def check_teacher(teacher: Any) -> None:
-    """Refuse a teacher that cannot be one, before anything is charged."""
+    """Refuse an invalid teacher, before anything is charged."""
     _check_learner("teacher", teacher, "fit")
 
 
 def check_student(student: Any) -> None:
-    """Refuse a student who cannot be one, who would otherwise fail after the charge."""
+    """Refuse an invalid student, which would otherwise fail after the charge."""
     if student is not None:
         _check_learner("student", student, "fit", "learn")
 
@@ -131,7 +131,7 @@ def _check_learner(name: str, learner: Any, *ways: str) -> None:
 
 
 def rows_to_ask(model: Any, X: Any) -> Any:
-    """Return rows of the columns that the model was fitted on."""
+    """Return rows with the fitted columns."""
     rows, _ = as_rows(X)
     validate_data(model, X, reset=False, skip_check_array=True)
     return np.asarray(rows) if not hasattr(rows, "tocsr") else rows

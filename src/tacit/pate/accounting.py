@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The cost whatever the votes: what is charged, and all that is said.
+    """Report only the worst-case cost, which is charged.
 
     Examples
     --------
@@ -48,26 +48,26 @@ class WorstCase:
 
 @dataclass(frozen=True)
 class Sanitised:
-    """A figure beside the charge: what the votes cost by Theorem 6, or exactly for two classes.
+    """Report a data-dependent cost beside the charge: by Theorem 6, or exactly for two classes.
 
-    What is left out follows from the budget. All is fixed before any vote is counted.
+    Parameters left out follow from the budget. All are fixed before any vote is counted.
 
     Parameters
     ----------
     order
-        The Renyi order at which it is told.
+        The Renyi order of the cost.
     smoothness
-        How fast its sensitivity may change between neighbours, in logarithms.
+        The rate at which its sensitivity may change between neighbours, in logarithms.
     noise_multiplier
-        The noise on it, in smooth sensitivities.
+        The noise on it, in units of the smooth sensitivity.
     failure
-        With which probability it may be too low.
+        The probability with which the estimate may be too low.
 
     Notes
     -----
-    **Guarantee**. The figure is released with a `SmoothGaussian`, whose cost is charged with the
-    votes' worst case: no charge is ever lower for it. It is an estimate, and too low with
-    probability ``failure``; it is no bound.
+    **Guarantee**. The cost is released with a `SmoothGaussian`, which is charged in addition to the
+    votes' worst case: it never lowers a charge. It is an estimate, too low with
+    probability ``failure``, and not a bound.
 
     Examples
     --------
@@ -89,11 +89,11 @@ class Sanitised:
         if not 0.0 < checks.real("failure", self.failure) < 0.5:
             raise ValueError(
                 f"failure must be between 0 and 0.5, got {self.failure!r}: it is the probability "
-                "with which the figure may be too low; 0.05 is one in twenty."
+                "with which the estimate may be too low; 0.05 is one in twenty."
             )
 
     def fixed_for(self, budget: Budget) -> Sanitised:
-        """Return the same with every number decided, from the budget alone.
+        """Return a copy with every parameter fixed, from the budget alone.
 
         Half of epsilon goes to the conversion at the order, log(1/delta) / (a - 1); the
         noise takes a twentieth of it, a / (2 z^2); smoothness is a third of what the order allows.
@@ -110,32 +110,32 @@ class Sanitised:
     def fixed(self) -> tuple[float, float, float]:
         """The order, smoothness and noise multiplier, once they are fixed."""
         if self.order is None or self.smoothness is None or self.noise_multiplier is None:
-            raise ValueError("the numbers are not fixed; call fixed_for(budget) first.")
+            raise ValueError("the parameters are not fixed; call fixed_for(budget) first.")
         return self.order, self.smoothness, self.noise_multiplier
 
     def query(self, votes: Votes, table: Table) -> SmoothValue:
-        """Return how the figure is asked for, once all numbers are fixed."""
+        """Return the query for the cost, once all parameters are fixed."""
         _, smoothness, multiplier = self.fixed
         margin = -float(ndtri(self.failure))
         return SmoothValue(VotesCost(votes, table), multiplier, smoothness, margin)
 
     def figure(self, noisy: float, query: SmoothValue, facts: Facts, delta: float) -> SanitisedCost:
-        """Return the epsilon at a delta of what was answered, the cost of telling it included."""
+        """Convert a noisy answer to epsilon at delta, including the cost of its release."""
         table = query.statistic.table
         a = table.order
         divergence = max(noisy, 0.0) + float(query.event(facts).renyi(np.array([a]))[0])
         epsilon = divergence + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
-        # Whether the conditions of the proof hold depends on public numbers alone.
+        # The conditions of the proof depend on public numbers alone.
         known = max(epsilon, 0.0) if table.conditions_hold() else None
         return SanitisedCost(known, delta, a, self.failure)
 
 
 @dataclass(frozen=True)
 class SanitisedCost:
-    """What the votes say of their cost: an epsilon that is too low with probability ``failure``.
+    """The data-dependent cost of votes: an epsilon that is too low with probability ``failure``.
 
-    ``epsilon`` is None where the conditions of its proof (C5, C6) do not hold: then the worst case
-    is all there is. Never charge it: it is a noisy estimate.
+    ``epsilon`` is None if the conditions of its proof (C5, C6) do not hold: then only the worst
+    case is known. Never charge it: it is a noisy estimate.
     """
 
     epsilon: float | None
@@ -147,6 +147,6 @@ class SanitisedCost:
         if self.epsilon is None:
             return "the conditions of the data-dependent bound do not hold: see the worst case"
         return (
-            f"epsilon {self.epsilon:.3g} at delta {self.delta:g}: what the votes say, sanitised; "
-            f"an estimate, too low with probability {self.failure:g}, and never what is charged"
+            f"epsilon {self.epsilon:.3g} at delta {self.delta:g}, from the votes, sanitised; "
+            f"an estimate, too low with probability {self.failure:g}; the worst case is charged"
         )

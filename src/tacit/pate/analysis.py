@@ -1,4 +1,4 @@
-"""What an ensemble of teachers would do, on data that are public: the figures of a talk on PATE."""
+"""Analyse an ensemble of teachers on public data: consensus, accuracy and cost by noise."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ NOT_PRIVATE = "computed from votes without noise: for public data only, and noth
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What votes look like and what they would cost. Not private: for public data.
+    """Statistics of votes and their cost. Not private: for public data.
 
     Attributes
     ----------
     consensus
-        How many queries have so large a share of teachers behind the winner, in twenty bins.
+        The number of queries by the winner's share of teachers, in twenty bins.
     right
-        For each noise_std the share of queries that would be answered rightly, where the right
-        labels are known, else as most teachers say.
+        For each noise_std the share of queries that would be answered correctly if the true
+        labels are known, else as most teachers vote.
     epsilon
         For each number of queries (rows) the epsilon by worst case, by the votes, and of Laplace
-        noise of the same standard deviation, at the first noise_std.
+        noise with the same standard deviation, at the first noise_std.
     """
 
     n_queries: tuple[int, ...]
@@ -73,21 +73,21 @@ def analysis(
     *,
     noise_stds: Sequence[float] = _STDS,
 ) -> Analysis:
-    """Return what the teachers of a model would do, from records that are public.
+    """Analyse the teachers of a model on public records.
 
-    Nothing is charged and nothing is protected: votes are looked at without noise. Use it on
-    published data that resemble yours, to choose how many teachers and queries to pay for.
+    Nothing is charged and nothing is protected: votes are used without noise. Use it on
+    published data that resemble yours, to choose the numbers of teachers and queries.
 
     Parameters
     ----------
     model
-        A `PATEClassifier`; its teacher, n_teachers, classes, delta and n_jobs count.
+        A `PATEClassifier`; only its teacher, n_teachers, classes, delta and n_jobs are used.
     X, y
         Public records with their labels.
     X_public, y_public
-        Rows to be asked about, all of them, and their labels, if known.
+        Rows to vote on, all of them, and their labels, if known.
     noise_stds
-        Noises to try; `Analysis.epsilon` is for the fourth, or the last.
+        Noise levels to try; `Analysis.epsilon` is for the fourth, or the last.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _right(aggregator: Aggregator, votes: Array, truth: npt.NDArray[np.int64]) -
 def answers_to(
     aggregator: Aggregator, counts: Array, relation: Relation, source: Source | None = None
 ) -> Release[Answers]:
-    """Return what an aggregator makes of votes (queries x classes) that need no protection.
+    """Apply an aggregator to votes (queries x classes) that need no protection.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _worst(aggregator: Aggregator, n_queries: int, delta: float) -> float:
 
 
 def _by_votes(votes: Array, noise_std: float, delta: float) -> float:
-    """Return the epsilon by Theorem 6, at the best order; it is private itself."""
+    """Return the epsilon by Theorem 6, at the best order; it is itself private."""
     total = votes_renyi(votes, noise_std, ORDERS)
     epsilon = total + np.log1p(-1 / ORDERS) - np.log(delta * ORDERS) / (ORDERS - 1)
     return max(float(np.min(epsilon)), 0.0)

@@ -1,4 +1,4 @@
-"""A classifier by the votes of teachers who each saw a part of the records."""
+"""Train a classifier from noisy votes of teachers on disjoint parts of the records."""
 
 from __future__ import annotations
 
@@ -50,61 +50,61 @@ _AnswersAndCost = tuple[Answers, SanitisedCost | None]
 class PATEClassifier(ClassifierMixin, BaseEstimator):
     """Private aggregation of teacher ensembles: any classifier, noisy votes, a public student.
 
-    The records are split among ``n_teachers`` copies of ``teacher``. They vote on ``n_queries``
-    public rows; noise is added to the counts, and only the winners leave. A ``student`` learns from
-    the public rows and these answers, and may be published.
+    The records are split among ``n_teachers`` copies of ``teacher``. The teachers vote on
+    ``n_queries`` public rows; noise is added to the counts, and only the winners are released. A
+    ``student`` learns from the public rows and these answers, and may be published.
 
     Parameters
     ----------
     teacher
         Any classifier of scikit-learn, or one like it; by default a random forest.
     n_teachers
-        How many parts the records are split into. More make the same noise smaller beside the
-        votes, and every teacher weaker.
+        The number of parts of the records. More teachers make the noise smaller relative to the
+        votes, and each teacher weaker.
     student
         Any classifier; by default `SemiSupervised`, which learns from all public rows.
     n_queries
-        How many public rows are labelled.
+        The number of public rows to label.
     epsilon, delta, relation
-        The budget. With ``unit`` in `fit` a person with all their records is protected, at no
+        The budget. With ``unit`` in `fit` a person with all their records is protected, without
         further noise.
     classes
-        The labels there can be, which are public; "infer" reads them off the data.
+        The possible labels, which are public; "infer" reads them from the data.
     aggregator
         `GNMax`, `Majority` (two classes), `Confident` or `LNMax`; by default `GNMax`, or `Majority`
-        where that needs less noise.
+        if that needs less noise.
     accounting
-        "worst_case", or "sanitised" for a figure beside it (`Sanitised`).
+        "worst_case", or "sanitised" to also release the data-dependent cost (`Sanitised`).
     queries
-        Which public rows: "kmeans", "designed", "random", "all", places in the pool, or an object
-        such as `KMeansQueries` or `DesignedQueries`.
+        The rows to vote on: "kmeans", "designed", "random", "all", positions in the pool, or an
+        object such as `KMeansQueries` or `DesignedQueries`.
     accountant
         A budget shared with other releases: an `Accountant` or a `Ledger`.
     n_jobs
-        How many teachers learn at once.
+        The number of teachers to train in parallel.
     random_state
-        A seed, for tests only: the result is then not private, and says so.
+        A seed, for tests only: the result is then not private, and its guarantee says so.
     verbose
-        Whether to say on stderr how many teachers are done.
+        Whether to print the number of finished teachers to stderr.
 
     Attributes
     ----------
     student_
         The fitted student.
     classes_, n_features_in_
-        The classes, and how many columns there are.
+        The classes, and the number of columns.
     queries_, answers_
-        The places of the rows that were asked about, and the answers; -1 where none was given.
+        The positions of the queries in the pool, and the answers; -1 for unanswered ones.
     privacy_, plan_
-        The guarantee, and the plan it was made by.
+        The guarantee and the plan.
     sanitised_
-        What the votes say of their cost, if that was asked for.
+        The data-dependent cost of the votes, if requested.
 
     Notes
     -----
-    **Guarantee** (docs/proofs/pate.md). Whatever the teachers are and do, a record changes the vote
-    of one of them; everything that leaves is a function of noisy votes and public rows. The plan
-    is charged before the first teacher learns.
+    **Guarantee** (docs/proofs/pate.md). For any teachers, a record changes the vote
+    of one of them; all outputs are functions of noisy votes and public rows. The plan
+    is charged before the first teacher is trained.
 
     **Assumes** that the public rows are public, and that teachers draw random numbers as
     `tacit.pate.teachers.each_vote` says.
@@ -158,9 +158,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
 
     def plan(self, n_classes: int | None = None) -> PATEPlan:
-        """Return what would be asked and what it would cost; no record is needed.
+        """Plan the queries and their cost; no record is needed.
 
-        ``n_classes`` may be left out where ``classes`` is declared.
+        ``n_classes`` may be left out if ``classes`` is declared.
         """
         if n_classes is None:
             n_classes = classes_of(self.classes, None).value.size
@@ -178,8 +178,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, X_public: Any = None, unit: Any = None) -> Self:
         """Learn from records ``X`` with labels ``y``, and public rows ``X_public``.
 
-        ``unit`` says whose each record is, one identifier a row: a person with all their
-        records is then one teacher's, and is what is protected.
+        ``unit`` identifies the person of each record, one identifier per row: a person with all
+        their records then belongs to one teacher, and is protected as a whole.
         """
         teacher = default_teacher() if self.teacher is None else self.teacher
         check_teacher(teacher)
@@ -212,7 +212,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         classes: npt.NDArray[Any],
         source: Source | None,
     ) -> Iterator[Votes]:
-        """Open the records, and let one teacher after another vote."""
+        """Read the records, and let the teachers vote in turn."""
         rows, labels = queried.table.read()
         codes, known = codes_of(labels, classes)
         key = key_of(source)
@@ -225,7 +225,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         if not answered.any():
             raise ValueError(
                 "no query was answered: no count passed the threshold. Lower Confident's "
-                "threshold, or use GNMax; what was asked stays charged."
+                "threshold, or use GNMax; the charge stays."
             )
         student = SemiSupervised() if self.student is None else self.student
         labels = self.classes_[self.answers_[answered]]
@@ -238,7 +238,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         return said
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the student's probability of every class for every row, if it has any."""
+        """Return the student's class probabilities for every row, if it has any."""
         check_is_fitted(self)
         said = self.student_.predict_proba(rows_to_ask(self, X))
         each = np.zeros((len(said), len(self.classes_)))
@@ -247,10 +247,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
 
 
 def ask_teachers(session: Session, plan: PATEPlan) -> _AnswersAndCost:
-    """Return the answers to all queries, and the sanitised figure if the plan has one."""
+    """Return the answers to all queries, and the sanitised cost if the plan has one."""
     votes, facts = plan.votes, session.facts
     if plan.budget.is_infinite:
-        # what most teachers say; the first of several
+        # the class of most teachers; the first of several
         counts = session.without_noise(lambda teachers: votes.held(teachers, facts))
         return np.argmax(counts, axis=1).astype(np.int64), None
     held = session.hold(votes)
@@ -262,7 +262,7 @@ def ask_teachers(session: Session, plan: PATEPlan) -> _AnswersAndCost:
 
 
 def default_teacher() -> Any:
-    """Return the teacher where none is named: a forest of fifty trees."""
+    """Return the default teacher: a forest of fifty trees."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(50)

@@ -1,4 +1,4 @@
-"""What will be asked of the teachers, and what it will cost, before any record is read."""
+"""Plan the queries to the teachers and their cost, before any record is read."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tacit.privacy import Budget, Event, Guarantee
 from tacit.privacy.accounting.root_finding import decreasing_root
 from tacit.queries import Facts, Slot, SmoothValue, Votes, composed
 
-# Shares of agreeing teachers at which a plan says what it would answer.
+# Shares of agreeing teachers for which a plan predicts the accuracy of answers.
 CONSENSUS = (0.6, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
 class PATEPlan:
-    """How teachers are asked: how many of each there are, how votes are added up, at what cost.
+    """The numbers of teachers, queries and classes, the aggregator and its cost.
 
     Notes
     -----
-    **Guarantee**. It is made from public numbers alone, and `fit` releases what its event says.
+    **Guarantee**. It is made from public numbers alone, and `fit` releases only its event.
 
     Examples
     --------
@@ -48,28 +48,28 @@ class PATEPlan:
 
     @property
     def name(self) -> str:
-        """How votes are added up, in a word."""
+        """The name of the aggregator."""
         return without_noise(self.budget).name if self.budget.is_infinite else self.aggregator.name
 
     @property
     def reason(self) -> str:
-        """What is done with votes."""
+        """The aggregation in a sentence."""
         if self.budget.is_infinite:
             return without_noise(self.budget).reason
         return self.aggregator.reason
 
     @property
     def facts(self) -> Facts:
-        """What is public of the teachers."""
+        """The public facts of the teachers."""
         return facts_of(self.budget.relation)
 
     @property
     def votes(self) -> Votes:
-        """What all questions are about."""
+        """The shape of the votes that all queries read."""
         return Votes(self.n_queries, self.n_teachers, self.n_classes)
 
     def cost_query(self) -> SmoothValue | None:
-        """Return how the votes' own cost is asked for, if it is told."""
+        """Return the query for the data-dependent cost, if it is released."""
         how = self.accounting
         if self.budget.is_infinite or not isinstance(how, Sanitised):
             return None
@@ -82,7 +82,7 @@ class PATEPlan:
         return how.query(self.votes, table)
 
     def slots(self) -> dict[str, Slot]:
-        """Return what is paid for: the answers, and the sanitised figure if one is told."""
+        """Return the slots of the answers and of the sanitised cost, if it is released."""
         if self.budget.is_infinite:
             return {}
         slots, cost = self.aggregator.slots(self.votes, self.facts), self.cost_query()
@@ -90,14 +90,14 @@ class PATEPlan:
 
     @property
     def event(self) -> Event:
-        """The cost of all that is asked."""
+        """The cost of all queries."""
         if self.budget.is_infinite:
             return without_noise(self.budget).event
         return composed(self.slots())
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """The numbers that were decided."""
+        """The chosen parameters."""
         decided = {} if self.budget.is_infinite else self.aggregator.settings
         return {
             "n_teachers": float(self.n_teachers),
@@ -107,13 +107,13 @@ class PATEPlan:
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """What fewer or more queries and teachers would do."""
+        """The effect of fewer or more queries and teachers."""
         return () if self.budget.is_infinite else tuple(_what_if(self))
 
     def right(self, consensus: float) -> float:
-        """Return the expected share of queries answered as most teachers would.
+        """Return the expected share of queries answered by the majority class.
 
-        ``consensus`` is the share of teachers who agree, all others agreeing on something else.
+        ``consensus`` is the share of teachers who agree; all others agree on one other class.
         """
         if self.budget.is_infinite:
             return float(consensus > 0.5)
@@ -152,10 +152,10 @@ def make_plan(
     aggregator: Aggregator | None,
     accounting: WorstCase | Sanitised,
 ) -> PATEPlan:
-    """Return the plan of public numbers, or say what is wrong with them.
+    """Plan from public numbers, or raise if they are invalid.
 
-    Without an aggregator, it is the one that needs the least noise of those that are considered by
-    default: of `Majority` and `GNMax` for two classes, `GNMax` for more.
+    Without an aggregator, the one with the least noise is taken: of `Majority` and `GNMax` for two
+    classes, `GNMax` for more.
     """
     checks.count("n_teachers", n_teachers, least=1, most=2**31)
     checks.count("n_queries", n_queries)
@@ -163,8 +163,8 @@ def make_plan(
     if not isinstance(aggregator, Aggregator | None):
         known = ", ".join(f"{each.__name__}()" for each in AGGREGATORS)
         raise TypeError(
-            f"aggregator must add up votes, got {aggregator!r}; pass one of {known} of tacit.pate, "
-            "or None for the one with the least noise."
+            f"aggregator must be an Aggregator, got {aggregator!r}; pass one of {known} of "
+            "tacit.pate, or None for the one with the least noise."
         )
     if aggregator is not None and n_classes > aggregator.most_classes:
         raise ValueError(
@@ -181,12 +181,12 @@ def make_plan(
 
 
 def _with_noise(plan: PATEPlan) -> PATEPlan:
-    """Return the plan with the least noise within its budget, the sanitised figure included."""
+    """Return the plan with the least noise within its budget, including the sanitised cost."""
     budget, n_queries = plan.budget, plan.n_queries
     if not isinstance(plan.accounting, Sanitised):
         return _checked(replace(plan, aggregator=plan.aggregator.planned(budget, n_queries)))
     if budget.is_pure:
-        raise ValueError("a sanitised figure needs a delta above 0; pass accounting='worst_case'.")
+        raise ValueError("a sanitised cost needs a delta above 0; pass accounting='worst_case'.")
     plan = replace(plan, accounting=plan.accounting.fixed_for(budget))
 
     def whole(share: float) -> PATEPlan:
@@ -201,7 +201,7 @@ def _with_noise(plan: PATEPlan) -> PATEPlan:
 
 
 def _checked(plan: PATEPlan) -> PATEPlan:
-    """Refuse noise that was given and is not within the budget."""
+    """Refuse given noise that exceeds the budget."""
     spent = Guarantee(plan.event).epsilon(plan.budget.delta)
     if spent > plan.budget.epsilon * (1 + 1e-9):
         raise ValueError(

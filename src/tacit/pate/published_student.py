@@ -1,8 +1,7 @@
-"""The student alone, as arrays with its guarantee: what is published, and what a file holds.
+"""Represent a student without its teachers as arrays with its guarantee, for publication.
 
-A student is written down as arrays, in a file that runs no code. Each form is a frozen dataclass of
-arrays with ``scores``: one column for each class, of which the greatest wins, or one column of
-numbers.
+A file of arrays runs no code. Each form is a frozen dataclass of arrays with ``scores``: one
+column for each class, of which the greatest wins, or one column of numbers.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ from tacit.table_facts import TableFacts
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-# What is told of how a student came about; all of it public.
+# Public parameters stored with a student.
 _ABOUT = ("epsilon", "delta", "relation", "n_teachers", "n_queries")
 
 
 @dataclass(frozen=True, eq=False)
 class ConstantForm:
-    """The same scores for every row."""
+    """Equal scores for every row."""
 
     values: Array
 
     def scores(self, rows: Array) -> Array:
-        """Return them, once a row."""
+        """Return the scores, repeated for each row."""
         return np.tile(self.values, (len(rows), 1))
 
     def shares(self, scores: Array) -> Array:
-        """Return them as they are."""
+        """Return the scores unchanged."""
         return scores
 
 
@@ -55,7 +54,7 @@ class LinearForm:
     logit: bool
 
     def scores(self, rows: Array) -> Array:
-        """Return one score a class; of one line, 0 for the first class."""
+        """Return one score per class; with a single line, the first class scores 0."""
         each: Array = rows @ self.coef.T + self.intercept
         return each
 
@@ -69,27 +68,27 @@ class LinearForm:
 
 @dataclass(frozen=True, eq=False)
 class KernelForm:
-    """Gaussian bumps around centres, of `SemiSupervised`."""
+    """Gaussian kernels around centres, of `SemiSupervised`."""
 
     centres: Array
     weights: Array
     precision: float
 
     def scores(self, rows: Array) -> Array:
-        """Return the weighted sums of bumps."""
+        """Return the weighted sums of kernels."""
         return kernel_scores(rows, self.centres, self.weights, self.precision)
 
     def shares(self, scores: Array) -> Array:
-        """Return the scores, clipped to be shares."""
+        """Return the scores, clipped to shares."""
         return shares_of(scores)
 
 
 @dataclass(frozen=True, eq=False)
 class TreesForm:
-    """Trees, averaged or added up; node i goes to left[i] where row[feature[i]] <= threshold[i].
+    """Trees, averaged or summed; node i goes to left[i] if row[feature[i]] <= threshold[i].
 
-    A leaf is its own left and right. ``roots`` are the nodes at which trees begin. If
-    ``boosted``, trees are added up, and sums for classes are logits.
+    A leaf is its own left and right child. ``roots`` are the root nodes of the trees. If
+    ``boosted``, trees are summed, and sums for classes are logits.
     """
 
     roots: Indices
@@ -101,7 +100,7 @@ class TreesForm:
     boosted: bool
 
     def scores(self, rows: Array) -> Array:
-        """Return what leaves hold, averaged or added up; rows in single, as in scikit-learn."""
+        """Average or sum the values of leaves; rows are float32, as in scikit-learn."""
         x = np.asarray(rows, dtype=np.float32)
         place = np.arange(len(x))
         total = np.zeros((len(x), self.value.shape[1]))
@@ -126,7 +125,7 @@ Form = ConstantForm | LinearForm | KernelForm | TreesForm
 
 
 def form_of(student: Any) -> Form | None:
-    """Return a fitted student as arrays, or None if it is of a kind that has no form."""
+    """Return a fitted student as arrays, or None if its type has no form."""
     check_is_fitted(student)
     name, home = type(student).__name__, type(student).__module__.partition(".")[0]
     if type(student) is SemiSupervised:
@@ -167,7 +166,7 @@ def _forest(models: Any) -> TreesForm:
 
 def _boosted(student: Any) -> TreesForm | None:
     """Return boosted trees: score = constant + rate * tree + rate * tree + ..., in this order."""
-    steps = student.estimators_  # one tree a step, or one a step and class
+    steps = student.estimators_  # one tree per step, or one per step and class
     if student.init is not None or student.loss not in ("log_loss", "squared_error"):
         return None
     width = steps.shape[1]
@@ -184,12 +183,12 @@ def _boosted(student: Any) -> TreesForm | None:
         first, second = student.init_.class_prior_
         values[0] += np.log(second / first)
         values = [np.column_stack([0.0 * value, value]) for value in values]
-        values[0][:, 0] = -np.finfo(np.float64).tiny  # so that the second class wins at 0
+        values[0][:, 0] = -np.finfo(np.float64).tiny  # so that the second class wins ties at 0
     return _trees([model.tree_ for model in steps.ravel()], values, boosted=True)
 
 
 def _trees(trees: Any, values: list[Array], *, boosted: bool) -> TreesForm:
-    """Return the trees one after another."""
+    """Concatenate trees."""
     roots, parts, at = [], [], 0
     for tree, value in zip(trees, values, strict=True):
         own = np.arange(tree.node_count)
@@ -223,13 +222,13 @@ class PublishedStudent(BaseEstimator):
     form_
         Its arrays.
     classes_
-        The classes there are; None if it predicts numbers.
+        The classes; None if it predicts numbers.
     met_
-        Which of them the student met: one for each score.
+        The classes in the student's training data: one for each score.
     label_range
-        The least and the greatest number it was taught, if it predicts numbers.
+        The least and the greatest label, if it predicts numbers.
     about_
-        How many teachers were asked how much, at which budget.
+        The numbers of teachers and queries, and the budget.
     n_features_in_, feature_names_in_
         The columns of the rows it takes.
     privacy_
@@ -248,14 +247,14 @@ class PublishedStudent(BaseEstimator):
     privacy_: Guarantee
 
     def __sklearn_tags__(self) -> Any:
-        """Be a classifier or a regressor to scikit-learn."""
+        """Declare a classifier or a regressor to scikit-learn."""
         tags = super().__sklearn_tags__()
         numbers = getattr(self, "classes_", ()) is None
         tags.estimator_type = "regressor" if numbers else "classifier"
         return tags
 
     def tell(self, facts: TableFacts) -> None:
-        """Take no fact of a table, such as whose its records are: a student is taught already."""
+        """Ignore the facts of a table, because the student is already fitted."""
 
     def _scores(self, X: Any) -> Array:
         rows, _ = as_rows(X)
@@ -276,9 +275,9 @@ class PublishedStudent(BaseEstimator):
         return said
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of every class, if the student has any."""
+        """Return the class probabilities, if the student has any."""
         if self.classes_ is None or self.met_ is None:
-            raise AttributeError("a student of numbers has no probabilities.")
+            raise AttributeError("a student that predicts numbers has no probabilities.")
         shares = self.form_.shares(self._scores(X))
         each = np.zeros((len(shares), len(self.classes_)))
         each[:, self.met_] = shares
@@ -286,12 +285,12 @@ class PublishedStudent(BaseEstimator):
 
 
 def published(model: PATEClassifier | PATERegressor) -> PublishedStudent:
-    """Return the student of a fitted model alone, as arrays.
+    """Return the student of a fitted model as arrays.
 
     Raises
     ------
     TypeError
-        If the student is of a kind that cannot be written down as arrays.
+        If the type of the student has no array form.
 
     Examples
     --------
@@ -309,7 +308,7 @@ def published(model: PATEClassifier | PATERegressor) -> PublishedStudent:
     form = form_of(model.student_)
     if form is None:
         raise TypeError(
-            f"a student of type {type(model.student_).__name__} cannot be written down as arrays. "
+            f"a student of type {type(model.student_).__name__} has no array form. "
             "Use SemiSupervised, or of scikit-learn a linear model, a tree, a random forest or "
             "GradientBoosting with its own loss and init."
         )

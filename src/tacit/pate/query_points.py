@@ -1,4 +1,4 @@
-"""Which public rows the teachers are asked about: at random, by design, or those given."""
+"""Choose the public rows on which teachers vote: at random, by design, or as given."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Places = npt.NDArray[np.int64]
 
 
 class Queries(Protocol):
-    """A way to choose rows of a public pool."""
+    """A rule to choose rows of a public pool."""
 
     def places(self, pool: Any, n_queries: int) -> Places:
-        """Return the places of the rows to ask about, each once."""
+        """Return the positions of the chosen rows, each once."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class AllQueries:
     """
 
     def places(self, pool: Any, n_queries: int) -> Places:
-        """Return every place; ``n_queries`` must be the size of the pool."""
+        """Return every position; ``n_queries`` must be the size of the pool."""
         if pool.shape[0] != n_queries:
             raise ValueError(
-                f"queries='all' asks about all {pool.shape[0]} public rows, but n_queries is "
+                f"queries='all' uses all {pool.shape[0]} public rows, but n_queries is "
                 f"{n_queries}; pass n_queries={pool.shape[0]}, or queries='random'."
             )
         return np.arange(n_queries)
@@ -48,7 +48,7 @@ class AllQueries:
 
 @dataclass(frozen=True)
 class RandomQueries:
-    """Rows of the pool at random.
+    """Random rows of the pool.
 
     Examples
     --------
@@ -61,14 +61,14 @@ class RandomQueries:
     seed: int = 0
 
     def places(self, pool: Any, n_queries: int) -> Places:
-        """Return distinct places."""
+        """Return distinct positions."""
         chosen = np.random.default_rng(self.seed).permutation(pool.shape[0])[:n_queries]
         return np.sort(chosen)
 
 
 @dataclass(frozen=True)
 class KMeansQueries:
-    """The rows nearest to the centres of as many clusters of the pool: each stands for many.
+    """The rows nearest to the centres of k-means clusters, k = n_queries.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class KMeansQueries:
     seed: int = 0
 
     def places(self, pool: Any, n_queries: int) -> Places:
-        """Return the places of distinct rows."""
+        """Return the positions of distinct rows."""
         from sklearn.cluster import MiniBatchKMeans
         from sklearn.metrics import pairwise_distances_argmin
 
@@ -90,7 +90,7 @@ class KMeansQueries:
             return np.arange(pool.shape[0])
         means = MiniBatchKMeans(n_queries, random_state=self.seed, n_init=3, batch_size=2048)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of clusters fewer than asked for: filled up below
+            warnings.simplefilter("ignore")  # about fewer clusters than requested; filled up below
             centres = means.fit(pool).cluster_centers_
         chosen = dict.fromkeys(pairwise_distances_argmin(centres, pool).tolist())
         others = np.random.default_rng(self.seed).permutation(pool.shape[0]).tolist()
@@ -99,7 +99,7 @@ class KMeansQueries:
 
 @dataclass(frozen=True)
 class ChosenQueries:
-    """Rows that somebody chose by their places, all of them: to aim at a rare group, say.
+    """Rows given by their positions, all of them: to target a rare group, for instance.
 
     Examples
     --------
@@ -112,40 +112,40 @@ class ChosenQueries:
     chosen: tuple[int, ...]
 
     def places(self, pool: Any, n_queries: int) -> Places:
-        """Return the chosen places, of which there must be ``n_queries``."""
+        """Return the chosen positions, of which there must be ``n_queries``."""
         places = np.asarray(self.chosen, dtype=np.int64)
         if len(set(self.chosen)) != n_queries or not np.all(
             (places >= 0) & (places < pool.shape[0])
         ):
             raise ValueError(
-                f"n_queries is {n_queries}, so as many distinct places in the public pool must be "
-                f"chosen; got {len(set(self.chosen))} places."
+                f"n_queries is {n_queries}, so as many distinct positions in the public pool must "
+                f"be chosen; got {len(set(self.chosen))} positions."
             )
         return places
 
 
 @dataclass(frozen=True)
 class DesignedQueries:
-    """The rows whose answers tell a linear student the most, each given those before it.
+    """The rows whose answers are most informative for a linear student, chosen greedily.
 
-    Answers are noisy, and a row far from the middle, in a direction that was not asked about yet,
-    moves a line more than a common one. For a linear student and teachers who barely agree; a
-    student that goes by neighbours wants `KMeansQueries`.
+    Answers are noisy, and a row far from the mean, in a direction not yet queried,
+    moves a line more than a common one. Use it for a linear student and teachers who barely agree;
+    for a student based on neighbours use `KMeansQueries`.
 
     Parameters
     ----------
     ridge
-        What is believed beforehand, in answers: 1 says that the score of a row of mean length is
-        as uncertain as one answer is noisy, so that the first answer along a direction and what was
-        believed count alike. Less asks about every direction, however short rows are along it;
-        more, about the longest rows, whatever was asked before.
+        The prior precision, in answers. At 1 the score of a row of mean length is
+        as uncertain as one noisy answer, so that the first answer along a direction and the
+        prior have equal weight. Less queries every direction, however short rows are along it;
+        more queries the longest rows, whatever was queried before.
 
     Notes
     -----
-    With x the rows less their mean (an intercept is learned besides), m their mean squared length
-    and A = (ridge m I + sum of x x' over the rows asked so far)^-1, the next row has the greatest
+    With x the rows minus their mean (an intercept is learned besides), m their mean squared length
+    and A = (ridge m I + sum of x x' over the chosen rows)^-1, the next row has the greatest
     x' A x. That is the greedy maximum of log det of the information on the weights (Chaloner and
-    Verdinelli 1995, section 2.2), at least 1 - 1/e of what any choice gains, since the gain
+    Verdinelli 1995, section 2.2), at least 1 - 1/e of the best gain, since the gain
     is submodular. Exact; (rows + queries) x columns for each query; ties go to the first row.
 
     Examples
@@ -163,7 +163,7 @@ class DesignedQueries:
         checks.positive("ridge", self.ridge)
 
     def places(self, pool: Any, n_queries: int) -> Places:
-        """Return distinct places, those that tell the most first."""
+        """Return distinct positions, the most informative first."""
         rows = _scaled(pool)
         if n_queries > rows.shape[0]:
             raise ValueError(
@@ -172,9 +172,9 @@ class DesignedQueries:
             )
         mean = np.asarray(rows.mean(axis=0)).ravel()
         squares = _squared_lengths(rows, mean)
-        # Rows that are all alike have length 0, and any of them will do.
+        # If all rows are equal their lengths are 0, and any choice is as good.
         believed = self.ridge * float(squares.mean()) or 1.0
-        left = squares / believed  # x' A x, or -inf of a row that was asked about
+        left = squares / believed  # x' A x, or -inf for a chosen row
         steps = np.zeros((n_queries, rows.shape[1]))  # A = I / believed - steps' steps
         chosen = np.empty(n_queries, dtype=np.int64)
         for i in range(n_queries):
@@ -189,7 +189,7 @@ class DesignedQueries:
 
 
 def _scaled(pool: Any) -> Any:
-    """Return finite rows, divided by their greatest value: the design has no unit."""
+    """Return finite rows divided by their greatest value, because the design is scale-free."""
     rows, _ = as_rows(pool)
     largest = float(abs(rows).max())
     return rows.astype(np.float64) / (largest or 1.0)
@@ -200,7 +200,7 @@ def _dense(row: Any) -> Array:
 
 
 def _squared_lengths(rows: Any, mean: Array) -> Array:
-    """Return |x - mean|^2 = |x|^2 - 2 x' mean + |mean|^2 of each row, without filling zeros in."""
+    """Return |x - mean|^2 = |x|^2 - 2 x' mean + |mean|^2 of each row; sparse rows stay sparse."""
     if hasattr(rows, "tocsr"):
         own = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
         lengths: Array = np.maximum(own - 2.0 * (rows @ mean) + mean @ mean, 0.0)
@@ -218,7 +218,7 @@ _WORDS: dict[str, Queries] = {
 
 
 def queries_of(value: Any) -> Queries:
-    """Return the way that a word names, or that was given.
+    """Return the rule for a word, or the given one.
 
     Examples
     --------
@@ -234,16 +234,16 @@ def queries_of(value: Any) -> Queries:
         return value  # type: ignore[no-any-return]
     if isinstance(value, Sequence | np.ndarray):
         return ChosenQueries(tuple(int(place) for place in value))
-    raise TypeError(f"queries must be a word, places in the pool or a Queries, got {value!r}.")
+    raise TypeError(f"queries must be a word, positions or a Queries, got {value!r}.")
 
 
 def check_pool(pool: Any, n_queries: int, n_columns: int) -> None:
-    """Refuse a public pool that is too small, or of other columns than the records."""
+    """Refuse a public pool that is too small, or whose columns differ from the records'."""
     checks.count("n_queries", n_queries)
     if pool.shape[1] != n_columns:
         raise ValueError(
-            f"X_public has {pool.shape[1]} columns and X has {n_columns}: a teacher is asked about "
-            "rows like those it learned from; encode both in the same way."
+            f"X_public has {pool.shape[1]} columns and X has {n_columns}: teachers predict "
+            "rows like their training rows; encode both in the same way."
         )
     if pool.shape[0] < n_queries:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A regressor by noisy means of what teachers predict who each saw a part of the records."""
+"""Train a regressor from noisy means of teachers' predictions."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ Steps = npt.NDArray[np.int64]
 
 
 class PATERegressor(RegressorMixin, BaseEstimator):
-    """Any regressor, by the mean of what many teachers predict of public rows, with noise.
+    """Train any regressor on noisy means of many teachers' predictions on public rows.
 
-    Parameters are those of `PATEClassifier`, but for
+    Parameters are those of `PATEClassifier`, except
 
     label_range
-        The least and the greatest number that is predicted; predictions are clipped to it.
+        The least and the greatest label; predictions are clipped to it.
 
     Attributes
     ----------
     student_
         The fitted student; by default a random forest.
     answers_
-        The noisy mean of the predictions for each query, clipped to the range.
+        The noisy mean prediction for each query, clipped to the range.
 
     Notes
     -----
     **Guarantee** (docs/proofs/pate.md, section 1). A record changes the prediction of one teacher,
-    by the length of the range at most, in each of n_queries sums: the noise on a mean has standard
+    by at most the width of the range, in each of n_queries sums: the noise on a mean has standard
     deviation (high - low) sqrt(n_queries) / (mu n_teachers).
 
     Examples
@@ -111,7 +111,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         self.verbose = verbose
 
     def plan(self) -> engine.Plan:
-        """Return what would be asked and what it would cost; no record is needed."""
+        """Plan the queries and their cost; no record is needed."""
         return self._plan(budget_of(self.epsilon, self.delta, self.relation, self.accountant))
 
     def _plan(self, budget: Budget) -> engine.Plan:
@@ -163,7 +163,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
     def _predictions(
         self, teacher: Any, queried: TeacherQueries, source: Source | None
     ) -> Iterator[Steps]:
-        """Open the records, and let one teacher after another predict."""
+        """Read the records, and let the teachers predict in turn."""
         rows, labels = queried.table.read()
         numbers = as_numbers(labels)
         low, high = label_range_of(self.label_range).value
@@ -175,7 +175,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         return each_answer(say, parts, rows, numbers, key, self.n_jobs, progress_of(self))
 
     def _means(self, session: Session, plan: engine.Plan) -> Array:
-        """Ask for the sums of predictions in steps, and return the means."""
+        """Ask for the sums of predictions on the lattice, and return the means."""
         if plan.budget.is_infinite:
             exact = PredictionSum(self.n_queries, self.n_teachers)
             total = session.without_noise(lambda teachers: exact.total(teachers, session.facts))
@@ -195,7 +195,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
 def _said(
     teacher: Any, queries: Any, ends: tuple[float, float], rows: Any, numbers: Array, seed: int
 ) -> Steps:
-    """Return a teacher's predictions in whole steps of the range; its middle if it fails."""
+    """Return a teacher's predictions in steps of the range; the middle if it fails."""
     middle = np.full(queries.shape[0], STEPS // 2, dtype=np.int64)
     low, high = ends
 

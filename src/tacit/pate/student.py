@@ -1,4 +1,4 @@
-"""The student: learns from public rows, of which the teachers labelled a few."""
+"""Train the student on public rows, some of which the teachers labelled."""
 
 from __future__ import annotations
 
@@ -16,38 +16,39 @@ from tacit import checks
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
-# Rows of the pool around which bumps stand, and that these learn from, at most: more take long to
+# The largest numbers of kernel centres and of training rows: more are slow to
 # solve for, and add little.
 _MOST_CENTRES, _MOST_ROWS = 2_000, 10_000
-# Added to the kernel's diagonal of ones, so that rows that are alike can be solved for.
+# Added to the kernel's diagonal of ones, so that the matrix is regular for equal rows.
 _JITTER = 1e-6
 
 
 class SemiSupervised(ClassifierMixin, BaseEstimator):
-    """Few labels, many public rows: labels spread over a graph, then self-training, then a kernel.
+    """Learn from few labels and many public rows: label spreading, self-training, then a kernel.
 
     1. Labels spread over the graph of nearest neighbours (Zhou et al. 2004).
-    2. ``n_rounds`` times: a linear discriminant learns from what the pool is held to be, and its
-       probabilities are smoothed over the graph. It is too stiff to follow a wrong answer.
-    3. ``n_rounds`` times: ridge regression with a Gaussian kernel says of each row what it is to
-       all *others*, and the row is held to be that. What the last round learned from is learned.
+    2. ``n_rounds`` times: a linear discriminant learns from the current labels of the pool, and its
+       probabilities are smoothed over the graph. It is too rigid to fit a wrong answer.
+    3. ``n_rounds`` times: ridge regression with a Gaussian kernel predicts each row from all
+       *others*, and the prediction becomes its label. The final model is fitted to the labels
+       of the last round.
 
-    An answer counts in the first step alone: noise made some of them wrong, and none is believed
-    against all its neighbours. It works by distances: bring the columns of the pool to comparable
-    sizes. It knows no record, so whatever it does costs nothing.
+    Answers are used in the first step only: noise made some of them wrong, and none is kept
+    against all its neighbours. The method uses distances: scale the columns of the pool to
+    comparable sizes. It reads no record, so it is post-processing.
 
     Parameters
     ----------
     n_neighbors
         Neighbours of each row in the graph.
     alpha
-        How far labels spread, below 1.
+        The weight of neighbours in label spreading, below 1.
     n_rounds
-        Rounds of self-training, of either kind.
+        The number of self-training rounds, of either kind.
     ridge
-        Of the regression: how much it shrinks, where the kernel of a row and itself is 1.
+        The ridge of the regression, relative to a kernel diagonal of 1.
     bandwidth
-        Of the kernel, in median distances between rows of the pool.
+        The bandwidth of the kernel, in median distances between rows of the pool.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         return self.learn(rows, np.arange(len(rows)), np.asarray(y))
 
     def learn(self, pool: Any, places: Places, labels: npt.NDArray[Any]) -> Self:
-        """Learn from a pool of which the rows at ``places`` have ``labels``."""
+        """Learn from a pool in which the rows at ``places`` have ``labels``."""
         self._check()
         rows = np.asarray(pool.toarray() if hasattr(pool, "tocsr") else pool, dtype=np.float64)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -95,7 +96,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         return self
 
     def _solve(self, rows: Array, belief: Array) -> None:
-        """Set centres and weights: bumps by ridge regression on what rows are held to be."""
+        """Set centres and weights by kernel ridge regression on the current labels."""
         chosen = np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]
         self.centres_ = rows[chosen[:_MOST_CENTRES]]
         self.precision_ = 1.0 / (self.bandwidth * _median_distance(self.centres_)) ** 2 / 2.0
@@ -104,7 +105,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         for _ in range(self.n_rounds):
             said = _held(machine.of_the_others(held))
             if np.any(said.sum(axis=0) == 0.0):
-                break  # a class has been lost: no further
+                break  # a class has disappeared, so stop
             held = said
         self.weights_ = machine.weights(held - 1.0 / held.shape[1])
 
@@ -121,7 +122,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         return kernel_scores(rows, self.centres_, self.weights_, self.precision_)
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the scores, clipped to be shares."""
+        """Return the scores, clipped to shares."""
         return shares_of(self.decision_function(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -131,13 +132,13 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
 
 
 class _Ridge:
-    """Ridge regression on bumps around m centres, by which any targets are soon solved for.
+    """Ridge regression on kernels around m centres, factorised once for many targets.
 
     With K_nm the kernel of rows and centres, K_mm = L L' that of centres, and Z = K_nm L'^-1:
 
         coefficients  c = (Z'Z + ridge)^-1 Z' targets,   weights  w = L'^-1 c,   fitted  Z c
 
-    If centres are all rows that is kernel ridge regression.
+    If the centres are all rows, that is kernel ridge regression.
     """
 
     def __init__(self, rows: Array, centres: Array, precision: float, ridge: float) -> None:
@@ -171,16 +172,16 @@ class _Ridge:
         return found
 
     def of_the_others(self, targets: Array) -> Array:
-        """Return what a fit without a row says of it: (fitted - h target) / (1 - h)."""
+        """Return the leave-one-out predictions: (fitted - h target) / (1 - h)."""
         fitted = self._design.T @ self._coefficients(targets)
         left_out: Array = (fitted - self._leverage * targets) / (1.0 - self._leverage)
         return left_out
 
 
 def _discriminated(rows: Array, graph: Any, belief: Array) -> Array:
-    """Return what a linear discriminant says that learned from a belief, smoothed over the graph.
+    """Fit a linear discriminant to soft labels, and smooth its predictions over the graph.
 
-    Rows that no answer reached do not count; if a class has been lost, the belief stays.
+    Rows without a label are ignored; if a class has disappeared, the labels are unchanged.
     """
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -196,14 +197,14 @@ def _discriminated(rows: Array, graph: Any, belief: Array) -> Array:
 
 
 def _held(shares: Array) -> Array:
-    """Return 1 for the greatest share of each row, and 0 for others; equal shares stay."""
+    """Return 1 for the greatest share of each row, and 0 for others; ties are kept."""
     level = shares.max(axis=1) == shares.min(axis=1)
     held: Array = np.where(level[:, None], shares, np.eye(shares.shape[1])[shares.argmax(axis=1)])
     return held
 
 
 def kernel_scores(rows: Array, centres: Array, weights: Array, precision: float) -> Array:
-    """Return sum over centres of weight exp(-precision distance^2), some rows at a time."""
+    """Return sum over centres of weight exp(-precision distance^2), in blocks of rows."""
     parts = [
         _kernel(rows[i : i + 2048], centres, precision) @ weights for i in range(0, len(rows), 2048)
     ]
@@ -211,14 +212,14 @@ def kernel_scores(rows: Array, centres: Array, weights: Array, precision: float)
 
 
 def shares_of(scores: Array) -> Array:
-    """Return scores around 0 as shares: moved by 1 / classes, cut at 0, and made to sum to 1."""
+    """Convert scores around 0 to shares: add 1 / classes, clip at 0, and normalise to sum 1."""
     return _rows_to_one(np.maximum(scores + 1.0 / scores.shape[1], 1e-9))
 
 
 def learned(student: Any, pool: Any, places: Places, labels: npt.NDArray[Any]) -> Any:
-    """Return a copy of a student who has learned from a pool of which some rows are labelled.
+    """Return a copy of a student, trained on a partly labelled pool.
 
-    One that has ``learn`` sees the whole pool; any other classifier the labelled rows.
+    A student with ``learn`` sees the whole pool; any other classifier only the labelled rows.
     """
     if len(np.unique(labels)) == 1:
         constant = DummyClassifier(strategy="constant", constant=labels[0])

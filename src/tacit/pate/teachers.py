@@ -1,4 +1,4 @@
-"""Teachers: each learns from one part of the records, answers all queries, and is forgotten."""
+"""Train teachers, each on one part of the records, and collect their votes on all queries."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Places = npt.NDArray[np.int64]
 Votes = npt.NDArray[np.uint16]
 Said = Callable[[int, int], None]
 
-# Held while a teacher works: NumPy's global generator and its warnings are those of all threads.
+# Held while a teacher works: NumPy's global generator and warning filters are shared by threads.
 _ALONE = threading.RLock()
-# What a teacher says who has no records, fails, or says nothing that is a class.
+# The vote of a teacher that has no records, fails, or predicts no known class.
 CONSTANT = 0
 
 
@@ -38,35 +38,35 @@ def each_vote(
     n_jobs: int | None = None,
     progress: Said | None = None,
 ) -> Iterator[Votes]:
-    """Yield the votes of one teacher after another, a class number for each query; none is kept.
+    """Yield the votes of each teacher in turn, a class number per query; no teacher is stored.
 
     Parameters
     ----------
     teacher
-        A classifier that is copied, unfitted, for every part.
+        A classifier that is cloned, unfitted, for every part.
     parts
-        The places of each teacher's records.
+        The positions of each teacher's records.
     rows, codes
         The records: their rows, and for each the number of its class.
     classes
         The classes.
     queries
-        Rows that are public.
+        Public rows.
     key
-        From which each teacher's random numbers are drawn.
+        The key from which each teacher's seed is derived.
     n_jobs
-        How many teachers learn at once, in processes of their own.
+        The number of teachers to train in parallel, in separate processes.
     progress
-        Called with how many teachers are done, and how many there are.
+        Called with the number of finished teachers and the total.
 
     Notes
     -----
     **Guarantee**. A teacher's votes are a function of its own part, the key and public facts,
-    whatever happens: an exception, a warning or an answer that is no class is a vote for the first
+    in every case: an exception, a warning or an invalid answer is a vote for the first
     class. So a record changes the votes of one teacher.
 
-    **Assumes** that a teacher draws random numbers from its ``random_state`` or from NumPy's global
-    generator alone, or from the system; and that it does not end the process it runs in.
+    **Assumes** that a teacher draws random numbers only from its ``random_state``, NumPy's global
+    generator or the system, and that it does not end its process.
     """
     say = partial(vote, teacher, classes, queries)
     return each_answer(say, parts, rows, codes, key, n_jobs, progress)
@@ -81,7 +81,7 @@ def each_answer(
     n_jobs: int | None = None,
     progress: Said | None = None,
 ) -> Iterator[Any]:
-    """Yield what one teacher after another says, of its rows, their labels and its seed alone."""
+    """Yield each teacher's answers, a function of its rows, their labels and its seed alone."""
     jobs = ((say, (rows[part], labels[part], seed_of(key, i))) for i, part in enumerate(parts))
     for done, one in enumerate(answers_of(jobs, n_jobs), start=1):
         if progress is not None:
@@ -92,7 +92,7 @@ def each_answer(
 def answers_of(
     jobs: Iterator[tuple[Callable[..., Any], tuple[Any, ...]]], n_jobs: int | None
 ) -> Iterator[Any]:
-    """Yield what each job returns, in order, a few at a time."""
+    """Yield the result of each job, in order, a few at a time."""
     if n_jobs in (None, 1):
         for work, given in jobs:
             yield work(*given)
@@ -105,7 +105,7 @@ def answers_of(
 
 
 def seed_of(key: bytes, index: int) -> int:
-    """Return the seed of one teacher."""
+    """Return the seed of a teacher."""
     digest = blake2b(struct.pack("<q", index), key=key[:64], digest_size=4).digest()
     return int.from_bytes(digest, "little")
 
@@ -113,7 +113,7 @@ def seed_of(key: bytes, index: int) -> int:
 def vote(
     teacher: Any, classes: npt.NDArray[Any], queries: Any, rows: Any, codes: Places, seed: int
 ) -> Votes:
-    """Return the votes of one teacher for all queries, whatever happens."""
+    """Return the votes of one teacher for all queries; errors become constant votes."""
     present = np.unique(codes)
     if present.size <= 1:
         said = int(present[0]) if present.size else CONSTANT
@@ -136,28 +136,28 @@ def fitted(teacher: Any, rows: Any, labels: npt.NDArray[Any]) -> Any:
 
 
 def undisturbed(work: Callable[[], Any], seed: int, otherwise: Any) -> Any:
-    """Return what ``work`` returns, or ``otherwise`` if it fails; it can neither warn nor raise.
+    """Return the result of ``work``, or ``otherwise`` if it fails; it can neither warn nor raise.
 
-    NumPy's global generator is seeded for it, and put back: what it draws is its own. In several
-    threads (joblib's, or those of two fits) one waits for the other: how much another teacher draws
-    would tell of its records.
+    NumPy's global generator is seeded for the call and restored afterwards. Calls in several
+    threads (joblib's, or those of two fits) run one after the other: otherwise the draws of another
+    teacher would reveal its records.
     """
     with _ALONE:
-        # The old generator, since it is what scikit-learn draws from where it is told nothing else.
+        # The legacy generator, since scikit-learn draws from it by default.
         state = np.random.get_state()  # noqa: NPY002
         np.random.seed(seed)  # noqa: NPY002
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 return work()
-        except Exception:  # an error would tell of one record
+        except Exception:  # an error would reveal one record
             return otherwise
         finally:
             np.random.set_state(state)  # noqa: NPY002
 
 
 def _as_codes(predicted: Any, classes: npt.NDArray[Any], n_queries: int) -> Votes:
-    """Return the number of each predicted class; what is none of them is the first."""
+    """Return the number of each predicted class; an unknown one becomes the first."""
     said = np.asarray(predicted).reshape(-1)
     if said.shape != (n_queries,):
         raise ValueError("a teacher must predict one class for each query.")
@@ -167,5 +167,5 @@ def _as_codes(predicted: Any, classes: npt.NDArray[Any], n_queries: int) -> Vote
 
 
 def facts_of(relation: Relation) -> Facts:
-    """Return what is public of teachers: under which relation a record is one teacher's."""
+    """Return the public facts of teachers: the relation under which a record is one teacher's."""
     return Facts(Bounds(), 1, relation)

@@ -1,4 +1,4 @@
-"""Several steps as one model: each tells the next what is public, and all share one budget."""
+"""Combine steps into one model under one budget; each step passes public facts to the next."""
 
 from tacit.pipeline.introspection import encoder_and_estimator
 from tacit.pipeline.planning import PipelinePlan

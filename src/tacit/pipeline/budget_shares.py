@@ -12,17 +12,17 @@ from tacit.queries.split_budget import split_epsilon, split_gaussian
 
 T = TypeVar("T", bound=Planned)
 
-# What a step before the estimator gets if nobody says, and all of them at most together: a tenth
-# of mu^2 costs the estimator a twentieth of its noise.
+# Default share of a step before the estimator, and the largest total of all such steps. A tenth
+# of mu^2 increases the estimator's noise by a twentieth.
 ONE_STEP = 0.1
 ALL_STEPS = 0.3
 
-_CLOSE = 1e-3  # of epsilon: how much of the budget may be left over
+_CLOSE = 1e-3  # share of epsilon that may remain unspent
 _MOST_LOOKS = 20
 
 
 def default_shares(names: Sequence[str]) -> dict[str, float]:
-    """Return the share of each private step, the last of which is the estimator.
+    """Return the default share of each private step; the last is the estimator.
 
     Examples
     --------
@@ -36,14 +36,14 @@ def default_shares(names: Sequence[str]) -> dict[str, float]:
 
 
 def checked_shares(shares: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
-    """Return the shares of private steps; what is not given of the estimator is the rest."""
+    """Check the shares of private steps; the estimator gets the rest unless given."""
     if shares is None:
         return default_shares(names)
     *before, last = names
     strangers = sorted(set(shares) - set(names))
     if strangers:
         raise ValueError(
-            f"shares names {strangers[0]!r}, which is no step that spends; those are "
+            f"shares names {strangers[0]!r}, which is not a step with a budget; those are "
             f"{', '.join(map(repr, names))}."
         )
     given = {name: float(shares.get(name, default_shares(names)[name])) for name in before}
@@ -62,16 +62,16 @@ def shared_plans(
     shares: Mapping[str, float],
     plan_all: Callable[[Mapping[str, Budget]], T],
 ) -> T:
-    """Return the plan of all steps, which costs at most ``budget``, and nearly that.
+    """Plan all steps so that together they cost at most ``budget``, and nearly that.
 
-    Shares are of epsilon where the budget is pure. Otherwise they are of mu^2, and delta is shared
-    out alike:
+    For a pure budget, shares are of epsilon. Otherwise they are of mu^2, and delta is divided
+    in the same proportions:
 
         mu_i = t sqrt(share_i) mu(epsilon, delta),  epsilon_i = that of mu_i at delta_i
 
-    With Gaussian events t = 1 is the answer; other events are composed as they are, and t is found
-    so that their sum meets the budget from below. Where another plan is made from some t on, what
-    is spent jumps there: then the plan just below is taken.
+    With Gaussian events t = 1 is exact. Other events are composed as they are, and t is increased
+    until their total meets the budget from below. If the plan changes at some t, the cost jumps
+    there, and the plan just below is taken.
     """
     if budget.is_pure:
         return plan_all({name: _part(budget, share) for name, share in shares.items()})
@@ -90,22 +90,22 @@ def shared_plans(
             spent >= (1 - _CLOSE) * budget.epsilon or high <= low * (1 + _CLOSE)
         ):
             return plan
-        # Aimed at the middle of what is close enough; epsilon grows about as mu does.
+        # Aim at the middle of the tolerance; epsilon is about proportional to mu.
         scale *= (1 - _CLOSE / 2) * budget.epsilon / spent
         if not low < scale < high:
             scale = math.sqrt(low * high)
     if within is not None:
         return within
     raise BudgetUnreachable(
-        f"the steps cannot be brought within {budget} together; give them other shares, or take a "
-        "step out."
+        f"the steps together cannot be brought within {budget}; change their shares, or remove a "
+        "step."
     )
 
 
 def _part(budget: Budget, share: float, scale: float = 1.0) -> Budget:
     """Return a share of a budget: of epsilon, or of delta and, ``scale`` times, of mu."""
     if budget.is_pure:
-        # Doubles such as 0.1 and 0.9 may add up to a little more than 1.
+        # Floats such as 0.1 and 0.9 may add up to slightly more than 1.
         epsilon = split_epsilon(budget.epsilon, {"part": share * (1 - 2.0**-50)})["part"]
         return Budget(epsilon, 0.0, budget.relation)
     noise, delta = split_gaussian(budget, {"part": share})["part"], budget.delta * share

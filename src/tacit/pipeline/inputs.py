@@ -1,4 +1,4 @@
-"""Tables and arrays as a pipeline is given them: public facts now, values after the charge."""
+"""Wrap the input of a pipeline: public facts at once, values after the charge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 def facts_of_arrays(
     estimator: Any, n_columns: int, relation: Relation, *, names: Any = None
 ) -> TableFacts:
-    """Return what the estimator's parameters declare of a table to come."""
+    """Return the facts of a future table that the estimator's parameters declare."""
     return _facts(estimator, _numbered(n_columns) if names is None else names, relation, None, None)
 
 
@@ -48,21 +48,21 @@ class PipelineOfArrays(BaseEstimator):
 
 
 def rows_to_ask_about(columns: PipelineOfArrays | None, first: Any, X: Any) -> Any:
-    """Return rows as the first step takes them, of the columns that a fit noted, if it did."""
+    """Return rows for the first step, with their columns checked against the fit."""
     if columns is not None:
         shape_of(X)
         validate_data(columns, X, reset=False, skip_check_array=True)
     if takes_gaps(first):
-        return X if hasattr(X, "tocsr") else numbers_of(X)  # sparse rows it refuses itself
+        return X if hasattr(X, "tocsr") else numbers_of(X)  # the step refuses sparse rows itself
     return as_rows(X)[0]
 
 
 def unread_arrays(
     pipeline: Any, X: Any, y: Any, unit: Any, noted: PipelineOfArrays | None = None
 ) -> EncodedTable:
-    """Return a table of numbers, read when its plan is charged, with what is public of it.
+    """Return a table of numbers with its public facts; it is read after the charge.
 
-    What its columns are is noted, for questions to come.
+    Its columns are recorded for later predictions.
     """
     estimator = pipeline.steps[-1][1]
     labelled = () if y is None and not hasattr(estimator, "predict") else (y,)
@@ -73,7 +73,7 @@ def unread_arrays(
     if isinstance(table, EncodedTable):
         return table
     if isinstance(table, UnreadRecords):
-        table.read()  # refuses, before anything is charged
+        table.read()  # raises before anything is charged
     known = getattr(noted, "feature_names_in_", None)
     names = _numbered(table.n_columns) if known is None else tuple(map(str, known))
     budget = budget_of(pipeline.epsilon, pipeline.delta, pipeline.relation, pipeline.accountant)
@@ -101,7 +101,7 @@ def _facts(
     y: Any,
     *said: Assumed,
 ) -> TableFacts:
-    """Return the facts that parameters declare, or that the labels' type or 'infer' tells."""
+    """Return the facts from parameters, from the type of the labels, or inferred if requested."""
     own = estimator.get_params(deep=False)
     n_rows = None if table is None else shown_rows(table)
     n_records = n_records_of(own.get("n_records"), n_rows, relation)
@@ -127,7 +127,7 @@ def _facts(
 
 
 def takes_gaps(step: Any) -> bool:
-    """Return whether a step takes rows in which values are missing."""
+    """Return whether a step accepts rows with missing values."""
     allowed: bool = hasattr(step, "__sklearn_tags__") and get_tags(step).input_tags.allow_nan
     return allowed and spends(step)
 
@@ -140,21 +140,21 @@ Words = dict[str, list[Any]]
 
 
 class Raw(Protocol):
-    """A table that nobody has read."""
+    """An unread table."""
 
     def columns(self, names: Sequence[str]) -> Words:
-        """Read some columns as they are."""
+        """Read some columns unchanged."""
 
     def unit(self) -> list[Any] | None:
-        """Read whose each record is, if that is known."""
+        """Read the unit of each record, if there is one."""
 
     def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the rows, read later, that an encoder makes of the table."""
+        """Return the encoded rows, to be read later."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A view: the rows that an encoder makes of a table, read now. Rows of numbers stay as is."""
+    """A view of the rows that an encoder makes of a table. Rows of numbers are unchanged."""
 
     encoder: SchemaEncoder | None
 
@@ -165,10 +165,10 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Through:
-    """A view: the rows that a fitted step makes of those of an `EncodedTable`, read now."""
+    """A view of the rows that a fitted step makes of an `EncodedTable`."""
 
     step: HandsOn
-    facts: TableFacts  # of what it makes
+    facts: TableFacts  # of the output
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
         """Return the rows."""
@@ -185,7 +185,7 @@ class RawTable:
     identifiers: Any = None
 
     def columns(self, names: Sequence[str]) -> Words:
-        """Read some columns as they are."""
+        """Read some columns unchanged."""
         read: Words = {name: [] for name in names}
         for _, chunk in chunks(self.table, list(names)):
             for name in names:
@@ -193,14 +193,14 @@ class RawTable:
         return read
 
     def unit(self) -> list[Any] | None:
-        """Read whose each record is, if that is known."""
+        """Read the unit of each record, if there is one."""
         if self.identifiers is not None:
             return list(self.identifiers)
         named = self.encoder.schema.unit
         return None if named is None else self.columns([named])[named]
 
     def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the rows, read later, that an encoder makes of the table."""
+        """Return the encoded rows, to be read later."""
         return (encoder or self.encoder).unread(self.table, self.y, self.identifiers)
 
 
@@ -214,7 +214,7 @@ class RawFile:
     progress: Callable[[float], None] | None = None
 
     def columns(self, names: Sequence[str]) -> Words:
-        """Read some columns as they are."""
+        """Read some columns unchanged."""
         read: Words = {name: [] for name in names}
         for batch in open_table(self.path, delimiter=self.delimiter).batches(list(names)):
             values = columns_of_batch(batch)
@@ -223,12 +223,12 @@ class RawFile:
         return read
 
     def unit(self) -> list[Any] | None:
-        """Read whose each record is, if that is known."""
+        """Read the unit of each record, if there is one."""
         named = self.encoder.schema.unit
         return None if named is None else self.columns([named])[named]
 
     def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the rows, read later, that an encoder makes of the table."""
+        """Return the encoded rows, to be read later."""
         return (encoder or self.encoder).unread_file(
             self.path, delimiter=self.delimiter, progress=self.progress
         )
@@ -236,7 +236,7 @@ class RawFile:
 
 @dataclass(frozen=True)
 class RawNumbers:
-    """Numbers, which need no encoder."""
+    """A table of numbers, which needs no encoder."""
 
     table: EncodedTable
 
@@ -245,10 +245,10 @@ class RawNumbers:
         raise TypeError(f"columns {', '.join(names)} are to be read from a table with a schema.")
 
     def unit(self) -> list[Any] | None:
-        """Return None: it is asked for words alone."""
+        """Return None: only vocabularies read the unit here."""
         return None
 
     def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the rows as they are."""
+        """Return the rows unchanged."""
         del encoder
         return self.table

@@ -1,4 +1,4 @@
-"""A fitted model taken apart: what encodes tables, what predicts, and what its features are."""
+"""Split a fitted model into encoder, estimator and feature names."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tacit.table_model import TableModel
 
 
 def encoder_and_estimator(model: Any) -> tuple[SchemaEncoder | None, Any]:
-    """Return what encodes a fitted model's tables, if anything, and its estimator.
+    """Return the encoder of a fitted model, if any, and its estimator.
 
-    The estimator has the parameters that its fit went by, whoever declared them.
+    The estimator has the parameters of its fit, whether declared by the user or by the facts.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def encoder_and_estimator(model: Any) -> tuple[SchemaEncoder | None, Any]:
     ------
     TypeError
         If a Pipeline has a step besides a `SchemaEncoder` and an estimator, or a schema with
-        guessed lines of which its guarantee does not speak.
+        guessed lines that its guarantee does not mention.
 
     Examples
     --------
@@ -65,8 +65,8 @@ def encoder_and_estimator(model: Any) -> tuple[SchemaEncoder | None, Any]:
     said = getattr(getattr(estimator, "privacy_", None), "assumptions", ())
     if not set(encoder.schema.assumptions) <= set(said):
         raise TypeError(
-            "the guarantee does not say which lines of the schema were guessed from the data: "
-            "scikit-learn's Pipeline does not hand that on; fit a tacit.Pipeline."
+            "the guarantee does not list the lines of the schema that were guessed from the data: "
+            "scikit-learn's Pipeline drops that list; fit a tacit.Pipeline."
         )
     if isinstance(model, Pipeline):
         estimator = with_table_facts(estimator, model.facts())
@@ -74,7 +74,7 @@ def encoder_and_estimator(model: Any) -> tuple[SchemaEncoder | None, Any]:
 
 
 def encoder_and_row_model(model: Any) -> tuple[SchemaEncoder | None, Any]:
-    """Return what encodes a fitted model's tables, and what predicts from encoded rows."""
+    """Return the encoder of a fitted model, and the model of encoded rows."""
     if isinstance(model, TableModel) and isinstance(model.estimator_, PrivatePipeline):
         model = with_encoder(model)
     if not isinstance(model, PrivatePipeline):
@@ -88,7 +88,7 @@ def encoder_and_row_model(model: Any) -> tuple[SchemaEncoder | None, Any]:
 
 
 def feature_names_of(model: Any) -> tuple[str, ...] | None:
-    """Return the names of the features that a fitted model's estimator met, if they have names."""
+    """Return the names of the estimator's features, if they have names."""
     if isinstance(model, TableModel) and isinstance(model.estimator_, PrivatePipeline):
         model = with_encoder(model)
     if isinstance(model, PrivatePipeline):
@@ -101,7 +101,7 @@ def feature_names_of(model: Any) -> tuple[str, ...] | None:
 
 
 def summary_of(model: Any) -> Summary | None:
-    """Return a fitted model's coefficients with standard errors, if the fit released those."""
+    """Return a fitted model's coefficients with standard errors, if the fit released them."""
     encoder, estimator = encoder_and_estimator(model)
     if not hasattr(estimator, "standard_errors_"):
         return None
@@ -118,7 +118,7 @@ def _encoder(model: PrivatePipeline) -> SchemaEncoder | None:
 
 
 def _whole(model: PrivatePipeline) -> Any:
-    """Return the estimator with the guarantee of all that was released for it."""
+    """Return the estimator with the guarantee of all releases of the pipeline."""
     estimator, encoder = copy.copy(model.estimator_), _encoder(model)
     if encoder is not None:
         met = model._planner().facts_met(encoder.facts_out())[model.steps[-1][0]]
@@ -132,7 +132,7 @@ def _whole(model: PrivatePipeline) -> Any:
 
 
 def with_encoder(model: TableModel) -> PrivatePipeline:
-    """Return a fitted `TableModel` of a pipeline as one pipeline, whose first step encodes."""
+    """Return a fitted `TableModel` of a pipeline as one pipeline with the encoder first."""
     check_is_fitted(model)
     inner: PrivatePipeline = model.estimator_
     encoder = SchemaEncoder(model.schema, model.dtype, allow_unconfirmed=model.allow_unconfirmed)

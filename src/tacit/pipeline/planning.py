@@ -1,4 +1,4 @@
-"""Plan a pipeline: what it runs on a table and what all of it costs, before a record is read."""
+"""Plan all steps of a pipeline and their total cost, before a record is read."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from tacit.queries import ChildPlan, Facts, InParts, Questions, Slot, composed, 
 from tacit.schema import SchemaEncoder
 from tacit.table_facts import TableFacts
 
-HELD_OUT = "held__out"  # beside the names of steps; no step may have such a name
+HELD_OUT = "held__out"  # a slot beside the steps; step names cannot contain "__"
 
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """What each step of a pipeline will release, and what all of it costs."""
+    """The planned releases of all steps, and their total cost."""
 
     budget: Budget
     shares: Mapping[str, float]
     steps: Mapping[str, Planned]
     evaluation: EvaluationPlan | None = None
-    before_the_split: tuple[str, ...] = ()  # steps that learn from the records held out, too
+    before_the_split: tuple[str, ...] = ()  # steps that also learn from the held-out records
     name: str = "pipeline"
     reason: str = "several steps share one budget, and are charged at once"
     rejected: tuple[str, ...] = ()
 
     @property
     def event(self) -> Event:
-        """What all steps cost together."""
+        """The event of all steps together."""
         return composed(self.slots())
 
     @property
     def facts(self) -> Facts:
-        """What is public of the table: each step knows more of what it meets."""
+        """The public facts of the table; each step derives further facts of its input."""
         return plain_facts(self.budget.relation)
 
     def slots(self) -> Mapping[str, Slot]:
-        """Return what was paid for each step, and for the parts if some records are held out."""
+        """Return a slot for each step, and slots for the parts if records are held out."""
         return _slots(self._events(), self.before_the_split, self.parts)
 
     @property
     def parts(self) -> InParts | None:
-        """What is asked of the records to learn from, and of those held out, if any are."""
+        """The plans on the training records and on the held-out records, if any."""
         if self.evaluation is None:
             return None
         return _parts(self._events(), self.before_the_split, self.evaluation)
@@ -64,7 +64,7 @@ class PipelinePlan:
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """The part of the budget that each step has."""
+        """The share of the budget of each step."""
         return self.shares
 
     def __str__(self) -> str:
@@ -87,9 +87,9 @@ class PipelinePlan:
 def whole_event(
     events: Mapping[str, Event], before: Sequence[str], held_out: Event | None
 ) -> Event:
-    """Return what steps cost together, where some of the records may be held out.
+    """Return the event of all steps, with parallel composition if records are held out.
 
-    A record is either held out or learned from, except by the steps ``before`` the split.
+    A record is either held out or used for training, except by the steps ``before`` the split.
     """
     if held_out is None:
         return composed(_slots(events, before, None))
@@ -114,14 +114,14 @@ Steps = list[tuple[str, Any]]
 
 
 def all_steps(steps: Steps) -> Steps:
-    """Return the steps, with those that learn what the schema leaves open."""
+    """Return the steps, including those that learn open bounds and words of the schema."""
     (name, first), *rest = steps
     if not isinstance(first, SchemaEncoder):
         return list(steps)
     words: dict[str | int, int] = dict(first.schema.open_words.items())
     numbers = list(first.schema.open_numbers)
     before = [(f"{name} words", PrivateVocabulary(words))] if words else []
-    bounds = f"{name} bounds"  # already there in a pipeline that was loaded from a file
+    bounds = f"{name} bounds"  # exists in a pipeline that was loaded from a file
     open_numbers = numbers and bounds not in dict(rest)
     after = [(bounds, PrivateQuantileBounds(columns=numbers))] if open_numbers else []
     return [*before, (name, first), *after, *rest]
@@ -129,18 +129,18 @@ def all_steps(steps: Steps) -> Steps:
 
 @dataclass(frozen=True)
 class Planner:
-    """Divides a pipeline's budget among what learns from records, and plans each.
+    """Divide a pipeline's budget among its private steps, and plan each.
 
     Parameters
     ----------
     steps
-        As the pipeline was given them.
+        The steps of the pipeline.
     encodes
-        Whether the first of them encodes tables.
+        Whether the first step encodes tables.
     shares
-        Of the budget, by the names of steps.
+        The shares of the budget, by step name.
     evaluate
-        The share of the records that is held out.
+        The share of the records to hold out.
     """
 
     steps: Steps
@@ -149,7 +149,7 @@ class Planner:
     evaluate: float
 
     def planned(self, facts: TableFacts, budget: Budget, n_records: int | None) -> PipelinePlan:
-        """Return the plan of a table of which ``facts`` are public."""
+        """Plan a fit to a table with these public facts."""
         if self.encodes:
             self.steps[0][1].schema.check_references(self.steps[-1][1])
         met, names = self.facts_met(facts), self._spending()
@@ -186,16 +186,16 @@ class Planner:
         )
 
     def facts_met(self, facts: TableFacts) -> dict[str, TableFacts]:
-        """Return what is public of the rows that each step meets."""
+        """Return the public facts of the input rows of each step."""
         met, encoded = {}, not self.encodes
-        facts = facts.of_part(1.0 - self.evaluate)  # of those that are learned from
+        facts = facts.of_part(1.0 - self.evaluate)  # of the training records
         for name, step in all_steps(self.steps):
             met[name] = facts
             if isinstance(step, SchemaEncoder):
                 encoded = True
             elif encoded and name != self.steps[-1][0]:
                 if isinstance(step, FeatureMap):
-                    clone(step).fit(facts)  # refuses now what does not fit
+                    clone(step).fit(facts)  # raises now if the facts do not fit
                 facts = facts.through(admitted(name, step))
         return met
 
@@ -204,22 +204,22 @@ class Planner:
         last = self.steps[-1][1]
         if not spends(last) or not hasattr(last, "fit"):
             raise TypeError(
-                f"the last step must be an estimator of tacit, got {type(last).__name__}; its "
-                "guarantee is what the pipeline's rests on."
+                f"the last step must be an estimator of tacit, got {type(last).__name__}; the "
+                "pipeline's guarantee needs its event."
             )
         return [name for name, step in all_steps(self.steps) if spends(step)]
 
 
 def with_budget(step: Any, budget: Budget) -> Any:
-    """Return a copy of a step with a share of the budget."""
+    """Return a copy of a step with its share of the budget."""
     share = {"epsilon": budget.epsilon, "delta": budget.delta, "relation": budget.relation}
     return clone(step).set_params(**share, accountant=None)
 
 
 def _plan_of(step: Any, facts: TableFacts, budget: Budget, n_records: int | None) -> Planned:
-    """Return the plan of a step that meets a table of these facts."""
+    """Plan a step on a table with these facts."""
     step_with_facts = with_table_facts(with_budget(step, budget), facts)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakPromiseWarning)  # said once, of the whole
+        warnings.simplefilter("ignore", WeakPromiseWarning)  # warned once, for the whole pipeline
         plan: Planned = step_with_facts.plan(len(facts.names), n_records)
     return plan

@@ -1,4 +1,4 @@
-"""Several steps that learn from records, paid for from one budget by one charge."""
+"""Fit steps that learn from records under one budget, with one charge."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from tacit.queries import Session, Split
 from tacit.schema import SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 
-# The fitted steps by name, the names of the features that the last met, and the noisy counts.
+# The fitted steps by name, the feature names of the estimator, and the noisy evaluation counts.
 Learned = tuple[dict[str, Any], tuple[str, ...], npt.NDArray[np.float64] | None]
 
 
@@ -55,47 +55,47 @@ def _last_has(method: str) -> Callable[[Any], bool]:
 
 
 class PrivatePipeline(sklearn_pipeline.Pipeline):
-    """Private preprocessing, public feature maps and an estimator under one budget.
+    """Combine private preprocessing, public feature maps and an estimator under one budget.
 
-    Everything is planned from public facts, charged once, and only then is the table read. Each
-    step learns from its share of the budget; what is public of its rows goes to the next step by
-    itself. Steps of scikit-learn that would learn without privacy are refused.
+    All steps are planned from public facts and charged once before the table is read. Each
+    step learns from its share of the budget, and passes the public facts of its rows to the next.
+    Steps of scikit-learn that would learn without privacy are refused.
 
     Parameters
     ----------
     steps : list of (name, step)
         Transformers and, last, an estimator of tacit. A `SchemaEncoder` first takes raw tables;
-        without one, arrays and frames of numbers are taken. What a step says of ``epsilon``,
-        ``delta``, ``relation``, ``accountant`` and ``random_state`` does not count here.
+        without one, arrays and frames of numbers are taken. A step's own ``epsilon``,
+        ``delta``, ``relation``, ``accountant`` and ``random_state`` are ignored.
     epsilon, delta, relation, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`; for all steps together.
     shares : mapping or None
-        The part of the budget (of mu^2; of epsilon if delta is 0) that steps have, by their names.
+        The share of the budget (of mu^2; of epsilon if delta is 0) of each step, by its name.
         By default a tenth for each step before the estimator, at most three tenths for all of
         them, and the rest for the estimator.
     evaluate : float, default=0.0
-        The share of the records, or of the people, to hold out; how well the model does on them is
-        released in ``evaluation_``. No record is in both parts, so that this costs nothing more.
+        The share of the records, or of the people, to hold out. The evaluation on them is
+        released in ``evaluation_``. The parts are disjoint, so this costs no further budget.
 
     Attributes
     ----------
     steps_ : dict
         The fitted steps by their names.
     estimator_ : estimator
-        The last of them.
+        The fitted estimator, the last step.
     privacy_ : Guarantee
-        What the whole promises.
+        The guarantee of all steps together.
     plan_ : PipelinePlan or None
-        What was run; None of one that was loaded from a file.
+        The plan of the fit; None if the pipeline was loaded from a file.
     evaluation_ : Evaluation or None
-        How well the model does on the records that were held out; None if none were, or too few.
+        The evaluation on the held-out records; None if there were none, or too few.
     feature_names_met : tuple
-        The names of the features that the estimator was fitted to.
+        The names of the estimator's features.
 
     Notes
     -----
-    **Guarantee**. All that leaves is a function of the steps' releases, whose events, composed,
-    were charged before the table was read; each step is held to the event that was paid for it.
+    **Guarantee**. All outputs are functions of the steps' releases. Their composed events
+    were charged before the table was read, and each step may spend only its planned event.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         self.random_state = random_state
         self.verbose = verbose
 
-    memory = None  # scikit-learn's; nothing is cached
+    memory = None  # scikit-learn's attribute; nothing is cached
     transform_input = None
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -152,19 +152,19 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return hasattr(self, "steps_")
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> PipelinePlan:
-        """Return what a fit would run, what it would cost and what to expect, without data.
+        """Plan a fit, its cost and its expected risk, without data.
 
         Parameters
         ----------
         n_features
-            Columns of the table to come; not needed with a `SchemaEncoder`.
+            The number of columns of the table; not needed with a `SchemaEncoder`.
         n_records
-            Rows of it, if known; sharpens the predicted risk and changes nothing else.
+            The number of rows, if known; it changes only the predicted risk.
         """
         return self._planned(self.facts_to_learn_from(n_features), n_records)
 
     def facts_to_learn_from(self, n_features: int | None = None) -> TableFacts:
-        """Return what is public of the rows of a table to come, as they are encoded."""
+        """Return the public facts of the encoded rows of a future table."""
         encoder, table_facts = self._encoder(), getattr(self, "_table_facts", None)
         if table_facts is not None:
             facts: TableFacts = table_facts
@@ -172,32 +172,32 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         if encoder is not None:
             return encoder.facts_out()
         if n_features is None:
-            raise ValueError("n_features is needed: without a SchemaEncoder no step says it.")
+            raise ValueError("n_features is needed without a SchemaEncoder; pass n_features=...")
         return facts_of_arrays(self.steps[-1][1], n_features, self._budget().relation)
 
     def rows_to_learn_from(self, X: Any, y: Any = None) -> EncodedTable:
-        """Return the rows of a table as they are encoded, to be read when they are paid for.
+        """Return the encoded rows of a table, to be read after the charge.
 
-        A search splits these, and tries what `after_encoder` returns on them.
+        A search splits these rows, and fits the pipeline of `after_encoder` to the parts.
         """
         encoder = self._encoder()
         if encoder is None:
             return unread_arrays(self, X, y, None)
         if encoder.schema.open_words:
             raise TypeError(
-                "a search splits encoded records, and what the words of the schema's open "
-                "categories are shows in a fit alone; declare them, or search without the column."
+                "a search splits encoded records, but the words of the schema's open "
+                "categories are learned only in a fit; declare them, or search without the column."
             )
         return encoder.unread(X, y)
 
     def after_encoder(self) -> PrivatePipeline:
-        """Return the pipeline of all steps but the encoder's, unfitted."""
+        """Return the pipeline of all steps but the encoder, unfitted."""
         steps = [(name, s) for name, s in all_steps(self.steps) if not isinstance(s, SchemaEncoder)]
         rest: PrivatePipeline = clone(self).set_params(steps=steps)
         return rest
 
     def with_encoder_of(self, whole: PrivatePipeline) -> PrivatePipeline:
-        """Return a fitted pipeline with the encoder of another, if it has one, before its steps."""
+        """Return a fitted pipeline with the encoder of another, if any, as its first step."""
         if whole._encoder() is None:
             return self
         (name, encoder), made = whole.steps[0], copy.copy(self)
@@ -206,20 +206,20 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return made
 
     def tell(self, facts: TableFacts) -> None:
-        """Go by what is public of a table to come, as `with_table_facts` tells estimators."""
+        """Set the public facts of a future table, as `with_table_facts` does for estimators."""
         self._table_facts = facts
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
-        """Fit all steps to a table, which is read when the plan has been charged.
+        """Fit all steps to a table, which is read after the plan is charged.
 
         Parameters
         ----------
         X
             The columns that the schema declares; without a `SchemaEncoder`, numbers.
         y
-            The target, one value a record, if it is not a column of the table.
+            The target, one value per record, if it is not a column of the table.
         unit
-            Whose each record is, one identifier a record, if no column of the schema says so.
+            The unit of each record, one identifier per record, if the schema declares none.
         """
         encoder = self._encoder()
         if encoder is not None:
@@ -236,14 +236,14 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         delimiter: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Self:
-        """Fit to a file, read some records at a time; arguments as in `encode_file`."""
+        """Fit to a file, read in batches; arguments are as in `encode_file`."""
         encoder = self._encoder()
         if encoder is None:
             raise TypeError("a file is read by a schema; put a SchemaEncoder first.")
         return self._fitted(RawFile(encoder, path, delimiter, progress))
 
     def _fitted(self, raw: Raw) -> Self:
-        table = raw.encoded(None)  # which nobody reads here
+        table = raw.encoded(None)  # not read here
         facts = table.facts
         budget = with_people(self._budget(), facts.of_people)
         if self.evaluate and budget.relation is Relation.REPLACE:
@@ -267,7 +267,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
                 self.evaluation_ = evaluation_of(plan.evaluation, sums, self.privacy_)
             except TooFewRecords as why:
                 said = (
-                    f"the evaluation says nothing: {why} A larger share held out has more records"
+                    f"the evaluation has no result: {why} A larger share held out has more records"
                 )
                 warn(f"{said} (evaluate, or tacit fit --evaluate).", NoEvaluationWarning)
         if self.verbose:
@@ -275,14 +275,14 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return self
 
     def _learned(self, session: Session, plan: PipelinePlan, raw: Raw) -> Learned:
-        """Fit each step to what those before it make of the table, and count those held out.
+        """Fit each step to the output of the steps before it, and count on the held-out records.
 
-        Of ``raw`` no more is asked here than what is public of it.
+        Only the public facts of ``raw`` are used here.
         """
         seeds = None if self.random_state is None else check_random_state(self.random_state)
         steps, encoder = all_steps(self.steps), self._encoder()
         fitted: dict[str, Any] = {}
-        # A session of the rows to learn from, once they are encoded, and one of those held out.
+        # A session of the encoded training records, and one of the held-out records.
         parts: tuple[Session, ...] = ()
         if encoder is None:
             parts, facts = self._encoded(session, plan, raw, None)
@@ -296,7 +296,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
                 unit = methodcaller("unit")
                 ready = session.fit(name, step, budget, who, table=read, unit=unit)
                 assert encoder is not None
-                # What it learned is in the encoder's schema, and what that cost is the encoder's.
+                # The learned words and their cost belong to the encoder's schema.
                 encoder = with_words(encoder, ready.values_)
                 encoder.privacy_ = ready.privacy_
                 continue
@@ -309,7 +309,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             else:
                 ready = admitted(name, step)
             if isinstance(ready, FeatureMap):
-                ready = clone(ready).fit(facts)  # which no prediction will bring
+                ready = clone(ready).fit(facts)  # predictions will not bring these facts
             fitted[name] = ready
             if name != steps[-1][0] and not isinstance(step, SchemaEncoder):
                 facts = facts.through(ready)
@@ -327,7 +327,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
     def _encoded(
         self, session: Session, plan: PipelinePlan, raw: Raw, encoder: SchemaEncoder | None
     ) -> tuple[tuple[Session, ...], TableFacts]:
-        """Return sessions of the rows to learn from, and of those held out if any are."""
+        """Return sessions of the training rows and, if any, of the held-out rows."""
         rows, facts = session.on(Encoded(encoder)), raw.encoded(encoder).facts
         if plan.parts is None:
             return (rows,), facts
@@ -335,19 +335,19 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return rows.on(Split(shares)).parts(HELD_OUT, plan.parts), facts.of_part(shares[0])
 
     def _planned(self, facts: TableFacts, n_records: int | None = None) -> PipelinePlan:
-        """Return the plan of a table of which ``facts`` are public."""
+        """Plan a fit to a table with these public facts."""
         budget = with_people(self._budget(), facts.of_people)
         return self._planner().planned(facts, budget, n_records)
 
     def _planner(self) -> Planner:
-        """Return what plans a fit."""
+        """Return the planner of this pipeline."""
         return Planner(self.steps, self._encoder() is not None, self.shares, self.evaluate)
 
     def _budget(self) -> Budget:
         return budget_of(self.epsilon, self.delta, self.relation, self.accountant)
 
     def _encoder(self) -> SchemaEncoder | None:
-        """Return what encodes tables, if anything does, for the labels that the estimator needs."""
+        """Return the encoder, if any, with the labels that the estimator needs."""
         check_steps(self)
         first = self.steps[0][1]
         return (
@@ -363,7 +363,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             rows = rows_to_ask_about(getattr(self, "_columns", None), first, X)
         for step in before:
             rows = step.transform(rows)
-            rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows  # as set_output may say
+            rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows  # from set_output
         return rows
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -384,14 +384,14 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return answer
 
     def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
-        """Return a table as the fitted estimator meets it, not read yet, and the estimator.
+        """Return an unread table of the fitted estimator's input rows, and the estimator.
 
-        Parameters as in `fit`; `tacit.metrics.evaluate` asks for it.
+        Parameters are as in `fit`; `tacit.metrics.evaluate` calls this.
         """
         return self._unread(X, y, unit), self.estimator_
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the estimator's score on the records that have a target; it is not private."""
+        """Return the estimator's score on the records with a target; it is not private."""
         rows, labels = self._unread(X, y, with_people=False).read()
         score: float = self.estimator_.score(rows, labels)
         return score
@@ -419,6 +419,6 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
 
 def _said(steps: Iterable[Any]) -> tuple[str, ...]:
-    """Return what the guarantee must repeat of the steps' own."""
+    """Return the assumptions that the guarantee must repeat from the steps."""
     promises = [step.privacy_ for step in steps if hasattr(step, "privacy_")]
     return tuple(dict.fromkeys(said for promise in promises for said in promise.assumptions))

@@ -1,4 +1,4 @@
-"""Several steps as one model, each of which tells the next what is public of its rows."""
+"""Combine public steps and one estimator; each step passes public facts to the next."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 class Pipeline(sklearn_pipeline.Pipeline):
     """scikit-learn's Pipeline of a `SchemaEncoder`, other public transformers, and an estimator.
 
-    The row norm, the classes or the range of the labels, and what the guarantee must say of them,
-    go from step to step, so that the estimator need not be told again. Everything else is
+    The row norm, the classes or the label range, and their assumptions pass
+    from step to step, so the estimator need not declare them again. Everything else is
     scikit-learn's: parameters such as ``model__epsilon``, named steps, predictions.
 
-    Of ``steps``, pairs of a name and a step, a `SchemaEncoder` is the first and an estimator of
-    tacit the last. A transformer between them has ``facts_out``, which says what is public of its
-    rows; one without is refused, since it may learn from the records without privacy. ``memory``
-    and ``verbose`` are as in scikit-learn; nothing is cached.
+    The first of ``steps``, pairs of a name and a step, is a `SchemaEncoder`, and the last an
+    estimator of tacit. A transformer between them has ``facts_out``, which returns the public facts
+    of its rows; one without is refused, since it may learn from the records without privacy.
+    ``memory`` and ``verbose`` are as in scikit-learn; nothing is cached.
 
     Attributes
     ----------
     privacy_ : Guarantee
-        What the fit promises.
+        The guarantee of the fit.
     plan_ : Plan or None
-        What was run and why.
+        The plan that was run, with its reason.
 
     Examples
     --------
@@ -55,14 +55,14 @@ class Pipeline(sklearn_pipeline.Pipeline):
     """
 
     def plan(self, n_records: int | None = None) -> Plan:
-        """Return what a fit would run, what it would cost and what to expect, without data."""
+        """Plan a fit, its cost and its expected risk, without data."""
         facts = self.facts()
         self.steps[0][1].schema.check_references(self.steps[-1][1])
         plan: Plan = with_table_facts(self.steps[-1][1], facts).plan(len(facts.names), n_records)
         return plan
 
     def facts(self) -> TableFacts:
-        """Return what is public of the rows that the last step meets."""
+        """Return the public facts of the estimator's input rows."""
         encoder, *rest = self._before_estimator()
         facts: TableFacts = encoder.facts_out()
         for step in rest:
@@ -70,51 +70,51 @@ class Pipeline(sklearn_pipeline.Pipeline):
         return facts
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
-        """Fit the estimator to a table, which is read when the plan has been charged.
+        """Fit the estimator to a table, which is read after the plan is charged.
 
         Parameters
         ----------
         X
             The columns that the schema declares.
         y
-            The target, one value a record, if it is not a column of the table.
+            The target, one value per record, if it is not a column of the table.
         unit
-            Whose each record is, one identifier a record, if no column of the schema says so.
+            The unit of each record, one identifier per record, if the schema declares none.
         """
         encoder, *rest = self._before_estimator()
         encoder.schema.check_references(self.steps[-1][1])
         facts = encoder.fit().facts_out()
         for step in rest:
             if isinstance(step, FeatureMap):
-                step.fit(facts)  # of which the rows of a prediction will know nothing
+                step.fit(facts)  # predictions will not bring these facts
             facts = facts.through(step)
         self.steps[-1][1].fit(self._unread(X, y, unit), None)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the estimator's score on the records that have a target; it is not private."""
+        """Return the estimator's score on the records with a target; it is not private."""
         check_is_fitted(self)
         rows, labels = self._unread(X, y, with_people=False).read()
         score: float = self.steps[-1][1].score(rows, labels)
         return score
 
     def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
-        """Return a table as the last step meets it, not read yet, and that step.
+        """Return an unread table of the last step's input rows, and that step.
 
-        Parameters as in `fit`; `tacit.metrics.evaluate` asks for it.
+        Parameters are as in `fit`; `tacit.metrics.evaluate` calls this.
         """
         check_is_fitted(self)
         return self._unread(X, y, unit), self.steps[-1][1]
 
     @property
     def privacy_(self) -> Guarantee:
-        """What the fit promises."""
+        """The guarantee of the fit."""
         promise: Guarantee = self.steps[-1][1].privacy_
         return promise
 
     @property
     def plan_(self) -> Plan | None:
-        """What was run and why; None without noise."""
+        """The plan that was run, with its reason; None without noise."""
         plan: Plan | None = getattr(self.steps[-1][1], "plan_", None)
         return plan
 
@@ -128,20 +128,20 @@ class Pipeline(sklearn_pipeline.Pipeline):
         return table
 
     def _before_estimator(self) -> list[Any]:
-        """Return the steps before the estimator, the first for the labels that it needs."""
+        """Return the steps before the estimator; the first encodes the labels it needs."""
         encoder, *rest = public_steps(self)
         return [labels_as_needed(encoder, self.steps[-1][1]), *rest]
 
 
 def labels_as_needed(encoder: SchemaEncoder, estimator: Any) -> SchemaEncoder:
-    """Return an encoder without a target where the estimator, a location, learns from none."""
+    """Return the encoder without a target if the estimator, a location, uses none."""
     if hasattr(estimator, "predict") or encoder.schema.target is None:
         return encoder
     return _with_schema(encoder, replace(encoder.schema, target=None))
 
 
 def with_words(encoder: SchemaEncoder, learned: Mapping[str, Sequence[str]]) -> SchemaEncoder:
-    """Return an encoder that knows the words of its open categories."""
+    """Return the encoder with the words of its open categories."""
     return _with_schema(encoder, encoder.schema.with_words(learned))
 
 
@@ -150,7 +150,7 @@ def _with_schema(encoder: SchemaEncoder, schema: Schema) -> SchemaEncoder:
 
 
 def public_steps(model: Any) -> list[Any]:
-    """Return the steps of a Pipeline before the last, all of which must go by public facts."""
+    """Return the steps of a Pipeline before the last; all must use public facts only."""
     steps = model.steps[:-1]
     for name, step in steps:
         if not isinstance(step, HandsOn):
@@ -161,8 +161,8 @@ def public_steps(model: Any) -> list[Any]:
             )
     if not steps or not isinstance(steps[0][1], SchemaEncoder):
         raise TypeError(
-            "a Pipeline begins with a SchemaEncoder, which says what is public of its tables; put "
-            "one before the estimator, or use the estimator alone."
+            "a Pipeline begins with a SchemaEncoder, which declares the public facts of its "
+            "tables; put one before the estimator, or use the estimator alone."
         )
     steps[0][1].schema.refuse_open()
     return [step for _, step in steps]

@@ -1,6 +1,7 @@
-"""Transformers of scikit-learn as steps: stateless ones, and those somebody vouches for.
+"""Adapt scikit-learn transformers as steps: stateless ones, and ones a user vouches for.
 
-Each is fitted to a made-up record, which tells it the number of columns and nothing else.
+A stateless transformer is fitted to a made-up record, from which it takes only the number of
+columns.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from tacit.table_facts import TableFacts, check_row_by_row
 
 
 class Vouched(TransformerMixin, BaseEstimator):
-    """Any transformer, vouched for: it learns nothing, and a row depends on its record alone.
+    """Any transformer whose user vouches that it learns nothing and maps each record by itself.
 
-    Nothing can prove that. ``FunctionTransformer(lambda X: X - X.mean(0))`` mixes rows, and with it
-    no guarantee would hold. It is tried on made-up rows, where this one is found and refused;
-    what mixes rows only of other values is not, so the guarantee repeats what was vouched for. The
-    transformer is never fitted. A row of zeros stands for a record that it fails on.
+    This cannot be proved. ``FunctionTransformer(lambda X: X - X.mean(0))`` mixes rows, and with it
+    no guarantee would hold. A test on made-up rows finds and refuses this example, but not
+    a transformer that mixes rows only for other values, so the guarantee repeats the user's
+    assumption. The transformer is never fitted. A record that it fails on becomes a row of zeros.
 
     Parameters
     ----------
     transformer : transformer
         Has ``transform``.
     row_norm : float
-        Rows longer than this are scaled down to it.
+        Longer rows are scaled down to this norm.
     n_features_out : int or None
-        How many columns it gives; None for as many as it takes.
+        The number of output columns; None for as many as the input has.
 
     Examples
     --------
@@ -63,13 +64,13 @@ class Vouched(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Do nothing: ``X`` is not looked at."""
+        """Do nothing; ``X`` is ignored."""
         return self
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of its rows, with the sentence that was vouched for."""
+        """Return the public facts of the output rows, with the user's assumption."""
         if facts is None:
-            raise ValueError("a vouched-for step takes the rows of a step before it.")
+            raise ValueError("a Vouched step takes the rows of a step before it.")
         self._check_on_zeros(len(facts.names))
         kind = type(self.transformer).__name__
         check_row_by_row(kind, self, facts)
@@ -89,7 +90,7 @@ class Vouched(TransformerMixin, BaseEstimator):
         )
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Return the transformer's rows, scaled down; what is not a number there counts as 0."""
+        """Return the transformer's rows, scaled down; values that are not numbers become 0."""
         rows = np.zeros((X.shape[0], self._width(X.shape[1])))
         in_halves(lambda places: self._made(taken(X, places)), np.arange(X.shape[0]), rows)
         return clipped_rows(np.where(np.isfinite(rows), rows, 0.0), self.row_norm)
@@ -108,7 +109,7 @@ class Vouched(TransformerMixin, BaseEstimator):
         return n_columns if self.n_features_out is None else self.n_features_out
 
     def _check_on_zeros(self, n_columns: int) -> None:
-        """Refuse, before records are read, what would fail on all of them."""
+        """Refuse a transformer that fails on a row of zeros, before records are read."""
         with np.errstate(all="ignore"):
             try:
                 self._made(np.zeros((1, n_columns)))
@@ -123,12 +124,12 @@ Ranges = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Stateless:
-    """One of `KNOWN`, which gives rows of a norm that follows from what it takes."""
+    """One of `KNOWN`; its output norm follows from its input facts."""
 
     transformer: Any
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of its rows."""
+        """Return the public facts of the output rows."""
         if facts is None:
             raise ValueError("the step takes the rows of a step before it.")
         made = self._made(len(facts.names))
@@ -144,12 +145,12 @@ class Stateless:
         return replace(facts, names=names, row_norm=row_norm, ranges=ranges)
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Return its rows; one that is not finite, taken or given, is zeros, as everywhere."""
+        """Transform rows; a row that is not finite, before or after, becomes zeros."""
         given = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         odd = ~np.isfinite(given).all(axis=1)
-        given[odd] = 0.0  # scikit-learn would refuse it, and all others with it
+        given[odd] = 0.0  # scikit-learn would raise, and the error would reveal a record
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a value that overflows: it would tell of a record
+            warnings.simplefilter("ignore")  # a warning about an overflow would reveal a record
             made = self._made(given.shape[1]).transform(given)
         rows = np.array(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
         rows[odd | ~np.isfinite(rows).all(axis=1)] = 0.0
@@ -163,7 +164,7 @@ class Stateless:
 
 
 def _polynomial(made: Any, facts: TableFacts) -> tuple[float, Ranges | None]:
-    """Bound monomials by the columns' ranges, and their squares' sum by powers of the row norm.
+    """Bound monomials by the columns' ranges, and the sum of squares by powers of the row norm.
 
     The squares of all monomials of degree k are among the terms of (sum x_i^2)^k.
     """
@@ -202,7 +203,7 @@ KNOWN: dict[type[Any], Callable[[Any, TableFacts], tuple[float, Ranges | None]]]
 
 
 def learns_nothing(transformer: Any) -> bool:
-    """Return whether a transformer of scikit-learn is one of `KNOWN`, with settings that are."""
+    """Return whether a transformer of scikit-learn is one of `KNOWN` with supported settings."""
     if type(transformer) is OneHotEncoder:
         given = not isinstance(transformer.categories, str)
         unlimited = transformer.min_frequency is None and transformer.max_categories is None

@@ -1,4 +1,4 @@
-"""Which steps a private pipeline takes, and those that a saved one may hold."""
+"""List the steps that a private pipeline accepts, and those that a saved one may hold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tacit.preprocessing import (
 from tacit.schema import SchemaEncoder
 from tacit.table_facts import HandsOn
 
-# What learns from records, and what does so under a budget.
+# Transformers that learn from records, and their private alternatives.
 _BOUNDS = "PrivateQuantileBounds, or declared ranges in a schema"
 _SCALER = "PrivateStandardScaler"
 _COUNTERPARTS = {
@@ -74,8 +74,8 @@ def admitted(name: str, step: Any) -> HandsOn:
     if isinstance(step, FunctionTransformer):
         raise TypeError(
             f"step {name!r} is a FunctionTransformer, which can mix records (X - X.mean(0)), and "
-            "nothing rules that out; wrap it in tacit.pipeline.Vouched(..., row_norm=...) if each "
-            "row comes of its own record alone, and the guarantee will repeat that."
+            "this cannot be checked; wrap it in tacit.pipeline.Vouched(..., row_norm=...) if each "
+            "row depends only on its own record, and the guarantee will repeat that."
         )
     if learns_nothing(step):
         return Stateless(step)
@@ -92,7 +92,7 @@ def admitted(name: str, step: Any) -> HandsOn:
 
 
 def check_steps(pipeline: Any) -> None:
-    """Refuse steps whose names or places would be mistaken, before anything else is asked."""
+    """Refuse invalid names and positions of steps, before anything else is checked."""
     if not pipeline.steps:
         raise ValueError("steps must name at least an estimator, got none; pass [('model', ...)].")
     for step in pipeline.steps:
@@ -106,27 +106,27 @@ def check_steps(pipeline: Any) -> None:
     for place, (name, step) in enumerate(pipeline.steps):
         if isinstance(step, PrivateVocabulary):
             raise TypeError(
-                f"step {name!r} is a PrivateVocabulary, which learns words, and rows between steps "
+                f"step {name!r} is a PrivateVocabulary, which learns words, but rows between steps "
                 "are numbers; declare an open category in the schema of a SchemaEncoder, and the "
                 "pipeline learns its words from a share of the budget."
             )
         if place and isinstance(step, SchemaEncoder):
             raise TypeError(
-                f"step {name!r} is a SchemaEncoder, which reads tables as they come, and must be "
+                f"step {name!r} is a SchemaEncoder, which reads raw tables, and must be "
                 "the first; put it there."
             )
 
 
 def spends(step: Any) -> bool:
-    """Return whether a step learns from the records and pays for it."""
+    """Return whether a step learns from the records under a budget."""
     return hasattr(step, "plan") and hasattr(step, "get_params") and "epsilon" in step.get_params()
 
 
 @dataclass(frozen=True)
 class StepSpec:
-    """A kind of step: a word that never changes its meaning, and the attributes that are released.
+    """A kind of step: its stored word and its released attributes.
 
-    A step that learns nothing is its parameters.
+    The meaning of a word never changes. A step that learns nothing is stored as its parameters.
     """
 
     kind: str
@@ -135,19 +135,19 @@ class StepSpec:
 
     @property
     def spends(self) -> bool:
-        """Whether what it has learned cost something."""
+        """Whether the step spends budget."""
         return hasattr(self.step, "plan")
 
     @property
     def is_of_scikit_learn(self) -> bool:
-        """Whether the pipeline has it inside a `Stateless`."""
+        """Whether the pipeline wraps it in a `Stateless`."""
         return self.step in KNOWN
 
 
-# Public facts, which a map remembers of the rows that it takes.
+# Public facts that a feature map remembers of its input rows.
 _MAP = ("domain_", "n_features_in_")
 
-# Called by their words in files, which must not change when a class is renamed.
+# The stored words must not change when a class is renamed.
 STEPS: tuple[StepSpec, ...] = (
     StepSpec("interactions", Interactions, _MAP),
     StepSpec("polynomial_map", PolynomialFeatures, _MAP),

@@ -1,4 +1,4 @@
-"""Preprocessing that learns from records and pays for it: scalers, bounds, vocabulary, PCA."""
+"""Learn preprocessing from records under a budget: scalers, bounds, vocabulary, PCA."""
 
 from tacit.preprocessing.missing import PrivateMissing
 from tacit.preprocessing.pca import PrivatePCA

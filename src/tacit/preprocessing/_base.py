@@ -1,6 +1,6 @@
-"""What every private step shares: its columns, its numbers, and how it releases.
+"""Share code of private steps: chosen columns, parsed numbers, planning and release.
 
-An error about one value would tell of one record.
+Parsing never raises an error about one value, because that would reveal one record.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Ranges = Sequence[tuple[float, float]]
 
 
 def places_of(columns: Any, names: Sequence[str]) -> Places:
-    """Return where the chosen columns stand: named, counted from 0, or None for all.
+    """Return the positions of the chosen columns: by name, by number from 0, or None for all.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def places_of(columns: Any, names: Sequence[str]) -> Places:
     if columns is None:
         return np.arange(len(names))
     if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray):
-        raise TypeError(f"columns must be a list of names or places, got {columns!r}.")
+        raise TypeError(f"columns must be a list of names or positions, got {columns!r}.")
     places = [_place_of(column, names) for column in columns]
     if not places or len(set(places)) < len(places):
         raise ValueError(f"columns must name at least one, and each once, got {columns!r}.")
@@ -66,7 +66,7 @@ def _place_of(column: Any, names: Sequence[str]) -> int:
         if list(names).count(column) == 1:
             return list(names).index(column)
         raise ValueError(
-            f"the table has no column {column!r}, or several; check the name, letter by letter, "
+            f"the table has no column {column!r}, or several; check its spelling, "
             "or pass a table with named columns."
         )
     if isinstance(column, Integral) and not isinstance(column, bool):
@@ -77,19 +77,19 @@ def _place_of(column: Any, names: Sequence[str]) -> int:
 
 
 def n_chosen(columns: Any, n_features: int) -> int:
-    """Return how many columns are chosen of ``n_features``."""
+    """Return the number of chosen columns."""
     return n_features if columns is None else len(columns)
 
 
 _NO_BOUNDS = (
-    "bounds of {what} are not known, and the least and greatest value are themselves records; pass "
-    "bounds=(low, high), a pair for each column or a dictionary of pairs, known without looking at "
-    "the data, or come after a step that knows the range of its columns, such as a SchemaEncoder."
+    "bounds of {what} are not declared, and the least and greatest value would reveal records; "
+    "pass bounds=(low, high), a pair for each column or a dictionary of pairs, known without the "
+    "data, or use a step before that knows the range of its columns, such as a SchemaEncoder."
 )
 
 
 def bounds_of(declared: Any, ranges: Ranges | None, names: Sequence[str], places: Places) -> Array:
-    """Return the public interval of each chosen column: as declared, or as the table's facts say.
+    """Return the public interval of each chosen column: as declared, or from the table's facts.
 
     Examples
     --------
@@ -123,15 +123,15 @@ def _from(ranges: Ranges | None, place: int, names: Sequence[str]) -> tuple[floa
 
 
 def largest(ranges: Ranges) -> float:
-    """Return the norm of a row whose every number is as far from 0 as its range allows."""
+    """Return the largest norm of a row within the ranges."""
     return math.hypot(*(max(abs(low), abs(high)) for low, high in ranges))
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is public of the rows that a step takes.
+    """The public facts of a step's input rows.
 
-    ``ranges`` and ``row_norm`` are None where nobody said so.
+    ``ranges`` and ``row_norm`` are None if undeclared.
     """
 
     names: tuple[str, ...]
@@ -140,18 +140,18 @@ class Known:
 
     @classmethod
     def of(cls, facts: TableFacts) -> Known:
-        """Return what the facts of a table say."""
+        """Take the facts of a table."""
         return cls(facts.names, facts.ranges, facts.row_norm)
 
     def norm_of(self, places: Places) -> float:
-        """Return a bound on the norm of some of a row's numbers, infinite if none is known."""
+        """Bound the norm of some of a row's numbers; infinite if unknown."""
         norm = math.inf if self.row_norm is None else self.row_norm
         if self.ranges is not None:
             norm = min(norm, largest([self.ranges[place] for place in places.tolist()]))
         return norm if len(places) else 0.0
 
     def with_ranges(self, places: Places, chosen: Ranges) -> list[tuple[float, float]] | None:
-        """Return the ranges of all columns when the chosen ones have others; None if unknown."""
+        """Return all ranges with those of the chosen columns replaced; None if unknown."""
         if self.ranges is None and len(self.others(places)):
             return None
         ranges = list(self.ranges or [(0.0, 0.0)] * len(self.names))
@@ -160,7 +160,7 @@ class Known:
         return ranges
 
     def others(self, places: Places) -> Places:
-        """Return the places of the columns that were not chosen."""
+        """Return the positions of the columns that were not chosen."""
         return np.setdiff1d(np.arange(len(self.names)), places)
 
 
@@ -170,7 +170,7 @@ def facts_with(
     row_norm: float,
     ranges: Ranges | None,
 ) -> TableFacts:
-    """Return facts of other columns; of labels and records they say what they said.
+    """Return facts with other columns; labels and records are unchanged.
 
     Raises
     ------
@@ -179,8 +179,8 @@ def facts_with(
     """
     if not math.isfinite(row_norm):
         raise ValueError(
-            "how long a row is does not follow: nothing is known of the columns that this step "
-            "leaves as they are. Choose all columns, or pass the facts of the rows it takes."
+            "the row norm after this step is unknown, because the columns that it "
+            "leaves unchanged have no bound. Choose all columns, or pass facts of its input."
         )
     table_facts = TableFacts(tuple(names), row_norm) if facts is None else facts
     return replace(
@@ -192,7 +192,7 @@ def facts_with(
 
 
 def on_one_scale(facts: TableFacts | None, known: Known, places: Places) -> TableFacts:
-    """Return the facts of a table whose chosen columns now lie between -1/2 and 1/2.
+    """Return the facts of a table whose chosen columns were mapped to [-1/2, 1/2].
 
     row norm = sqrt(k / 4 + (norm of the others)^2)
     """
@@ -206,28 +206,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Job(Generic[T]):
-    """A release that is planned: what it costs, what is asked for, and how it is kept."""
+    """A planned release: its plan, its queries and the attributes to set."""
 
     plan: Plan
     work: Callable[[Session], T]
     keep: Callable[[T], None]
     facts: tuple[Assumed, ...] = ()
-    n_records: int | None = None  # where it is public
+    n_records: int | None = None  # if public
 
 
 def facts_of_rows(n_features: int, budget: Budget) -> Facts:
-    """Return what is public of rows before a fit; each question clips what it reads itself."""
+    """Return the public facts of rows before a fit; each query clips the rows it reads."""
     return Facts(Bounds(), n_features, budget.relation)
 
 
 class PrivateStep(TransformerMixin, BaseEstimator):
-    """A transformer that learns from numbers, pays for it, and knows beforehand what it hands on.
+    """A transformer that learns from numbers under a budget; its output facts are public.
 
-    Contract: `facts_out` and `plan` are functions of parameters and facts; a fit releases what
-    ``_released`` names, and keeps nothing else; a value that is no number is missing.
+    Contract: `facts_out` and `plan` are functions of parameters and facts. A fit sets only the
+    attributes in ``_released``. A value that is not a number is missing.
     """
 
-    # What a fit sets besides ``privacy_``: releases and public facts; the last for named columns.
+    # Attributes that a fit sets besides ``privacy_``; the last is for named columns.
     _released: ClassVar[tuple[str, ...]] = ()
 
     epsilon: float
@@ -244,16 +244,16 @@ class PrivateStep(TransformerMixin, BaseEstimator):
         return tags
 
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
-        """Return what a fit would run and what it would cost, without data."""
+        """Plan a fit and its cost, without data."""
         check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         warn_if_weak(budget, n_records)
         return self._plan(budget, n_features, n_records)
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
-        """Learn from the rows of ``X``, which are read when the plan has been charged.
+        """Learn from the rows of ``X``, which are read after the plan is charged.
 
-        ``unit`` says whose each row is; one row of each person then counts (docs/people.md).
+        ``unit`` identifies the person of each row; one row per person then counts (docs/people.md).
         """
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         resolved = with_table_facts(self, X)
@@ -277,18 +277,18 @@ class PrivateStep(TransformerMixin, BaseEstimator):
 
     @abstractmethod
     def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
-        """Return the plan of a fit of so many columns."""
+        """Return the plan of a fit with this many columns."""
 
     @abstractmethod
     def _job(self, resolved: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Any]:
-        """Return what is to be done; ``resolved`` has the parameters that the facts say."""
+        """Return the release of a fit; ``resolved`` has its parameters from the facts."""
 
     def _filled(self, rows: Array) -> Array:
-        """Return rows as they are asked of; NaN marks what is missing."""
+        """Return the rows to query; NaN marks missing values."""
         return rows
 
     def _known(self, resolved: Any) -> Known:
-        """Return what is public of the rows of a table, or of those that it was fitted on."""
+        """Return the public facts of a table, or of the fitted one."""
         facts = resolved.facts if isinstance(resolved, EncodedTable) else resolved
         if isinstance(facts, TableFacts):
             return Known.of(facts)
@@ -301,7 +301,7 @@ class PrivateStep(TransformerMixin, BaseEstimator):
 
 
 def numbers_of(X: Any) -> Array:
-    """Return the numbers of a table, NaN where there is none; a copy.
+    """Return a copy of a table as numbers, NaN for other values.
 
     Examples
     --------
@@ -333,7 +333,7 @@ def _refuse_complex(X: Any) -> Any:
 
 
 class TableWithGaps(TableInMemory):
-    """A table in memory whose missing values are read as NaN."""
+    """A table in memory; missing values are read as NaN."""
 
     def read(self) -> tuple[Array, None]:
         """Return the rows."""
@@ -341,15 +341,15 @@ class TableWithGaps(TableInMemory):
 
 
 def note(step: Any, X: Any, unit: Any) -> tuple[UnreadTable, Assumed]:
-    """Return a table that is not read yet, and what its guarantee must say of its columns."""
+    """Return an unread table and the assumptions about its columns."""
     table, names = note_columns(step, _refuse_complex(X), unit=unit, sparse=False)
     if isinstance(table, UnreadRecords):
-        table.read()  # refuses, before anything is charged
+        table.read()  # raises before anything is charged
     return (TableWithGaps(X, None, unit) if isinstance(table, TableInMemory) else table), names
 
 
 def read_rows(table: UnreadTable) -> Array:
-    """Read a table; of each person one record, where it is known whose they are."""
+    """Read a table; one record per person if it has a unit."""
     rows, _ = table.read()
     if has_people(table):
         rows = rows[read_people(table).one_each()]
@@ -359,7 +359,7 @@ def read_rows(table: UnreadTable) -> Array:
 
 
 def rows_to_transform(step: Any, X: Any) -> Array:
-    """Return rows of the columns that a step was fitted on; errors repeat no value."""
+    """Return rows with the fitted columns; errors quote no value."""
     if hasattr(X, "tocsr"):
         raise TypeError(
             "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert "

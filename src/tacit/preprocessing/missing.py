@@ -1,4 +1,4 @@
-"""Missing values: filled by a median, and marked."""
+"""Fill missing values with a private median, and mark them."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ Array = npt.NDArray[np.float64]
 
 
 class PrivateMissing(PrivateStep):
-    """Fills what is missing with the median of what is there, and adds a column that marks it.
+    """Fill missing values with the median of the present ones, and mark them in a new column.
 
-    The median of a column's present values is chosen by the exponential mechanism, sampled exactly,
-    inside public bounds. Pure for one budget; with a delta, all columns are composed at the
-    tightest route. It comes first: other steps take a missing value for the middle.
+    The exponential mechanism, sampled exactly, chooses the median of a column's present values
+    inside public bounds. Each choice is pure; with a delta, all columns are composed at the
+    tightest route. Use it as the first step: other steps replace a missing value by the middle.
 
     Parameters
     ----------
     epsilon, delta, relation, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`; delta is 0 by default.
     columns : list of names or places, or None
-        Which columns; by default all. Others pass as they are.
+        The columns to fill; by default all. Others are unchanged.
     bounds : (low, high), a pair for each column, a dictionary of pairs, or None
-        Public bounds to which values are clipped; None takes those that come with the table.
+        Public bounds to which values are clipped; None takes those of the table's facts.
 
     Attributes
     ----------
@@ -61,18 +61,18 @@ class PrivateMissing(PrivateStep):
     bounds_ : array of shape (n_columns, 2)
         The public bounds of each.
     columns_ : array
-        Where the chosen columns stand.
+        The positions of the chosen columns.
     privacy_ : Guarantee
-        What it promises.
+        The guarantee of the fit.
 
     Notes
     -----
     **Guarantee**
 
-    1. Which values are missing is as private as the values: a median is of the present ones, and
-       how many these are is not told.
-    2. A row is the row, filled and clipped, and a number for each chosen column that is 1 where it
-       was missing: its length is known beforehand.
+    1. Which values are missing is as private as the values: a median is of the present values,
+       and their number is not released.
+    2. An output row is the row, filled and clipped, and for each chosen column a number that is 1
+       if the value was missing: its norm is bounded in advance.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class PrivateMissing(PrivateStep):
         )
 
     def transform(self, X: Any) -> Array:
-        """Return the rows, filled, and after them the marks of what was missing."""
+        """Return the filled rows, followed by the marks of missing values."""
         check_is_fitted(self)
         rows = rows_to_transform(self, X)
         chosen = rows[:, self.columns_]
@@ -153,10 +153,10 @@ class PrivateMissing(PrivateStep):
         return np.hstack([rows, missing.astype(np.float64)])
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of the rows it gives.
+        """Return the public facts of the output rows.
 
-        A value and its mark are at most sqrt(m^2 + 1), m the farther of the column's bounds from 0;
-        with what the row norm says of all values that were there, the lesser of
+        A value and its mark have a norm of at most sqrt(m^2 + 1), with m the larger absolute bound
+        of the column. With the row norm of the input, the output norm is at most the lesser of
 
             sqrt(sum of m^2 over all columns + k),   sqrt(row_norm^2 + sum of m^2 over k + k)
         """
@@ -177,7 +177,7 @@ class PrivateMissing(PrivateStep):
         return bounds_of(self.bounds, known.ranges, known.names, places)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return the names of the columns, and of the marks after them."""
+        """Return the names of the columns, followed by those of the marks."""
         check_is_fitted(self)
         known = self._known(None)
         names = list(known.names if input_features is None else input_features)

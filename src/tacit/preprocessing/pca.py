@@ -1,4 +1,4 @@
-"""Private PCA: the leading directions of a noisy second moment."""
+"""Compute a private PCA from a noisy second moment."""
 
 from __future__ import annotations
 
@@ -30,46 +30,46 @@ from tacit.row_clipping import clipped_rows
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]
-# The constant that carries the mean, beside the row norm: a quarter more noise on the moment.
+# Constant column that carries the mean, relative to the row norm: 25 % more noise on the moment.
 _CONSTANT = 0.5
 
 
 class PrivatePCA(PrivateStep):
-    """Projects rows on the leading eigenvectors of their second moment, released with noise.
+    """Project rows on the leading eigenvectors of their noisy second moment.
 
     Analyze Gauss (Dwork, Talwar, Thakurta and Zhang 2014): symmetric Gaussian noise on the sum of
-    x x' over rows scaled down to ``row_norm``. Whatever is computed from it costs nothing more.
+    x x' over rows scaled down to ``row_norm``. The eigenvectors are post-processing.
 
     Parameters
     ----------
     n_components : int, default=2
-        How many directions, at most the number of columns.
+        The number of directions, at most the number of columns.
     epsilon, delta, relation, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`; delta must be above 0.
     row_norm : float or None
-        Longer rows are scaled down to it. None is 1.0, with an `UndeclaredWarning`; what comes
-        with a table counts first.
+        Longer rows are scaled down to it. None is 1.0, with an `UndeclaredWarning`; the facts of
+        a table take precedence.
     centered : bool, default=False
         Whether to subtract a mean, which is released together with the moment. Columns of a
-        `SchemaEncoder` and of other private steps lie around 0, where it costs more than it tells.
+        `SchemaEncoder` and of other private steps are near 0, where this costs more than it gains.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The directions, each of length 1, released.
+        The released directions, each of length 1.
     mean_ : array
-        What is subtracted: the released mean, or zeros.
+        The released mean that is subtracted, or zeros.
     row_norm_ : float
-        What rows are scaled down to.
+        The norm to which rows are scaled down.
     privacy_ : Guarantee
-        What it promises.
+        The guarantee of the fit.
 
     Notes
     -----
     **Guarantee**
 
-    1. No row is longer than ``row_norm``: projections are no longer than rows, and rows that grew
-       by subtracting the mean are scaled down.
+    1. No output row is longer than ``row_norm``: projections are no longer than rows, and rows
+       that grew by subtracting the mean are scaled down.
     2. A missing value counts as 0.
 
     Examples
@@ -113,14 +113,14 @@ class PrivatePCA(PrivateStep):
 
     def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
         checks.count("n_components", self.n_components, most=n_features)
-        # The norm of rows does not change what a question costs; a fit knows it.
+        # The cost of a query does not depend on the row norm, which a fit declares.
         facts = facts_of_rows(n_features, budget)
         if budget.is_infinite:
             return replace(without_noise(budget), facts=facts)
         if budget.is_pure:
             raise ValueError(
                 "PrivatePCA adds Gaussian noise, which needs delta > 0; pass delta=1e-6, or leave "
-                "the step out. (The Wishart noise that is called pure elsewhere is not private.)"
+                "the step out. (Wishart noise, elsewhere claimed to be pure, is not private.)"
             )
         z = gaussian_multiplier(budget)
         moment = NoisySum(SecondMoment(), GaussianNoise(z))
@@ -165,7 +165,7 @@ class PrivatePCA(PrivateStep):
         return clipped_rows(along, self.row_norm_)
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of the rows it gives."""
+        """Return the public facts of the output rows."""
         if facts is None:
             check_is_fitted(self)
             norm = self.row_norm_
@@ -193,9 +193,10 @@ def _exact_moment(records: MemoryRecords) -> Array:
 
 
 def _directions(moment: Array, bounds: Bounds, n_directions: int) -> _Found:
-    """Return the leading directions of a moment, less its mean where a constant carries one.
+    """Return the leading directions of a moment, centred if a constant column carries the mean.
 
-    With rows (x, c): the last column is c times the sum of x, and its end c^2 times n.
+    With rows (x, c), the last column of the moment is c times the sum of x, and its last entry
+    is c^2 times n.
     """
     if not bounds.intercept:
         return _Found(top_directions(moment, n_directions), np.zeros(len(moment)))
@@ -206,9 +207,9 @@ def _directions(moment: Array, bounds: Bounds, n_directions: int) -> _Found:
 
 
 def top_directions(moment: Array, n_directions: int) -> Array:
-    """Return unit vectors of the greatest eigenvalues, as rows, the greatest first.
+    """Return unit eigenvectors of the largest eigenvalues as rows, the largest first.
 
-    The largest number of each is positive, so that equal moments give equal directions.
+    The largest entry of each is positive, so that equal moments give equal directions.
 
     Examples
     --------

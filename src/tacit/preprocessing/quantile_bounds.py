@@ -1,4 +1,4 @@
-"""Columns clipped to an interval between two of their quantiles."""
+"""Clip columns to an interval between two private quantiles."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ Bounds = tuple[float, float] | Sequence[tuple[float, float]] | Mapping[str | int
 
 
 class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
-    """Clips columns to the interval between two quantiles, and maps them to [-1/2, 1/2].
+    """Clip columns to the interval between two private quantiles, and map them to [-1/2, 1/2].
 
-    Both quantiles are chosen by the exponential mechanism, sampled exactly, inside public outer
-    bounds, which may be generous: the error is in ranks, and grows with the logarithm of their
-    width alone. Pure for one budget; with a delta, all choices are composed at the tightest route.
+    The exponential mechanism, sampled exactly, chooses both quantiles inside public outer
+    bounds. The bounds may be wide: the error is in ranks, and grows only with the logarithm of
+    their width. Each choice is pure; with a delta, all choices are composed at the tightest route.
 
     Parameters
     ----------
     epsilon, delta, relation, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`; delta is 0 by default.
     columns : list of names or places, or None
-        Which columns; by default all. Others pass as they are.
+        The columns to scale; by default all. Others are unchanged.
     quantiles : (low, high), default=(0.01, 0.99)
-        Their levels.
+        The levels of the quantiles.
     bounds : (low, high), a pair for each column, a dictionary of pairs, or None
-        The public outer bounds; None takes those that come with the table.
+        The public outer bounds; None takes those of the table's facts.
 
     Attributes
     ----------
     low_, high_ : array
         The interval of each chosen column, released.
     columns_ : array
-        Where the chosen columns stand.
+        The positions of the chosen columns.
     privacy_ : Guarantee
-        What it promises.
+        The guarantee of the fit.
 
     Notes
     -----
@@ -70,8 +70,8 @@ class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
 
     1. Released intervals lie inside the outer bounds and are not empty: quantiles out of order
        are exchanged, and equal ones moved apart by one of the 2^20 steps of the outer bounds.
-    2. Chosen columns lie in [-1/2, 1/2], whatever was learned: the row norm is known beforehand.
-    3. A missing value does not count in the fit, and becomes 0, the middle.
+    2. Chosen columns lie in [-1/2, 1/2], whatever was learned: the row norm is known in advance.
+    3. The fit ignores missing values; they become 0, the middle.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
         )
 
     def transform(self, X: Any) -> Array:
-        """Return the rows, their chosen columns clipped and mapped to [-1/2, 1/2]."""
+        """Return the rows with the chosen columns clipped and mapped to [-1/2, 1/2]."""
         check_is_fitted(self)
         rows = rows_to_transform(self, X)
         chosen = np.clip(rows[:, self.columns_], self.low_, self.high_)
@@ -156,7 +156,7 @@ class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
         return rows
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of the rows it gives."""
+        """Return the public facts of the output rows."""
         known = self._known(facts)
         return on_one_scale(facts, known, places_of(self.columns, known.names))
 
@@ -164,7 +164,7 @@ class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
 def present_quantiles(
     session: Session, plan: Plan, places: Places, limits: Array, levels: Sequence[float]
 ) -> Array:
-    """Ask for quantiles of what is present in columns, (columns, levels), inside public limits."""
+    """Ask for quantiles of the present values, (columns, levels), inside public limits."""
     columns = list(zip(places.tolist(), limits, strict=True))
     if plan.budget.is_infinite:
         return session.without_noise(
@@ -180,14 +180,14 @@ def present_quantiles(
 
 
 def _exact(column: Array, pair: Array, levels: Sequence[float]) -> Array:
-    """Return quantiles of a column without noise, the middle where no value is present."""
+    """Return quantiles of a column without noise; the middle if no value is present."""
     present = column[~np.isnan(column)]
     present = present if present.size else pair.mean(keepdims=True)
     return np.asarray(np.quantile(np.clip(present, *pair), levels))
 
 
 def on_grids(limits: Array) -> Array:
-    """Return intervals, none of which is finer than doubles are; refuse others before a charge."""
+    """Return intervals wide enough for a grid of doubles; refuse others before a charge."""
     for low, high in limits.tolist():
         Grid(low, high, GRID_POINTS)
     return limits
@@ -207,10 +207,10 @@ def _levels(quantiles: Any) -> tuple[float, float]:
 
 
 def _separated(found: Array, limits: Array) -> Array:
-    """Return intervals, those without width moved apart by a step of their outer bounds."""
+    """Widen empty intervals by one step of their outer bounds."""
     step = (limits[:, 1] - limits[:, 0]) / GRID_POINTS
     middle = np.clip(found.mean(axis=1), limits[:, 0] + step / 2, limits[:, 1] - step / 2)
     wider = np.stack([middle - step / 2, middle + step / 2], axis=1)
     separated = np.where((found[:, 1] - found[:, 0] < step)[:, None], wider, found)
-    # Bounds so far from 0 that a step is lost in rounding leave no choice but themselves.
+    # If the outer bounds are so far from 0 that rounding loses a step, use the outer bounds.
     return np.where((separated[:, 0] < separated[:, 1])[:, None], separated, limits)

@@ -1,4 +1,4 @@
-"""Columns less their mean, in standard deviations."""
+"""Standardise columns with private means and standard deviations."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ from tacit.records.lazy_table import shown_rows
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]
-# In units of half a range; no column is taken to be narrower.
+# Least variance, in squared units of half a range; avoids division by zero.
 _LEAST_VARIANCE = 2.0**-40
 
 
 class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
-    """Subtracts a column's mean, divides by its standard deviation, clips, and maps to [-1/2, 1/2].
+    """Subtract a column's mean, divide by its standard deviation, clip and map to [-1/2, 1/2].
 
-    Means and mean squares of all columns, and the number of records where that is private, are one
-    release with Gaussian noise. In units u from -1 to 1 of its public bounds, a value and
-    2 u^2 - 5/4 are together no longer than 5/4, so that squares cost a quarter more. The noise
-    grows with the width of the bounds: where they are generous, `PrivateQuantileBounds` learns
-    more. A pure budget gets noise of random length and direction (`tacit.noise.sphere`).
+    Means and mean squares of all columns, and the number of records if it is private, are one
+    release with Gaussian noise. In units u from -1 to 1 of its public bounds, the pair of u and
+    2 u^2 - 5/4 has a norm of at most 5/4, so that squares cost a quarter more. The noise
+    grows with the width of the bounds: for wide bounds, use `PrivateQuantileBounds`.
+    A pure budget gets noise of random length and direction (`tacit.noise.sphere`).
 
     Parameters
     ----------
     epsilon, delta, relation, n_records, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`.
     columns : list of names or places, or None
-        Which columns; by default all. Others pass as they are.
+        The columns to scale; by default all. Others are unchanged.
     bounds : (low, high), a pair for each column, a dictionary of pairs, or None
-        Public bounds to which values are clipped; None takes those that come with the table.
+        Public bounds to which values are clipped; None takes those of the table's facts.
     clip : float, default=3.0
-        How many standard deviations count. Fewer than 3 in 1,000 records are farther in a normal
-        column, and noise in what follows is proportional to it.
+        The number of standard deviations at which values are clipped. In a normal column fewer than
+        3 in 1,000 records exceed 3. The noise of later steps is proportional to it.
 
     Attributes
     ----------
     mean_, scale_ : array
-        Of each chosen column, released.
+        Released for each chosen column.
     columns_ : array
-        Where the chosen columns stand.
+        The positions of the chosen columns.
     privacy_ : Guarantee
-        What it promises.
+        The guarantee of the fit.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
 
     1. Chosen columns lie in [-1/2, 1/2], whatever was learned; 2 ``clip`` deviations are 1.
     2. A missing value counts as the middle of its bounds in the fit, and becomes 0.
-    3. A variance below the standard deviation of its noise counts as that.
+    3. A variance below the standard deviation of its noise is replaced by that deviation.
 
     Examples
     --------
@@ -156,16 +156,16 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
         return Job(plan, work, keep, (n_records,), n_records.value)
 
     def transform(self, X: Any) -> Array:
-        """Return the rows, their chosen columns scaled, clipped and mapped to [-1/2, 1/2]."""
+        """Return the rows with the chosen columns scaled, clipped and mapped to [-1/2, 1/2]."""
         check_is_fitted(self)
         rows = rows_to_transform(self, X)
-        with np.errstate(over="ignore"):  # which would warn of one record
+        with np.errstate(over="ignore"):  # a warning would reveal one record
             deviations = (rows[:, self.columns_] - self.mean_) / self.scale_ / (2 * self.clip)
         rows[:, self.columns_] = np.nan_to_num(np.clip(deviations, -0.5, 0.5))
         return rows
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of the rows it gives."""
+        """Return the public facts of the output rows."""
         known = self._known(facts)
         return on_one_scale(facts, known, places_of(self.columns, known.names))
 
@@ -200,8 +200,8 @@ def moments(
     count = float(n_records) if n_records is not None else max(noisy[-1] / constant, 1.0)
     mean = np.clip(noisy[:k] / count, -1.0, 1.0)
     square = (noisy[k : 2 * k] / count + SHIFT) / WEIGHT
-    # the noise of the squares, and of the number of records times the 5/8 that it divides
+    # The noise of the squares, and of the number of records times the 5/8 by which it is divided.
     per_record = math.hypot(1.0, SHIFT / constant if constant else 0.0) / WEIGHT
-    # no variance is below the deviation of its noise
+    # A variance is at least the standard deviation of its noise.
     floor = min(max(per_record * std / count, _LEAST_VARIANCE), 1.0)
     return Moments(mean, np.clip(square - mean**2, floor, 1.0))

@@ -1,4 +1,4 @@
-"""The values of a category that enough records have."""
+"""Learn the frequent words of a column."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tacit.table_facts import EncodedTable, TableFacts
 
 Name = str | int
 Words = tuple[str, ...]
-# Of delta, for values that one record has alone; the rest is that of the noise on counts. Half is
+# Share of delta for words of a single record; the rest is for the noise on counts. Half is
 # within a percent of the least threshold over a wide range of budgets.
 _LEAK_SHARE = 0.5
 
@@ -52,35 +52,35 @@ _WHY = "which is to be counted; check the name, in the table's header too"
 
 
 class PrivateVocabulary(TransformerMixin, BaseEstimator):
-    """Learns which words a column holds, and makes an indicator column of each.
+    """Learn the frequent words of columns, and make an indicator column of each.
 
-    A word is kept if its count, with Gaussian noise, exceeds a threshold that a word of one record
-    alone exceeds hardly ever; of more than ``max_values`` such words the most frequent are. Words
-    are read as a schema's `Category` reads them, so that ``values_`` can complete one.
+    A word is kept if its count, with Gaussian noise, exceeds a threshold that a word of a single
+    record almost never exceeds. At most ``max_values`` words are kept, the most frequent ones.
+    Words are read as a schema's `Category` reads them, so that ``values_`` can complete one.
 
     Parameters
     ----------
     columns : dictionary of names and numbers
-        For each column of words, how many to keep at most; places instead of names for an array.
+        The largest number of words to keep, by column; positions instead of names for an array.
     epsilon, delta, relation, accountant, random_state
         As in `tacit.linear_model.LogisticRegression`; delta must be above 0.
 
     Attributes
     ----------
     values_ : dictionary of names and tuples of words
-        What was released, in order of the alphabet.
+        The released words, sorted.
     privacy_ : Guarantee
-        What it promises.
+        The guarantee of the fit.
 
     Notes
     -----
     **Guarantee**
 
-    1. A word that one record (one person) has alone appears with a probability below delta / 2.
-    2. Rows have ``max_values`` numbers a column whatever was learned, those without a word 0, and a
-       record is 1 in one of them at most: the row norm is known beforehand.
-    3. Whatever stands in a cell is a word or missing, and never an error; a missing one, and a word
-       that is not kept, is a row of zeros.
+    1. A word that only one record (one person) has appears with a probability below delta / 2.
+    2. Rows have ``max_values`` numbers per column, 0 for those without a word, and a
+       record is 1 in at most one of them: the row norm is known in advance.
+    3. Any cell is a word or missing, and never an error; a missing value, or a word that is not
+       kept, is a row of zeros.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that it reads words."""
+        """Declare that the step reads words."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -125,13 +125,13 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
         return tags
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
-        """Return what a fit would run and what it would cost, without data."""
+        """Plan a fit and its cost, without data."""
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         warn_if_weak(budget, n_records)
         return _vocabulary_plan(budget, len(_checked(self.columns)))
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
-        """Learn the words of a table, which is read when the plan has been charged.
+        """Learn the words of a table, which is read after the plan is charged.
 
         Parameters
         ----------
@@ -139,10 +139,10 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
             A pandas or polars frame, a pyarrow Table, a dictionary of columns, a NumPy array with
             named fields, or one of objects with two dimensions.
         unit
-            Whose each record is; one record of each person then counts (docs/people.md).
+            The person of each record; one record per person then counts (docs/people.md).
         """
         wanted = list(_checked(self.columns))
-        with_table_facts(self, X)  # refuses people under REPLACE
+        with_table_facts(self, X)  # refuses a unit under REPLACE
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         table, names = _noted(X, wanted, unit)
         of_people = unit is not None or (isinstance(X, EncodedTable) and X.has_people)
@@ -163,7 +163,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
         return self
 
     def _words(self, session: Session, plan: Plan) -> dict[Name, Words]:
-        """Ask for frequent words; return those of the greatest counts, in order of the alphabet."""
+        """Ask for frequent words; return those with the largest counts, sorted."""
         counts: Mapping[tuple[int, str], float]
         if plan.budget.is_infinite:
             counts = session.without_noise(value_counts)
@@ -193,13 +193,13 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
         return np.concatenate(parts)
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of its rows; after a fit, with the words in their names."""
+        """Return the public facts of the output rows; after a fit, with the words as names."""
         names = self.get_feature_names_out().tolist()
         norm = math.sqrt(len(_checked(self.columns)))
         return facts_with(facts, names, norm, [(0.0, 1.0)] * len(names))
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return the names of the indicators, numbered where there is no word (yet)."""
+        """Return the names of the indicators, numbered if they have no word."""
         learned = getattr(self, "values_", {})
         names = []
         for name, most in _checked(self.columns).items():
@@ -212,7 +212,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
 def _checked(columns: Any) -> Mapping[Name, int]:
     if not isinstance(columns, Mapping) or not columns:
         raise ValueError(
-            f"columns must say how many words of each column to keep at most, got {columns!r}; "
+            f"columns must map each column to its largest number of words, got {columns!r}; "
             "pass a dictionary such as {'town': 20}."
         )
     for name, most in columns.items():
@@ -228,8 +228,8 @@ def _vocabulary_plan(budget: Budget, n_columns: int) -> Plan:
         return replace(without_noise(budget), facts=facts)
     if budget.is_pure:
         raise ValueError(
-            "a vocabulary needs delta > 0: which words there are can only be told if a word of one "
-            "record alone may appear with a small probability. Pass delta, or declare the words "
+            "a vocabulary needs delta > 0: a word of a single record may appear with a small "
+            "probability, which no pure guarantee allows. Pass delta, or declare the words "
             "in a schema."
         )
     leak = _LEAK_SHARE * budget.delta
@@ -254,13 +254,13 @@ def _vocabulary_plan(budget: Budget, n_columns: int) -> Plan:
 
 
 class _Words:
-    """The columns of words of a table that is not read yet."""
+    """The word columns of an unread table."""
 
     def __init__(self, table: Any, names: list[Name]) -> None:
         self._table, self._names = table, names
 
     def chunks(self) -> Iterator[tuple[int, Mapping[Name, Values]]]:
-        """Yield the columns, some records at a time, with their number."""
+        """Yield the columns in chunks, each with its number of records."""
         table = self._table.read()[0] if isinstance(self._table, EncodedTable) else self._table
         if isinstance(self._table, EncodedTable) or _is_plain(table):
             places = _places(self._table, self._names)
@@ -273,7 +273,7 @@ class _Words:
             yield from chunks(table, self._names)  # type: ignore[misc, arg-type]
 
     def words(self, unit: Any, of_people: bool) -> list[list[str | None]]:
-        """Return the words of each column, one a record, or one of each person's records."""
+        """Return the words of each column, one per record or per person."""
         raw: dict[Name, list[Any]] = {name: [] for name in self._names}
         for _, chunk in self.chunks():
             for name in self._names:
@@ -286,7 +286,7 @@ class _Words:
 
 
 def _read(values: Iterable[Any]) -> list[str | None]:
-    """Return the word of each value, each different text read once."""
+    """Return the word of each value; each distinct text is parsed once."""
     texts: dict[str | bytes, str | None] = {}
     words: list[str | None] = []
     for value in values:
@@ -300,7 +300,7 @@ def _read(values: Iterable[Any]) -> list[str | None]:
 
 
 def _is_plain(table: Any) -> bool:
-    """Return whether a table is an array without names."""
+    """Return whether a table is an array without column names."""
     return isinstance(table, list) or (isinstance(table, np.ndarray) and table.dtype.names is None)
 
 
@@ -313,7 +313,7 @@ def _places(table: Any, names: list[Name]) -> dict[Name, int]:
 
 
 def _noted(X: Any, names: list[Name], unit: Any) -> tuple[_Words, Assumed]:
-    """Return the columns of a table, checked as far as they can be without a look at a value."""
+    """Return the columns of a table, checked without reading a value."""
     if isinstance(X, EncodedTable):
         if unit is not None:
             raise ValueError("this table already has a unit column, or none; pass no unit=.")
@@ -334,17 +334,15 @@ def _noted(X: Any, names: list[Name], unit: Any) -> tuple[_Words, Assumed]:
         n_rows = n_rows_of(X)
         for _, chunk in chunks(_without_records(X, names), names):  # type: ignore[arg-type]
             for name in names:
-                chunk[
-                    str(name)
-                ].raw()  # of no record: columns of a type that is no word are refused
+                chunk[str(name)].raw()  # without records; refuses columns of unreadable types
     if unit is not None and n_identifiers(unit) != n_rows:
         raise TableError("the table and unit are of different lengths; pass one identifier a row.")
-    return _Words(X, names), column_names(None)  # declared, every one that is read
+    return _Words(X, names), column_names(None)  # all columns read are declared
 
 
 def _without_records(table: Any, names: list[Name]) -> Any:
-    """Return a table of the same columns and no records."""
-    if hasattr(table, "num_rows"):  # of pyarrow: without records it has no batch to ask
+    """Return a table with the same columns and no records."""
+    if hasattr(table, "num_rows"):  # a pyarrow table without records has no batch to read
         return {name: table.column(name)[:0] for name in names}
     if not isinstance(table, Mapping):
         return table[:0]

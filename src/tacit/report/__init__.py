@@ -1,4 +1,4 @@
-"""Reports: what was promised, assumed, planned and released, as one HTML file."""
+"""Write HTML reports of a model: guarantee, assumptions, plan and released numbers."""
 
 from tacit.report.collect import facts_of
 from tacit.report.facts import (

@@ -29,7 +29,7 @@ class Axis:
     is_log: bool = False
 
     def share(self, value: float) -> float:
-        """Return where a value lies between the ends, from 0 to 1."""
+        """Return the position of a value on the axis, from 0 to 1."""
         low, high, at = self.low, self.high, value
         if self.is_log:
             low, high, at = math.log(low), math.log(high), math.log(value)
@@ -55,14 +55,14 @@ def linear_axis(title: str, low: float, high: float, most: int = 6) -> Axis:
 
 
 def log_axis(title: str, low: float, high: float, every: int = 1) -> Axis:
-    """Return a logarithmic axis with a tick at every so many powers of ten."""
+    """Return a logarithmic axis with a tick at every ``every``-th power of ten."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     ticks = tuple(10.0**p for p in range(last, first - 1, -every))[::-1]
     return Axis(title, low, high, tuple(t for t in ticks if low <= t * (1 + 1e-9)), True)
 
 
 def log_axis_at(title: str, values: tuple[float, ...]) -> Axis:
-    """Return a logarithmic axis with a tick at each value, and some room at the ends."""
+    """Return a logarithmic axis with a tick at each value, padded at the ends."""
     ticks = tuple(sorted(set(values)))
     room = (ticks[-1] / ticks[0]) ** 0.06 if len(ticks) > 1 else 2.0
     return Axis(title, ticks[0] / room, ticks[-1] * room, ticks, True)
@@ -70,14 +70,14 @@ def log_axis_at(title: str, values: tuple[float, ...]) -> Axis:
 
 Point = tuple[float, float]
 
-N_STYLES = 6  # how many series the style sheet can tell apart
-_DODGE = 5.0  # pixels between error bars that stand at the same place
+N_STYLES = 6  # number of line styles in the style sheet
+_DODGE = 5.0  # pixels between error bars at the same x
 _RADIUS = 3.5
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points joined by a line; ``spread`` is what an error bar reaches to either side."""
+    """Points joined by a line; ``spread`` is the half-length of each error bar."""
 
     name: str
     points: tuple[Point, ...]
@@ -86,7 +86,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Level:
-    """A horizontal line for comparison, with a name above it."""
+    """A named horizontal line for comparison."""
 
     name: str
     value: float
@@ -94,7 +94,7 @@ class Level:
 
 @dataclass(frozen=True)
 class LineChart:
-    """A chart: its axes, its series, and what a person who cannot see it should be told."""
+    """A line chart: axes, series, levels and the text for screen readers."""
 
     x: Axis
     y: Axis
@@ -107,7 +107,7 @@ class LineChart:
 
 @dataclass(frozen=True)
 class Frame:
-    """The size of a drawing and the room around its plot."""
+    """The size of a drawing and the margins around its plot."""
 
     width: float
     height: float
@@ -118,7 +118,7 @@ class Frame:
     bottom: float = 46.0
 
     def at(self, chart: LineChart, point: Point) -> Point:
-        """Return the place of a point."""
+        """Return the pixel coordinates of a point."""
         across = self.width - self.left - self.right
         up = self.height - self.top - self.bottom
         return (
@@ -129,13 +129,13 @@ class Frame:
 
 WIDE = Frame(680.0, 340.0)
 NARROW = Frame(340.0, 300.0, right=18.0, gap=12.0)
-_DIGIT = 8.0  # pixels that a digit of a label takes
-_LETTER = 7.6  # pixels that a letter of a bold label takes, generously
-_TALL = 16.0  # pixels that a line of text takes
+_DIGIT = 8.0  # pixels per digit of a label
+_LETTER = 7.6  # pixels per letter of a bold label, an upper estimate
+_TALL = 16.0  # pixels per line of text
 
 
 def drawn(chart: LineChart) -> Markup:
-    """Return the chart for both widths; the style sheet shows one of them."""
+    """Draw the chart at two widths; the style sheet shows one of them."""
     letters = max(len(chart.y.label(tick)) for tick in chart.y.ticks)
     frames = (replace(frame, left=frame.gap + _DIGIT * letters) for frame in (WIDE, NARROW))
     return join(*(_svg(chart, frame, which) for frame, which in zip(frames, _CLASSES, strict=True)))
@@ -205,7 +205,7 @@ def _bar(chart: LineChart, frame: Frame, point: Point, spread: float, x: float) 
 
 
 def marker(place: int, x: float, y: float, **data: str) -> Markup:
-    """Return the mark of a series: its shape, and not its colour alone, tells which it is."""
+    """Draw the marker of a series; its shape identifies the series without colour."""
     r = _RADIUS
     kind = place % N_STYLES
     if kind == 0:
@@ -227,20 +227,20 @@ def _level(chart: LineChart, frame: Frame, level: Level) -> Markup:
     return tag(
         "g",
         tag("line", x1=_n(x1), x2=_n(x2), y1=_n(y), y2=_n(y)),
-        # Below a level at the top, where there is no room above it.
+        # A level at the top has no room above, so its name goes below.
         _text(level.name, x2 - 2, y - 5 if y > _TALL else y + _TALL, "end"),
         class_="level",
     )
 
 
 def _mark(chart: LineChart, frame: Frame) -> Markup | None:
-    """Return a ring around the point that counts, with its name where there is room."""
+    """Draw a ring around the marked point, with its name where space allows."""
     if chart.marked is None:
         return None
     x, y = frame.at(chart, chart.marked)
     base = frame.height - frame.bottom
     fits = x + _LETTER * len(chart.marked_name) < frame.width
-    # The line falls, so there is room above it to the right and below it to the left.
+    # The line falls, so space is free above it on the right and below it on the left.
     where = (x + 8, y - 12, "start") if fits else (x - 8, y + 20, "end")
     return tag(
         "g",
@@ -264,7 +264,7 @@ _HEIGHT = 24
 
 @dataclass(frozen=True)
 class Strip:
-    """The scale of the rows: symmetric about zero, as far as the farthest error bar.
+    """The scale of a forest plot: symmetric about zero, as wide as the longest error bar.
 
     Examples
     --------
@@ -277,14 +277,14 @@ class Strip:
 
     @classmethod
     def around(cls, rows: list[tuple[float, float]]) -> Strip:
-        """Return the scale on which every value and error bar fits."""
+        """Return the scale that contains every value and error bar."""
         return cls(max((abs(value) + error for value, error in rows), default=0.0) or 1.0)
 
     def _x(self, value: float) -> str:
         return f"{50.0 + 48.0 * value / self.limit:.2f}%"
 
     def drawn(self, value: float, error: float | None) -> Markup:
-        """Return the picture of one row, hidden from screen readers: numbers stand beside it."""
+        """Draw one row. Screen readers skip the picture and read the numbers beside it."""
         middle = _HEIGHT / 2
         bar = None
         if error is not None:

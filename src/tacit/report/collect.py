@@ -1,4 +1,4 @@
-"""From a fitted model to the facts of its report: a list of what may be read off it."""
+"""Collect the facts of a report from a fitted model's public attributes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from tacit.report.wording import about_predictions, alone, mechanisms_for, publi
 
 Array = npt.NDArray[np.float64]
 
-# Adding the same number to all values of a category changes little but the intercept.
+# Adding one number to all values of a category changes little but the intercept, so differences
+# are estimated better than levels.
 _ON_CATEGORIES = (
     " Differences between the values of one category are usually more certain than the values "
     "themselves."
@@ -43,14 +44,14 @@ def facts_of(
     expected_records: int | None = None,
     made_on: str = "",
 ) -> ReportFacts:
-    """Return what a report may say of a fitted model: what it released, and what is public.
+    """Collect released results and public facts of a fitted model for a report.
 
     Parameters
     ----------
     model
         A fitted estimator of tacit, a `TableModel`, or a Pipeline of a `SchemaEncoder` and one.
     title
-        What the report is called; by default the kind of model.
+        The title of the report; by default the kind of model.
     accuracy
         Scores on public data, if there are any.
     expected_records
@@ -60,10 +61,10 @@ def facts_of(
 
     Notes
     -----
-    **Guarantee**. Nothing is read but the model's constructor parameters and ``coef_``,
+    **Guarantee**. The function reads only the model's constructor parameters and ``coef_``,
     ``intercept_``, ``location_``, ``classes_``, ``feature_names_in_``, ``n_features_in_``,
     ``estimates_``, ``standard_errors_``, ``evaluation_``, ``plan_`` and ``privacy_``. The
-    accountant and the random state are left out.
+    accountant and the random state are not read.
 
     Examples
     --------
@@ -163,7 +164,7 @@ def _weights(
 
 
 def _evaluation(model: Any) -> Evaluation | None:
-    """Return what a pipeline, or that of a `TableModel`, released of records held out."""
+    """Return the private evaluation on held-out records of a pipeline or `TableModel`."""
     inner = model if hasattr(model, "evaluation_") else getattr(model, "estimator_", None)
     return getattr(inner, "evaluation_", None)
 
@@ -173,14 +174,14 @@ def _outputs(estimator: Any, count: int) -> list[str]:
 
 
 def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Array) -> float | None:
-    """Return the norm of the weights as the mechanism released them, intercept included."""
+    """Return the norm of the released weights, intercept included, in the mechanism's units."""
     if plan is None:
         return None
     bounds = plan.problem.objective.bounds
     declared = getattr(estimator, "label_range", None)
     if bounds.label_range is None or isinstance(declared, str) or declared is None:
         return None
-    # Labels were moved by this much, and so was the intercept.
+    # The fit centres the labels, so the released intercept excludes this shift.
     middle = float(declared[0]) - bounds.label_range[0]
     level = (intercept - middle) / bounds.intercept if bounds.intercept else np.zeros(1)
     return math.hypot(float(np.linalg.norm(coef)), float(np.linalg.norm(level)))
@@ -191,9 +192,9 @@ def _meaning(estimator: Any, from_schema: bool) -> str:
     what = (spec.link if spec else MARGIN).meaning(getattr(estimator, "classes_", None))
     if from_schema and (spec is None or spec.terms is None):
         what += (
-            " Features are those of the schema: a number runs from -1/2 at its lower bound to 1/2 "
-            "at its upper bound, no is -1/2 and yes 1/2, and a category's value or an interval is "
-            "1 where it is the record's own, otherwise 0."
+            " Features follow the schema: a number is scaled to -1/2 at its lower bound and 1/2 "
+            "at its upper bound, no is -1/2 and yes 1/2. A category's value and an interval are 1 "
+            "if the record has them, otherwise 0."
         )
     return what
 
@@ -211,4 +212,4 @@ def _noise_error(estimator: Any, plan: Plan | None, weight_norm: float | None) -
         return spec.noise_error(estimator)
     if plan is not None:
         return plan.noise_error(weight_norm)
-    return unknown("how far noise moved these numbers cannot be told without the records.")
+    return unknown("the effect of noise on these numbers cannot be computed without the records.")

@@ -1,4 +1,4 @@
-"""What a report may say: released and public things, and no way to hold any other."""
+"""Define the facts of a report: released results and public facts only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.schema import Schema
 
 @dataclass(frozen=True)
 class PublicFact:
-    """Something that was known before a record was read, in words.
+    """A fact known before a record was read, in words.
 
     Examples
     --------
@@ -29,18 +29,18 @@ class PublicFact:
 
 @dataclass(frozen=True)
 class PlannedMechanism:
-    """One way the noise could have been placed, as planned from public facts alone.
+    """One mechanism, planned from public facts alone.
 
     Parameters
     ----------
     name
-        What ``mechanism=`` calls it.
+        The value of ``mechanism=`` that selects it.
     excess_risk
         The predicted loss of accuracy, per record; None if it does not apply.
     noise
-        The noise in words, or why the mechanism does not apply.
+        The noise in words, or the reason why the mechanism does not apply.
     chosen
-        Whether it is the one that was run.
+        Whether this mechanism was run.
     settings
         Names and values of the plan's settings.
 
@@ -60,7 +60,7 @@ class PlannedMechanism:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A released number, and the standard error that the noise alone gives it, where known.
+    """A released number and, if known, the standard error that noise alone gives it.
 
     Examples
     --------
@@ -77,13 +77,13 @@ class Coefficient:
     def __post_init__(self) -> None:
         if self.error is not None and not 0.0 <= self.error < math.inf:
             raise ValueError(
-                f"error must be finite and not negative, got {self.error!r}; None leaves it out."
+                f"error must be finite and not negative, got {self.error!r}; pass None if unknown."
             )
 
 
 @dataclass(frozen=True)
 class Coefficients:
-    """The released numbers with what is to be said about them and about their error bars.
+    """The released numbers, their meaning and a remark on their error bars.
 
     Examples
     --------
@@ -117,37 +117,37 @@ class AccuracyPoint:
     def __post_init__(self) -> None:
         if not 0.0 < self.epsilon < math.inf:
             raise ValueError(
-                f"epsilon must be positive and finite, got {self.epsilon!r}; put a fit without "
-                "privacy in as the ceiling."
+                f"epsilon must be positive and finite, got {self.epsilon!r}; pass the score "
+                "without privacy as ceiling."
             )
         if not (math.isfinite(self.mean) and 0.0 <= self.sd < math.inf):
             raise ValueError(
                 f"mean and sd must be finite and sd not negative, got {self.mean!r} and "
-                f"{self.sd!r}; leave a point out that has no score."
+                f"{self.sd!r}; leave out a point without a score."
             )
 
 
 @dataclass(frozen=True)
 class AccuracyPicture:
-    """How good models are at several epsilon, measured on data that are public.
+    """Scores of models at several epsilon, measured on public data.
 
     Parameters
     ----------
     points
-        Scores of which more is better.
+        Scores; higher is better.
     why_public
-        The sentence by which somebody vouches that these scores may be shown.
+        A sentence by which somebody vouches that these scores may be shown.
     score
-        What the score is called.
+        The name of the score.
     floor, ceiling
         The score without a model and without privacy, if known.
     floor_name, ceiling_name
-        What they are called in the chart.
+        Their names in the chart.
 
     Notes
     -----
-    **Assumes**. The data behind the scores are public: a score is a function of the records it
-    was computed on, and nothing here protects those.
+    **Assumes**. The data behind the scores are public. Scores are computed from records without
+    noise, so they have no guarantee.
 
     Examples
     --------
@@ -168,11 +168,11 @@ class AccuracyPicture:
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", tuple(self.points))
         if not self.points:
-            raise ValueError("points is empty: there is no picture; leave accuracy None.")
+            raise ValueError("points is empty, so there is nothing to draw; pass accuracy=None.")
         if not self.why_public.strip():
             raise ValueError(
-                "why_public is empty: scores are computed from records, so somebody must say why "
-                "these may be shown, such as 'The data set is published.'"
+                "why_public is empty; scores are computed from records without protection, so "
+                "state why they may be shown, such as 'The data set is published.'"
             )
         for name in ("floor", "ceiling"):
             value = getattr(self, name)
@@ -182,34 +182,34 @@ class AccuracyPicture:
 
 @dataclass(frozen=True)
 class ReportFacts:
-    """All that a report is written from.
+    """All facts that a report shows.
 
     Parameters
     ----------
     title
-        What was made, such as "Logistic regression of income".
+        The title, such as "Logistic regression of income".
     privacy
         The guarantee.
     schema
-        What was assumed public of a raw table.
+        The public schema of the raw table.
     public
-        What else was assumed public.
+        Other facts that were assumed public.
     mechanisms
-        What was run and what else could have been, in the order to be shown.
+        The mechanism that was run and its alternatives, in the order shown.
     about_mechanisms
-        What the predictions assume, a sentence.
+        A sentence on the assumptions of the predictions.
     coefficients
         The released numbers.
     summary
-        The same with standard errors, if the fit released those.
+        The coefficients with standard errors, if the fit released them.
     evaluation
-        How well it does on records that were held out, as far as that was released.
+        The private evaluation on held-out records, if one was released.
     accuracy
         Scores on public data.
     made_by
         The program, with its version.
     made_on
-        A date, if the report should carry one.
+        A date to print, if any.
 
     Examples
     --------

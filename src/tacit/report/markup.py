@@ -1,4 +1,4 @@
-"""Write HTML that cannot be broken from inside: markup, tables, the style sheet and the page."""
+"""Build escaped HTML: elements, tables, the style sheet and the page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 LONGEST_TEXT = 4000
 LONGEST_NAME = 200
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-# Characters that would reorder what stands around them, so that a name could rewrite a sentence.
+# Bidirectional control characters: a name with one of them could reorder the sentence around it.
 _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _VOID = frozenset({"br", "circle", "line", "link", "meta", "path", "polyline", "rect"})
 
 
 class Markup(str):
-    """Text that is HTML already. Only this file and `style` make it from plain text."""
+    """Text that is already HTML. Only this module makes it from plain text."""
 
     __slots__ = ()
 
@@ -25,7 +25,7 @@ Child = str | Markup | None
 
 
 def escape(text: str, longest: int = LONGEST_TEXT) -> Markup:
-    """Return text that a browser shows as it is, without controls and of bounded length.
+    """Escape text for HTML, replace control characters and bound its length.
 
     Examples
     --------
@@ -46,9 +46,9 @@ def _shown(character: str) -> str:
 
 
 def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
-    """Return an element; attributes as keywords, ``class_`` for class, ``_`` for a hyphen.
+    """Return an element; attributes are keywords, ``class_`` for class, ``_`` for a hyphen.
 
-    An attribute that is None or False is left out, and so is a child that is None.
+    Attributes that are None or False and children that are None are left out.
 
     Examples
     --------
@@ -74,21 +74,21 @@ def _attribute(key: str, value: object) -> str:
 
 
 def join(*children: Child) -> Markup:
-    """Return several pieces one after the other, each escaped unless it is markup."""
+    """Concatenate pieces; each is escaped unless it is markup."""
     pieces = (child for child in children if child is not None)
     return Markup("".join(c if isinstance(c, Markup) else escape(c) for c in pieces))
 
 
 def named(text: str) -> Markup:
-    """Return a name from a table or a schema, set apart from the text around it."""
+    """Mark a name from a table or schema, so that its text direction stays isolated."""
     return tag("bdi", escape(text, LONGEST_NAME))
 
 
 @dataclass(frozen=True)
 class Heading:
-    """The head of a column of text, of numbers, of single words or of pictures.
+    """The head of a column of text, numbers, single words or pictures.
 
-    A head that is a ``name`` from elsewhere may be broken anywhere.
+    With ``name`` the text comes from a table or schema and may break anywhere.
     """
 
     text: str
@@ -100,7 +100,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Row:
-    """The cells of a row, the first of which names it; ``kind`` is a class of the style sheet."""
+    """The cells of a row; the first is its header, ``kind`` is a class of the style sheet."""
 
     cells: tuple[Child, ...]
     kind: str | None = None
@@ -114,7 +114,7 @@ def table(
     stacked: bool = False,
     forest: bool = False,
 ) -> Markup:
-    """Return a table; on a phone a stacked one becomes blocks, a forest puts pictures below.
+    """Return a table. On a phone a stacked table becomes blocks, a forest puts pictures below.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def table(
     '<div class="table"><table><caption>Ages<'
     """
 
-    # To a screen reader, blocks are no table any more; roles say that they are one.
+    # CSS blocks lose the table semantics for screen readers; ARIA roles restore them.
     def role(name: str) -> str | None:
         return name if stacked or forest else None
 
@@ -177,7 +177,7 @@ def _kind(heading: Heading) -> str | None:
     return next((kind for kind, applies in kinds if applies), None)
 
 
-# Each pair of text and ground has a contrast of at least 4.5, lines that carry meaning 3.
+# Contrast (WCAG 2): at least 4.5 for text, at least 3 for lines that carry meaning.
 STYLE = Markup(
     """
 :root {
@@ -334,7 +334,7 @@ footer p { max-width: none; }
 )
 
 
-# The browser itself refuses scripts and every request, whatever a text in the page says.
+# The browser blocks scripts and all requests, even if escaping were to fail.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
@@ -366,7 +366,7 @@ def page(title: str, header: Markup, main: Markup, footer: Markup) -> str:
 
 
 def section(name: str, heading: str, *children: Child, first: bool = False) -> Markup:
-    """Return a part of the page, which its heading names."""
+    """Return a section labelled by its heading."""
     title = tag("h2", heading, id=name)
     kind = "first" if first else None
     return tag("section", title, *children, aria_labelledby=name, class_=kind)

@@ -1,4 +1,4 @@
-"""Pages beside the report of a model: of an audit, of a ledger, of a student of PATE."""
+"""Write HTML pages of an audit, a ledger and a PATE student."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BINS = 40
 
 
 def write_audit(path: str | os.PathLike[str], audit: Audit) -> None:
-    """Write an audit's page: one HTML file that needs nothing else.
+    """Write an audit as one self-contained HTML file.
 
     Examples
     --------
@@ -61,23 +61,23 @@ def render_audit(audit: Audit) -> str:
     main = join(_found(audit), _scores_picture(audit), _notes(audit))
     footer = tag(
         "p",
-        f"Written by tacit {__version__}; no record of anybody was read. It is one file, needs no "
-        "network and holds no script.",
+        f"Written by tacit {__version__}; no personal record was read. The page is one file "
+        "without scripts or network requests.",
     )
     return page(f"{audit.subject} \N{EN DASH} privacy audit", header, main, footer)
 
 
 def _found(audit: Audit) -> Markup:
     figures = (
-        (rounded_down(audit.strongest.epsilon, 3), "what epsilon is at least, by the best bound"),
-        (short(audit.claim.epsilon), "epsilon, as claimed"),
-        (probability(audit.claim.delta), "delta, as claimed"),
+        (rounded_down(audit.strongest.epsilon, 3), "best lower bound on epsilon"),
+        (short(audit.claim.epsilon), "epsilon claimed"),
+        (probability(audit.claim.delta), "delta claimed"),
     )
     rows = [Row((f.method, f.assumes, rounded_down(f.epsilon, 3))) for f in audit.findings]
     sure = f"{100 * (1 - audit.level):g}"
     return section(
         "found",
-        "What was found",
+        "Lower bounds on epsilon",
         tag("p", audit.conclusion, class_="statement"),
         tag(
             "dl",
@@ -85,7 +85,7 @@ def _found(audit: Audit) -> Markup:
             class_="figures",
         ),
         table(
-            f"Lower bounds on epsilon at the claim's delta; each is right with confidence {sure} %",
+            f"Lower bounds on epsilon at the claimed delta; each holds with confidence {sure} %",
             [Heading("found"), Heading("assuming"), Heading("at least", number=True)],
             rows,
             stacked=True,
@@ -117,10 +117,10 @@ def _scores_picture(audit: Audit) -> Markup | None:
     )
     caption = (
         f"Scores of {audit.without.size:,} fits without one record and {audit.with_it.size:,} with "
-        "it (dashed). The less they overlap, the more a release tells."
+        "it (dashed). The less they overlap, the more a release reveals."
     )
     figure = tag("figure", drawn(chart), tag("figcaption", caption))
-    return section("scores", "How well the two worlds can be told apart", figure)
+    return section("scores", "Scores with and without the record", figure)
 
 
 def _shares(scores: Array, edges: Array) -> Array:
@@ -130,10 +130,10 @@ def _shares(scores: Array, edges: Array) -> Array:
 def _notes(audit: Audit) -> Markup | None:
     if not audit.notes:
         return None
-    return section("notes", "What else was seen", *(tag("p", note) for note in audit.notes))
+    return section("notes", "Notes", *(tag("p", note) for note in audit.notes))
 
 
-# What a person looks through; the rest is in the export.
+# Enough for a reader; `tacit ledger export` prints all entries.
 _MOST_SHOWN = 200
 _MOST_POINTS = 120
 _CHARGED = {"created": "made", "analyst": "share", "partition": "part", "charge": ""}
@@ -142,7 +142,7 @@ Point = tuple[float, float]
 
 
 def write_ledger(path: str | os.PathLike[str], ledger: Ledger) -> None:
-    """Write a ledger's page: one HTML file that needs nothing else.
+    """Write a ledger as one self-contained HTML file.
 
     Examples
     --------
@@ -186,8 +186,8 @@ def render_ledger(ledger: Ledger) -> str:
     )
     footer = tag(
         "p",
-        f"Written by tacit {__version__} from the ledger alone: no record was read. It is one "
-        "file, needs no network and holds no script.",
+        f"Written by tacit {__version__} from the ledger alone: no record was read. The page is "
+        "one file without scripts or network requests.",
     )
     return page(f"{title} \N{EN DASH} privacy ledger", header, main, footer)
 
@@ -204,30 +204,30 @@ def _left(now: LedgerStatus) -> Markup:
     )
     figures = (
         (rounded_up(now.spent), f"epsilon spent, of {short(budget.epsilon)}"),
-        (rounded_down(now.left), "epsilon of the largest release that would still be accepted"),
-        (probability(budget.delta), "delta: the probability with which the promise may fail"),
+        (rounded_down(now.left), "largest epsilon that a release may still spend"),
+        (probability(budget.delta), "delta: the probability with which the guarantee may fail"),
     )
     return section(
         "left",
-        "What is left",
+        "Remaining budget",
         tag(
             "p",
-            f"Whatever was released under this ledger is, taken together, differentially private "
+            f"All releases charged to this ledger are together differentially private "
             f"with epsilon = {rounded_up(now.spent)} and delta = {budget.delta:g}, with respect to "
-            f"{budget.relation.sentence}. It accepts no release that would bring epsilon above "
-            f"{budget.epsilon:g}.",
+            f"{budget.relation.sentence}. The ledger refuses a release that would bring "
+            f"epsilon above {budget.epsilon:g}.",
             class_="statement",
         ),
         meter,
-        tag("p", f"{percent} of the budget is spent, by {type(now.terms.rule).__name__}."),
+        tag("p", f"{percent} of the budget is spent. Filter: {type(now.terms.rule).__name__}."),
         tag(
             "dl",
             *(tag("div", tag("dt", what), tag("dd", number)) for number, what in figures),
             class_="figures",
         ),
         table(
-            "What would still be accepted, on all records: so many releases of an epsilon each",
-            [Heading("epsilon of each"), Heading("how many", number=True)],
+            "Number of releases that would still be accepted on all records, by their epsilon",
+            [Heading("epsilon of each"), Heading("number", number=True)],
             [Row((short(epsilon), f"{n:,}")) for epsilon, n in now.buys],
         ),
         first=True,
@@ -237,11 +237,11 @@ def _left(now: LedgerStatus) -> Markup:
 def _accounts(now: LedgerStatus) -> Markup | None:
     tables = [
         _account_table("Shares of analysts", "analyst", now.analysts),
-        _account_table("Parts of the data, disjoint from one another", "part", now.partitions),
+        _account_table("Disjoint partitions of the data", "partition", now.partitions),
     ]
     if not (now.analysts or now.partitions):
         return None
-    return section("accounts", "Whose it is", *(t for t in tables if t is not None))
+    return section("accounts", "Analysts and partitions", *(t for t in tables if t is not None))
 
 
 def _account_table(caption: str, kind: str, accounts: Sequence[Account]) -> Markup | None:
@@ -273,13 +273,13 @@ def _picture(points: Sequence[Point]) -> Markup | None:
         series=(Series("spent", tuple(points)),),
         levels=(Level("the budget", 100.0),),
         alternative=(
-            "Line chart of what was spent, in per cent of the budget, after each entry: it ends "
+            "Line chart of the budget spent, in per cent, after each entry: it ends "
             f"at {last[1]:.1f} after entry {last[0]:.0f}. The entries are in the table below."
         ),
     )
-    caption = "What the most exposed records had spent after each entry, in per cent of the budget."
+    caption = "Budget spent by the most exposed records after each entry, in per cent."
     figure = tag("figure", drawn(chart), tag("figcaption", caption))
-    return section("course", "How it was spent", figure)
+    return section("course", "Spending over time", figure)
 
 
 def _entries(entries: Sequence[Content], now: LedgerStatus) -> Markup:
@@ -287,13 +287,13 @@ def _entries(entries: Sequence[Content], now: LedgerStatus) -> Markup:
     said = f"The last {len(entries)} entries; {more:,} before them" if more else "All entries"
     return section(
         "entries",
-        "What was charged",
+        "Entries",
         tag(
             "p",
             "The head of the ledger: entry ",
             f"{now.head.entry}, ",
             tag("code", now.head.head),
-            ". A ledger that ends earlier, or has another entry there, is not this one any more.",
+            ". A ledger that ends earlier, or has a different entry there, was altered.",
         ),
         table(
             f"{said}, the newest first. Cost is in per cent of the budget.",
@@ -343,28 +343,28 @@ def _remark(text: str) -> Markup:
 
 
 def _instant(when: str) -> str:
-    """Return an instant as a person writes it: what the ledger notes is ISO 8601, in UTC."""
+    """Return an ISO 8601 instant in UTC as readable text."""
     return when.replace("T", " ").replace("+00:00", " UTC")
 
 
 _OTHER_BUDGETS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _VOTES = (
-    "Votes are private: how many teachers agreed is not known to anybody. What is shown are the "
-    "answers, which were released with noise."
+    "Votes are private and are not shown. The answers below were released with noise; nobody "
+    "learns how many teachers agreed."
 )
 _IF = (
-    "The share of answers that would be what most teachers say, by how many of them agree, all "
-    "others agreeing on something else. From the plan alone; no record was asked."
+    "Probability that an answer is the teachers' majority class, by the number that agree "
+    "if all others agree on another class. Computed from the plan alone; no record was read."
 )
 _PUBLIC_LABELS = (
-    "By the labels of the public rows, which need no protection. The student is judged on the rows "
-    "that the teachers were not asked about."
+    "Compared with the public labels of the public rows. The student is scored on the rows that "
+    "were not queries."
 )
 
 
 @dataclass(frozen=True)
 class PublicScores:
-    """How answers and student compare with the labels of public rows."""
+    """Accuracy of answers and student against the labels of public rows."""
 
     answers: float
     student: float
@@ -397,7 +397,7 @@ def render_student(
         _judged(scores),
         _budgets(model.plan_),
     )
-    kind = f"a student of teachers that voted{', ' + made_on if made_on else ''}"
+    kind = f"a PATE student{', ' + made_on if made_on else ''}"
     header = join(tag("p", kind, class_="kicker"), tag("h1", title))
     footer = tag("p", f"Written by tacit {__version__}, from released results and public facts.")
     prefix = "NO GUARANTEE: " if promise.voided_by else ""
@@ -407,7 +407,7 @@ def render_student(
 def _queries(plan: PATEPlan) -> Markup:
     rows = [Row((name, f"{value:.6g}")) for name, value in plan.settings.items()]
     headings = (Heading("Setting"), Heading("Value", number=True))
-    return section("asked", "What was asked", table(plan.reason, headings, rows))
+    return section("asked", "Queries", table(plan.reason, headings, rows))
 
 
 def _answered(model: Any) -> Markup:
@@ -421,21 +421,19 @@ def _answered(model: Any) -> Markup:
         rows.append(Row(("no answer", str(unanswered))))
     headings = (Heading("Class"), Heading("Answers", number=True))
     private_cost = getattr(model, "sanitised_", None)
-    remark = (
-        tag("p", f"Beside the guarantee: {private_cost}.") if private_cost is not None else None
-    )
-    return section("answers", "What was answered", table(_VOTES, headings, rows), remark)
+    remark = tag("p", f"Data-dependent cost: {private_cost}.") if private_cost is not None else None
+    return section("answers", "Answers", table(_VOTES, headings, rows), remark)
 
 
 def _judged(scores: PublicScores | None) -> Markup | None:
     if scores is None:
         return None
     rows = [
-        Row(("answers that are right", f"{scores.answers:.1%}")),
-        Row((f"student, on {scores.n_rows} other public rows", f"{scores.student:.1%}")),
+        Row(("accuracy of the answers", f"{scores.answers:.1%}")),
+        Row((f"student's accuracy on {scores.n_rows} other public rows", f"{scores.student:.1%}")),
     ]
     headings = (Heading("Accuracy"), Heading("Share", number=True))
-    return section("judged", "How well it does", table(_PUBLIC_LABELS, headings, rows))
+    return section("judged", "Accuracy on public rows", table(_PUBLIC_LABELS, headings, rows))
 
 
 def _budgets(plan: PATEPlan) -> Markup | None:
@@ -444,7 +442,7 @@ def _budgets(plan: PATEPlan) -> Markup | None:
     rows = [_budget_row(plan, epsilon) for epsilon in _budgets_of(plan)]
     shares = [Heading(f"{share:.0%} agree", number=True) for share in CONSENSUS]
     headings = (Heading("Epsilon"), *shares)
-    return section("budgets", "What other budgets would do", table(_IF, headings, rows))
+    return section("budgets", "Effect of other budgets", table(_IF, headings, rows))
 
 
 def _budgets_of(plan: PATEPlan) -> Sequence[float]:

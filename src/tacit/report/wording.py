@@ -1,6 +1,6 @@
-"""Numbers, parameters and mechanisms in words for a reader.
+"""Format numbers, parameters and mechanisms for a reader.
 
-Those are planned from the public facts of the one that ran.
+The plans of alternative mechanisms use only the public facts of the plan that ran.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def short(value: float, digits: int = 4) -> str:
-    """Return a number with a few significant digits.
+    """Format a number with a few significant digits.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def _scientific(value: float, digits: int) -> str:
 
 
 def probability(value: float) -> str:
-    """Return a probability, a power of ten as one.
+    """Format a probability; powers of ten are written as such.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def probability(value: float) -> str:
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """Return a cost with this many decimals, never less than it is.
+    """Format a cost with this many decimals, rounded up.
 
     Examples
     --------
@@ -81,12 +81,12 @@ def rounded_up(value: float, digits: int = 4) -> str:
     if not math.isfinite(value):
         return short(value)
     unit = 10.0**-digits
-    # As in Guarantee.statement, so that the page never contradicts itself.
+    # Rounds as Guarantee.statement does, so that the page shows one epsilon.
     return f"{math.ceil(round(value / unit, 6)) * unit:.{digits}f}"
 
 
 def rounded_down(value: float, digits: int = 4) -> str:
-    """Return what is left with this many decimals, never more than it is.
+    """Format a remaining budget with this many decimals, rounded down.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def rounded_down(value: float, digits: int = 4) -> str:
 
 
 def aligned(values: list[float]) -> list[str]:
-    """Return numbers of one column with the same number of decimals.
+    """Format the numbers of one column with equally many decimals.
 
     Examples
     --------
@@ -126,29 +126,29 @@ def _fixed(value: float, decimals: int) -> str:
     return text.replace("-", MINUS)
 
 
-# Said elsewhere, of no interest, or not public.
+# Shown elsewhere on the page, irrelevant to a reader, or not public.
 _LEFT_OUT = {"accountant", "random_state", "verbose", "relation", "classes", "shuffle"}
 _MOST_SHOWN = 24
 
-_BESIDE_LOSSES = "its weight beside the sum of the losses of all records"
+_BESIDE_LOSSES = "weight relative to the sum of the losses of all records"
 _NAMES: Mapping[str, tuple[str, str]] = {
-    "epsilon": ("Epsilon asked for", "the most that may be spent"),
-    "delta": ("Delta asked for", "the probability with which the promise may fail"),
-    "row_norm": ("Largest norm of a record", "a longer row is scaled down to it"),
-    "label_range": ("Range of the labels", "a label outside is moved to its edge"),
-    "bounds": ("Range of each column", "a value outside is moved to its edge"),
-    "center": ("Centre", "a public guess of where the records are"),
+    "epsilon": ("Requested epsilon", "the most that may be spent"),
+    "delta": ("Requested delta", "the probability with which the guarantee may fail"),
+    "row_norm": ("Row norm", "longer rows are scaled down to this norm"),
+    "label_range": ("Label range", "labels outside are clipped"),
+    "bounds": ("Range of each column", "values outside are clipped"),
+    "center": ("Centre", "a public guess of the centre of the records"),
     "n_records": ("Number of records", ""),
-    "mechanism": ("Mechanism asked for", ""),
+    "mechanism": ("Requested mechanism", ""),
     "fit_intercept": ("Intercept", ""),
-    "regularization": ("Regularisation asked for", _BESIDE_LOSSES),
-    "alpha": ("Regularisation asked for", _BESIDE_LOSSES),
-    "constraint": ("Where weights may be", ""),
-    "class_weight": ("Weights of the classes", "how much a record of each counts"),
-    "max_weight": ("Largest weight of a record", "a greater weight counts as this"),
+    "regularization": ("Requested regularisation", _BESIDE_LOSSES),
+    "alpha": ("Requested regularisation", _BESIDE_LOSSES),
+    "constraint": ("Constraint on the weights", ""),
+    "class_weight": ("Class weights", "the weight of a record of each class"),
+    "max_weight": ("Largest record weight", "larger weights are clipped"),
     "quantile": ("Quantile", ""),
     "knot": ("Residual from which the loss is linear", ""),
-    "smoothing": ("Rounding of the loss", "how far from its corner the loss is made smooth"),
+    "smoothing": ("Smoothing of the loss", "distance from the corner within which it is smooth"),
 }
 _NONE = {
     "n_records": "private, not used",
@@ -159,10 +159,10 @@ _NONE = {
     "smoothing": "chosen from the range of the labels",
     "center": "0",
     "row_norm": "1, not declared",
-    "class_weight": "none: all classes count alike",
-    "max_weight": "none: all records count alike",
+    "class_weight": "none: all classes have weight 1",
+    "max_weight": "none: all records have weight 1",
 }
-_INFERRED = "read off the data"
+_INFERRED = "inferred from the data"
 _INFERABLE = {"n_records", "label_range"}
 _RANGES = {"label_range", "bounds"}
 
@@ -170,7 +170,7 @@ _RANGES = {"label_range", "bounds"}
 def public_facts(
     parameters: Mapping[str, Any], relation: Relation, classes: Sequence[Any] | None
 ) -> list[PublicFact]:
-    """Return an estimator's parameters, each with what it means.
+    """Return an estimator's public parameters, each with its meaning.
 
     Examples
     --------
@@ -178,13 +178,13 @@ def public_facts(
     >>> from tacit.report.wording import public_facts
     >>> facts = public_facts({"row_norm": 2.0, "random_state": 3}, Relation.ADD_REMOVE, None)
     >>> [fact.name for fact in facts]
-    ['Neighbouring data sets', 'Largest norm of a record']
+    ['Neighbouring data sets', 'Row norm']
     """
     first = PublicFact("Neighbouring data sets", "differ by " + relation.sentence)
     facts = [first]
     if classes is not None:
         inferred = parameters.get("classes") == "infer"
-        remark = _INFERRED if inferred else "records of no class do not count"
+        remark = _INFERRED if inferred else "records of no declared class are ignored"
         facts.append(
             PublicFact("Classes", _text("classes", [str(label) for label in classes]), remark)
         )
@@ -227,20 +227,20 @@ def _text(name: str, value: Any) -> str:
         shown = ", ".join(_text("", item) for item in value[:_MOST_SHOWN])
         more = len(value) - _MOST_SHOWN
         return shown + (f", and {more:,} more" if more > 0 else "")
-    # An object's own text could say anything: its type says enough.
+    # The repr of an arbitrary object is not under our control, so only its type is shown.
     return _plain(type(value).__name__)
 
 
 def _mechanism(value: Any) -> str:
     name = value if isinstance(value, str) else getattr(value, "name", type(value).__name__)
-    return "the one with the least predicted cost" if name == "auto" else mechanism_title(str(name))
+    return "least predicted cost (auto)" if name == "auto" else mechanism_title(str(name))
 
 
 _TITLES = {kind.name: kind.title for kind in KINDS.values()}
 
 
 def mechanism_title(name: str) -> str:
-    """Return a mechanism's name as a heading has it.
+    """Return the display name of a mechanism.
 
     Examples
     --------
@@ -252,23 +252,23 @@ def mechanism_title(name: str) -> str:
 
 
 def planned(plan: Plan, chosen: bool) -> PlannedMechanism:
-    """Return a plan in words."""
+    """Describe a plan in words."""
     noise = plan.noise_in_words(lambda value: short(value, 3))
     settings = tuple((name, float(value)) for name, value in plan.settings.items())
     return PlannedMechanism(plan.mechanism.name, plan.excess_risk, noise, chosen, settings)
 
 
 def alone(plan: engine.Plan) -> PlannedMechanism:
-    """Return a plan to which there are no others, such as that of a network."""
+    """Describe a plan without alternatives, such as that of a network."""
     said = ". ".join(text[:1].upper() + text[1:] for text in (plan.reason, *plan.notes))
     settings = tuple((name, float(value)) for name, value in plan.settings.items())
     return PlannedMechanism(plan.name, None, f"{said}.", chosen=True, settings=settings)
 
 
 def mechanisms_for(estimator: Any, plan: Plan, expected: int | None) -> list[PlannedMechanism]:
-    """Return the plan that was run, and one for each other mechanism, the best first.
+    """Return the plan that was run and one plan per other mechanism, best first.
 
-    Contract: nothing is read but the estimator's parameters and the public facts in the plan.
+    Contract: only the estimator's parameters and the public facts in the plan are read.
     """
     if not hasattr(estimator, "plan"):
         return [planned(plan, chosen=True)]
@@ -286,7 +286,7 @@ def mechanisms_for(estimator: Any, plan: Plan, expected: int | None) -> list[Pla
 
 
 def _comparable(estimator: Any, plan: Plan, expected: int | None) -> Plan:
-    """Return the plan that was run with the risk that it had before, as the others have theirs."""
+    """Return the plan that was run with its risk from before the fit, for a fair comparison."""
     try:
         before = _plan_with(estimator, plan, plan.mechanism, expected)
     except (CannotSolve, ValueError):
@@ -295,9 +295,9 @@ def _comparable(estimator: Any, plan: Plan, expected: int | None) -> Plan:
 
 
 def _plan_with(estimator: Any, plan: Plan, mechanism: Any, expected: int | None) -> Plan:
-    """Return the plan of the same estimator with another mechanism.
+    """Plan the estimator again with another mechanism.
 
-    The estimator is made anew from its own parameters: a mechanism may choose its own
+    The estimator is cloned from its parameters, because a mechanism may choose its own
     regularization, and a regressor another loss.
     """
     bounds = plan.problem.objective.bounds
@@ -305,8 +305,8 @@ def _plan_with(estimator: Any, plan: Plan, mechanism: Any, expected: int | None)
         "mechanism": mechanism,
         "accountant": None,
         "n_records": bounds.n_records,
-        # Read off the data or off the labels' type, these are facts of the plan by now. A range
-        # around zero stands for any other of its width.
+        # Inferred values (classes, label range) are facts of the plan after the fit. A range
+        # around zero stands for any range of the same width.
         "classes": None if bounds.n_classes is None else list(range(bounds.n_classes)),
         "label_range": bounds.label_range,
     }
@@ -321,16 +321,16 @@ def _plan_with(estimator: Any, plan: Plan, mechanism: Any, expected: int | None)
 
 
 def about_predictions(plan: Plan, expected: int | None) -> str:
-    """Return what the predictions take for granted."""
+    """State the assumptions of the predictions."""
     if plan.problem.objective.bounds.n_records is not None:
         return (
             f"Predicted for {plan.problem.objective.bounds.n_records:,} records, the public number."
         )
     if expected is not None:
-        return f"Predicted for {expected:,} records, a number that was given as public."
+        return f"Predicted for {expected:,} records, a number declared public."
     return (
-        "The number of records is private, so the predictions are for a typical "
-        f"{TYPICAL_N_RECORDS:,}; compare them with each other, not with the data."
+        "The number of records is private, so the predictions assume "
+        f"{TYPICAL_N_RECORDS:,} records; use them only to compare mechanisms."
     )
 
 

@@ -1,4 +1,4 @@
-"""A report as one file."""
+"""Write a report as one HTML file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tacit.report.sections.public import public_section
 from tacit.saving.container import write_whole
 
 _WHOSE_GUARANTEE = (
-    "The guarantee below is that of the model and its coefficients. It is not one of this page, "
-    "which ends with scores that were computed from records without protection."
+    "The guarantee below covers the model and its coefficients. It does not cover this page: the "
+    "scores at its end were computed from records without protection."
 )
 _WITHOUT_SCORES = "This page was made from released results and public facts alone. "
 _WITH_SCORES = (
-    "Scores on this page were computed from records without protection, so the page carries no "
+    "Scores on this page were computed from records without protection, so the page has no "
     "guarantee. "
 )
-_ALONE = "It is one file, needs no network and holds no script."
+_ALONE = "The page is one file without scripts or network requests."
 
 
 def render(facts: ReportFacts) -> str:
-    """Return the report as HTML. The same facts give the same text.
+    """Return the report as HTML. Equal facts give equal text.
 
     Examples
     --------
@@ -58,9 +58,9 @@ def render(facts: ReportFacts) -> str:
 def render_comparison(
     title: str, picture: AccuracyPicture, *, remark: str = "", made_on: str = ""
 ) -> str:
-    """Return the scores of many fits as a page of their own.
+    """Return a page of scores of many fits.
 
-    The budget of any one of the fits would be no promise about the records, and none is shown.
+    The page shows no budget: the budget of one fit would not cover the scores of all.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def render_comparison(
 
 
 def render_evaluation(title: str, evaluation: Evaluation, *, made_on: str = "") -> str:
-    """Return a private evaluation as a page, headed by its guarantee.
+    """Return a private evaluation as a page that begins with its guarantee.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _page(
     void: bool = False,
     warning: str = "",
 ) -> str:
-    """Return a page, which no promise may head if it shows scores: nothing protects those."""
+    """Return a page. A page with scores shows no guarantee, because scores are unprotected."""
     prefix = "NO GUARANTEE: " if void else "NOT PRIVATE: " if scored else ""
     suffix = "" if scored else " \N{EN DASH} privacy report"
     header = join(
@@ -123,14 +123,14 @@ def _page(
 
 
 def write_report(path: str | os.PathLike[str], facts: ReportFacts | Any) -> None:
-    """Write a report: one HTML file that needs nothing else.
+    """Write a report as one self-contained HTML file.
 
     Parameters
     ----------
     path
-        Where to; the file appears whole or not at all.
+        The path to write; the file is written atomically.
     facts
-        The facts, or a fitted model, of which `facts_of` takes what may be said.
+        The facts, or a fitted model to pass to `facts_of`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Models in files: JSON and arrays in one zip, no pickle, refused unless whole."""
+"""Save models as JSON and arrays in one zip, without pickle; load only intact files."""
 
 from tacit.saving.certificate import Certificate, inspect
 from tacit.saving.container import CannotSave, NotAModel

@@ -1,4 +1,4 @@
-"""What a saved model promises, readable without the data it was trained on."""
+"""Show the certificate of a saved model without its training data."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _MOST_SHOWN = 12
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a saved model is and promises; prints as a page of text.
+    """Public facts and guarantee of a saved model; prints as a page of text.
 
     Parameters
     ----------
     model
         The model itself.
     kind
-        The word for its class in the file.
+        The stored word for its class.
     tacit
         The version of tacit that saved it.
     sha256
-        The checksum of the whole file, by which two people can tell that they have the same.
+        The checksum of the whole file, by which two people can compare copies.
     statement
         The guarantee in plain English.
     parameters
@@ -55,19 +55,19 @@ class Certificate:
 
     @property
     def schema(self) -> Schema | None:
-        """What is public of the raw tables that the model encodes, if it does."""
+        """The public schema of the raw tables that the model encodes, if any."""
         encoder, _ = encoder_and_estimator(self.model)
         return None if encoder is None else encoder.schema
 
     @property
     def privacy(self) -> Guarantee:
-        """The guarantee, computed anew from the event in the file."""
+        """The guarantee, recomputed from the event in the file."""
         promise: Guarantee = self.model.privacy_
         return promise
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """How well it does on the records that its fit held out, if that was released."""
+        """The released evaluation on the records that the fit held out, if any."""
         return getattr(self.model, "evaluation_", None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,15 +136,15 @@ class Certificate:
 def inspect(path: str | os.PathLike[str]) -> Certificate:
     """Return the certificate of a saved model.
 
-    The file is checked as `load` checks it; what is shown is what the loaded model has, and the
-    guarantee is computed from its event, whatever curve the file states.
+    The file is checked as `load` checks it. The guarantee is computed from the stored event; the
+    stored curve is ignored.
 
     Raises
     ------
     NotAModel
-        If the file is not a model, or states an event whose cost cannot be computed.
+        If the file is not a model, or its event has no computable cost.
     OSError
-        If the file is not there or cannot be read.
+        If the file does not exist or cannot be read.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def inspect(path: str | os.PathLike[str]) -> Certificate:
     except (ArithmeticError, ValueError, MemoryError, RuntimeWarning) as why:
         raise NotAModel(
             f"the cost of the event in {os.path.basename(os.fsdecode(path))} cannot be computed, "
-            "so it promises nothing; tacit writes no such event."
+            "so the file has no guarantee; tacit writes no such event."
         ) from why
     return Certificate(
         model=stored.model,
@@ -192,7 +192,7 @@ def _shown(items: list[Any] | None) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a stored value in a few words."""
+    """Summarise a stored value in a few words."""
     if isinstance(value, dict):
         if "part" in value:
             inside = ", ".join(f"{k}={_short(v)}" for k, v in value["fields"].items())

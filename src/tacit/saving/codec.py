@@ -11,7 +11,7 @@
     array                                 {"array": {"dtype", "shape", "fortran_order"}}
     array of Python objects               {"objects": [...]}
 
-An array stands in the member named after its place, such as ``released.coef_.npy``.
+An array is stored in the member named after its place, such as ``released.coef_.npy``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AnyArray = npt.NDArray[Any]
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _ALIGNED = 64
-# bool, integers, floats, text, bytes: what can be stored without pickle
+# bool, integers, floats, text, bytes: the kinds that numpy stores without pickle
 _KINDS = "biufUS"
 _MOST_DIMENSIONS = 8
 
@@ -57,12 +57,12 @@ def to_npy(array: AnyArray) -> bytes:
 
 
 def from_npy(body: bytes, facts: Any) -> AnyArray:
-    """Return the array of a .npy file that must be of the described type, shape and size."""
+    """Decode a .npy file after checking its declared type, shape and size."""
     dtype, shape, fortran_order = _checked(facts)
     header = _header(dtype.str, shape, fortran_order)
     if body[: len(header)] != header:
         raise NotAModel(f"an array is not of the declared type {dtype} and shape {shape}.")
-    # compared in exact integers, before anything of that size is made
+    # Compare exact integers before any allocation of that size.
     if len(body) - len(header) != math.prod(shape) * dtype.itemsize:
         raise NotAModel(f"an array of shape {shape} has the wrong number of bytes for it.")
     flat = np.frombuffer(body, dtype=dtype, offset=len(header))
@@ -77,7 +77,7 @@ def _checked(facts: Any) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
         dtype = np.dtype(facts["dtype"]) if isinstance(facts["dtype"], str) else None
     except (TypeError, ValueError, SyntaxError, MemoryError, OverflowError):
         dtype = None
-    # a plain type, spelt as NumPy spells it: no structured types, no objects
+    # Only plain types in NumPy's own spelling: no structured types, no objects.
     if dtype is None or dtype.str != facts["dtype"] or dtype.kind not in _KINDS:
         raise NotAModel("an array has a type that models do not have.")
     shape = facts["shape"]
@@ -91,7 +91,7 @@ def _checked(facts: Any) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
 
 
 def _header(dtype: str, shape: tuple[int, ...], fortran_order: bool) -> bytes:
-    """Return the header of format 1.0 (numpy.lib.format), padded as it asks."""
+    """Return the header of format 1.0 (numpy.lib.format), with its padding."""
     text = f"{{'descr': '{dtype}', 'fortran_order': {fortran_order}, 'shape': {shape}, }}"
     used = len(_MAGIC) + 2 + len(text) + 1
     text += " " * (-used % _ALIGNED) + "\n"
@@ -101,17 +101,17 @@ def _header(dtype: str, shape: tuple[int, ...], fortran_order: bool) -> bytes:
 _MOST_INTEGER = 2**63
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 _SCALARS = (bool, int, float, str, type(None))
-_KEYS = (bool, int, float, np.generic)  # of classes
+_KEYS = (bool, int, float, np.generic)  # types of class labels
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Turns values into JSON and collects the arrays among them."""
+    """Convert values to JSON and collect their arrays."""
 
     members: dict[str, bytes] = field(default_factory=dict)
 
     def write(self, value: Any, place: str) -> Any:
-        """Return a value as JSON."""
+        """Convert a value to JSON."""
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, _SCALARS):
@@ -135,11 +135,11 @@ class Writer:
             return self._array(np.asarray(value), place)
         raise CannotSave(
             f"{place} is of type {type(value).__name__}, which a file of JSON and arrays cannot "
-            "hold; use one of tacit's own mechanisms and sets, numbers, strings or arrays."
+            "hold; use mechanisms and sets of tacit, numbers, strings or arrays."
         )
 
     def write_map(self, values: Mapping[str, Any], place: str) -> dict[str, Any]:
-        """Return a mapping from words to values as JSON."""
+        """Convert a mapping from words to values to JSON."""
         if not all(isinstance(name, str) for name in values):
             raise CannotSave(f"{place} is a mapping whose keys are not words.")
         return {name: self.write(value, f"{place}.{name}") for name, value in values.items()}
@@ -178,13 +178,13 @@ def _plain(value: Any, place: str) -> Any:
 
 @dataclass(frozen=True)
 class Reader:
-    """Turns JSON back into values, taking arrays from the members; remembers which it took."""
+    """Convert JSON back to values; takes arrays from the members and records which it took."""
 
     members: Mapping[str, bytes]
     used: list[str] = field(default_factory=list)
 
     def read(self, stored: Any, place: str) -> Any:
-        """Return the value that `Writer.write` stored."""
+        """Read a value that `Writer.write` stored."""
         if isinstance(stored, _SCALARS):
             return stored
         if isinstance(stored, list):
@@ -198,7 +198,7 @@ class Reader:
         raise NotAModel(f"{place[:80]} is stored in a way that this tacit does not know.")
 
     def read_map(self, stored: Any, place: str) -> dict[str, Any]:
-        """Return the mapping that `Writer.write_map` stored."""
+        """Read a mapping that `Writer.write_map` stored."""
         if not isinstance(stored, dict):
             raise NotAModel(f"{place[:80]} is not a mapping.")
         return {name: self.read(value, f"{place}.{name}") for name, value in stored.items()}
@@ -264,7 +264,7 @@ _TAGS: dict[str, Callable[[Reader, Any, str], Any]] = {
 
 
 def event_of(record: Any, place: str) -> Event:
-    """Return the event a record describes, which must describe it completely."""
+    """Read an event, and check that the record describes it completely."""
     try:
         event = event_from_dict(record)
         whole = event.to_dict() == record

@@ -1,9 +1,9 @@
-"""Files written whole or not at all, named members in one zip, and strict JSON.
+"""Write files atomically, pack members into one zip, and read strict JSON.
 
-Members are stored, not compressed, with every other field of the format fixed, so the same members
-always give the same bytes. A reader therefore need not trust a zip parser with a hostile file: it
-walks the members, packs them again, and takes the file only if that gives the file itself. No size
-a file declares is ever allocated, and there is no second way to write the same model.
+Members are stored without compression and all other fields of the zip format are fixed, so equal
+members give equal bytes. A reader therefore need not trust a zip parser with a hostile file: it
+walks the members, packs them again, and accepts the file only if the bytes are equal. No size
+declared in a file is ever allocated, and each model has exactly one encoding.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 
 
 class NotAModel(ValueError):
-    """The file is not a model as tacit saves it; the message says what is wrong with it.
+    """The file is not a model as tacit saves it; the message gives the reason.
 
-    Raised for every file that can be read but not accepted: damaged, cut off, repacked, foreign,
-    of an unknown version, or holding values that do not fit together.
+    Raised for every readable but invalid file: damaged, truncated, repacked, foreign,
+    of an unknown version, or with inconsistent values.
 
     Examples
     --------
@@ -47,18 +47,18 @@ class CannotSave(ValueError):
     """
 
 
-# Room for the names of a million columns; reading takes a small multiple of it as memory.
+# Enough for the names of a million columns; reading takes a small multiple of it as memory.
 MOST_TEXT_BYTES = 2**25
 _MOST_DIGITS = 19
 
 
 def to_json(record: dict[str, Any]) -> bytes:
-    """Return a record as JSON for people and programs to read."""
+    """Encode a record as readable JSON."""
     return (json.dumps(record, indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
 def from_json(body: bytes, name: str) -> dict[str, Any]:
-    """Return the record of a JSON member."""
+    """Decode a JSON member."""
     if len(body) > MOST_TEXT_BYTES:
         raise NotAModel(f"{name} has {len(body)} bytes; at most {MOST_TEXT_BYTES} are read.")
     try:
@@ -69,7 +69,7 @@ def from_json(body: bytes, name: str) -> dict[str, Any]:
             parse_constant=_number,
             object_pairs_hook=_object,
         )
-        # An unpaired surrogate can be written in JSON but not printed.
+        # JSON can contain an unpaired surrogate, which cannot be printed.
         json.dumps(record, ensure_ascii=False).encode("utf-8")
     except NotAModel as why:
         raise NotAModel(f"{name}: {why}") from None
@@ -96,7 +96,7 @@ def _number(text: str) -> float:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
-        raise NotAModel("a key stands twice in one object.")
+        raise NotAModel("a key occurs twice in one object.")
     return record
 
 
@@ -118,17 +118,17 @@ _TAIL = struct.Struct("<4H2IH")
 
 
 def is_member_name(name: str) -> bool:
-    """Return whether a member may have this name: words and dots, no folder, a known ending."""
+    """Return whether a member name is valid: words and dots, no folder, a known ending."""
     return len(name) < 200 and _NAME.fullmatch(name) is not None
 
 
 def pack(members: Mapping[str, bytes]) -> bytes:
-    """Return the file that holds these members, and their checksums after them."""
+    """Return the file of these members, followed by their checksums."""
     return _zipped({**members, CHECKSUMS: _checksums(members)})
 
 
 def unpack(data: bytes) -> dict[str, bytes]:
-    """Return the members of a file, every byte of which must be as `pack` writes it."""
+    """Return the members of a file after checking that `pack` reproduces every byte."""
     members = _walk(data)
     checksums = members.pop(CHECKSUMS, None)
     if checksums is None:
@@ -175,7 +175,7 @@ def _zipped(members: Mapping[str, bytes]) -> bytes:
 
 
 def _walk(data: bytes) -> dict[str, bytes]:
-    """Return the members in the order in which they stand in the file."""
+    """Return the members in the order of the file."""
     if data[: len(_LOCAL)] != _LOCAL:
         raise NotAModel(_foreign(data))
     members: dict[str, bytes] = {}
@@ -191,7 +191,7 @@ def _walk(data: bytes) -> dict[str, bytes]:
 
 
 def _member(data: bytes, at: int) -> tuple[str, bytes, int]:
-    """Return the member that starts at a place: its name, its bytes, the place after it."""
+    """Return the member at an offset: its name, its bytes and the next offset."""
     start = at + _HEADER
     if start > len(data):
         raise NotAModel(_CUT_OFF)
@@ -228,11 +228,11 @@ def _foreign(data: bytes) -> str:
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old one or the new one, never a part.
+    """Write a file atomically: a reader, or a crash, sees the old file or the new one.
 
-    A file that is replaced keeps its permissions and, where the system allows it, its owner and its
-    group; nobody else may read the new one who could not read the old one. A new file has the
-    permissions that any new file has.
+    A replaced file keeps its permissions and, where the system allows it, its owner and
+    group; the new file is readable only to those who could read the old one. A new file has the
+    default permissions.
 
     Examples
     --------
@@ -243,17 +243,17 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     ...     (pathlib.Path(folder) / "note.txt").read_bytes()
     b'all of it'
     """
-    target = Path(os.path.realpath(path))  # a link keeps pointing where it points
+    target = Path(os.path.realpath(path))  # write to the target of a link; the link stays
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name a file in it.")
     if not target.parent.is_dir():
         raise FileNotFoundError(
-            f"{target.parent} is not a folder that is there; make it first, or name another."
+            f"{target.parent} is not an existing folder; make it first, or name another."
         )
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     replaced = os.stat(target) if target.exists() else None
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # What replaces a file is its writer's alone until it has the permissions of that file.
+    # The replacement is private to its writer until it has the permissions of the old file.
     handle = os.open(part, flags, 0o666 if replaced is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -271,21 +271,21 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _take_permissions(handle: int, of: os.stat_result) -> None:
-    """Give an open file the owner, the group and the permissions of another, where it can be."""
+    """Copy owner, group and permissions to an open file, as far as the system allows."""
     mode = stat.S_IMODE(of.st_mode) & 0o777
     if hasattr(os, "fchown"):
-        with contextlib.suppress(OSError):  # which the system lets root alone do
+        with contextlib.suppress(OSError):  # only root may change the owner
             os.fchown(handle, of.st_uid, -1)
         try:
             os.fchown(handle, -1, of.st_gid)
         except OSError:
-            mode &= ~0o070  # meant for the members of another group
+            mode &= ~0o070  # these permissions were for another group
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
 
 
 def _remember_name(folder: Path) -> None:
-    """Ask the system to keep the folder's new entry, where it can be asked."""
+    """Flush the folder's new entry to disk, where the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -295,12 +295,12 @@ def _remember_name(folder: Path) -> None:
 
 
 def read_bounded(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
-    """Return the bytes of an ordinary file of at most ``most`` bytes."""
+    """Return the bytes of a regular file of at most ``most`` bytes."""
     try:
         mode = os.stat(path).st_mode
     except ValueError:
         raise NotAModel("the path is not one that a file can have.") from None
-    # Asked before opening: opening a pipe would wait for a writer.
+    # Checked before opening, because opening a pipe would wait for a writer.
     if not stat.S_ISREG(mode):
         if os.path.isdir(path):
             raise NotAModel("it is a folder; pass a file that tacit.save wrote.")

@@ -1,4 +1,4 @@
-"""The members of a model's file: certificate, schema, pipeline and evaluation."""
+"""Read and write the members of a model file: certificate, schema, pipeline, evaluation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tacit.schema import ClassTarget, NumberTarget, Schema, SchemaEncoder, Schem
 from tacit.table_model import TableModel
 
 CERTIFICATE = "guarantee.json"
-# A certificate of more releases than this takes longer to evaluate than anybody waits.
+# Evaluating the cost of more releases than this would take unreasonably long.
 MOST_RELEASES = 10**6
 
 _SENTENCES = ("assumptions", "notes")
@@ -38,7 +38,7 @@ def to_certificate(promise: Guarantee) -> bytes:
 
 
 def from_certificate(body: bytes) -> Guarantee:
-    """Return the guarantee of a certificate; its curve is not read."""
+    """Return the guarantee of a certificate; the stored curve is ignored."""
     record = from_json(body, CERTIFICATE)
     if set(record) - {"booking"} != _CERTIFICATE_KEYS:
         raise NotAModel(f"{CERTIFICATE} is not a certificate as tacit writes it.")
@@ -58,12 +58,12 @@ def from_certificate(body: bytes) -> Guarantee:
 
 
 def _releases(event: Event) -> int:
-    """Return how many releases an event states, those of all parts of the records among them."""
+    """Count the releases of an event, including those of all partitions."""
     return sum(n * (sum(map(_releases, leaf.parts())) or 1) for leaf, n in event.leaves())
 
 
 def check_promise(model: Any) -> None:
-    """Refuse a guarantee that is not the one of the model's own budget and plan."""
+    """Refuse a guarantee that does not match the model's budget and plan."""
     event = model.privacy_.event
     paid = event.would_be if isinstance(event, NonPrivate) else event
     plan = getattr(model, "plan_", None)
@@ -72,9 +72,9 @@ def check_promise(model: Any) -> None:
 
 
 def is_part_of(event: Event, whole: Event) -> bool:
-    """Return whether an event is another, or among those that another is made of.
+    """Return whether an event equals another or is one of its components.
 
-    What a search or a pipeline promises is about more than the fit that left, and costs no less.
+    The guarantee of a search or a pipeline covers more than the released fit, and costs no less.
     """
     return _holds(whole.to_dict(), event.to_dict())
 
@@ -87,11 +87,11 @@ def _holds(record: Any, wanted: dict[str, Any]) -> bool:
 
 _DTYPES = {"<f8": np.float64, "<f4": np.float32}
 _KEYS = {"facts", "dtype", "allow_unconfirmed"}
-_STEPS = "steps"  # of a Pipeline alone: what its two steps are called
+_STEPS = "steps"  # names of the two steps; stored for a Pipeline only
 
 
 def schema_record(encoder: SchemaEncoder, model: Any) -> dict[str, Any]:
-    """Return what a file says of a model's tables, ready for JSON."""
+    """Return the schema entry of a file, ready for JSON."""
     dtype = np.dtype(encoder.dtype).newbyteorder("<").str
     if dtype not in _DTYPES:
         raise CannotSave(f"features of type {encoder.dtype!r} cannot be saved; use float64.")
@@ -105,7 +105,7 @@ def schema_record(encoder: SchemaEncoder, model: Any) -> dict[str, Any]:
 
 
 def model_of_tables(record: Any, estimator: Any) -> TableModel | Pipeline:
-    """Return the model of raw tables that a fitted estimator and a stored schema make."""
+    """Build the model of raw tables from a fitted estimator and a stored schema."""
     if not isinstance(record, dict):
         raise NotAModel("its schema does not have the entries it should have.")
     encoder = encoder_of({key: value for key, value in record.items() if key != _STEPS})
@@ -122,7 +122,7 @@ def model_of_tables(record: Any, estimator: Any) -> TableModel | Pipeline:
 
 
 def encoder_of(record: Any) -> SchemaEncoder:
-    """Return the encoder that a stored schema describes."""
+    """Build the encoder of a stored schema."""
     if not isinstance(record, dict) or set(record) != _KEYS:
         raise NotAModel("its schema does not have the entries it should have.")
     dtype, allowed = record["dtype"], record["allow_unconfirmed"]
@@ -165,11 +165,11 @@ def _check_same_facts(schema: Schema, estimator: Any, *, needs_target: bool) -> 
         raise NotAModel("its schema's target is not what its estimator predicts.")
     if len(schema.feature_names) != estimator.n_features_in_:
         raise NotAModel("its schema has another number of features than its estimator.")
-    # A location has no norm of its own to scale rows by when it is asked.
+    # A location estimator has no row norm for prediction, so only estimators with one are checked.
     if getattr(estimator, "row_norm_", schema.row_norm) != schema.row_norm:
         raise NotAModel("its schema has another row norm than its estimator.")
     if isinstance(target, ClassTarget):
-        # as a fit leaves them: sorted
+        # A fit sorts its classes.
         labels = np.unique(target.labels)
         if labels.dtype.kind != estimator.classes_.dtype.kind or not np.array_equal(
             labels, estimator.classes_
@@ -185,7 +185,7 @@ EVALUATION = "evaluation"
 
 
 def evaluation_record(model: PrivatePipeline, writer: Writer) -> dict[str, Any]:
-    """Return the entry of a file about the records held out, if anything was found on them."""
+    """Return the evaluation entry of a file, if the fit released one."""
     found = model.evaluation_
     if found is None or found.sums is None:
         return {}
@@ -195,7 +195,7 @@ def evaluation_record(model: PrivatePipeline, writer: Writer) -> dict[str, Any]:
 def evaluation_in(
     record: dict[str, Any], reader: Reader, model: PrivatePipeline, held_out: Event | None
 ) -> Evaluation | None:
-    """Return the evaluation of a fitted pipeline whose event for the records held out is known."""
+    """Restore the evaluation of a fitted pipeline from the event on its held-out records."""
     if EVALUATION not in record:
         return None
     sums = reader.read(record[EVALUATION], EVALUATION)
@@ -211,13 +211,13 @@ def evaluation_in(
         label_range=getattr(estimator, "label_range", None),
         probabilities=hasattr(estimator, "predict_proba"),
     )
-    with np.errstate(all="ignore"):  # sums that nobody released may overflow
+    with np.errstate(all="ignore"):  # forged sums may overflow
         return evaluation_of(plan, sums, model.privacy_)
 
 
 PIPELINE = "private_pipeline"
 _ENCODER = "schema_encoder"
-# What a step has from the pipeline, which says it once.
+# Parameters that the pipeline stores once for all steps.
 _SHARED = ("epsilon", "delta", "relation", "shares", "evaluate")
 _NAMES = "feature_names_met"
 
@@ -226,7 +226,7 @@ Record = Callable[[Any, Writer, str], dict[str, Any]]
 
 
 def pipeline_record(model: PrivatePipeline, writer: Writer, of_estimator: Record) -> dict[str, Any]:
-    """Return what a file says of a fitted pipeline, ready for JSON."""
+    """Return the entry of a fitted pipeline, ready for JSON."""
     shared = {name: getattr(model, name) for name in _SHARED}
     steps = []
     for place, (name, step) in enumerate(model.steps_.items()):
@@ -246,12 +246,12 @@ def _record(step: Any, writer: Writer, place: str) -> dict[str, Any]:
     spec = next((spec for spec in STEPS if spec.step is type(inner)), None)
     if spec is None:
         raise CannotSave(
-            f"a step of type {type(inner).__name__} cannot be saved, since no file of JSON and "
-            "arrays can hold what it does; save the pipeline's estimator_ alone."
+            f"a step of type {type(inner).__name__} cannot be saved, since a file of JSON and "
+            "arrays cannot hold its code; save the pipeline's estimator_ alone."
         )
     public = {k: v for k, v in inner.get_params(deep=False).items() if k not in NOT_STORED}
     if spec.is_of_scikit_learn:
-        public.pop("dtype", None)  # the pipeline's rows are doubles
+        public.pop("dtype", None)  # rows inside a pipeline are always float64
     released = {name: getattr(inner, name) for name in spec.released if hasattr(inner, name)}
     return {
         "kind": spec.kind,
@@ -263,7 +263,7 @@ def _record(step: Any, writer: Writer, place: str) -> dict[str, Any]:
 def pipeline_of(
     record: dict[str, Any], reader: Reader, promise: Guarantee, of_estimator: Restore
 ) -> PrivatePipeline:
-    """Return the fitted pipeline that a file describes, if all of it fits together."""
+    """Restore a fitted pipeline and check that its parts are consistent."""
     shared = reader.read_map(record["parameters"], "parameters")
     if set(shared) != set(_SHARED):
         raise NotAModel("it does not have the parameters of a pipeline.")
@@ -362,9 +362,9 @@ def _transformer(
 
 
 def _check(model: PrivatePipeline, promise: Guarantee) -> Event | None:
-    """Refuse steps whose rows are not those that the estimator met, or that cost something else.
+    """Refuse steps whose output does not match the estimator, or whose cost differs.
 
-    Returns what was released of the records held out, if some were.
+    Returns the event of the evaluation on held-out records, if any.
     """
     encoder = model._encoder()
     estimator = model.estimator_
@@ -386,8 +386,8 @@ def _check(model: PrivatePipeline, promise: Guarantee) -> Event | None:
         raise NotAModel("its guarantee is not about what its steps released.")
     budget = budget_of(model.epsilon, model.delta, model.relation)
     if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
-        budget = with_people(budget, has_people=True)  # the fit was told whose each record is
-    # A search promises more than the try that it keeps, at a delta of its own.
+        budget = with_people(budget, has_people=True)  # the fit had a unit
+    # A search has a larger guarantee than its best trial, at its own delta.
     own = released == whole
     if promise.relation is not budget.relation or (own and promise.target_delta != budget.delta):
         raise NotAModel("its guarantee is for another budget than its parameters.")
@@ -395,12 +395,12 @@ def _check(model: PrivatePipeline, promise: Guarantee) -> Event | None:
 
 
 def _unseeded(event: Event) -> Event:
-    """Return what a release from a seeded generator would have cost."""
+    """Return the event without the mark of a seeded generator."""
     return event.would_be if isinstance(event, NonPrivate) and event.would_be else event
 
 
 def _held_out(whole: Event) -> Event:
-    """Return the event of the evaluation, the second of the two parts of the records."""
+    """Return the event of the evaluation, the second of the two partitions."""
     last = whole.events[-1] if isinstance(whole, Composed) else whole
     if not isinstance(last, Parallel) or len(last.events) != 2:
         raise NotAModel("its guarantee says nothing of the records that were held out.")

@@ -1,4 +1,4 @@
-"""Save and load a model in one file, loaded only if every byte is as it was saved."""
+"""Save and load a model in one file; loading accepts only byte-identical files."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ class LoadedModel(Protocol):
 
 @dataclass(frozen=True)
 class Stored:
-    """A model as it came from a file, and what the file says of it."""
+    """A loaded model and its document."""
 
     model: LoadedModel
     record: Mapping[str, Any]
 
 
 def members_of(model: Any) -> dict[str, bytes]:
-    """Return the members of a fitted model: what was released, and what is public."""
+    """Return the members of a fitted model: released attributes and public parameters."""
     writer, schema = Writer(), None
     head: dict[str, Any] = {"format": FORMAT, "version": VERSION, "tacit": __version__}
     if type(model) is TableModel and type(model.estimator) is PrivatePipeline:
@@ -106,18 +106,18 @@ def members_of(model: Any) -> dict[str, bytes]:
 
 
 def _estimator_record(model: Any, writer: Writer, place: str = "") -> dict[str, Any]:
-    """Return what a file says of a fitted estimator, at a place in the document."""
+    """Return the entry of a fitted estimator at a place in the document."""
     word = kind_of(model)
     if word is None:
         names = sorted(spec.model.__name__ for spec in STORED.values())
         raise CannotSave(
             f"a {type(model).__name__} cannot be saved; tacit saves a fitted {', '.join(names)}, "
-            "or a TableModel or Pipeline of one, which encodes a table by its schema."
+            "or a TableModel or Pipeline of one that encodes a table by its schema."
         )
     check_is_fitted(model, "privacy_")
     spec, at = spec_of_kind(word), f"{place}." if place else ""
     public = {k: v for k, v in model.get_params(deep=False).items() if k not in NOT_STORED}
-    # A list of what may leave, not of what may not: whatever else the object carries stays behind.
+    # An allowlist of released attributes: everything else in the object is not written.
     released = {name: getattr(model, name) for name in spec.released if hasattr(model, name)}
     return {
         "kind": word,
@@ -128,7 +128,7 @@ def _estimator_record(model: Any, writer: Writer, place: str = "") -> dict[str, 
 
 
 def _parts(model: Any) -> tuple[dict[str, Any], Any]:
-    """Return what a file says of a model's tables, and the estimator with what it was told."""
+    """Return the schema entry of a model, and its estimator."""
     try:
         encoder, estimator = encoder_and_estimator(model)
     except TypeError as why:
@@ -138,7 +138,7 @@ def _parts(model: Any) -> tuple[dict[str, Any], Any]:
 
 
 def stored_in(members: Mapping[str, bytes]) -> Stored:
-    """Return the model of a file's members."""
+    """Restore the model of a file's members."""
     record, reader = _record_of(members), Reader(members)
     promise = from_certificate(members[CERTIFICATE])
     if record["kind"] == PIPELINE:
@@ -157,7 +157,7 @@ def stored_in(members: Mapping[str, bytes]) -> Stored:
 def _estimator_of(
     record: Mapping[str, Any], reader: Reader, promise: Guarantee, place: str = ""
 ) -> Any:
-    """Return the fitted estimator that stands at a place in the document."""
+    """Restore the fitted estimator at a place in the document."""
     if not set(record) >= _ESTIMATOR:
         raise NotAModel(f"{place or DOCUMENT} does not have the entries of an estimator.")
     spec, at = spec_of_kind(record["kind"]), f"{place}." if place else ""
@@ -165,14 +165,14 @@ def _estimator_of(
     released = reader.read_map(record["released"], f"{at}released")
     plan = reader.read(record["plan"], f"{at}plan")
     model = _unfitted(spec, parameters)
-    if place:  # its share of delta is its own
+    if place:  # an estimator in a pipeline has its own share of delta
         promise = replace(promise, target_delta=getattr(model, "delta", None))
     _restore(model, spec, released, promise, plan)
     return model
 
 
 def _record_of(members: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the document of a file, of a version and kind that this tacit knows."""
+    """Return the document of a file, if this tacit knows its version and kind."""
     if DOCUMENT not in members or CERTIFICATE not in members:
         raise NotAModel(f"it has no {DOCUMENT} and {CERTIFICATE}; it was not saved by tacit.")
     record = from_json(members[DOCUMENT], DOCUMENT)
@@ -209,7 +209,7 @@ def _unfitted(spec: ModelSpec, parameters: dict[str, Any]) -> Any:
 def _restore(
     model: Any, spec: ModelSpec, released: dict[str, Any], promise: Guarantee, plan: Any
 ) -> None:
-    """Give a model what its fit had released, if it all fits together."""
+    """Set the released attributes of a model, and check that they are consistent."""
     if set(spec.released) - SOMETIMES - set(released) or set(released) - set(spec.released):
         raise NotAModel(f"it does not hold what a {spec.model.__name__} releases.")
     for name, value in released.items():
@@ -229,11 +229,11 @@ def _check_budget(model: Any, plan: Any, spec: ModelSpec) -> None:
         raise NotAModel(f"its parameters are not a budget: {why}") from why
     promise = model.privacy_
     if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
-        budget = with_people(budget, has_people=True)  # the fit was told whose each record is
+        budget = with_people(budget, has_people=True)  # the fit had a unit
     kinds = Plan if spec.check is None else PlanOfSteps
     if plan is not None and (not spec.has_plan or not isinstance(plan, kinds)):
         raise NotAModel("it has a plan that its kind of model does not have.")
-    # A search promises more than the try that it keeps, at a delta of its own.
+    # A search has a larger guarantee than its best trial, at its own delta.
     own = (
         plan is None
         or promise.event == plan.event
@@ -259,7 +259,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     The file is a zip of JSON and arrays, without pickle. It holds the model's class, parameters
     and plan, which are public, the attributes its fit released, and the certificate of its
     guarantee. It does not hold the accountant, the seed, or anything else the object carries.
-    Written whole or not at all: an interrupted call leaves the old file, or none.
+    The file is written atomically: an interrupted call leaves the old file, or none.
 
     Parameters
     ----------
@@ -267,12 +267,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         A fitted estimator of `tacit.linear_model` or `tacit.location`, a `TableModel`, or a
         Pipeline of a `SchemaEncoder` and such an estimator, which is loaded as a `tacit.Pipeline`.
     path
-        Where to write; a file of that name is replaced.
+        The path to write; an existing file is replaced.
 
     Raises
     ------
     CannotSave
-        If the model, or one of its parameters, is not one that a file can hold.
+        If the type of the model, or of one of its parameters, cannot be stored.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     OSError
@@ -305,9 +305,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> LoadedModel:
     """Return the model that `save` wrote, predicting bit for bit the same.
 
-    Runs no code from the file. The guarantee is computed anew from the certificate's event.
-    Checksums find damage and careless edits; they are no signature, and somebody who means to
-    forge a file can. Load what comes from somebody you trust.
+    No code in the file is run. The guarantee is recomputed from the certificate's event.
+    Checksums detect damage and careless edits; they are no signature, and an attacker can
+    forge a file. Load only files from people you trust.
 
     Parameters
     ----------
@@ -317,9 +317,9 @@ def load(path: str | os.PathLike[str]) -> LoadedModel:
     Raises
     ------
     NotAModel
-        If the file is not, byte for byte, a model as some tacit saved it; the message says why.
+        If the file is not, byte for byte, a model saved by tacit; the message says why.
     OSError
-        If the file is not there or cannot be read.
+        If the file does not exist or cannot be read.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def load(path: str | os.PathLike[str]) -> LoadedModel:
 
 
 def read_stored(path: str | os.PathLike[str]) -> tuple[Stored, bytes]:
-    """Return what a file holds, and its bytes."""
+    """Return the content of a file, and its bytes."""
     try:
         data = read_bounded(path)
         return load_bytes(data), data
@@ -348,7 +348,7 @@ def read_stored(path: str | os.PathLike[str]) -> tuple[Stored, bytes]:
 
 
 def load_bytes(data: bytes) -> Stored:
-    """Return what a file of these bytes holds."""
+    """Return the content of a file with these bytes."""
     try:
         return stored_in(unpack(data))
     except NotAModel as why:
@@ -358,6 +358,6 @@ def load_bytes(data: bytes) -> Stored:
 
 
 def _printable(text: str) -> str:
-    """Return a text that cannot steer a terminal, cut where nobody would read on."""
+    """Remove terminal control characters from a text and cut it to a readable length."""
     shown = "".join(c if c.isprintable() else "?" for c in text[:_MOST_REASON])
     return shown if len(text) <= _MOST_REASON else shown + "..."

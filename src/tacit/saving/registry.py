@@ -1,7 +1,7 @@
-"""The frozen parts of a model that a file may name: mechanisms, sets, losses, plans.
+"""List the frozen parts of a model that a file may name: mechanisms, sets, losses, plans.
 
-A part is stored under a short word that never changes its meaning, with its fields. The file
-chooses among these words and nothing else: no name in a file is ever imported.
+A part is stored with its fields under a short word whose meaning never changes. A file can name
+only these words: no name in a file is ever imported.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PARTS: Mapping[str, type[Any]] = {
 }
 _WORDS = {part: word for word, part in PARTS.items()}
 
-# Names that files of version 1 hold, and what they are called now: fields by the part's word, and
+# Old names in files of version 1, and their current names: fields by the part's word, and
 # keys of a plan's settings.
 _OLD_FIELDS: Mapping[str, Mapping[str, str]] = {"plan_with_errors": {"asked": "clipping_norms"}}
 _OLD_SETTINGS: Mapping[str, str] = {"steadying": "slope_ridge"}
@@ -73,12 +73,12 @@ def word_of(value: Any) -> str | None:
 
 
 def fields_of(part: Any) -> dict[str, Any]:
-    """Return what a part was made from."""
+    """Return the constructor arguments of a part."""
     return {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if f.init}
 
 
 def make_part(word: Any, fields: Mapping[str, Any]) -> Any:
-    """Return a part made anew, so that its own checks run again."""
+    """Make a part anew, so that its own checks run again."""
     part = PARTS.get(word) if isinstance(word, str) else None
     if part is None:
         raise NotAModel(f"it names a part {str(word)[:60]!r}, unknown to this tacit.")
@@ -95,7 +95,7 @@ def make_part(word: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def _translated(word: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields by the names of today."""
+    """Return fields under their current names."""
     old = _OLD_FIELDS.get(word, {})
     found = {old.get(name, name): value for name, value in fields.items()}
     settings = found.get("settings")
@@ -105,7 +105,7 @@ def _translated(word: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Return whether a value is of a field's declared type, as far as files can hold it."""
+    """Return whether a value has the declared type of a field, as far as files can hold it."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, option) for option in inner)

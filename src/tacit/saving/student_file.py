@@ -1,4 +1,4 @@
-"""A student of PATE as a file holds it: arrays, classes and columns; no teacher, no vote."""
+"""Read and write PATE students: arrays, classes and columns; no teacher, no vote."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _FORMS: Mapping[str, type[Any]] = {
 
 
 def is_student(model: Any) -> bool:
-    """Return whether a model is PATE's, of which the student is saved."""
+    """Return whether a model is a PATE estimator; only its student is saved."""
     return type(model) in (PATEClassifier, PATERegressor, PublishedStudent)
 
 
 def student_record(model: Any, writer: Writer) -> dict[str, Any]:
-    """Return what a file says of a student."""
+    """Return the entry of a student."""
     try:
         student = model if type(model) is PublishedStudent else published(model)
     except TypeError as why:
@@ -57,7 +57,7 @@ def student_record(model: Any, writer: Writer) -> dict[str, Any]:
 
 
 def student_of(record: Mapping[str, Any], reader: Reader, promise: Guarantee) -> PublishedStudent:
-    """Return the student that a file describes, if all of it fits together."""
+    """Restore a student, and check that its parts are consistent."""
     if not isinstance(record["form"], str) or record["form"] not in _FORMS:
         raise NotAModel("it is a student of a form that this tacit does not know.")
     fields = reader.read_map(record["arrays"], "arrays")
@@ -85,13 +85,13 @@ def _check_budget(student: PublishedStudent) -> None:
         raise NotAModel(f"its parameters are not a budget: {why}") from why
     promise = student.privacy_
     if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
-        budget = with_people(budget, has_people=True)  # the fit was told whose each record is
+        budget = with_people(budget, has_people=True)  # the fit had a unit
     if promise.relation is not budget.relation or promise.target_delta != budget.delta:
         raise NotAModel("its guarantee is for another budget than its parameters.")
 
 
 def _n_outputs(student: PublishedStudent) -> int:
-    """Return how many scores a row has; refuse classes and ranges that do not fit together."""
+    """Return the number of scores per row; refuse inconsistent classes and ranges."""
     classes, met, ends = student.classes_, student.met_, student.label_range
     if classes is None:
         numbers = isinstance(ends, tuple) and [type(end) for end in ends] == [float, float]
@@ -101,14 +101,14 @@ def _n_outputs(student: PublishedStudent) -> int:
     n = check_classes(student)
     whole = isinstance(met, np.ndarray) and met.dtype == np.int64 and met.ndim == 1
     if ends is not None or met is None or not whole or not met.size:
-        raise NotAModel("it does not say which classes the student met.")
+        raise NotAModel("it does not list the classes in the student's training data.")
     if not (np.all(np.diff(met) > 0) and met[0] >= 0 and met[-1] < n):
-        raise NotAModel("it met classes that there are not.")
+        raise NotAModel("its student was trained on classes that it does not declare.")
     return int(met.size)
 
 
 def _form(kind: type[Any], fields: dict[str, Any]) -> Form:
-    """Return a form of fields that have their declared types, all finite."""
+    """Make a form whose fields have their declared types and are finite."""
     hints = typing.get_type_hints(kind)
     if set(fields) != set(hints):
         raise NotAModel("its arrays are not those of its form.")
@@ -128,7 +128,7 @@ def _form(kind: type[Any], fields: dict[str, Any]) -> Form:
 
 
 def _check_form(form: Form, n_features: int, n_outputs: int) -> None:
-    """Refuse arrays whose shapes do not fit, or trees in which one could walk in circles."""
+    """Refuse arrays of wrong shapes, and trees with cycles."""
     if isinstance(form, TreesForm):
         _check_trees(form, n_features, n_outputs)
         return
@@ -154,7 +154,7 @@ def _check_trees(form: TreesForm, n_features: int, n_outputs: int) -> None:
     sound = (
         bool(np.all((form.roots >= 0) & (form.roots < n)))
         and bool(np.all((form.feature >= 0) & (form.feature < n_features)))
-        # down the list, so that every walk ends
+        # Children come after their parent, so every walk ends.
         and bool(np.all((form.left < n) & (form.right < n)))
         and bool(np.all((form.left > own)[inner] & (form.right > own)[inner]))
     )

@@ -1,4 +1,4 @@
-"""Which models a file may hold, and what must hold of what a fit of one released."""
+"""List the models that a file may hold, and validate their released attributes."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from tacit.registry import (
 )
 from tacit.saving.container import NotAModel
 
-# Never stored: a shared budget belongs to a process, and a seed would undo the noise.
+# Never stored: an accountant belongs to a process, and a seed would reveal the noise.
 NOT_STORED = ("accountant", "random_state")
 
 STORED: Mapping[str, ModelSpec] = {spec.kind: spec for spec in MODELS if spec.kind is not None}
 
 
-# Every word for a class of model; some classes are imported where they are met.
+# The words of all model classes; optional ones are imported on demand.
 KINDS = frozenset((*STORED, *ELSEWHERE))
 
 
 def spec_of_kind(kind: str) -> ModelSpec:
-    """Return what is declared of one of `KINDS`."""
+    """Return the specification of one of `KINDS`."""
     spec = STORED.get(kind) or spec_elsewhere(kind)
     assert spec is not None, "one of KINDS"
     return spec
 
 
 def kind_of(model: Any) -> str | None:
-    """Return the word of a model's class, or None if such models are not saved."""
+    """Return the word of a model's class, or None if it cannot be saved."""
     spec = spec_of(model)
     return spec.kind if spec is not None and spec.model is type(model) else None
 
 
 def check_released(model: Any, spec: ModelSpec) -> None:
-    """Refuse released attributes that no fit of such a model leaves."""
+    """Refuse released attributes that no fit of such a model produces."""
     check_features(model)
     if spec.check is not None:
         if spec.predicts is Predicts.CLASSES:
@@ -97,19 +97,19 @@ def _check_numbers(model: Any, name: str, shape: tuple[int, ...]) -> None:
 
 
 def _check_errors(model: Any) -> None:
-    """Refuse standard errors without estimates, or of other terms than the model has."""
+    """Refuse standard errors without estimates, or of other terms than the coefficients."""
     terms = (model.n_features_in_ + bool(getattr(model, "fit_intercept", False)),)
     present = [name for name in ERRORS if hasattr(model, name)]
     for name in present:
         _check_numbers(model, name, terms)
     if present and present != list(ERRORS):
-        raise NotAModel(f"it has {present[0]} without its twin.")
+        raise NotAModel(f"it has {present[0]} without its counterpart.")
     if present and not np.all(model.standard_errors_ >= 0.0):
         raise NotAModel("standard_errors_ has a negative value.")
 
 
 def _check_range(model: Any) -> None:
-    """Refuse a range of labels that is not two rising numbers, or not the declared one."""
+    """Refuse a label range that is not two increasing numbers, or not the declared one."""
     ends = getattr(model, RANGE, None)
     if ends is None:
         return
@@ -139,13 +139,13 @@ def check_features(model: Any) -> None:
 
 
 def check_classes(model: Any) -> int:
-    """Return how many classes there are; refuse what is no list of them."""
+    """Return the number of classes; refuse an invalid list."""
     classes = model.classes_
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.size < 2:
         raise NotAModel("classes_ is not a list of at least 2 classes.")
     if len({type(item) for item in classes.tolist()}) > 1:
         raise NotAModel("classes_ has classes of several types.")
-    # As a fit leaves them: in order, each once. NaN is neither.
+    # A fit leaves classes sorted and distinct; NaN fails both.
     if not np.all(classes[:-1] < classes[1:]):
         raise NotAModel("classes_ are not in order or not distinct.")
     return int(classes.size)

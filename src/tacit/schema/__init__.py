@@ -1,4 +1,4 @@
-"""Schemas: what is public about a table, and how its records become rows of features."""
+"""Declare what is public about a table, and encode its records as rows of features."""
 
 from tacit.io.errors import SchemaError, TableError
 from tacit.schema.check import check_file

@@ -1,4 +1,4 @@
-"""The one home of checks on declared facts: each error names the column, the key and a remedy."""
+"""Check declared facts; each error names the column, the key and a remedy."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from tacit.io.errors import SchemaError
 from tacit.io.values import is_text, text_of
 from tacit.schema.missing import Fill, Indicator, Missing, Neutral
 
-# Ranges wider than this would overflow when they are measured.
+# The difference of the ends of a wider range would overflow.
 _LARGEST = 1e300
-# More names than this are not all listed in an error.
+# At most this many names are listed in an error.
 _MOST_NAMES = 8
 
 
 def shown(value: object) -> str:
-    """Return a declared value as it is quoted in errors, cut if it is long."""
+    """Return a declared value as quoted in errors, shortened if long."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # an int of too many digits, a nested list
+    except (ValueError, RecursionError):  # an int with too many digits, a nested list
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def named(name: object) -> str:
-    """Return how errors speak of a column, if its name is one."""
+    """Return how errors name a column, after checking its name."""
     if not isinstance(name, str) or not name or name != name.strip() or not is_text(name):
         raise SchemaError(
-            f"a column is named {shown(name)}; a name is text without blanks around it, and not "
-            "empty: write it as in the table's header."
+            f"a column is named {shown(name)}; a name is non-empty text without surrounding "
+            "blanks: write it as in the table's header."
         )
     return f"column {shown(name)}"
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """Return the remedy for a name that is not declared: all that are if they are few."""
+    """Return the remedy for an undeclared name: the declared ones, or the nearest."""
     close = difflib.get_close_matches(name, names, n=3)
     if len(names) <= _MOST_NAMES:
         listed, what = names, "declare it, or choose from"
@@ -53,7 +53,7 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 
 def finite(where: str, key: str, value: object) -> float:
-    """Return a finite number."""
+    """Check that a value is a finite number."""
     if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
         try:
             number = float(value)
@@ -68,14 +68,14 @@ def finite(where: str, key: str, value: object) -> float:
 
 
 def flag(where: str, key: str, value: object) -> bool:
-    """Return true or false."""
+    """Check that a value is true or false."""
     if isinstance(value, bool):
         return value
     raise SchemaError(f"{where}: {key} must be true or false, got {shown(value)}.")
 
 
 def interval(where: str, lower: object, upper: object) -> tuple[float, float]:
-    """Return two finite numbers in order."""
+    """Check that two values are finite numbers in order."""
     low, high = finite(where, "lower", lower), finite(where, "upper", upper)
     if not low < high:
         raise SchemaError(
@@ -101,7 +101,7 @@ def log_interval(where: str, lower: float, upper: float) -> None:
 
 
 def within(where: str, key: str, value: object, lower: float, upper: float) -> float:
-    """Return a number inside a range."""
+    """Check that a number is inside a range."""
     number = finite(where, key, value)
     if not lower <= number <= upper:
         raise SchemaError(
@@ -112,7 +112,7 @@ def within(where: str, key: str, value: object, lower: float, upper: float) -> f
 
 
 def cuts(where: str, values: object) -> tuple[float, ...]:
-    """Return at least one number, in strict order."""
+    """Check that values are one or more numbers in strictly increasing order."""
     numbers = tuple(finite(where, "cuts", value) for value in _listed(where, "cuts", values))
     if not numbers or any(a >= b for a, b in itertools.pairwise(numbers)):
         raise SchemaError(
@@ -123,7 +123,7 @@ def cuts(where: str, values: object) -> tuple[float, ...]:
 
 
 def words(where: str, key: str, values: object) -> tuple[str, ...]:
-    """Return at least one word, all different."""
+    """Check that values are one or more words, all different."""
     result = tuple(_word(where, key, value) for value in _listed(where, key, values))
     if not result:
         raise SchemaError(f"{where}: {key} is empty; list the values the column may have.")
@@ -145,13 +145,13 @@ def _word(where: str, key: str, value: object) -> str:
         if word and is_text(word) and (not isinstance(value, str) or word == value):
             return word
     raise SchemaError(
-        f"{where}: {key} holds {shown(value)}; a value is text without blanks around it, a number "
-        "or true or false. An empty value is a missing one, which the key missing treats."
+        f"{where}: {key} holds {shown(value)}; a value is text without surrounding blanks, a "
+        "number or true or false. For empty values, use the key missing."
     )
 
 
 def member(where: str, key: str, value: object, among: tuple[str, ...]) -> str:
-    """Return one of the declared words."""
+    """Check that a value is one of the declared words."""
     word = _word(where, key, value)
     if word not in among:
         raise SchemaError(
@@ -161,7 +161,7 @@ def member(where: str, key: str, value: object, among: tuple[str, ...]) -> str:
 
 
 def disjoint(where: str, true: tuple[str, ...], false: tuple[str, ...]) -> None:
-    """Refuse a word that means yes and no."""
+    """Refuse a word that means both yes and no."""
     both = set(true) & set(false)
     if both:
         raise SchemaError(
@@ -171,7 +171,7 @@ def disjoint(where: str, true: tuple[str, ...], false: tuple[str, ...]) -> None:
 
 
 def missing(where: str, value: object, fill: Callable[[str, str, object], Any]) -> Missing:
-    """Return a treatment of missing values, with its fill value checked."""
+    """Check a treatment of missing values and its fill value."""
     if isinstance(value, Fill):
         return Fill(fill(where, "missing", value.value))
     if isinstance(value, Neutral | Indicator):
@@ -182,5 +182,5 @@ def missing(where: str, value: object, fill: Callable[[str, str, object], Any]) 
 
 
 def text_of_number(number: float) -> str:
-    """Return a number as people write it: no needless decimals, and nothing lost."""
+    """Format a number without needless decimals and without loss."""
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)

@@ -1,4 +1,4 @@
-"""How well a table and its schema agree, for whoever may see the table: nothing here is private."""
+"""Count the values of a table that its schema cannot read. Nothing here is private."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tacit.schema.targets import Target
 
 
 class Tally:
-    """The checks of several columns, added up some records at a time.
+    """Checks of several columns, accumulated over batches of records.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Tally:
         self.checks = tuple(ColumnCheck(column.name, column.kind) for column in columns)
 
     def add(self, chunk: Chunk) -> None:
-        """Count the values of some more records."""
+        """Count the values of another batch of records."""
         more = (column.check(chunk[column.name]) for column in self._columns)
         self.checks = tuple(old + new for old, new in zip(self.checks, more, strict=True))
 
@@ -46,33 +46,33 @@ def check_file(
     delimiter: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[ColumnCheck, ...]:
-    r"""Return how the values of a file are read by a schema, reading some records at a time.
+    r"""Count how a schema reads the values of a file, in batches.
 
-    A fit counts what it cannot read as missing, and is silent about it because how many such
-    values there are is private. This is for the holder of the table, who may look: **it reads
-    the records without any privacy**, and what it returns must not be published.
+    A fit treats unreadable values as missing without a warning, because their number is private.
+    This function is for the holder of the table: **it reads the records without any privacy**,
+    and its result must not be published.
 
     Parameters
     ----------
     path
         A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``.
     schema
-        What is public about the table, with or without a target.
+        The public schema of the table, with or without a target.
     delimiter
-        What separates the fields of a CSV; by default a comma, and a tab in ``.tsv``.
+        The separator of the fields of a CSV; by default a comma, and a tab in ``.tsv``.
     progress
-        Called now and then with the share of the file that has been read, 1.0 at the end.
+        Called from time to time with the share of the file read, 1.0 at the end.
 
     Returns
     -------
     checks
-        One for each column that is encoded, in the schema's order, and one for the target, last.
-        Ignored columns are not read. Lines of a CSV that are no records are not counted.
+        One per encoded column, in the schema's order, and one for the target, last.
+        Ignored columns are not read. Lines of a CSV that are not records are not counted.
 
     Raises
     ------
     TableError
-        If the file cannot be read or lacks a column. Messages never repeat what stands in it.
+        If the file cannot be read or lacks a column. Messages never quote the file.
     SchemaError
         If every column of the schema is ignored.
 

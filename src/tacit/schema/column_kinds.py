@@ -1,4 +1,4 @@
-"""The kinds of columns: numbers, words, and those of which less is public."""
+"""Define the kinds of columns: numbers, words, and columns with learned bounds or words."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Number(OnOneScale):
     """A number, clipped to [lower, upper] and mapped to [-1/2, 1/2].
 
         (v - lower) / (upper - lower) - 1/2
-        (log v - log lower) / (log upper - log lower) - 1/2   with log, where lower > 0
-        log(1 + v) / log(1 + upper) - 1/2                     with log, where lower = 0 (counts)
+        (log v - log lower) / (log upper - log lower) - 1/2     with log, if lower > 0
+        log(1 + v) / log(1 + upper) - 1/2                       with log, if lower = 0 (counts)
 
-    Around zero rather than from it, because that halves the longest row, and the noise with it, and
+    The scale is centred at zero, because that halves the longest row and its noise, and
     leaves less to the intercept (docs/decisions/0015-features-around-zero.md).
 
-    Text that is no number, infinity and NaN are missing values.
+    Text that is not a number, infinity and NaN are missing values.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Number(OnOneScale):
         return absent
 
     def check(self, values: Values) -> ColumnCheck:
-        """Count what is missing, no number, or outside the range."""
+        """Count values that are missing, not a number, or outside the range."""
         return check_numbers(self.name, self.kind, values, self.lower, self.upper)
 
 
@@ -126,8 +126,8 @@ class Intervals(OfLevels):
     missing
         ``Neutral()`` (in no interval), ``Indicator()`` or ``Fill(number)``.
     reference
-        The interval with which others are compared, as its feature would be called, such as
-        ``"age < 20"``; as in `Category`.
+        The interval with which others are compared, by the name of its feature, such as
+        ``"age < 20"``; see `Category`.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class Intervals(OfLevels):
         return tuple(self._level_names())
 
     def _level_names(self) -> list[str]:
-        # "name < 20", "20 <= name < 25", "name >= 25"; an odd name is in quotes
+        # "name < 20", "20 <= name < 25", "name >= 25"; an unusual name is quoted
         name, cuts = key_text(self.name), [_check.text_of_number(cut) for cut in self.cuts]
         between = [f"{low} <= {name} < {high}" for low, high in pairwise(cuts)]
         return [f"{name} < {cuts[0]}", *between, f"{name} >= {cuts[-1]}"]
@@ -176,7 +176,7 @@ class Intervals(OfLevels):
         return absent
 
     def check(self, values: Values) -> ColumnCheck:
-        """Count what is missing or no number; nothing is clipped."""
+        """Count values that are missing or not a number; nothing is clipped."""
         return check_numbers(self.name, self.kind, values)
 
 
@@ -186,10 +186,10 @@ FALSE_WORDS = ("false", "False", "FALSE", "f", "F", "no", "No", "NO", "n", "N", 
 
 @dataclass(frozen=True)
 class Category(OfLevels):
-    """One of several words: a feature each; a value that is not declared gives zeros.
+    """One of several words, each with a feature; an undeclared value gives zeros.
 
-    With a reference, each of the other values has a feature, by which it is compared with the
-    reference, and a value that is not declared counts as the average of those declared.
+    With a reference, each of the other values has a feature that compares it with the
+    reference, and an undeclared value counts as the average of the declared ones.
 
     Parameters
     ----------
@@ -198,11 +198,11 @@ class Category(OfLevels):
     values
         The public values, compared as text without outer blanks.
     missing
-        ``Neutral()`` (as a value that is not declared), ``Indicator()`` or ``Fill(one of the
+        ``Neutral()`` (like an undeclared value), ``Indicator()`` or ``Fill(one of the
         values)``.
     reference
-        The value with which others are compared, which has no feature; None gives each value one.
-        Standard errors beside an intercept need one.
+        The value with which others are compared; it has no feature. None gives each value a
+        feature. Standard errors beside an intercept need a reference.
 
     Examples
     --------
@@ -249,7 +249,7 @@ class Category(OfLevels):
         return absent
 
     def check(self, values: Values) -> ColumnCheck:
-        """Count what is missing or not declared."""
+        """Count values that are missing or not declared."""
         return check_words(self.name, self.kind, values, self._place)
 
 
@@ -305,7 +305,7 @@ class Boolean(OnOneScale):
         return absent
 
     def check(self, values: Values) -> ColumnCheck:
-        """Count what is missing or neither true nor false."""
+        """Count values that are missing or neither true nor false."""
         return check_words(self.name, self.kind, values, self._place)
 
 
@@ -314,19 +314,19 @@ _MOST_VALUES = 100_000
 
 @dataclass(frozen=True)
 class OpenNumber(Number):
-    """A number of which only generous bounds are public; a `PrivatePipeline` learns narrower ones.
+    """A number with wide public bounds; a `PrivatePipeline` learns narrower ones.
 
-    Encoded by the public bounds as a `Number` is, but for missing values, which are NaN: the step
-    that learns leaves them out and puts the middle of what it learned in their place.
+    Encoded by the public bounds like a `Number`, except for missing values, which are NaN: the
+    learning step ignores them and replaces them by the middle of the learned range.
 
     Parameters
     ----------
     name, log
         As in `Number`.
     lower, upper
-        Public bounds, which may be generous: what is learned lies inside.
+        Public bounds, which may be wide; the learned ones lie inside.
     missing
-        ``Neutral()`` (the middle of what is learned), ``Indicator()`` or ``Fill(number)``.
+        ``Neutral()`` (the middle of the learned range), ``Indicator()`` or ``Fill(number)``.
 
     Examples
     --------
@@ -348,16 +348,16 @@ class OpenNumber(Number):
 
 @dataclass(frozen=True)
 class OpenCategory(Encodes):
-    """One of several words that nobody listed; a `PrivatePipeline` learns those that many have.
+    """One of several undeclared words; a `PrivatePipeline` learns the frequent ones.
 
     Parameters
     ----------
     name
         The column's name in the table.
     max_values
-        How many words to learn at most; as many features there are, whatever is learned.
+        The largest number of words to learn; also the number of features, whatever is learned.
     learned
-        The words that were released, in a schema that a fit has completed; None before.
+        The released words, in a schema completed by a fit; None before.
     missing
         ``Neutral()`` (zeros) or ``Indicator()``.
 
@@ -391,8 +391,8 @@ class OpenCategory(Encodes):
             raise SchemaError(f"{where}: learned lists more than max_values words.")
         if not isinstance(self.missing, Indicator | type(NEUTRAL)):
             raise SchemaError(
-                f"{where}: missing must be 'neutral' or 'indicator': which words there are is not "
-                "known before they are learned."
+                f"{where}: missing must be 'neutral' or 'indicator', because its words are unknown "
+                "until they are learned."
             )
 
     def _names(self) -> list[str]:
@@ -410,8 +410,8 @@ class OpenCategory(Encodes):
     def _write(self, values: Values, out: Out) -> Absent:
         if self.learned is None:
             raise SchemaError(
-                f"{_check.named(self.name)}: nobody knows its words yet; a PrivatePipeline that "
-                "begins with a SchemaEncoder of this schema learns them, and pays for it."
+                f"{_check.named(self.name)}: its words are not learned yet; fit a PrivatePipeline "
+                "that begins with a SchemaEncoder of this schema, which learns them."
             )
         codes = values.codes(self._place)
         write_ones(out, codes)
@@ -419,5 +419,5 @@ class OpenCategory(Encodes):
         return absent
 
     def check(self, values: Values) -> ColumnCheck:
-        """Count what is missing or was not learned."""
+        """Count values that are missing or not among the learned words."""
         return check_words(self.name, self.kind, values, self._place)

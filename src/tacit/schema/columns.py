@@ -1,11 +1,11 @@
-"""Columns of a schema: what is public of each, its missing values, and how it becomes features.
+"""Define columns of a schema: public facts, missing values and encoding as features.
 
-The features of one column have an L2 norm of at most `largest`, which some value reaches. So the
-largest possible norm of a row is the root of the sum of their squares.
+The features of one column have an L2 norm of at most `largest`, and some value attains it. So
+the largest possible norm of a row is the root of the sum of the squares of these norms.
 
-Beside an intercept the features of all levels are one too many: in every record that has a level
-they add up to 1, as the intercept does, so that no standard error can tell them apart. With a
-reference there is a feature for each of the other levels, and its coefficient is the difference.
+Beside an intercept, features for all levels are collinear: they add up to 1, as the intercept
+does, so standard errors are undefined. With a reference, each of the other levels has a feature,
+and its coefficient is the difference to the reference.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tacit.schema.missing import Indicator, Missing, Neutral
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """How the values of one column were read, in counts.
+    """Counts of how the values of one column were read.
 
-    **They are not private**: they are taken from the records without noise.
+    **The counts are not private**: they are computed from the records without noise.
 
     Parameters
     ----------
     name, kind
-        The column and its kind in the schema; ``"target"`` for what is predicted.
+        The column and its kind in the schema; ``"target"`` for the target.
     records
-        How many values there are.
+        The number of values.
     missing
-        How many are null, empty, stored as NaN or infinity, or a word for it such as ``NA``.
+        How many are null, empty, stored as NaN or infinity, or a word such as ``NA``.
     unreadable
-        How many are there but are no number, none of the declared values or classes, or none of
-        the words of a boolean.
+        How many are present but not a number, not a declared value or class, or not a
+        word of a boolean.
     clipped
         How many are numbers outside the declared range.
 
@@ -61,7 +61,7 @@ class ColumnCheck:
     clipped: int = 0
 
     def __add__(self, other: ColumnCheck) -> ColumnCheck:
-        """Return the counts of both, of the same column."""
+        """Add the counts of two checks of one column."""
         return replace(
             self,
             records=self.records + other.records,
@@ -74,19 +74,19 @@ class ColumnCheck:
 def check_numbers(
     name: str, kind: str, values: Values, lower: float = -math.inf, upper: float = math.inf
 ) -> ColumnCheck:
-    """Return how values are read as numbers of a range."""
+    """Count how values are read as numbers of a range."""
     numbers = values.numbers()
     absent = np.isnan(numbers)
     n_absent = n_unreadable = int(absent.sum())
     if n_absent:
-        # With no word declared, `codes` tells a missing value from one that is there but no number.
+        # Without declared words, `codes` distinguishes missing values from unreadable ones.
         n_unreadable = int((values.where(absent).codes({}) == UNKNOWN).sum())
     clipped = int(((numbers < lower) | (numbers > upper)).sum())
     return ColumnCheck(name, kind, len(numbers), n_absent - n_unreadable, n_unreadable, clipped)
 
 
 def check_words(name: str, kind: str, values: Values, place: Mapping[str, int]) -> ColumnCheck:
-    """Return how values are read as declared words."""
+    """Count how values are read as declared words."""
     codes = values.codes(place)
     missing, unreadable = int((codes == MISSING).sum()), int((codes == UNKNOWN).sum())
     return ColumnCheck(name, kind, len(codes), missing, unreadable)
@@ -99,7 +99,7 @@ NEUTRAL = Neutral()
 
 
 class Column(Protocol):
-    """A column of a table with what is public about it."""
+    """A column of a table with its public facts."""
 
     kind: ClassVar[str]
 
@@ -118,43 +118,43 @@ class Column(Protocol):
         """Return the least and the greatest value of each feature."""
 
     def write(self, values: Values, out: Out) -> None:
-        """Fill ``out``, one row a value and zero so far, with the features."""
+        """Fill ``out``, initially zero, with the features, one row per value."""
 
     def check(self, values: Values) -> ColumnCheck:
-        """Return how many values `write` does not take as they stand."""
+        """Count the values that `write` changes or drops."""
 
     def encode(self, values: npt.NDArray[Any]) -> Numbers:
         """Return the features of an array of values."""
 
 
 class Encodes:
-    """What the columns that become features share: a feature of its own for a missing value."""
+    """Shared code of columns with features: an optional feature for missing values."""
 
     name: str
     missing: Missing
 
     @property
     def largest(self) -> float:
-        """One: a single feature is set."""
+        """1, because at most one feature is set."""
         return 1.0
 
     def names(self) -> list[str]:
-        """Return the names of its features, that of a missing value last."""
+        """Return the names of its features; the feature of a missing value comes last."""
         marked = [f"{self.name} is missing"] if isinstance(self.missing, Indicator) else []
         return [*self._names(), *marked]
 
     def ranges(self) -> list[tuple[float, float]]:
-        """Return the range of each feature: set or not."""
+        """Return the range of each feature, [0, 1]."""
         return [(0.0, 1.0)] * len(self.names())
 
     def write(self, values: Values, out: Out) -> None:
-        """Fill ``out``, one row a value and zero so far, with the features."""
+        """Fill ``out``, initially zero, with the features, one row per value."""
         absent = self._write(values, out)
         if isinstance(self.missing, Indicator):
             out[:, -1] = absent
 
     def encode(self, values: npt.NDArray[Any]) -> Numbers:
-        """Return the features of an array of values, one row a value."""
+        """Return the features of an array of values, one row per value."""
         out = np.zeros((len(values), len(self.names())))
         self.write(ArrayValues(np.asarray(values)), out)
         return out
@@ -163,20 +163,20 @@ class Encodes:
         raise AssertionError("a column names its features")
 
     def _write(self, values: Values, out: Out) -> Absent:
-        """Fill ``out`` but for the feature of a missing value; return where values are missing."""
+        """Fill ``out`` except the feature of a missing value; return which values are missing."""
         raise AssertionError("a column writes its features")
 
     def _settle_missing(self, where: str, fill: Callable[[str, str, object], Any]) -> None:
-        """Check the treatment of missing values, with ``fill`` a value that replaces them."""
+        """Check the treatment of missing values; ``fill`` checks a replacement."""
         object.__setattr__(self, "missing", _check.missing(where, self.missing, fill))
 
 
 class OnOneScale(Encodes):
-    """A column of one feature from -1/2 to 1/2, besides that of a missing value."""
+    """A column with one feature in [-1/2, 1/2] and an optional one for missing values."""
 
     @property
     def largest(self) -> float:
-        """One half, at either end; one where a missing value has a feature of its own."""
+        """1/2 at either end; 1 if a missing value has its own feature."""
         return 1.0 if isinstance(self.missing, Indicator) else 0.5
 
     def ranges(self) -> list[tuple[float, float]]:
@@ -185,7 +185,7 @@ class OnOneScale(Encodes):
 
 
 def write_ones(out: Out, codes: npt.NDArray[np.int64]) -> None:
-    """Set the feature each code names; negative codes set none."""
+    """Set the feature that each code names; negative codes set none."""
     rows = np.flatnonzero(codes >= 0)
     out[rows, codes[rows]] = 1.0
 
@@ -209,7 +209,7 @@ class Ignored:
 
     @property
     def largest(self) -> float:
-        """Zero: it has no features."""
+        """0, because the column has no features."""
         return 0.0
 
     def names(self) -> list[str]:
@@ -224,34 +224,34 @@ class Ignored:
         """Write nothing."""
 
     def check(self, values: Values) -> ColumnCheck:
-        """Look at nothing."""
+        """Return empty counts; no value is read."""
         return ColumnCheck(self.name, self.kind, len(values))
 
     def encode(self, values: npt.NDArray[Any]) -> Numbers:
-        """Return rows of no features."""
+        """Return rows without features."""
         return np.zeros((len(values), 0))
 
 
 class OfLevels(Encodes):
-    """What columns of levels share: a feature for each level but the reference."""
+    """Shared code of columns with levels: a feature for each level except the reference."""
 
     reference: str | None
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """What its levels are called, the reference among them."""
+        """The names of the levels, including the reference."""
         raise AssertionError("a column of levels has some")
 
     @property
     def lacks_reference(self) -> bool:
-        """Whether the features add up to 1, as an intercept does."""
+        """Whether the features add up to 1, like an intercept."""
         return self.reference is None and len(self.levels) > 1
 
     def with_reference(self) -> Self:
-        """Return the column with its first level as the reference, unless it has one."""
+        """Return the column with its first level as the reference, unless it declares one."""
         if not self.lacks_reference:
             return self
-        column: Any = self  # a dataclass, as all columns are
+        column: Any = self  # all columns are dataclasses
         compared: Self = replace(column, reference=self.levels[0])
         return compared
 
@@ -270,15 +270,15 @@ class OfLevels(Encodes):
     def _write_levels(self, codes: npt.NDArray[np.int64], out: Out) -> None:
         """Set the feature of each code's level.
 
-        Where nothing says the level, a record counts neither way: zeros, or, where zeros are the
-        reference, 1 / k for each of the k levels, so that its score is the levels' average. The
-        norm, sqrt(k - 1) / k, is below 1, that of a level.
+        An unknown level is neutral: zeros or, if zeros mean the reference, 1 / k for each
+        of the k - 1 features, so that its score is the average over the k levels. The
+        norm, sqrt(k - 1) / k, is below 1, the norm of a level.
         """
         left_out, k = self._place_left_out, len(self.levels)
         if left_out is not None:
             unknown = codes < 0
             if isinstance(self.missing, Indicator):
-                unknown &= codes != MISSING  # which has a feature of its own
+                unknown &= codes != MISSING  # a missing value has its own feature
             out[unknown, : k - 1] = 1 / k
             codes = np.where(codes == left_out, MISSING, codes - (codes > left_out))
         write_ones(out, codes)
@@ -295,6 +295,5 @@ class OfLevels(Encodes):
             )
         if len(self.levels) == 1:
             raise SchemaError(
-                f"{where}: reference leaves nothing to compare, since there is one level alone; "
-                "leave it out."
+                f"{where}: reference needs at least two levels, and there is one; leave it out."
             )

@@ -1,4 +1,4 @@
-"""Draft a schema, guessed from the data, for a person to correct and confirm."""
+"""Draft a schema from the data, for a person to correct and confirm."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tacit.schema.schema import Schema
 from tacit.schema.schema_file import schema_to_toml
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
 
-# A year first, or last; a time of day may follow.
+# The year is first or last; a time of day may follow.
 _DATE = re.compile(
     r"(?:[0-9]{4}([-/.])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))"
     r"(?:[T ][0-9]{1,2}:[0-9]{2}.*)?"
 )
-# "id", "nr", "nbr" or "number" as a word of its own, or with a capital at the end of one.
+# "id", "nr", "nbr" or "number" as a separate word, or capitalised at the end of a word.
 _IDENTIFIER_NAME = re.compile(
     r"(?:^|[^A-Za-z])(?i:id|nr|nbr|number)$|[a-z](?:ID|Id|NR|Nr|NBR|Nbr|Number)$|^[pP]id$|^PID$"
 )
@@ -56,7 +56,7 @@ def has_decimal_comma(word: str) -> bool:
 
 
 def is_name_of_identifiers(name: str) -> bool:
-    """Return whether a column's name says that it identifies records.
+    """Return whether a column's name suggests identifiers of records.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def is_name_of_identifiers(name: str) -> bool:
 
 
 def is_name_of_codes(name: str) -> bool:
-    """Return whether a column's name says that its whole numbers are codes.
+    """Return whether a column's name suggests integer codes.
 
     Examples
     --------
@@ -79,19 +79,19 @@ def is_name_of_codes(name: str) -> bool:
     return is_name_of_identifiers(name) or _CODE.search(name) is not None
 
 
-# Later records are not compared, so that memory stays small.
+# Later records are not compared, to bound memory.
 _MOST_RECORDS = 100_000
-# From here on floats have lost their last digits.
+# From here on, float64 loses the last digits of integers.
 _INEXACT = 2.0**53
 
 
 class Distinct:
-    """Counts the different whole numbers among records, until too few of those differ.
+    """Count the distinct integers among records, and stop when too few are distinct.
 
     Parameters
     ----------
     least
-        The share of records that must differ for counting to go on.
+        The share of records that must be distinct for counting to go on.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Distinct:
         self.is_most = True
 
     def add(self, n_records: int, texts: Collection[str]) -> None:
-        """Take note of the different values of some more records."""
+        """Add the distinct values of another batch of records."""
         if not self.is_most or self.n_records >= _MOST_RECORDS:
             return
         self.n_records += n_records
@@ -127,34 +127,34 @@ class Distinct:
 
     @property
     def is_counted_up(self) -> bool:
-        """Whether the numbers leave few gaps, or the same gap everywhere."""
+        """Whether the numbers have few gaps, or equal gaps."""
         span = self._high - self._low
         if span < 2 * self.n_records:
             return True
         if span >= _INEXACT:
             return False
-        # All steps are multiples of their greatest common divisor; n - 1 steps of it make the span.
+        # All steps are multiples of their greatest common divisor; n - 1 such steps make the span.
         step = math.gcd(*(int(number_of(text) - self._low) for text in self._seen))
         return span == step * (len(self._seen) - 1)
 
     @property
     def is_each(self) -> bool:
-        """Whether no two records have the same whole number, and none has none."""
+        """Whether every record has an integer, and all are distinct."""
         return self.is_most and len(self._seen) == self.n_records
 
 
-# More different words than this are taken for names or free text.
+# More distinct words than this are assumed to be names or free text.
 _MOST_VALUES = 100
-# A column holds numbers, or dates, if at least this share of its different words are such.
+# A column holds numbers, or dates, if at least this share of its distinct words do.
 _MOST = 0.9
-# Fewer records than this may all differ in a number by chance.
+# In fewer records than this, all numbers may be distinct by chance.
 _FEW_RECORDS = 20
-# A column named like an identifier is one if at least this share of its records differ; the
-# others may be further visits of a patient.
+# A column named like an identifier is one if at least this share of its records is distinct;
+# the others may be further visits of a patient.
 _MOST_DIFFER = 0.5
-# So few whole numbers among many records may be codes.
+# At most this many distinct integers among many records may be codes.
 _FEW_NUMBERS = 20
-# Numbers beyond these would overflow, or vanish, when a range is widened to round ends.
+# Larger numbers would overflow, and smaller powers vanish, when a range is rounded outward.
 _LARGEST, _SMALLEST_POWER = 1e299, -300
 
 _GUESSED = "guessed"
@@ -168,7 +168,7 @@ _WHOSE = 'it repeats: if it says whose a record is, kind = "unit" protects peopl
 
 
 class Guess:
-    """What the values of a column look like so far. Comments never repeat a value.
+    """A summary of the values of a column. Comments never quote a value.
 
     Examples
     --------
@@ -189,11 +189,11 @@ class Guess:
         self._has_wrong_type = False
 
     def cannot_look(self) -> None:
-        """Take note that the file stores values of a type that no kind reads."""
+        """Record that the file stores values of an unreadable type."""
         self._has_wrong_type = True
 
     def look(self, n_records: int, values: Iterable[Any]) -> None:
-        """Take note of the different values of some more records."""
+        """Record the distinct values of another batch of records."""
         texts = [text for value in values if (text := text_of(value)) and text not in MISSING_WORDS]
         for text in texts:
             if len(self._words) <= _MOST_VALUES:
@@ -229,19 +229,19 @@ class Guess:
         counted = self._distinct
         if counted.n_records < _FEW_RECORDS:
             return False
-        # An amount may differ in every record too, but hardly fills its range or leaves equal gaps.
+        # Amounts may all be distinct too, but rarely fill their range or leave equal gaps.
         if counted.is_each and counted.is_counted_up:
             return True
         many = counted.is_most or (self._is_whole() and len(self._words) > _MOST_VALUES)
         return many and is_name_of_identifiers(self._name)
 
     def _are_codes(self, most: int) -> bool:
-        """Whether there are no more whole numbers than that, in more records than chance has."""
+        """Whether there are at most ``most`` distinct integers, in more records than by chance."""
         enough = self._records >= max(_FEW_RECORDS, 2 * len(self._words))
         return self._is_whole() and len(self._words) <= most and enough
 
     def _number(self) -> tuple[Column, str]:
-        """Return a column of numbers, by its name perhaps one of codes."""
+        """Return a column of numbers, or of codes if its name suggests codes."""
         if self._are_codes(_MOST_VALUES) and is_name_of_codes(self._name):
             codes = tuple(sorted(self._words, key=number_of))
             return Category(self._name, codes), self._comment(_NAMED_CODES)
@@ -249,7 +249,7 @@ class Guess:
         return Number(self._name, *self._range()), self._comment(hint)
 
     def _look(self) -> str:
-        """Return what most words look like that are no numbers, or nothing."""
+        """Describe the words that are not numbers, or return an empty text."""
         if self._dates and self._dates >= _MOST * self._total:
             return _DATES
         if self._commas and self._numbers + self._commas >= _MOST * self._total:
@@ -260,7 +260,7 @@ class Guess:
         return round_outward(self._low, self._high)
 
     def column(self) -> tuple[Column, str]:
-        """Return a column, and why it is of this kind."""
+        """Return a column, and the reason for its kind."""
         name, look = self._name, self._look()
         if self._words and self._words <= {*TRUE_WORDS, *FALSE_WORDS}:
             return Boolean(name), _GUESSED
@@ -274,7 +274,7 @@ class Guess:
         return Ignored(name), self._ignored(look or self._why_ignored(), repeats)
 
     def _ignored(self, why: str, repeats: bool) -> str:
-        """Return why a column is ignored, and what else it may be if its name says so."""
+        """Return why a column is ignored, with a hint if its name suggests a unit."""
         is_unit = repeats and is_name_of_identifiers(self._name)
         return f"ignored: {why}; {_WHOSE}" if is_unit else f"ignored: {why}"
 
@@ -290,7 +290,7 @@ class Guess:
         return f"{share:.0f} % of the different values are no numbers, and too many to list"
 
     def target(self, shown: str) -> tuple[Target, str]:
-        """Return the column as what is predicted, and a comment; ``shown`` is the file."""
+        """Return the column as the target, and a comment; ``shown`` names the file."""
         words = sorted(self._words)
         few = 2 <= len(words) <= _MOST_VALUES
         if few and (len(words) == 2 or not self._is_number()):
@@ -306,7 +306,7 @@ class Guess:
 
 
 def round_outward(low: float, high: float) -> tuple[float, float]:
-    """Return a wider range whose ends are round numbers.
+    """Widen a range to round numbers.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def round_outward(low: float, high: float) -> tuple[float, float]:
         margin = max(1.0, abs(low) / 10.0)
         low, high = low - margin, high + margin
     unit = 10.0 ** max(math.floor(math.log10(high - low)), _SMALLEST_POWER)
-    # Ten significant digits: 3 * 0.1 is to read 0.3.
+    # Ten significant digits, so that 3 * 0.1 reads 0.3.
     lower = float(f"{math.floor(low / unit) * unit:.10g}")
     upper = float(f"{math.ceil(high / unit) * unit:.10g}")
     return (lower, upper) if lower <= low and high <= upper else (low, high)
@@ -342,16 +342,16 @@ HEADER = """\
 def draft_schema(
     path: str | os.PathLike[str], target: str | None = None, *, delimiter: str | None = None
 ) -> str:
-    r"""Return the text of a ``schema.toml`` guessed from a file, each guess to be confirmed.
+    r"""Return the text of a ``schema.toml`` guessed from a file; each guess must be confirmed.
 
     Parameters
     ----------
     path
         A file that `read_table` reads. **It is read without any privacy.**
     target
-        The column that is predicted.
+        The column to predict.
     delimiter
-        What separates the fields of a CSV.
+        The separator of the fields of a CSV.
 
     Examples
     --------
@@ -371,12 +371,12 @@ def draft_schema(
     names = file.names()
     if not names or not all(names) or len(set(names)) < len(names):
         raise TableError(
-            f"{shown_path(path)}: columns must have names that differ; mend the header line."
+            f"{shown_path(path)}: column names must be distinct; correct the header line."
         )
     if target is not None and target not in names:
         raise TableError(
-            f"{shown_path(path)}: there is no column {target!r} to be the target; check the name "
-            "in the table's header, letter by letter."
+            f"{shown_path(path)}: there is no column {target!r} for the target; check its spelling "
+            "in the table's header."
         )
     guesses = {name: Guess(name) for name in names}
     for batch in file.batches(names):

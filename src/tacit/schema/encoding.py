@@ -30,13 +30,13 @@ from tacit.table_facts import EncodedTable, TableFacts
 Rows = npt.NDArray[Any]
 
 _OF_UNIT = (
-    'which is to say whose a record is (--unit, or kind = "unit" in the schema); check the name '
-    "there and in the table's header"
+    'which identifies the person of a record (--unit, or kind = "unit" in the schema); check the '
+    "name there and in the table's header"
 )
 
 
 def write_rows(chunk: Chunk, columns: Sequence[Column], out: Rows) -> None:
-    """Fill rows that are zero so far with the features of a chunk's records."""
+    """Fill rows, initially zero, with the features of a chunk's records."""
     start = 0
     for column in columns:
         width = len(column.names())
@@ -80,18 +80,18 @@ def encode_table(
         A pandas or polars frame, a pyarrow Table, a dictionary of columns, or a NumPy array with
         named fields.
     schema
-        What is public about the table, with a target.
+        The public schema of the table, with a target.
     dtype
         The type of the features.
     identifiers
-        A list to which what the schema's unit says is appended, for each record in both.
+        A list to which the unit of each returned record is appended.
     places
-        A list to which the place of each of these records in the table is appended.
+        A list to which the position of each returned record in the table is appended.
 
     Returns
     -------
     rows, labels
-        Records whose label the schema does not declare, or that have none, are left out of both.
+        Records without a label, or with an undeclared one, are left out of both.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def encode_file(
     progress: Callable[[float], None] | None = None,
     identifiers: list[Any] | None = None,
 ) -> tuple[Rows, npt.NDArray[Any]]:
-    r"""Return the features and the labels of a file's records, reading some at a time.
+    r"""Return the features and the labels of a file's records, read in batches.
 
     Parameters
     ----------
@@ -125,26 +125,26 @@ def encode_file(
         A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``; a
         pattern such as ``part-*.parquet``, an address that fsspec knows, or a list of these.
     schema
-        What is public about the table, with a target.
+        The public schema of the table, with a target.
     dtype
         The type of the features.
     delimiter
-        What separates the fields of a CSV; by default a comma, and a tab in ``.tsv``.
+        The separator of the fields of a CSV; by default a comma, and a tab in ``.tsv``.
     progress
-        Called now and then with the share of the file that has been read, 1.0 at the end.
+        Called from time to time with the share of the file read, 1.0 at the end.
     identifiers
-        A list to which what the schema's unit says is appended, for each record in both.
+        A list to which the unit of each returned record is appended.
 
     Returns
     -------
     rows, labels
-        Records whose label the schema does not declare, or that have none, are left out of both.
+        Records without a label, or with an undeclared one, are left out of both.
 
     Raises
     ------
     TableError
-        If the file cannot be read, lacks a column or has no record that counts. Messages never
-        repeat what stands in the file.
+        If the file cannot be read, lacks a column or has no valid record. Messages never
+        quote the file.
     SchemaError
         If the schema has no target or nothing to predict it from.
 
@@ -152,10 +152,10 @@ def encode_file(
     -----
     **Guarantee**
 
-    1. A record decides its own row and label, and whether it counts, and nothing else.
+    1. A record determines only its own row and label, and whether it counts.
     2. Memory: the array of features, the labels, and some megabytes. Features that would take more
-       than a quarter of the memory are written to a nameless file instead (`tacit.disk_arrays`).
-    3. A file that changes while it is read, and one that is named twice, is refused.
+       than a quarter of the memory are written to an unnamed file instead (`tacit.disk_arrays`).
+    3. A file that changes while it is read, or is named twice, is refused.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def encode_file(
     rows, labels = filler.result()
     if not len(rows):
         raise TableError(
-            f"{shown_paths(path)} has no record that counts: none has both as many fields as the "
+            f"{shown_paths(path)} has no valid record: none has both as many fields as the "
             "header and a target that the schema declares; check the target's classes and the "
             "delimiter."
         )
@@ -201,7 +201,7 @@ def refuse_without_columns(table: Any, schema: Schema) -> None:
 def refuse_file_without_columns(
     path: Paths, schema: Schema, *, delimiter: str | None = None
 ) -> None:
-    """Refuse a file that is absent or lacks a declared column; only its header is read."""
+    """Refuse a file that does not exist or lacks a declared column; only its header is read."""
     _check_can_fit(schema)
     table = open_table(path, delimiter=delimiter)
     present = table.names()
@@ -211,7 +211,7 @@ def refuse_file_without_columns(
 
 
 def refuse_type_in(path: Paths, table: TableFile, schema: Schema) -> None:
-    """Refuse a file whose target is of a type that no declared label can be of."""
+    """Refuse a file whose target has a type that cannot hold a declared label."""
     assert schema.target is not None
     try:
         schema.target.refuse_type(table.type_of(schema.target.name))
@@ -232,7 +232,7 @@ def _unit_of(schema: Schema) -> list[str]:
 def _check_can_fit(schema: Schema) -> None:
     if schema.target is None:
         raise SchemaError(
-            "the schema has no target; declare what is predicted, such as "
+            "the schema has no target; declare the column to predict, such as "
             'income = { kind = "target", classes = ["<=50K", ">50K"] }.'
         )
     if not schema.encoded:
@@ -253,7 +253,7 @@ def _zeros(n: int, width: int, dtype: npt.DTypeLike) -> Rows:
 
 
 class _Filler:
-    """Two arrays that are filled from the front, and a list of whose their records are."""
+    """Two preallocated arrays that are filled in order, and a list of units."""
 
     def __init__(
         self,
@@ -266,13 +266,13 @@ class _Filler:
         assert schema.target is not None
         self._unit, self._identifiers, self._places = schema.unit, identifiers, places
         self._columns, self._target = schema.encoded, schema.target
-        # Memory that is never written to costs nothing, so the capacity may be generous.
+        # Untouched pages of memory cost nothing, so the capacity may exceed the number of records.
         self._rows = _zeros(capacity, len(schema.feature_names), dtype)
         self._labels = np.zeros(capacity, dtype=self._target.labels.dtype)
         self._n_read = self._n_written = 0
 
     def add(self, n: int, chunk: Chunk) -> None:
-        """Append the records that have a label."""
+        """Append the records with a label."""
         labels, mask = self._target.encode(chunk[self._target.name])
         start, stop = self._n_written, self._n_written + len(labels)
         if self._places is not None:
@@ -297,12 +297,12 @@ class _Filler:
         return self._n_read / max(len(self._rows), 1)
 
     def result(self) -> tuple[Rows, npt.NDArray[Any]]:
-        """Return what has been filled."""
+        """Return the filled parts of the arrays."""
         return self._rows[: self._n_written], self._labels[: self._n_written]
 
 
 def check_schema(schema: object) -> None:
-    """Refuse what is no schema, such as the path of one.
+    """Refuse an object that is not a schema, such as the path of one.
 
     Examples
     --------
@@ -319,21 +319,21 @@ def check_schema(schema: object) -> None:
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
-    """Turns a table into features by its public schema.
+    """Encode a table as features by its public schema.
 
-    Numbers are clipped to their declared range and mapped to [-1/2, 1/2]; a category has a feature
-    for each declared value, and a value that is not declared gives zeros; missing values are
-    treated as declared.
+    Numbers are clipped to their declared range and mapped to [-1/2, 1/2]. A category has a feature
+    for each declared value, and an undeclared value gives zeros. Missing values are treated as
+    declared.
 
     Parameters
     ----------
     schema : Schema
-        What is public about the table.
+        The public schema of the table.
     dtype : data type, default=numpy.float64
         The type of the features.
     allow_unconfirmed : bool, default=False
-        Whether to go on although the schema has lines that were guessed from the data and that
-        nobody has confirmed. `tacit.TableModel` and `tacit.Pipeline` then say so in the guarantee;
+        Whether to accept a schema with unconfirmed lines, which were guessed from the data.
+        `tacit.TableModel` and `tacit.Pipeline` then say so in the guarantee;
         scikit-learn's own Pipeline cannot.
 
     Attributes
@@ -347,9 +347,9 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
     -----
     **Guarantee**
 
-    1. Nothing is read in `fit`, which needs no data.
-    2. A row depends on its own record and on the schema, on nothing else.
-    3. No row is longer than ``row_norm_``, and some record has a row of that length.
+    1. `fit` reads no data.
+    2. A row depends only on its own record and on the schema.
+    3. No row is longer than ``row_norm_``, and some record attains it.
 
     Examples
     --------
@@ -376,7 +376,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         self.allow_unconfirmed = allow_unconfirmed
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that there is nothing to fit."""
+        """Declare that no fit is required."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.input_tags.allow_nan = True
@@ -385,7 +385,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the schema; neither ``X`` nor ``y`` is looked at."""
+        """Check the schema; ``X`` and ``y`` are ignored."""
         columns = self._columns()
         self.row_norm_ = self.facts_out().row_norm
         self.n_features_in_ = len(columns)
@@ -399,12 +399,12 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         return self.schema.encoded
 
     def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return what is public of the encoded table; nothing need be known of the raw one."""
+        """Return the public facts of the encoded table; ``facts`` of the raw table are unused."""
         check_schema(self.schema)
         if self.schema.unconfirmed and not self.allow_unconfirmed:
             names = ", ".join(map(repr, self.schema.unconfirmed))
             raise SchemaError(
-                f"nobody has confirmed what the schema says of {names}: it was guessed from the "
+                f"the schema's lines on {names} are not confirmed: they were guessed from the "
                 "data, which would leak. Check each line and remove its `confirmed = false`, or "
                 "pass allow_unconfirmed=True, and the guarantee will say so."
             )
@@ -424,22 +424,22 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
     def unread(
         self, X: Any, y: Any = None, unit: Any = None, *, with_people: bool = True
     ) -> EncodedTable:
-        """Return the features and labels of a table, encoded when they are read, with their facts.
+        """Return the features and labels of a table with their facts, encoded on reading.
 
-        Records whose label the schema does not declare are left out.
+        Records with an undeclared label are left out.
 
         Parameters
         ----------
         X
-            A table as in `transform`. That it has the declared columns is checked now.
+            A table as in `transform`. Its columns are checked at once.
         y
-            The target, one value a record, if it is not a column of the table.
+            The target, one value per record, if it is not a column of the table.
         unit
-            Whose each record is, one identifier a record, if no column of the schema says so.
+            The unit of each record, one identifier per record, if the schema declares none.
         with_people
-            Whether to ask whose the records are, if the schema says so; a score does not.
+            Whether to read the unit that the schema declares; scoring does not.
         """
-        self.facts_out()  # refuses what nobody has confirmed
+        self.facts_out()  # raises for unconfirmed lines
         schema, table, columns = self.schema, X, self._columns()
         if not with_people:
             schema = replace(schema, columns=columns, unconfirmed=())
@@ -478,11 +478,11 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         delimiter: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> EncodedTable:
-        """Return the features and labels of a file, encoded when they are read, with their facts.
+        """Return the features and labels of a file with their facts, encoded on reading.
 
-        That it has the declared columns is checked now; arguments as in `encode_file`.
+        The columns are checked at once; arguments are as in `encode_file`.
         """
-        self.facts_out()  # refuses what nobody has confirmed
+        self.facts_out()  # raises for unconfirmed lines
         refuse_file_without_columns(path, self.schema, delimiter=delimiter)
         named: list[Any] | None = None if self.schema.unit is None else []
 
@@ -501,7 +501,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         return EncodedTable(self.schema.facts, read, named=named, is_a_file=True)
 
     def _with_column(self, table: Any, name: str, values: Any, what: str) -> Any:
-        """Return a table with one column more."""
+        """Return a table with one more column."""
         schema, present = self.schema, names_of(table)
         names = [column.name for column in schema.encoded]
         refuse_absent(present, names)
@@ -525,10 +525,10 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         return {**{other: table[other] for other in names}, name: values}
 
     def encode_target(self, X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Return the labels of the records that have one, and which records those are.
+        """Return the labels of the records that have one, and a mask of these records.
 
-        A record whose label the schema does not declare does not count, as in the estimators:
-        an error, or a count of such records, would tell of them.
+        A record with an undeclared label is ignored, as in the estimators: an error or
+        a count of such records would reveal them.
         """
         target = self.schema.target
         if target is None:
@@ -544,7 +544,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
 
 def _unused_name(schema: Schema) -> str:
-    """Return a name for the column that ``unit=`` becomes."""
+    """Return an unused name for the column that ``unit=`` becomes."""
     name = "unit"
     while name in schema.names:
         name += "_"

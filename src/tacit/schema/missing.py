@@ -1,4 +1,4 @@
-"""What a missing value becomes: a public choice for each column, never a statistic."""
+"""Choose how a missing value is encoded: a public choice per column, never a statistic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Neutral:
-    """A missing value counts neither way: the middle of a number's range, no category at all.
+    """Encode a missing value as neutral: the middle of a number's range, no category at all.
 
     Examples
     --------
@@ -21,7 +21,7 @@ class Neutral:
 
 @dataclass(frozen=True)
 class Indicator:
-    """A missing value has a feature of its own, 1 where it is missing; the others are 0.
+    """Give a missing value its own feature, which is 1; the others are 0.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Indicator:
 
 @dataclass(frozen=True)
 class Fill:
-    """A missing value is replaced by a declared one, in the column's own units.
+    """Replace a missing value by a declared one, in the column's own units.
 
     Examples
     --------

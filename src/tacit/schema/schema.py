@@ -1,4 +1,4 @@
-"""What is public about a table: its columns, target and privacy unit."""
+"""Declare the public facts of a table: its columns, target and privacy unit."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tacit.table_facts import TableFacts
 
 @dataclass(frozen=True)
 class Unit(Ignored):
-    """A column that tells people apart, such as a patient's number: never a feature.
+    """A column that identifies people, such as a patient's number: never a feature.
 
-    It is read in a fit alone, to find the records of each person, who is then protected with all
+    Only a fit reads it, to group the records of each person, who is then protected with all
     of them. A prediction does not need it.
 
     Examples
@@ -37,7 +37,7 @@ class Unit(Ignored):
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table with all that may be known of them without reading it.
+    """The columns of a table with their public facts.
 
     Parameters
     ----------
@@ -45,21 +45,21 @@ class Schema:
         `Number`, `Intervals`, `Category`, `Boolean`, `Ignored` and `Unit`; features come in this
         order.
     target
-        `ClassTarget` or `NumberTarget`: what is predicted, if anything.
+        `ClassTarget` or `NumberTarget`: the column to predict, if any.
     n_records
-        The number of records, where that is public.
+        The number of records, if it is public.
     unconfirmed
-        The names of columns whose line was guessed from the data and that nobody has vouched for.
+        The names of columns whose lines were guessed from the data and not confirmed.
 
     Notes
     -----
-    **Assumes**. What is declared does not come from the records. Where it does, the guarantee does
-    not cover it; ``unconfirmed`` and `assumptions` say so.
+    **Assumes**. The declarations do not come from the records. If they do, the guarantee does
+    not cover them; ``unconfirmed`` and `assumptions` say so.
 
     **Guarantee**
 
-    1. A row of features depends on its own record and on the schema, on nothing else.
-    2. No row is longer than `row_norm`, and some record has a row of that length.
+    1. A row of features depends only on its own record and on the schema.
+    2. No row is longer than `row_norm`, and some record attains it.
 
     Examples
     --------
@@ -94,12 +94,12 @@ class Schema:
         if len(units) > 1:
             raise SchemaError(
                 f"column {_check.shown(units[1])}: kind = 'unit' a second time, after "
-                f"{_check.shown(units[0])}; one column says whose a record is: ignore the other."
+                f"{_check.shown(units[0])}; only one column can be the unit: ignore the other."
             )
         strangers = set(self.unconfirmed) - set(self.names)
         if strangers:
             raise SchemaError(
-                f"unconfirmed names {_check.shown(min(strangers))}, which is no column of it."
+                f"unconfirmed names {_check.shown(min(strangers))}, which is not a column."
             )
 
     @property
@@ -120,26 +120,26 @@ class Schema:
 
     @property
     def unit(self) -> str | None:
-        """The name of the column that says whose a record is, if there is one."""
+        """The name of the unit column, if there is one."""
         return next((column.name for column in self.columns if isinstance(column, Unit)), None)
 
     @property
     def open_numbers(self) -> tuple[str, ...]:
-        """The names of the features whose bounds are to be learned."""
+        """The names of the features with bounds to learn."""
         return tuple(c.names()[0] for c in self.columns if isinstance(c, OpenNumber))
 
     @property
     def open_words(self) -> dict[str, int]:
-        """The columns whose words are to be learned, and how many of them at most."""
+        """The columns with words to learn, and the largest number of words of each."""
         return {c.name: c.max_values for c in self.columns if isinstance(c, OpenCategory)}
 
     @property
     def is_open(self) -> bool:
-        """Whether a pipeline has something to learn before the table can be encoded."""
+        """Whether a pipeline must learn bounds or words before it can encode the table."""
         return bool(self.open_words or self.open_numbers)
 
     def refuse_open(self) -> None:
-        """Raise if something is left open, which only a `PrivatePipeline` learns."""
+        """Raise if bounds or words are left to learn, which only a `PrivatePipeline` does."""
         names = [*self.open_words, *self.open_numbers]
         if names:
             raise SchemaError(
@@ -149,7 +149,7 @@ class Schema:
             )
 
     def with_words(self, learned: Mapping[str, Sequence[str]]) -> Schema:
-        """Return the schema with the words of open categories, which a fit has released."""
+        """Return the schema with the released words of its open categories."""
         columns = tuple(
             replace(column, learned=tuple(learned[column.name]))
             if isinstance(column, OpenCategory)
@@ -161,8 +161,8 @@ class Schema:
     def with_references(self) -> Schema:
         """Return the schema in which every category and interval is compared with a reference.
 
-        It is the first of a column's levels, unless the column declares another. Standard errors
-        beside an intercept need it: see `Category`.
+        The reference is the first of a column's levels, unless the column declares another.
+        Standard errors beside an intercept need one: see `Category`.
 
         Examples
         --------
@@ -176,15 +176,15 @@ class Schema:
 
     @property
     def references(self) -> dict[str, str]:
-        """The columns of which one level has no feature, and which that is."""
+        """The columns with a reference level, and that level."""
         levelled = (column for column in self.columns if isinstance(column, OfLevels))
         return {c.name: c.reference for c in levelled if c.reference is not None}
 
     def check_references(self, estimator: Any) -> None:
-        """Refuse an estimator that asks for standard errors which would say nothing.
+        """Refuse an estimator that requests undefined standard errors.
 
-        Beside an intercept, that is, where a column has a feature for each of its levels; and where
-        words are to be learned, since a feature that gets no word is zero in every record.
+        They are undefined if a column has a feature for each level beside an intercept, and if
+        words are to be learned, since a feature without a word is zero in every record.
         """
         share = getattr(estimator, "inference", 0.0)
         if not share or not hasattr(estimator, "fit_intercept"):
@@ -192,16 +192,16 @@ class Schema:
         if self.open_words:
             raise SchemaError(
                 f"inference={share!r} while the words of {_listed(self.open_words)} are to be "
-                "learned: a feature that gets no word is zero in all records, and standard errors "
-                "would say nothing of any feature. Set inference=0, or learn the words in a fit of "
+                "learned: a feature without a word is zero in all records, so standard errors "
+                "are undefined. Set inference=0, or learn the words in a fit of "
                 "their own and declare them, kind = 'category' with values = [...]."
             )
         whole = [c.name for c in self.columns if isinstance(c, OfLevels) and c.lacks_reference]
         if whole and estimator.fit_intercept:
             raise SchemaError(
                 f"inference={share!r} beside an intercept, and a feature for each level of "
-                f"{_listed(whole)}: these add up to the intercept, so that standard errors would "
-                "say nothing of any feature. Pass schema.with_references(), which compares levels "
+                f"{_listed(whole)}: these add up to the intercept, so standard errors are "
+                "undefined. Pass schema.with_references(), which compares levels "
                 "with the first, or write reference = ... in the schema's line."
             )
 
@@ -213,12 +213,12 @@ class Schema:
     @property
     def row_norm(self) -> float:
         """The largest possible L2 norm of a row of features."""
-        # Each column's largest norm is reached, and by any values of the others: see `columns`.
+        # Each column attains its largest norm independently of the others: see `columns`.
         return math.hypot(*(column.largest for column in self.columns))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee must repeat: the lines that were guessed from the data."""
+        """The assumptions that a guarantee must repeat: the lines guessed from the data."""
         if not self.unconfirmed:
             return ()
         names = ", ".join(map(repr, self.unconfirmed))
@@ -229,7 +229,7 @@ class Schema:
 
     @property
     def facts(self) -> TableFacts:
-        """What an estimator may know of the encoded table before it reads a record."""
+        """The public facts of the encoded table, for an estimator."""
         target = self.target
         return TableFacts(
             self.feature_names,
@@ -247,7 +247,7 @@ class Schema:
     def with_target(self, name: str) -> Schema:
         """Return the schema with another column as the target.
 
-        A category becomes its classes, a boolean two classes that are called by the first of their
+        A category becomes its classes, a boolean two classes named by the first of their
         words, and a number its range. The schema must not have another target.
         """
         if name not in self.names:
@@ -267,9 +267,9 @@ class Schema:
         return replace(self, columns=rest, target=_as_target(found))
 
     def with_unit(self, name: str) -> Schema:
-        """Return the schema with a column that says whose a record is, declared so far or not.
+        """Return the schema with a column as the unit; the column need not be declared.
 
-        The schema must not have another such column, and it must not be the target.
+        The schema must not have another unit, and the column must not be the target.
         """
         if self.unit == name:
             return self
@@ -285,7 +285,7 @@ class Schema:
         return replace(self, columns=(*rest, Unit(name)), unconfirmed=unconfirmed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and dictionaries, as JSON has them."""
+        """Return plain lists and dictionaries, for JSON."""
         from tacit.schema.schema_file import schema_to_dict
 
         return schema_to_dict(self)
@@ -338,8 +338,8 @@ def _as_target(column: Column) -> Target:
             column.name, {column.false[0]: column.false, column.true[0]: column.true}
         )
     raise SchemaError(
-        f"column {_check.shown(column.name)}: of kind {column.kind!r} it does not say which labels "
-        'there are; write { kind = "target", classes = [...] } or lower and upper.'
+        f"column {_check.shown(column.name)}: a column of kind {column.kind!r} declares no labels; "
+        'write { kind = "target", classes = [...] } or lower and upper.'
     )
 
 

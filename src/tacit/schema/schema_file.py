@@ -27,15 +27,15 @@ from tacit.schema.schema import Schema, Unit
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
 from tacit.schema.toml_text import key_text, read_toml, value_text
 
-# A column's entry may go over several lines, since lists of values do, but hardly more than this.
+# An entry may span several lines, since lists of values do, but hardly more than this.
 _MOST_LINES = 1000
 _COMMENT = re.compile(r"\}\s*#\s*(.*)$")
 
 
 def toml_with(text: str, schema: Schema, changed: frozenset[str]) -> str:
-    r"""Return the text of a schema file with the lines of some columns replaced, and no others.
+    r"""Replace the lines of some columns in the text of a schema file.
 
-    Comments at the end of those lines go with them. Where the text is not written one line a
+    Comments at the end of the replaced lines are dropped. If the text does not have one line per
     column, all of it is written anew.
 
     Examples
@@ -80,7 +80,7 @@ def comments_in(text: str) -> dict[str, str]:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the text piece by piece: the line of a column with its name, others without."""
+    """Yield the text in pieces: the lines of a column with its name, others without."""
     lines, start, inside = text.split("\n"), 0, False
     while start < len(lines):
         stop, found = _statement(lines, start)
@@ -93,7 +93,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _statement(lines: list[str], start: int) -> tuple[int, dict[str, Any]]:
-    """Return where a statement ends that starts on a line, and what it says."""
+    """Return the end of the statement that starts on a line, and its content."""
     for stop in range(start + 1, min(len(lines), start + _MOST_LINES) + 1):
         try:
             return stop, read_toml("\n".join(lines[start:stop]))
@@ -106,7 +106,7 @@ FORMAT = "tacit-schema"
 VERSION = 1
 _LARGEST_FILE = 16 * 2**20
 
-# What a line of each kind must and may say.
+# Per kind: the class, the required keys and the optional keys of a line.
 _KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
     "number": (Number, ("lower", "upper"), ("log", "missing")),
     "intervals": (Intervals, ("cuts",), ("reference", "missing")),
@@ -129,7 +129,7 @@ _REMEDIES = {
 
 
 def read_schema(path: str | os.PathLike[str]) -> Schema:
-    """Return the schema in a file; `Schema.from_file` is this."""
+    """Read a schema from a file, for `Schema.from_file`."""
     shown = shown_path(path)
     content = _content(path, shown)
     suffix = Path(path).suffix.lower()
@@ -160,7 +160,7 @@ def _content(path: str | os.PathLike[str], shown: str) -> str:
         why = getattr(error, "strerror", None) or "the path is not valid"
         raise SchemaError(f"{shown}: the schema cannot be read ({why}).") from None
     if len(content) > _LARGEST_FILE:
-        raise SchemaError(f"{shown}: larger than 16 MiB, which no schema is; is it the data?")
+        raise SchemaError(f"{shown}: larger than 16 MiB, the limit for a schema; is it the data?")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -180,7 +180,7 @@ def _from_json(content: str) -> Any:
 
 
 def schema_from_dict(record: Mapping[str, Any]) -> Schema:
-    """Return the schema in plain lists and dictionaries; `Schema.from_dict` is this."""
+    """Read a schema from plain lists and dictionaries, for `Schema.from_dict`."""
     if not isinstance(record, Mapping):
         raise SchemaError(f"a schema is a table of keys, got {_check.shown(record)}.")
     _refuse_unknown("the schema", record, ("format", "version", "n_records", "columns"))
@@ -287,10 +287,10 @@ def _target(where: str, name: str, facts: dict[str, Any]) -> Target:
 
 
 def _class_target(where: str, name: str, classes: object) -> ClassTarget:
-    """Return a target of plain classes, or of classes that stand for several values.
+    """Return a target of plain classes, or of classes that merge several values.
 
-    Those are a table, ``{ early = ["<30"], other = [">30", "NO"] }``, or, as `schema_to_dict` keeps
-    their order, a list of tables with name and values.
+    Merged classes are a table, ``{ early = ["<30"], other = [">30", "NO"] }``, or a list of tables
+    with name and values, in which `schema_to_dict` keeps their order.
     """
     if isinstance(classes, Mapping):
         return ClassTarget.merged(name, classes)
@@ -329,7 +329,7 @@ def _refuse_unknown(
 
 
 def schema_to_dict(schema: Schema) -> dict[str, Any]:
-    """Return a schema as plain lists and dictionaries; `Schema.to_dict` is this."""
+    """Convert a schema to plain lists and dictionaries, for `Schema.to_dict`."""
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     if schema.n_records is not None:
         record["n_records"] = schema.n_records
@@ -339,7 +339,7 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
 
 
 def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) -> str:
-    """Return a schema as TOML, one line a column, with the comment of that column at its end."""
+    """Return a schema as TOML, one line per column, each with its comment at the end."""
     head = [] if schema.n_records is None else [f"n_records = {schema.n_records}", ""]
     lines = [*head, "[columns]"]
     for name, facts in _facts(schema):
@@ -349,7 +349,7 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
 
 
 def line_text(name: str, facts: Mapping[str, Any]) -> str:
-    """Return the line of a column in TOML; merged classes as a table, which keeps its order."""
+    """Return the line of a column in TOML; merged classes become a table, which keeps its order."""
     classes = facts.get("classes", ())
     if any(isinstance(line, Mapping) for line in classes):
         facts = {**facts, "classes": {line["name"]: line["values"] for line in classes}}
@@ -376,7 +376,7 @@ _DEFAULTS = (
 
 
 def _line(line: Column | Target) -> dict[str, Any]:
-    """Return the keys of a column, without those that have their default."""
+    """Return the keys of a column that differ from their defaults."""
     facts: dict[str, Any] = {"kind": line.kind}
     for key in _IN_ORDER:
         if not hasattr(line, key):
@@ -398,7 +398,7 @@ def _line(line: Column | Target) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a whole float as an int, as people write it and as every JSON reader keeps it."""
+    """Return an integral float as an int, the form that all JSON readers preserve."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value

@@ -1,4 +1,4 @@
-"""Choosing parameters from private records: the search is part of what is paid for."""
+"""Choose parameters on private records; the budget covers the search."""
 
 from tacit.privacy.accounting.number_of_trials import (
     Capped,

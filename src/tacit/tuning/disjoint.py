@@ -1,4 +1,4 @@
-"""Candidates on parts of the records of their own: Algorithm 4 of CMS11."""
+"""Fit candidates to disjoint parts of the records: Algorithm 4 of CMS11."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from tacit.tuning.trials import Draw, MistakesOfEach, Run, Runner
 class DisjointSearch(BaseSearch):
     """Fits each of m candidates to a part of the records, and chooses on the last of m + 1 parts.
 
-    Candidate i is chosen with probability proportional to exp(-epsilon z_i / 2), z_i its number of
-    mistakes on the last part; under ADD_REMOVE, where mistakes only come with a record, to
-    exp(-epsilon z_i). No record is used twice, so that the whole costs what one fit does; but each
-    fit has a fraction of the records.
+    Candidate i is chosen with probability proportional to exp(-epsilon z_i / 2), with z_i its
+    number of mistakes on the last part; under ADD_REMOVE to exp(-epsilon z_i), because there a
+    record can only add mistakes. The parts are disjoint, so the search costs as much as one fit;
+    but each fit has only a fraction of the records.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class DisjointSearch(BaseSearch):
         self.random_state = random_state
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
-        """Return what a search would run and cost, without data."""
+        """Plan a search and its cost, without data."""
         budget, found = self._checked()
         unread = introspection.expected(self.estimator, n_features, n_records, budget)
         n = unread.n_records
@@ -94,9 +94,9 @@ class DisjointSearch(BaseSearch):
         return self._plan(budget, self._tries(found, budget, unread, sizes))
 
     def fit(self, X: Any, y: Any = None, unit: None = None) -> Self:
-        """Search among records ``X`` with labels ``y``, read when the search has been charged.
+        """Search on records ``X`` with labels ``y``, which are read after the charge.
 
-        ``unit`` is refused: what a search promises is about one record, not about one person.
+        ``unit`` is refused: the guarantee of a search is for one record, not for one person.
         """
         introspection.refuse_unit(unit)
         budget, found = self._checked()
@@ -145,7 +145,7 @@ class DisjointSearch(BaseSearch):
     def _checked(self) -> tuple[Budget, tuple[dict[str, Any], ...]]:
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
-            raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
+            raise ValueError("a search protects one record; do not pass 'add_remove_person'.")
         introspection.check_model(self.estimator)
         found = candidates(self.param_distributions, self.n_iter)
         introspection.check_space(self.estimator, list(found[0]))
@@ -158,7 +158,7 @@ class DisjointSearch(BaseSearch):
         unread: introspection.Unread,
         sizes: list[int | None],
     ) -> Tries:
-        """Return each candidate with the whole budget: the parts are disjoint."""
+        """Return each candidate with the whole budget, since the parts are disjoint."""
         if budget.is_infinite:
             void = without_noise(budget).event
             return Tries(tuple(Try(one, budget, void) for one in found), None, None, void, 1.0)
@@ -184,14 +184,14 @@ class DisjointSearch(BaseSearch):
 
 
 def _choice(n_candidates: int, budget: Budget) -> Selection[CandidateMistakes]:
-    """Return the question which candidate makes the fewest mistakes."""
+    """Return the query for the candidate with the fewest mistakes."""
     return Selection(CandidateMistakes(n_candidates), budget.epsilon)
 
 
 def _parts(tries: Tries, budget: Budget) -> InParts:
-    """Return the plan of all parts: a fit to each but the last, and a choice on that."""
+    """Return the plan of all parts: a fit to each but the last, and a choice on the last."""
     facts, fits = plain_facts(budget.relation), [one.questions for one in tries.each]
-    if budget.is_infinite:  # the best is looked up, and nothing is asked
+    if budget.is_infinite:  # the best is chosen without a query
         choice = Slot(without_noise(budget).event, AtMost())
     else:
         choice = Slot(_choice(len(fits), budget).event(facts))
@@ -199,7 +199,7 @@ def _parts(tries: Tries, budget: Budget) -> InParts:
 
 
 def _chosen(runs: list[Run], last: Session, budget: Budget) -> int:
-    """Return which run the exponential mechanism picks by its mistakes; a failed one has all."""
+    """Choose a run by the exponential mechanism; a failed run counts as always wrong."""
     about = last.on(MistakesOfEach([run.model for run in runs]))
     if budget.is_infinite:
         utility = CandidateMistakes(len(runs))

@@ -1,4 +1,4 @@
-"""What is searched over, taken apart: who reads tables, what is between, who has the budget."""
+"""Split the model of a search into encoder, steps and the estimator with the budget."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ Labels = npt.NDArray[Any]
 
 _ONE_TRY = (
     "This is a step of one of several fits; the best of them was released, which costs more than "
-    "one: its whole cost is that of the search."
+    "one fit: see the guarantee of the search."
 )
 _OF_RECORDS = (
-    "a search protects one record, and {what} says whose each is, so that a person may have "
-    "several. Search on one record a person, or fit the estimator itself, with parameters chosen "
+    "a search protects one record, and {what} identifies people, who may have "
+    "several. Search on one record per person, or fit the estimator itself, with parameters chosen "
     "without the records, which protects people: estimator.fit(X, y, unit=...)."
 )
 _OWN = ("epsilon", "delta", "relation", "accountant", "random_state")
@@ -56,7 +56,7 @@ def last_of(model: Any) -> Any:
 
 
 def between(model: Any) -> list[Any]:
-    """Return the steps between what encodes a table, if anything does, and the estimator."""
+    """Return the steps between the encoder, if any, and the estimator."""
     if not isinstance(model, AnyPipeline) or last_of(model) is model:
         return []
     first = 1 if isinstance(model, Pipeline) else 0
@@ -71,7 +71,7 @@ def between(model: Any) -> list[Any]:
 
 
 def check_model(model: Any) -> None:
-    """Refuse what cannot be searched over."""
+    """Refuse a model that cannot be searched over."""
     own = last_of(model).get_params(deep=False) if hasattr(last_of(model), "get_params") else {}
     final_estimator = {"epsilon", "delta", "accountant"}
     if not final_estimator <= set(own) or not hasattr(last_of(model), "predict"):
@@ -88,12 +88,12 @@ def configured(
     budget: Budget,
     random_state: int | None = None,
 ) -> Any:
-    """Return an unfitted model with these parameters, its share of the budget, and nobody to pay.
+    """Return an unfitted model with these parameters and budget, and without an accountant.
 
-    Whoever fits it pays for it (`Session.fit`): an accountant of the model's own is left alone.
+    The search charges its fit (`Session.fit`), not an accountant of the model.
     """
     found = clone(model)
-    # Copies: what one try does to a value of the space, no other may meet.
+    # Clone values, so that one trial cannot change a value of the space for another.
     own = {name: clone(value, safe=False) for name, value in parameters.items()}
     try:
         found.set_params(**own)
@@ -101,7 +101,7 @@ def configured(
         raise ValueError(
             f"param_distributions names what {type(model).__name__} does not have: {why}"
         ) from why
-    # what a try says would be counted: nothing speaks, in whichever step it is
+    # Force verbose=False: output per trial would reveal the number of trials.
     resolved = found.get_params()
     found.set_params(**{name: False for name in resolved if name.rpartition("__")[2] == "verbose"})
     last = last_of(found)
@@ -118,7 +118,7 @@ def configured(
 
 
 def check_space(model: Any, names: Sequence[str]) -> None:
-    """Refuse to search over what the search itself decides."""
+    """Refuse to search over parameters that the search itself sets."""
     for name in names:
         if name.rpartition("__")[2] in _OWN and name in model.get_params():
             raise ValueError(
@@ -129,7 +129,7 @@ def check_space(model: Any, names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Unread:
-    """Records that are read when the search is charged, and what is public of them."""
+    """Records that are read after the search is charged, and their public facts."""
 
     table: Any
     facts: TableFacts | None
@@ -138,9 +138,9 @@ class Unread:
     n_records: int | None
 
     def resolved(self, model: Any, n_records: int | None) -> tuple[Any, TableFacts]:
-        """Return the estimator of a configured model as it knows what is public, and the facts.
+        """Return the estimator of a configured model with its public facts, and the facts.
 
-        ``n_records`` is that of the part it is fitted to, where that is public.
+        ``n_records`` is the size of the part it is fitted to, if public.
         """
         last, facts = last_of(model), self.facts
         if isinstance(model, PrivatePipeline):
@@ -148,23 +148,23 @@ class Unread:
             return with_table_facts(model.after_encoder(), facts), facts
         last.set_params(**{k: v for k, v in self.known.items() if k in last.get_params(deep=False)})
         for step in between(model):
-            # steps note columns and learn nothing: a row of zeros, or the facts, say all there is
+            # These steps only record their columns, so a row of zeros, or the facts, is enough.
             step.fit(np.zeros((1, self.table.n_columns)) if facts is None else facts)
             facts = facts_through(step, None) if facts is None else facts.through(step)
         if facts is not None:
             facts = replace(facts, n_records=n_records, **self.known)
             last = with_table_facts(last, facts)
             return last, facts
-        # an array: a part of it without records is fitted like any other, as a table is
+        # For an array, make facts, so that a part without records is fitted like any other.
         norm = last.get_params(deep=False).get("row_norm", math.inf)
-        norm = UNDECLARED_ROW_NORM if norm is None else norm  # of which `_known` has warned
+        norm = UNDECLARED_ROW_NORM if norm is None else norm  # `_known` has warned about this
         facts = TableFacts(_numbered(self.table.n_columns), norm, n_records, **self.known)
         return with_table_facts(last, facts), facts
 
     def assumed(
         self, model: Any, candidates: Iterable[Mapping[str, Any]], budget: Budget
     ) -> tuple[str, ...]:
-        """Return what the guarantee must repeat: of the table, and of the steps of any candidate.
+        """Return the assumptions for the guarantee: of the table, and of all candidates' steps.
 
         All candidates count, chosen or not, since each may have been tried on the records.
         """
@@ -183,7 +183,7 @@ class Unread:
 
 
 def unread(model: Any, X: Any, y: Any, budget: Budget) -> Unread:
-    """Return the records of a table, and what the estimator may know, before any is read."""
+    """Return the unread records of a table, with the estimator's public facts."""
     if isinstance(model, PrivatePipeline):
         table: Any = model.rows_to_learn_from(X, y)
     elif isinstance(model, TableModel):
@@ -197,7 +197,7 @@ def unread(model: Any, X: Any, y: Any, budget: Budget) -> Unread:
 
 @dataclass(frozen=True)
 class _Expected:
-    """A table of which nothing is there yet but its shape."""
+    """The shape of a future table."""
 
     n_columns: int
     n_rows: int | None
@@ -205,7 +205,7 @@ class _Expected:
 
 
 def expected(model: Any, n_features: int | None, n_records: int | None, budget: Budget) -> Unread:
-    """Return what may be known of a table to come."""
+    """Return the public facts of a future table."""
     facts = None
     if isinstance(model, PrivatePipeline):
         facts = model.facts_to_learn_from(n_features)
@@ -220,7 +220,7 @@ def expected(model: Any, n_features: int | None, n_records: int | None, budget: 
 
 
 def refuse_unit(unit: Any) -> None:
-    """Refuse to be told whose each record is."""
+    """Refuse a unit."""
     if unit is not None:
         raise ValueError(_OF_RECORDS.format(what="unit"))
 
@@ -232,7 +232,7 @@ def _known(model: Any, table: Any, y: Any, budget: Budget) -> Unread:
     last = with_table_facts(last_of(model), facts)
     declared = last.get_params(deep=False)
     if facts is None and not between(model) and "row_norm" in declared:
-        row_norm_of(declared["row_norm"])  # says what it is, where nobody declared it
+        row_norm_of(declared["row_norm"])  # warns if it is undeclared
     if isinstance(model, PrivatePipeline) and facts is not None:
         declared = facts.parameters()
     n_records = n_records_of(declared.get("n_records"), table.n_rows, budget.relation)
@@ -250,16 +250,16 @@ def _labels(last: Any, declared: Mapping[str, Any], y: Any) -> Fact[Any]:
 
 
 def opened(model: Any, unread: Unread) -> EncodedTable:
-    """Return the records, read now; labels that are no numbers are refused, as a fit would do.
+    """Read the records; labels that are not numbers are refused, as in a fit.
 
-    Otherwise every try would fail on them, and what is released without any try says nothing.
+    Otherwise every trial would fail, and the released default fit would be useless.
     """
     table = unread.table
     rows, labels = table.read()
     read = rows, labels if is_classifier(last_of(model)) else as_numbers(labels)
-    # Each try makes facts of its own; what is public of an array are its columns.
+    # Each trial makes its own facts; the public facts of an array are its columns.
     facts = unread.facts or TableFacts(_numbered(table.n_columns), math.inf)
-    # Where each record that was read stands in the table, if some were left out.
+    # The position of each record in the table, if some were left out.
     places = table.places if isinstance(table, EncodedTable) else None
     return EncodedTable(facts, lambda: read, places=places)
 
@@ -269,16 +269,16 @@ def _numbered(n_columns: int) -> tuple[str, ...]:
 
 
 def check_can_be_split(table: Any, relation: Relation) -> None:
-    """Refuse a table whose records cannot be split as the relation asks."""
+    """Refuse a table whose records cannot be split under the relation."""
     if isinstance(table, EncodedTable) and relation is Relation.REPLACE:
         table.refuse_positions()
 
 
 def of_part(part: EncodedTable, facts: TableFacts, steps: Sequence[Any]) -> EncodedTable:
-    """Return what an estimator is fitted to: rows of a part after the steps, with their facts."""
+    """Return the training rows of a part after the steps, with their facts."""
 
     def read() -> tuple[Rows, Labels | None]:
-        # when the try is charged: a step that fails on a record must not do so before
+        # Read after the trial is charged, so that a step cannot fail on a record before.
         rows, labels = part.read()
         return through(rows, steps), labels
 
@@ -286,21 +286,21 @@ def of_part(part: EncodedTable, facts: TableFacts, steps: Sequence[Any]) -> Enco
 
 
 def through(rows: Rows, steps: Sequence[Any]) -> Rows:
-    """Return what steps that learn nothing make of rows."""
+    """Apply stateless steps to rows."""
     for step in steps:
         rows = step.transform(rows)
     return rows
 
 
 def final_estimator(model: Any) -> Any:
-    """Return what a fitted model asks about rows, encoded where it encodes tables."""
+    """Return the fitted estimator of encoded rows."""
     if isinstance(model, PrivatePipeline):
         return encoder_and_row_model(model)[1]
     return getattr(model, "estimator_", None) or last_of(model)
 
 
 def assembled(model: Any, fitted: Any) -> Any:
-    """Return the model whose last step is this fitted estimator."""
+    """Return the model with this fitted estimator as its last step."""
     if isinstance(model, TableModel):
         model.estimator_ = fitted
         return model
@@ -315,7 +315,7 @@ def assembled(model: Any, fitted: Any) -> Any:
 
 
 def promise(model: Any, privacy: Guarantee) -> None:
-    """Let a model promise what the search does: alone it would say less than it cost."""
+    """Set the guarantee of the search on the model, whose own would be too small."""
     whole = isinstance(model, PrivatePipeline)
     fitted = model if whole else getattr(model, "estimator_", None) or last_of(model)
     fitted.privacy_ = privacy
@@ -323,13 +323,13 @@ def promise(model: Any, privacy: Guarantee) -> None:
         return
     if model.evaluation_ is not None:
         model.evaluation_ = replace(model.evaluation_, privacy_=privacy)
-    for step in model.steps_.values():  # each says what it cost in one try: more was tried
+    for step in model.steps_.values():  # each states the cost of one trial; there were more
         if hasattr(step, "privacy_"):
             step.privacy_ = replace(step.privacy_, notes=(*step.privacy_.notes, _ONE_TRY))
 
 
 def note_columns_of(search: Any, model: Any, X: Any) -> None:
-    """Remember the columns that a search, and its best model, were fitted to."""
+    """Record the columns that a search and its best model were fitted to."""
     if (
         isinstance(X, EncodedTable)
         or last_of(model) is not model

@@ -1,4 +1,4 @@
-"""What a search costs, decided before any record is read: the budget of each candidate's try."""
+"""Plan a search before any record is read: the budget of each candidate's trial."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_ROUNDS = 40
 
 @dataclass(frozen=True)
 class Try:
-    """A candidate, the budget of a fit with it, and what that fit will cost."""
+    """A candidate, the budget of its fit, and the event of that fit."""
 
     parameters: Mapping[str, Any]
     budget: Budget
@@ -45,11 +45,11 @@ class Try:
 
     @property
     def questions(self) -> Questions:
-        """What may be asked of the records that it is fitted to."""
+        """The queries allowed on the records of the fit."""
         return Questions(plain_facts(self.fit.relation), {"fit": Slot(self.fit)})
 
     def scored(self, score: Event) -> InParts:
-        """Return the plan of a fit to one part of the records, and a score on the other.
+        """Plan a fit to one part of the records, and a score on the other.
 
         A fit that fails after its charge is not scored.
         """
@@ -59,10 +59,10 @@ class Try:
 
 @dataclass(frozen=True)
 class Tries:
-    """All candidates, the noise of a score, and the whole.
+    """All candidates, the noise of a score, and the event of the search.
 
-    ``noise`` is None if scores have none; ``score`` is its event, or None if no records are held
-    out for scores.
+    ``noise`` is None if scores have no noise; ``score`` is the event of a score, or None if no
+    records are held out.
     """
 
     each: tuple[Try, ...]
@@ -80,14 +80,14 @@ def plan_tries(
     *,
     scored: bool,
 ) -> Tries:
-    """Return the greatest budgets of tries with which the search stays within its own.
+    """Find the largest budgets of trials that keep the search within its own budget.
 
     Parameters
     ----------
     plan_fit
         Returns the event of a fit with a candidate's parameters, within a budget.
     scored
-        Whether a private score is part of a try.
+        Whether a trial includes a private score.
     """
     if budget.is_infinite:
         return _without_noise(candidates, budget, scored)
@@ -108,14 +108,14 @@ def plan_tries(
         size = size.scaled(factor)
         each = [_tried(one.parameters, plan_fit, _less(one.budget, factor)) for one in each]
     raise ValueError(
-        f"no budget of a try brings the search within {budget}: raise epsilon or delta, or leave "
+        f"no budget of a trial brings the search within {budget}: raise epsilon or delta, or leave "
         "out candidates with little regularization."
     )
 
 
 @dataclass(frozen=True)
 class _Size:
-    """How much a run may cost: a Gaussian's mu, or a pure epsilon; delta of its budget."""
+    """The cost limit of a run: a Gaussian mu or a pure epsilon, and the delta of its budget."""
 
     amount: float
     delta: float
@@ -129,7 +129,7 @@ class _Size:
 
 
 def _one_run(budget: Budget, law: TriesLaw) -> tuple[float, _Size]:
-    """Return what a fit without search would have, and what a try has: mu, or epsilon."""
+    """Return the mu, or epsilon, of a fit without search, and of a trial."""
     if budget.is_pure:
 
         def excess(x: float) -> float:
@@ -139,7 +139,7 @@ def _one_run(budget: Budget, law: TriesLaw) -> tuple[float, _Size]:
         least = decreasing_root(excess, 2 / budget.epsilon, 1e-4)
         if math.isinf(least):
             raise ValueError(
-                f"{law} has no pure promise; pass a delta, or a law that may try once."
+                f"{law} has no pure guarantee; pass a delta, or a law that may try once."
             )
         return budget.epsilon, _Size(1 / least, 0.0)
     alone = gaussian_mu(budget.epsilon, budget.delta)
@@ -150,7 +150,7 @@ def _one_run(budget: Budget, law: TriesLaw) -> tuple[float, _Size]:
         return math.log(max(float(found[0]), 1e-300) / budget.delta) if found is not None else 0.0
 
     z = decreasing_root(over, 1.5 / alone, 1e-4, 0.3)
-    # where the tail of a run's profile matters: E K of them may happen
+    # The tail of a run's profile matters at this delta, since about E K runs happen.
     return alone, _Size(1 / z, budget.delta / max(law.mean, 1.0))
 
 
@@ -162,7 +162,7 @@ def _fitting(
     size: _Size,
     run: Event,
 ) -> Try:
-    """Return a candidate with a budget at which it and a usual run are together within bounds."""
+    """Lower a candidate's budget until it and a typical run together are within the budget."""
     own = Budget(size.epsilon, size.delta, budget.relation)
     for _ in range(_MOST_ROUNDS):
         one = _tried(parameters, plan_fit, own)
@@ -171,13 +171,13 @@ def _fitting(
             return one
         own = _less(own, _less_than(over))
     raise ValueError(
-        f"a try with {dict(parameters)} cannot be brought within {budget}: raise epsilon or delta, "
-        "or leave this candidate out."
+        f"a trial with {dict(parameters)} cannot be brought within {budget}: raise epsilon or "
+        "delta, or leave this candidate out."
     )
 
 
 def _over(event: Event, budget: Budget) -> float:
-    """Return by what factor an event's epsilon is above the budget's; 1 if it is not."""
+    """Return the ratio of an event's epsilon to the budget's, at least 1."""
     promise = Guarantee(event)
     if not budget.is_pure and promise.delta(budget.epsilon) <= budget.delta:
         return 1.0
@@ -185,13 +185,13 @@ def _over(event: Event, budget: Budget) -> float:
 
 
 def _less_than(over: float) -> float:
-    """Return a factor for budgets: costs fall more slowly than they where others remain."""
+    """Return a factor for budgets; costs fall more slowly than budgets if others remain."""
     return min(max(over**-2, 0.1), 0.99)
 
 
 def _tried(parameters: Mapping[str, Any], plan_fit: PlanFit, budget: Budget) -> Try:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said once, for the whole search
+        warnings.simplefilter("ignore")  # warned once, for the whole search
         return Try(parameters, budget, plan_fit(parameters, budget))
 
 
@@ -212,7 +212,7 @@ def _without_noise(
 
 
 def plan_of(tries: Tries, budget: Budget, law: TriesLaw) -> Plan:
-    """Return the plan of a search in words: what it costs in noise, and what no search would."""
+    """Describe the plan of a search: its noise, and that of a fit without search."""
     epsilons = [one.budget.epsilon for one in tries.each]
     delta = tries.each[0].budget.delta
     notes = (

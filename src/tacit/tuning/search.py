@@ -1,4 +1,4 @@
-"""The best of a secret number of private fits."""
+"""Release the best of a secret number of private fits."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class PrivateSearch(BaseSearch):
     """Chooses parameters by trying them, within one budget for all tries together.
 
     A secret number K of candidates is drawn and fitted, each is scored, and the best fit is
-    released: its model and its parameters, and nothing of the others, not even how many there
-    were. That costs about one and a half times the noise of a single fit (`plan` says how much),
-    where K fits after one another would cost the square root of K.
+    released: its model and its parameters. Nothing of the others is released, not even their
+    number. That costs about one and a half times the noise of a single fit (`plan` says how much),
+    whereas K separate fits would cost sqrt(K) times its noise.
 
     Parameters
     ----------
@@ -105,35 +105,35 @@ class PrivateSearch(BaseSearch):
         What to try: for each parameter, by the name that ``set_params`` takes, a list of values or
         a law such as `LogUniform`. Public: not chosen in view of the records.
     mean_tries : float, default=20
-        How many candidates are tried, on average.
+        The average number of candidates to fit.
     law : TriesLaw or None
-        The law of K, in place of ``mean_tries``; by default geometric. `Capped` has a longest
+        The law of K, in place of ``mean_tries``; by default geometric. `Capped` bounds the
         time; `Poisson` varies less, and costs more.
     scoring : HeldOut, PublicScore or None
         How candidates are compared: on a fifth of the records by default, with noise.
     n_iter : int, default=16
         How many points stand for what there is to try, where it has laws or more combinations.
     epsilon, delta, relation, accountant, random_state
-        As in `tacit.linear_model.LogisticRegression`, for the search as a whole.
+        As in `tacit.linear_model.LogisticRegression`, for the whole search.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The best fit; its guarantee is that of the search.
+        The best fit, with the guarantee of the search.
     best_params_ : dict
         Its parameters.
     privacy_ : Guarantee
-        What the search promises.
+        The guarantee of the search.
     plan_ : Plan
-        What was run.
+        The plan of the search.
 
     Notes
     -----
-    **Guarantee**: that of `tacit.privacy.BestOf` (docs/proofs/selection.md). Every try that was
-    started is finished; one that fails counts as the worst. Where nothing was tried (K = 0, of
+    **Guarantee**: that of `tacit.privacy.BestOf` (docs/proofs/selection.md). Every trial that was
+    started is finished; one that fails counts as the worst. If nothing was tried (K = 0, under
     `Poisson`) or all failed, a fit to no records is released.
 
-    **Assumes** that nobody measures how long the search takes: that tells K.
+    **Assumes** that nobody measures the time of the search, which would reveal K.
 
     Examples
     --------
@@ -182,14 +182,14 @@ class PrivateSearch(BaseSearch):
         self.random_state = random_state
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
-        """Return what a search would cost, in noise too, without data.
+        """Plan a search, its cost and its noise, without data.
 
         Parameters
         ----------
         n_features
-            Columns of the table to come; a `TableModel` or a pipeline with a schema knows them.
+            The number of columns; a `TableModel` or a pipeline with a schema knows it.
         n_records
-            Rows of it, if known.
+            The number of rows, if known.
         """
         budget, law, score = self._checked()
         unread = introspection.expected(self.estimator, n_features, n_records, budget)
@@ -198,9 +198,9 @@ class PrivateSearch(BaseSearch):
         return plan_of(self._tries(budget, law, score, unread, n_train), budget, law)
 
     def fit(self, X: Any, y: Any = None, unit: None = None) -> Self:
-        """Search among records ``X`` with labels ``y``, read when the search has been charged.
+        """Search on records ``X`` with labels ``y``, which are read after the charge.
 
-        ``unit`` is refused: what a search promises is about one record, not about one person.
+        ``unit`` is refused: the guarantee of a search is for one record, not for one person.
         """
         introspection.refuse_unit(unit)
         budget, law, score = self._checked()
@@ -221,7 +221,7 @@ class PrivateSearch(BaseSearch):
         plan, default = plan_of(tries, budget, law), runner.default()
         assumed = unread.assumed(self.estimator, (one.parameters for one in tries.each), budget)
 
-        # How many tries there are stays secret: the plan that is kept does not say it.
+        # The number of trials stays secret: the stored plan does not contain it.
         paid = {"best": Slot(tries.event, BestOfTries(len(draws)))}
 
         def work(session: Session) -> Run:
@@ -246,10 +246,10 @@ class PrivateSearch(BaseSearch):
         return self
 
     def _checked(self) -> tuple[Budget, TriesLaw, HeldOut | PublicScore]:
-        """Return budget, law and score, or refuse what cannot be searched."""
+        """Check and return budget, law and score."""
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
-            raise ValueError("a search protects one record; relation 'add_remove_person' is not.")
+            raise ValueError("a search protects one record; do not pass 'add_remove_person'.")
         introspection.check_model(self.estimator)
         law = TruncatedNegativeBinomial.of_mean(self.mean_tries) if self.law is None else self.law
         if not isinstance(law, TriesLaw):
@@ -287,7 +287,7 @@ def _share_of(n_records: int | None, share: float) -> int | None:
 
 
 def _drawn(law: TriesLaw, n_candidates: int, source: Source, *, seeded: bool) -> list[Draw]:
-    """Return K draws. Nothing here depends on records, and none of it is released."""
+    """Return K draws. They do not depend on records, and are not released."""
     count = draw_tries(law, source)
     words = source.words(3 * max(count, 1)).reshape(-1, 3)[:count].tolist()
     return [

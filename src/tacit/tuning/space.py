@@ -1,4 +1,4 @@
-"""What a search chooses from: lists of values, and laws of numbers. Public, all of it."""
+"""Define the public search space: lists of values, and laws of numbers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Candidates = tuple[dict[str, Any], ...]
 
 @runtime_checkable
 class Law(Protocol):
-    """A law of a number, or of what is made of one, by its quantiles."""
+    """The law of a number, or of a function of one, by its quantiles."""
 
     def quantile(self, u: float) -> Any:
-        """Return the value below which the share ``u`` lies."""
+        """Return the ``u``-quantile."""
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Any number from ``low`` to ``high``, alike.
+    """The uniform law on [low, high].
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class LogUniform:
-    """Any positive number from ``low`` to ``high``, its logarithm alike.
+    """The law on [low, high] whose logarithm is uniform.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class LogUniform:
 
 @dataclass(frozen=True)
 class Made:
-    """What a function makes of the numbers of a law: kernels of their bandwidths, say.
+    """A function of a number with a law, such as a kernel of its bandwidth.
 
     Examples
     --------
@@ -91,16 +91,16 @@ class Made:
             )
 
     def quantile(self, u: float) -> Any:
-        """Return what is made of the law's quantile."""
+        """Return the function of the law's quantile."""
         return self.make(self.law.quantile(u))
 
 
 def candidates(space: Mapping[str, Any], most: int) -> Candidates:
     """Return the configurations of a space: all of them, or ``most`` spread evenly.
 
-    They are fixed beforehand and public, so that each can be planned; a run draws one of them.
-    Where a space has laws, or more than ``most`` combinations of lists, points of a Kronecker
-    sequence stand for it.
+    Candidates are fixed in advance and public, so that each can be planned; a run draws one.
+    Points of a Kronecker sequence represent a space with laws, or with more than ``most``
+    combinations of lists.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def _check_values(name: str, values: Any) -> None:
 
 
 def _point(space: Mapping[str, Any], i: int) -> dict[str, Any]:
-    """Return the i-th point: fractions of (i + 1/2) g^-1, g^-2, ..., g^(d+1) = g + 1."""
+    """Return the i-th point: fractional parts of (i + 1/2) g^-1, g^-2, ..., g^(d+1) = g + 1."""
     g = 2.0
     for _ in range(60):
         g = (1.0 + g) ** (1.0 / (len(space) + 1))

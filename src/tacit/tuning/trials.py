@@ -1,4 +1,4 @@
-"""Trials of a search: each fits one candidate and scores it."""
+"""Run trials of a search: each fits one candidate and scores it."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from tacit.tuning.planning import Tries, Try
 
 Array = npt.NDArray[np.float64]
 
-# A residual beyond this share of the label range is as bad as any.
+# A residual beyond this share of the label range counts as one full mistake.
 _RESIDUAL_SHARE = 0.25
 
 
 class Score(Protocol):
-    """Where a score comes from: records held out, or public ones."""
+    """The source of a score: held-out records, or public ones."""
 
     @property
     def share(self) -> float:
-        """The share of the private records that it takes; 0 for none."""
+        """The share of the private records that it uses; 0 for none."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mistakes on a part of the private records, on which nothing is fitted.
+    """Mistakes on held-out private records, on which nothing is fitted.
 
     For numbers a mistake is min((residual / a quarter of the label range)^2, 1). Their sum gets
-    noise; the parts are disjoint, so that fit and score together cost the larger of the two.
+    noise; the parts are disjoint, so fit and score together cost the larger of the two.
 
     Examples
     --------
@@ -70,9 +70,9 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class PublicScore:
-    """Mistakes on records that need no protection: they cost nothing, and all others train.
+    """Mistakes on public records: they cost nothing, and all private records are for training.
 
-    The guarantee repeats that they need none.
+    The guarantee repeats the assumption that they need no protection.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ class PublicScore:
 
 
 def mistakes(model: Any, rows: Any, labels: Any) -> Array:
-    """Return how wrong a fitted estimator is about each record that counts, from 0 to 1."""
-    if not rows.shape[0]:  # which no estimator takes: an error would tell that there is none
+    """Return the mistake of a fitted estimator on each valid record, from 0 to 1."""
+    if not rows.shape[0]:  # estimators reject empty input, and the error would reveal it
         return np.zeros(0)
     said = model.predict(rows)
     if is_classifier(model):
@@ -108,13 +108,13 @@ def mistakes(model: Any, rows: Any, labels: Any) -> Array:
     low, high = model.label_range
     truth = np.clip(np.nan_to_num(as_numbers(labels), nan=low), low, high)
     residual = (truth - np.clip(said, low, high)) / (_RESIDUAL_SHARE * (high - low))
-    # where a record overflows, NaN is said: one mistake too, or it would spoil the sum of all
+    # An overflow gives NaN, which counts as one mistake; otherwise it would spoil the sum.
     result: Array = np.where(np.abs(residual) < 1.0, residual**2, 1.0)
     return result
 
 
 def mistakes_in(model: Any, rows: Any, labels: Any) -> Array:
-    """Return the mistakes of a whole model, with its steps, about rows as they are encoded."""
+    """Return the mistakes of a model with its steps on encoded rows."""
     return mistakes(
         introspection.final_estimator(model),
         introspection.through(rows, introspection.between(model)),
@@ -123,36 +123,36 @@ def mistakes_in(model: Any, rows: Any, labels: Any) -> Array:
 
 
 def balance_of(model: Any) -> MistakeBalance:
-    """Return what is asked for about a model's mistakes."""
+    """Return the statistic of a model's mistakes."""
     return MistakeBalance(whole=is_classifier(introspection.final_estimator(model)))
 
 
 @dataclass(frozen=True, eq=False)
 class MistakesOf:
-    """A view: the mistakes of a model that is released, or will be, in the place of the records."""
+    """A view of the records: the mistakes of a model that is, or will be, released."""
 
     model: Any
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
-        """Return one number a record that counts."""
+        """Return one number per valid record."""
         return mistakes_in(self.model, *records.read()), facts
 
 
 @dataclass(frozen=True, eq=False)
 class MistakesOfEach:
-    """A view: the mistakes of each of several models, in the place of the records."""
+    """A view of the records: the mistakes of each of several models."""
 
     models: Sequence[Any]
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
-        """Return an array for each model; a failed one, or one that cannot say, is always wrong."""
+        """Return an array per model; a failed model is always wrong."""
         rows, labels = records.read()
         return [self._mistakes(model, rows, labels) for model in self.models], facts
 
     def _mistakes(self, model: Any, rows: Any, labels: Any) -> Array:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # one that is an error would be about every record
+                warnings.simplefilter("ignore")  # an error instead would fail all records
                 return mistakes_in(model, rows, labels)
         except Exception:
             return np.ones(rows.shape[0])
@@ -160,7 +160,7 @@ class MistakesOfEach:
 
 @dataclass(frozen=True)
 class Draw:
-    """What is random about a run apart from noise, drawn before any record is read."""
+    """The random choices of a run except noise, drawn before any record is read."""
 
     candidate: int
     tie: int
@@ -169,7 +169,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Run:
-    """A fitted model with its score, the lower the better; a failed run has none."""
+    """A fitted model with its score, lower is better; a failed run has none."""
 
     parameters: Mapping[str, Any] | None
     model: Any
@@ -178,13 +178,13 @@ class Run:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """By score, and where scores are alike by what was drawn beforehand."""
+        """Order by score; ties are broken by a number drawn in advance."""
         return self.score, self.tie
 
 
 @dataclass(frozen=True)
 class Runner:
-    """All that a run needs but its draw and its records."""
+    """All inputs of a run except its draw and its records."""
 
     model: Any
     unread: Unread
@@ -193,9 +193,9 @@ class Runner:
     public: PublicScore | None = None
 
     def best(self, session: Session, draws: list[Draw], n_records: int | None, default: Run) -> Run:
-        """Return the best run; all are made, and one that fails after its charge is the worst.
+        """Make all runs and return the best; one that fails after its charge is the worst.
 
-        ``n_records`` is how many records a run is fitted to, where that is public.
+        ``n_records`` is the number of training records of a run, if public.
         """
         runs = [self._tried(session, draw, n_records) for draw in draws]
         won = min(
@@ -205,7 +205,7 @@ class Runner:
         return default if won is None else won
 
     def _tried(self, session: Session, draw: Draw, n_records: int | None) -> Run:
-        """Make one run, which is a child of the search; of its parts if records are held out."""
+        """Make one run as a child of the search, on parts if records are held out."""
         one, score = self.tries.each[draw.candidate], self.tries.score
         if score is None:
             attempt = session.child("best", one.questions)
@@ -223,29 +223,29 @@ class Runner:
     def run(
         self, draw: Draw, train: Session, held_out: Session | None, n_records: int | None
     ) -> Run:
-        """Fit one candidate to a session's records, and score it on those of another."""
+        """Fit one candidate to a session's records, and score it on another session."""
         one = self.tries.each[draw.candidate]
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # how many there are would tell of K, or of records
+                warnings.simplefilter("ignore")  # their number would reveal K, or records
                 model = introspection.configured(self.model, one.parameters, one.budget, draw.seed)
                 fitted = self._fitted(model, one, train, n_records)
                 score = self._score(fitted, held_out)
         except ReplayMismatch:
-            raise  # an audit must hear of it
+            raise  # an audit must see it
         except Exception:
-            # Before the charge no record could be read (`Session.fit`): the same error on all data,
-            # for all to see.
+            # Before the charge no record could be read (`Session.fit`), so the error is the same
+            # for all data and may be shown.
             if not train.has_used("fit"):
                 raise
             return Run(one.parameters, None, math.inf)
         return Run(one.parameters, fitted, score, draw.tie)
 
     def default(self) -> Run:
-        """Return a fit of the first candidate to a row of zeros: no record has a part in it.
+        """Fit the first candidate to a row of zeros, without any record.
 
-        It is made and scored before anything is charged, so that what would go wrong whatever the
-        records are does so for all to see: a class whose fit does not charge, for one.
+        The fit is made and scored before anything is charged, so that errors that do not depend on
+        the records are shown, such as a class whose fit does not charge.
         """
         one = self.tries.each[0]
         nobody = np.zeros((1, self.unread.table.n_columns)), np.array([self.unread.any_label])
@@ -253,7 +253,7 @@ class Runner:
             warnings.simplefilter("ignore")
             model = introspection.configured(self.model, one.parameters, one.budget)
             if isinstance(model, PrivatePipeline):
-                model.set_params(evaluate=0.0)  # there is nothing that it could be tried on
+                model.set_params(evaluate=0.0)  # there are no records to hold out
             last, facts = self.unread.resolved(model, 1)
             event = one.fit if one.budget.is_infinite else last.plan(len(facts.names)).event
             table, of_rows = EncodedTable(facts, lambda: nobody), plain_facts(event.relation)
@@ -279,7 +279,7 @@ class Runner:
         return introspection.assembled(model, fitted)
 
     def _score(self, model: Any, held_out: Session | None, public: Any = None) -> float:
-        """Return a score on records held out, or on public ones; 0 where there are neither."""
+        """Return a score on held-out or public records; 0 without either."""
         if self.public is not None:
             public = self._public_rows()
         if public is not None:

@@ -261,7 +261,7 @@ def test_other_random_numbers_are_refused(name: str) -> None:
 
 def test_random_numbers_of_others_are_refused() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(CannotClip, match="from one time to the next"):
+    with pytest.raises(CannotClip, match="from one call to the next"):
         trainer(Function(lambda x: x * rng.random())).fit(*table())
 
 

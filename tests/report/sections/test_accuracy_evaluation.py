@@ -31,7 +31,7 @@ def test_a_matrix_names_its_classes_and_no_name_is_markup() -> None:
     text = evaluation_section(evaluation(confusion=matrix))
     assert text.count("10 (8 to 12)") == 4
     assert "<b>" not in text
-    assert "taken for &lt;b&gt;" in text
+    assert "predicted &lt;b&gt;" in text
 
 
 def test_curves_are_drawn_with_bars_as_long_as_their_intervals() -> None:
@@ -57,7 +57,7 @@ def test_names() -> None:
 
 def test_a_page_is_headed_by_its_guarantee_or_says_that_there_is_none() -> None:
     page = render_evaluation("Income", evaluation(), made_on="2025-01-02")
-    assert page.index("differentially private") < page.index("How well the model does")
+    assert page.index("differentially private") < page.index("Private evaluation")
     assert "a private evaluation, 2025-01-02" in page
     void = Evaluation(Guarantee(NonPrivate("no noise")), {}, HALF, 0.0)
     assert "<title>NO GUARANTEE: Income" in render_evaluation("Income", void)

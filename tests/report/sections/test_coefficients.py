@@ -56,10 +56,10 @@ def test_within_noise_is_said_in_words() -> None:
     rows = tuple(Coefficient(str(size), size, 0.5) for size in (1.01, 1.0, -0.99))
     tree = section(Coefficients(rows, "What.", "How."))
     assert names(tree) == ["1.01", "1.0 within noise", "-0.99 within noise"]
-    assert "Within noise: no farther from zero than twice" in tree.one("caption").text
+    assert "Within noise: at most twice" in tree.one("caption").text
     bounds = section(Coefficients(rows, "What.", "How.", errors_are_bounds=True))
     assert names(bounds) == ["1.01", "1.0 may be noise", "-0.99 may be noise"]
-    assert "the most that one standard deviation" in bounds.one("caption").text
+    assert "an upper bound on one standard deviation" in bounds.one("caption").text
     clear = section(Coefficients(rows[:1], "What.", "How."))
     assert "within noise" not in clear.text.lower()
 

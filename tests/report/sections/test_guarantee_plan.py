@@ -37,7 +37,7 @@ def test_a_plan_without_others_says_what_was_run() -> None:
     markup = plan_section(facts(mechanisms=(alone(plan),)))
     assert markup is not None
     tree = read(markup)
-    assert tree.one("h2").text == "What was run"
+    assert tree.one("h2").text == "Mechanism"
     assert plan.reason[1:] in tree.one("p").text
     (table,) = tree.all("table")
     assert len(table.one("tbody").all("tr")) == len(plan.settings)
@@ -51,5 +51,5 @@ def test_the_report_of_a_network_says_what_was_run() -> None:
     labels = np.where(rows[:, 0] > 0, "a", "b")
     model = NeuralClassifier(classes=["a", "b"], n_records=80, n_steps=3).fit(rows, labels)
     page = render(facts_of(model))
-    assert "What was run" in page
+    assert ">Mechanism<" in page
     assert "Number of steps" in page

@@ -25,7 +25,7 @@ def test_every_column_and_what_is_declared_of_it() -> None:
     for fact in ("a feature of their own", "become 0", "not read", "<=50K, >50K", "3,000"):
         assert fact in text
     assert schema().digest() in text
-    assert "Largest norm of a record" in text
+    assert "Row norm" in text
 
 
 def test_guessed_lines_are_flagged() -> None:

@@ -1,4 +1,4 @@
-"""Gradients of single records, clipped and summed for the price of an ordinary step."""
+"""Clip and sum gradients of single records for the cost of an ordinary step."""
 
 from tacit.deep.clipping.book_keeping import BookKeeper, Sums, added
 from tacit.deep.clipping.clip import AutomaticClip, Clip, FlatClip, PerLayerClip

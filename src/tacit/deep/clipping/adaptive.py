@@ -1,4 +1,4 @@
-"""The clip in force: one that stays, or one that follows the lengths of gradients."""
+"""Hold the current clip: a fixed one, or one that adapts to the norms of gradients."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FixedState:
-    """A clip that stays: the sum is all that is released."""
+    """A fixed clip: only the sum is released."""
 
     clip: Clip
 
     @property
     def statistic(self) -> ClippedSum:
-        """What the next step asks for."""
+        """The statistic of the next step."""
         return ClippedSum(self.clip)
 
     def gradient(self, released: Array) -> Array:
@@ -35,26 +35,25 @@ class FixedState:
 
 @dataclass(frozen=True)
 class AdaptiveClip:
-    """A clip that follows a quantile of the gradients' lengths (Andrew et al. 2021).
+    """A clip that adapts to a quantile of the gradient norms (Andrew et al. 2021).
 
-    How many gradients of a batch were short is counted, with noise, and the clip moves:
+    The number of short gradients in a batch is released with noise, and the clip is updated:
 
         short = sum of min(1, max(0, 1/2 + 2 (clip - length) / clip))
         clip <- clip exp(-rate (short / batch_size - quantile))
 
-    A gradient near the clip counts in part: where rounding decides on which side of the clip it is,
-    one record would otherwise move the count of all others. The count is released together with the
-    sum, and what both cost is what the plan says: the noise of the sum is greater by a little
-    instead (docs/proofs/networks.md, section 4).
+    A gradient near the clip counts in part: with a hard threshold, rounding could move the count by
+    more than one record's share. The count is released together with the sum within the planned
+    cost: the noise of the sum is slightly larger instead (docs/proofs/networks.md, section 4).
 
     Parameters
     ----------
     max_grad_norm
         The clip to start from.
     quantile
-        The share of gradients to leave as they are.
+        The share of gradients to leave unclipped.
     rate
-        How fast the clip moves.
+        The learning rate of the clip.
     count_noise
         The standard deviation of the noise on the count, as a share of the batch size.
 
@@ -83,7 +82,7 @@ class AdaptiveClip:
         return FlatClip(self.max_grad_norm).factors(norms)
 
     def noise_of_sum(self, noise_multiplier: float, batch_size: float) -> float:
-        """Return the noise multiplier of the sum alone, beside its count.
+        """Return the noise multiplier of the sum alone, without its count.
 
         z_sum = (z^-2 - (2 s)^-2)^(-1/2) with s the noise on the count, whose sensitivity is 1/2.
         """
@@ -98,7 +97,7 @@ class AdaptiveClip:
 
 
 class AdaptiveState:
-    """The clip of an `AdaptiveClip` as it moves."""
+    """The current clip of an `AdaptiveClip`."""
 
     def __init__(
         self,
@@ -116,16 +115,16 @@ class AdaptiveState:
 
     @property
     def clip(self) -> FlatClip:
-        """The clip in force."""
+        """The current clip."""
         return FlatClip(self.norm)
 
     @property
     def statistic(self) -> ClippedSumAndCount:
-        """What the next step asks for."""
+        """The statistic of the next step."""
         return ClippedSumAndCount(self.clip, self._share, self._batch_size)
 
     def gradient(self, released: Array) -> Array:
-        """Return the noisy sum, and move the clip by the noisy count."""
+        """Return the noisy sum, and update the clip by the noisy count."""
         short = released[-1] / (self.norm * self._share) / self._batch_size + 0.5
         change = self._settings.rate * (min(max(short, 0.0), 1.0) - self._settings.quantile)
         self.norm = max(self.norm * math.exp(-change), LEAST_NORM)
@@ -133,7 +132,7 @@ class AdaptiveState:
 
 
 def state_of(clip: Clip, noise_multiplier: float, batch_size: float) -> FixedState | AdaptiveState:
-    """Return the state that training starts from."""
+    """Return the initial state."""
     if isinstance(clip, AdaptiveClip):
         return AdaptiveState(clip, noise_multiplier, batch_size)
     return FixedState(clip)

@@ -1,7 +1,7 @@
-"""Sums of clipped gradients for the price of an ordinary step, by book-keeping.
+"""Sum clipped gradients for the cost of an ordinary step, by book-keeping.
 
-One forward pass, one backward pass to what the layers returned, the length of every record's
-gradient from the two, and one weighted product a layer (docs/proofs/networks.md).
+One forward pass and one backward pass to the outputs of the layers give the norm of every
+record's gradient; one weighted product per layer gives the sum (docs/proofs/networks.md).
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from tacit.deep.clipping.randomness import (
 )
 
 Loss = Callable[[Any, Tensor], Tensor]
-# Where records are in what a layer is given, and in what it returns.
+# The dimension of records in the inputs and in the outputs of a layer.
 Where = tuple[Dimensions, Dimensions]
 _IN_ROWS: Where = ((0,), (0,))
-# A gradient that is longer counts as not finite: the factor that shortens it would be rounded.
+# A longer gradient counts as not finite: its clipping factor would be rounded.
 _LONGEST = 2.0**63
-# A C library gives large blocks back to the system as they are freed, and new pages cost more than
-# what is computed on them. The usual one keeps blocks up to the size of one that has been freed.
+# A C library returns large freed blocks to the system, and new pages cost more than the
+# computation on them. The usual one caches blocks up to the size of one that has been freed.
 _CACHED_BYTES = 31 << 20
 
 
 @dataclass(frozen=True)
 class Sums:
-    """A sum of clipped gradients over some records, and how long each one was."""
+    """A sum of clipped gradients over some records, and the norm of each."""
 
     value: Tensor  # one number for each trained parameter, float64
-    norms: Tensor  # of each part and record that counted
+    norms: Tensor  # of each part and valid record
 
     def total(self) -> npt.NDArray[np.float64]:
         """Return the sum."""
         return np.asarray(self.value.numpy())
 
     def lengths(self) -> npt.NDArray[np.float64]:
-        """Return how long each record's gradient was."""
+        """Return the gradient norm of each record."""
         return np.asarray(lengths_of(self.norms).double().numpy())
 
 
 def added(parts: list[Sums]) -> Sums:
-    """Return the sum of several, without a copy for each."""
+    """Add several sums, without a copy of each."""
     first, *others = parts
     if not others:
         return first
@@ -69,21 +69,21 @@ def added(parts: list[Sums]) -> Sums:
 
 
 class BookKeeper:
-    """Computes sums of clipped gradients of one model.
+    """Compute sums of clipped gradients of one model.
 
     Parameters
     ----------
     model
         The network. Records are its inputs' first dimension.
     loss
-        Returns one loss a record, from outputs and targets.
+        Returns one loss per record, from outputs and targets.
     dimensions
-        Where records are in what each use of a layer without a rule is given and returns, as
-        `tacit.deep.clipping.mixing_check` finds; without, in the first dimension of every tensor.
+        The dimension of records in the inputs and outputs of each use of a layer without a rule, as
+        `tacit.deep.clipping.mixing_check` finds it; by default the first dimension of every tensor.
     micro_batch
-        How many records are worked on at once where nobody says.
+        The default number of records per pass.
     dropouts
-        Where records are in what each dropout of a forward pass is given, as the probe finds.
+        The dimension of records in the input of each dropout of a forward pass, from the probe.
 
     Notes
     -----
@@ -122,18 +122,18 @@ class BookKeeper:
             for p, a, b in zip(self.parameters, starts[:-1], starts[1:], strict=True)
         }
         self.n_parameters = starts[-1]
-        # Where every micro-batch is summed, and what each part's parameters are there.
+        # The sum of every micro-batch, and the views of each part's parameters.
         self._buffer = torch.zeros(self.n_parameters)
         self._views = [self._views_of(layers) for layers in self._parts]
         torch.empty(_CACHED_BYTES, dtype=torch.uint8)
 
     @property
     def n_parts(self) -> int:
-        """How many parts are clipped apart, where they are."""
+        """The number of parts that a per-layer rule clips separately."""
         return len(self._parts)
 
     def empty(self) -> Sums:
-        """Return the sum over no record."""
+        """Return the sum over no records."""
         zeros = torch.zeros(self.n_parameters, dtype=torch.float64)
         return Sums(zeros, torch.zeros(self.n_parts, 0))
 
@@ -145,10 +145,9 @@ class BookKeeper:
         micro_batch: int | None = None,
         keys: Keys | None = None,
     ) -> Sums:
-        """Return the sum of clipped gradients, a micro-batch at a time.
+        """Return the sum of clipped gradients, one micro-batch at a time.
 
-        ``keys`` are those of the records, from which their dropout masks follow; fresh ones by
-        default.
+        Dropout masks are derived from the records' ``keys``; fresh ones by default.
         """
         some, n = micro_batch or self.micro_batch, x.shape[0]
         keys = self._fresh_keys(n) if keys is None else keys
@@ -157,23 +156,23 @@ class BookKeeper:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Meet the records of a step, and raise if the model kept something of them."""
+        """Process the records of a step, and raise if the model stored anything of them."""
         self.state.begin()
         yield
         self.state.check()
 
     @property
     def has_dropout(self) -> bool:
-        """Whether masks are drawn for records."""
+        """Whether dropout masks are drawn for records."""
         return bool(self._dropouts)
 
     def _fresh_keys(self, n: int) -> Keys:
         return record_keys(n) if self._dropouts else blank_keys(n)
 
     def _tried(self, x: Tensor, y: Tensor, clip: Clip, keys: Keys) -> Sums:
-        """Return the sum over the records that model and loss take.
+        """Return the sum over the records that model and loss accept.
 
-        Whatever a model or a loss raises is the record's doing: words of an error may repeat it.
+        An exception of the model or the loss is attributed to a record: its message may quote it.
         Keys stay with their records, so that a record's vector is the same in every attempt.
         """
         try:
@@ -188,7 +187,7 @@ class BookKeeper:
         return added([self._tried(x[part], y[part], clip, keys[part]) for part in parts])
 
     def strict_sums(self, x: Tensor, y: Tensor, clip: Clip, keys: Keys | None = None) -> Sums:
-        """Return the sum in one go, raising what a record makes the model or the loss raise."""
+        """Return the sum in one pass, and let exceptions of the model or the loss through."""
         if x.shape[0] == 0:
             return self.empty()
         keys = self._fresh_keys(len(x)) if keys is None else keys
@@ -212,7 +211,7 @@ class BookKeeper:
         return Sums(self._buffer.double(), norms)
 
     def _views_of(self, layers: list[Layer]) -> dict[str, Tensor]:
-        """Return, by name, where the gradient of each parameter of a part goes."""
+        """Return, by name, the view for the gradient of each parameter of a part."""
         return {
             _name(layers, layer, name): self._buffer[self._places[id(p)]].view_as(p)
             for layer in layers
@@ -226,9 +225,9 @@ class BookKeeper:
             return self._gathered(uses, found, len(x))
 
     def answers(self, x: Tensor, y: Tensor, keys: Keys) -> tuple[Tensor, Tensor]:
-        """Return the first output of the model and one loss a record.
+        """Return the first output of the model and one loss per record.
 
-        Dropout masks follow from the records' keys.
+        Dropout masks are derived from the records' keys.
         """
         if not self._dropouts:
             outputs = self.model(x)
@@ -242,7 +241,7 @@ class BookKeeper:
     def _passed(
         self, x: Tensor, y: Tensor, keys: Keys
     ) -> tuple[list[Use], Sequence[Tensor | None]]:
-        """Go forward and back; return the uses of layers, and what came back to their outputs."""
+        """Run forward and backward; return the uses of layers, and their output gradients."""
         with self._watcher.watching() as watch:
             _, losses = self.answers(x, y, keys)
             edges = [edge for use in watch.uses for edge in use.edges]
@@ -252,8 +251,8 @@ class BookKeeper:
     def _gathered(self, uses: list[Use], found: Sequence[Tensor | None], n: int) -> list[Gradients]:
         if self._dimensions is not None and len(uses) != len(self._dimensions):
             raise DependsOnRecords(
-                "which layers the model uses, or how often, depends on the records; let it use the "
-                "same ones for every batch."
+                "the layers that the model uses, or how often, depend on the records; let it use "
+                "the same ones for every batch."
             )
         met: dict[int, list[tuple[Call, Where]]] = {id(layer): [] for layer in self._layers}
         back = iter(found)
@@ -293,7 +292,7 @@ class BookKeeper:
 
 
 def _known(use: Use, found: list[Tensor | None]) -> list[Tensor]:
-    """Return what came back to each output of a layer: zeros where it was not used."""
+    """Return the gradient of each output of a layer: zeros if it was not used."""
     return [
         torch.zeros_like(floats_of(use.call.outputs)[number]) if gradient is None else gradient
         for number, gradient in enumerate(found)
@@ -301,7 +300,7 @@ def _known(use: Use, found: list[Tensor | None]) -> list[Tensor]:
 
 
 def losses_of(loss: Loss, outputs: Any, y: Tensor) -> Tensor:
-    """Return one loss a record: the mean over whatever else the loss returns for it."""
+    """Return one loss per record: the mean over its other dimensions."""
     losses = loss(outputs, y)
     if losses.ndim == 0 or losses.shape[0] != y.shape[0]:
         raise DependsOnRecords(
@@ -312,5 +311,5 @@ def losses_of(loss: Loss, outputs: Any, y: Tensor) -> Tensor:
 
 
 def _name(layers: list[Layer], layer: Layer, name: str) -> str:
-    """Return what a parameter is called among those of its part."""
+    """Return the name of a parameter among those of its part."""
     return name if len(layers) == 1 else f"{layer.name}.{name}"

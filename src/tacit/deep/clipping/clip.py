@@ -1,4 +1,4 @@
-"""How much of each record's gradient counts: ways to bound what one record adds to a sum."""
+"""Define clipping rules: bounds on what one record adds to a sum."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import torch
 
 from tacit import checks
 
-# Squares of numbers below 2^-74 are lost in float32: of 2^40 parameters, lengths of 2^-54. Clips
-# are far longer, so that no gradient is left as it is because its length was lost.
+# Squares of numbers below 2^-74 underflow in float32: with 2^40 parameters, norms of 2^-54. Clips
+# are far larger, so no gradient escapes clipping because its norm underflowed.
 LEAST_NORM = 2.0**-40
 _REMEDY = "pass the greatest length of one record's gradient; the noise is proportional to it."
 
 
 @runtime_checkable
 class Clip(Protocol):
-    """A rule that turns the lengths of a record's gradients into factors."""
+    """A rule that turns the norms of a record's gradients into factors."""
 
     @property
     def max_grad_norm(self) -> float:
         """How far one record can move the sum of what the rule leaves."""
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
-        """Return a factor for each part of a model and each record, from lengths alike."""
+        """Return a factor for each part of a model and each record, from norms of that shape."""
 
 
 def lengths_of(norms: torch.Tensor) -> torch.Tensor:
-    """Return how long each record's gradient is, from the lengths of its parts.
+    """Return the gradient norm of each record, from the norms of its parts.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def lengths_of(norms: torch.Tensor) -> torch.Tensor:
     >>> lengths_of(torch.tensor([[3.0, 0.0], [4.0, 1.0]]))
     tensor([5., 1.])
     """
-    # A norm along the first dimension does the same, several times slower.
+    # torch.norm along the first dimension gives the same, several times slower.
     return norms[0] if norms.shape[0] == 1 else (norms * norms).sum(0).sqrt_()
 
 

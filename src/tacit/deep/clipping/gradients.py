@@ -1,8 +1,8 @@
-"""The gradients of many records with respect to one layer, kept as products where they are.
+"""Represent the gradients of many records with respect to one layer, as products if possible.
 
-What a layer's parameters are multiplied with is known from the forward pass (``a``), what its
-outputs do to the loss from one backward pass (``g``). A record's gradient is a product of the two;
-its length and the weighted sum over records follow without ever writing most gradients down.
+The forward pass gives the inputs of a layer (``a``), one backward pass the gradients of its
+outputs (``g``). A record's gradient is a product of the two; its norm and the weighted sum over
+records are computed without materialising most gradients.
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-# Where terms cancel, floats may read a gradient too short. Written down it errs by less than 2^-21
-# of ||a|| ||g||, its square from products of places by about 2^-23 of ||a||^2 ||g||^2. A square
-# that counts as no less than these shares of the latter is the length's within 2^-10.
+# If terms cancel, float32 may compute too small a norm. A materialised gradient errs by less than
+# 2^-21 of ||a|| ||g||, its square from products of places by about 2^-23 of ||a||^2 ||g||^2. With
+# these shares of the latter as a floor, a square gives the norm within 2^-10.
 _LEAST_WRITTEN = 2.0**-22
 _LEAST_PRODUCT = 2.0**-13
-# A square below 2^-149 is lost, and with it a number that another factor makes large again. Per
-# number a length counts as no less than this, and a square as no less than that: what is lost is
-# less than 2^-26 of either.
+# A square below 2^-149 underflows, and with it a number that another factor makes large again.
+# These are floors per number of a norm and of a square: the loss is less than 2^-26 of either.
 _LEAST_LENGTH, _LEAST_SQUARE = 2.0**-60, 2.0**-110
-# How many numbers are worked on at once where records are taken some at a time.
+# Numbers per block if records are processed in blocks.
 _CACHED = 1 << 19
-# Writing a gradient down costs a pass over memory, which is worth some products.
+# Materialising a gradient costs a pass over memory, which is worth this many products.
 _PASS = 8
-_ONE = torch.ones(())  # what a bias is multiplied with
+_ONE = torch.ones(())  # the factor of a bias
 
 
 class Room:
-    """Memory of a layer that is kept between steps: new pages cost more than what fills them.
+    """Memory of a layer that is reused between steps, because new pages are slow.
 
     Examples
     --------
@@ -47,7 +46,7 @@ class Room:
         self._cached: dict[str, Tensor] = {}
 
     def of(self, name: str, *shape: int) -> Tensor:
-        """Return memory of a shape, with whatever was left in it; the same for the same name."""
+        """Return uninitialised memory of a shape; equal names share memory."""
         size = math.prod(shape)
         if name not in self._cached or self._cached[name].numel() < size:
             self._cached[name] = torch.empty(size)
@@ -55,17 +54,17 @@ class Room:
 
 
 class Factor(Protocol):
-    """What a layer met: (records, groups, places, inputs), of some records at a time."""
+    """The inputs of a layer: (records, groups, places, inputs), in blocks of records."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Its shape."""
 
     def rows(self, some: slice) -> Tensor:
-        """Return what it is for some records, until it is asked for others."""
+        """Return the block of some records; valid until the next call."""
 
     def most(self) -> Tensor:
-        """Return, for each record and group, no less than the sum of all squares."""
+        """Return, for each record and group, an upper bound on the sum of squares."""
 
     def as_weight(self, gradient: Tensor, weight: Tensor) -> Tensor:
         """Return a gradient of shape (groups, outputs, inputs) in the order of a weight."""
@@ -73,7 +72,7 @@ class Factor(Protocol):
 
 @dataclass(frozen=True)
 class Whole:
-    """A factor that is there already."""
+    """A factor that is in memory."""
 
     tensor: Tensor
 
@@ -83,7 +82,7 @@ class Whole:
         return tuple(self.tensor.shape)
 
     def rows(self, some: slice) -> Tensor:
-        """Return some of it."""
+        """Return a block of it."""
         return self.tensor[some]
 
     def most(self) -> Tensor:
@@ -91,13 +90,13 @@ class Whole:
         return _squares(self.tensor)
 
     def as_weight(self, gradient: Tensor, weight: Tensor) -> Tensor:
-        """Return the gradient in the weight's shape; the order is the same."""
+        """Return the gradient in the weight's shape; the order is unchanged."""
         return gradient.view_as(weight)
 
 
 @dataclass(frozen=True)
 class Several:
-    """What a layer met that was used several times: all places, one use after another."""
+    """The inputs of a layer that was used several times: the places of all uses."""
 
     uses: Sequence[Factor]
 
@@ -108,8 +107,8 @@ class Several:
         return (n, groups, sum(use.shape[2] for use in self.uses), inputs)
 
     def rows(self, some: slice) -> Tensor:
-        """Return some of every use."""
-        # Cloned: all uses have the same memory.
+        """Return a block of every use."""
+        # Cloned, because all uses share memory.
         return torch.cat([use.rows(some).clone() for use in self.uses], 2)
 
     def most(self) -> Tensor:
@@ -117,7 +116,7 @@ class Several:
         return torch.stack([use.most() for use in self.uses]).sum(0)
 
     def as_weight(self, gradient: Tensor, weight: Tensor) -> Tensor:
-        """Return the gradient in the order that every use has."""
+        """Return the gradient in the order of every use."""
         return self.uses[0].as_weight(gradient, weight)
 
 
@@ -125,15 +124,15 @@ class Gradients(Protocol):
     """One gradient for each record of a batch."""
 
     def lengths(self) -> Tensor:
-        """Return how long each one is."""
+        """Return the norm of each gradient."""
 
     def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Put the weighted sum in its place, parameter by parameter."""
+        """Write the weighted sum into its views, parameter by parameter."""
 
 
 @dataclass
 class OuterProducts:
-    """A weight's gradient is g a', a bias's is g: a linear layer met once.
+    """Gradients of a linear layer used once: g a' for a weight, g for a bias.
 
     ||g a'|| = ||g|| ||a||
     """
@@ -143,7 +142,7 @@ class OuterProducts:
     names: frozenset[str]
 
     def lengths(self) -> Tensor:
-        """Return ||g|| (||a||^2 + 1)^(1/2), each term where its parameter is trained."""
+        """Return ||g|| (||a||^2 + 1)^(1/2); each term only if its parameter is trained."""
         of_outputs = _row_lengths(self.g)
         if "weight" not in self.names:
             return of_outputs
@@ -153,7 +152,7 @@ class OuterProducts:
         return of_inputs.mul_(of_outputs)
 
     def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Put (w g)' a, one product for all records."""
+        """Write (w g)' a, one product for all records."""
         g = self.g.T
         if "weight" in self.names:
             torch.mm(g * weights, self.a, out=into["weight"])
@@ -163,10 +162,10 @@ class OuterProducts:
 
 @dataclass
 class SummedProducts:
-    """A weight's gradient is the sum of g_t a_t' over places t: convolutions, sequences.
+    """Gradients that are sums of g_t a_t' over places t: convolutions, sequences.
 
-    Groups of channels stand beside one another. Either the gradients are written down, or their
-    squares come from the products of places, whichever is cheaper:
+    Groups of channels are a separate dimension. Either the gradients are materialised, or their
+    squares are computed from products of places, whichever is cheaper:
 
         ||sum_t g_t a_t'||^2 = sum_{s,t} <a_s, a_t> <g_s, g_t>
     """
@@ -179,14 +178,14 @@ class SummedProducts:
 
     @property
     def writes(self) -> bool:
-        """Whether gradients are written down."""
+        """Whether gradients are materialised."""
         _, _, places, inputs = self.a.shape
         outputs = self.g.shape[2]
         cheaper: bool = 2 * _PASS * inputs * outputs < places**2 * (inputs + outputs)
         return cheaper
 
     def lengths(self) -> Tensor:
-        """Return the lengths, none shorter than floats can tell."""
+        """Return the norms, with a floor for cancellation."""
         square = self.g.new_zeros(len(self.g))
         if "weight" in self.names:
             square = square + (self._of_written() if self.writes else self._of_products())
@@ -196,11 +195,11 @@ class SummedProducts:
 
     @cached_property
     def _of_bias(self) -> Tensor:
-        """Every record's gradient of the bias: g, its places added up."""
+        """Every record's gradient of the bias: g summed over places."""
         return self.g.sum(3).flatten(1)
 
     def _of_written(self) -> Tensor:
-        """Write gradients down, some records at a time: what they meet then stays in a cache."""
+        """Materialise gradients in blocks of records that fit in the cache."""
         n, groups, places, inputs = self.a.shape
         self._written = self.room.of("written", n, groups, self.g.shape[2], inputs)
         lengths, some = self.g.new_empty(n), max(1, _CACHED // (groups * inputs * places))
@@ -217,14 +216,14 @@ class SummedProducts:
         return torch.maximum(products.sum((1, 2, 3)), self._greatest().mul_(_LEAST_PRODUCT))
 
     def _greatest(self) -> Tensor:
-        """Return ||a||^2 ||g||^2 of every record, groups apart: what no square exceeds."""
+        """Return ||a||^2 ||g||^2 of every record and group, an upper bound on each square."""
         _, _, places, inputs = self.a.shape
         of_inputs = self.a.most().clamp_(min=_LEAST_SQUARE * places * inputs)
         of_outputs = _squares(self.g).clamp_(min=_LEAST_SQUARE * places * self.g.shape[2])
         return of_inputs.mul_(of_outputs).sum(1)
 
     def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Put the weighted sum of what is written down, or one product a group."""
+        """Write the weighted sum of materialised gradients, or one product per group."""
         if "weight" in self.names:
             summed = self._weighted(weights)
             into["weight"].copy_(self.a.as_weight(summed, into["weight"]))
@@ -242,7 +241,7 @@ class SummedProducts:
 
 
 def _row_lengths(rows: Tensor) -> Tensor:
-    """Return how long each row is, none shorter than floats can tell."""
+    """Return the norm of each row, with a floor for underflow."""
     least = _LEAST_LENGTH * math.sqrt(rows.shape[1])
     return torch.linalg.vector_norm(rows, dim=1).clamp_(min=least)
 
@@ -253,39 +252,39 @@ def _squares(of_groups: Tensor) -> Tensor:
 
 @dataclass
 class Rows:
-    """An embedding's gradient: g_t is added to the row that place t names.
+    """Gradients of an embedding: g_t is added to the row that place t names.
 
     ||.||^2 = sum over places s, t that name the same row of <g_s, g_t>
     """
 
     ids: Tensor  # (records, places)
-    g: Tensor  # (records, places, width); zero where a place does not count
+    g: Tensor  # (records, places, width); zero for ignored places
 
     def lengths(self) -> Tensor:
-        """Return the lengths, none shorter than floats can tell."""
+        """Return the norms, with a floor for cancellation."""
         same = self.ids[:, :, None] == self.ids[:, None, :]
         square = (torch.matmul(self.g, self.g.transpose(1, 2)) * same).sum((1, 2))
         whole = torch.linalg.vector_norm(self.g, dim=(1, 2)).square()
         return torch.maximum(square, _LEAST_PRODUCT * self.ids.shape[1] * whole).sqrt_()
 
     def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Put w g_t, added up, into the rows that are named."""
+        """Add w g_t to the named rows."""
         weighted = (self.g * weights[:, None, None]).flatten(0, 1)
         into["weight"].zero_().index_add_(0, self.ids.flatten(), weighted)
 
 
 @dataclass
 class Written:
-    """Gradients written down, one tensor of them for each parameter."""
+    """Materialised gradients, one tensor for each parameter."""
 
     each: dict[str, Tensor]
 
     def lengths(self) -> Tensor:
-        """Return the lengths, of all parameters together."""
+        """Return the norms over all parameters together."""
         parts = [torch.linalg.vector_norm(g.flatten(1), dim=1).square() for g in self.each.values()]
         return torch.stack(parts).sum(0).sqrt_()
 
     def put_weighted(self, weights: Tensor, into: Mapping[str, Tensor]) -> None:
-        """Put the weighted sums."""
+        """Write the weighted sums."""
         for name, gradient in self.each.items():
             torch.mv(gradient.flatten(1).T, weights, out=into[name].view(-1))

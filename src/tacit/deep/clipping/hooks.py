@@ -1,4 +1,4 @@
-"""What every layer was given and returned in one forward pass."""
+"""Record the inputs and outputs of every layer in one forward pass."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tacit.deep.clipping.layers import CannotClip, Layer
 
 @dataclass
 class Use:
-    """One use of a layer, as it was seen."""
+    """One recorded use of a layer."""
 
     layer: Layer
-    call: Call  # its gradients are known after the backward pass
-    edges: list[GradientEdge]  # of the outputs that are floats
+    call: Call  # its gradients are set after the backward pass
+    edges: list[GradientEdge]  # of the floating-point outputs
     given: list[Tensor]
     versions: list[int]
 
     def check_untouched(self) -> None:
-        """Refuse inputs that were changed in place after the layer had met them."""
+        """Refuse inputs that were changed in place after the layer had read them."""
         if [tensor._version for tensor in self.given] != self.versions:
             raise CannotClip(
-                f"what layer {self.layer.name!r} was given is changed in place later on, so that "
+                f"the input of layer {self.layer.name!r} is changed in place later, so "
                 "its gradient is lost; write x = x + y instead of x += y, and inplace=False."
             )
 
@@ -39,17 +39,17 @@ class Watch:
     """The uses of all layers in one forward pass."""
 
     uses: list[Use] = field(default_factory=list)
-    copies: bool = False  # whether something may be changed in place
+    copies: bool = False  # whether in-place changes are possible
 
     def see(self, layer: Layer, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> Any:
-        """Note one use, and return its outputs so that gradients stop there and are kept."""
+        """Record one use, and return its outputs as starts of gradients."""
         if isinstance(outputs, Tensor) and outputs.is_floating_point() and not self.copies:
             outputs = self._starting(outputs)
             self._note(layer, args, kwargs, outputs, [get_gradient_edge(outputs)])
             return outputs
         made = tensors_of(outputs)
         if len(made) > 1:
-            # One output may be made of another; views keep what comes back to each apart.
+            # One output may be computed from another; views separate their gradients.
             made = [tensor.view_as(tensor) for tensor in made]
         seen = [self._starting(tensor) for tensor in made]
         edges = [get_gradient_edge(tensor) for tensor in seen if tensor.is_floating_point()]
@@ -79,9 +79,9 @@ class Watch:
 
 
 class Watcher:
-    """Watches the layers of a model, one forward pass at a time.
+    """Record the layers of a model, one forward pass at a time.
 
-    A layer's ``forward`` is replaced for the pass and its own again after it.
+    A layer's ``forward`` is replaced during the pass and restored afterwards.
     """
 
     def __init__(self, model: nn.Module, layers: Sequence[Layer]) -> None:
@@ -92,7 +92,7 @@ class Watcher:
 
     @contextmanager
     def watching(self) -> Iterator[Watch]:
-        """Watch one pass; the model's parameters are frozen meanwhile."""
+        """Record one pass; the model's parameters are frozen meanwhile."""
         self._watch = watch = Watch(copies=self._copies)
         own = [names.get("forward") for names, _ in self._watched]
         try:

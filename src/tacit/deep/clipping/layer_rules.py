@@ -1,4 +1,4 @@
-"""Per-record gradients of a layer: known products for common layers, vmap for any other."""
+"""Compute per-record gradients of a layer: products for common layers, vmap for any other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tacit.deep.clipping.gradients import (
 
 
 def tensors_of(values: Any) -> list[Tensor]:
-    """Return every tensor, in order.
+    """Return all tensors in nested values, in order.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def tensors_of(values: Any) -> list[Tensor]:
 
 
 def replaced(values: Any, tensors: list[Tensor]) -> Any:
-    """Return the same values with other tensors in their places.
+    """Replace the tensors in nested values.
 
     Examples
     --------
@@ -71,18 +71,18 @@ def _replaced(values: Any, tensors: Iterator[Tensor]) -> Any:
 
 
 def floats_of(values: Any) -> list[Tensor]:
-    """Return every tensor that a gradient can go through."""
+    """Return all tensors that can have gradients."""
     return [tensor for tensor in tensors_of(values) if tensor.is_floating_point()]
 
 
-# How many floats a register holds, and from how many on a product costs more than some calls.
+# Floats per vector register, and the size from which a product costs more than some calls.
 _LANES = 16
 _LARGE = 1 << 17
 
 
 @dataclass
 class Call:
-    """One use of a layer: what it was given, and what its outputs do to the loss."""
+    """One use of a layer: its inputs, and the gradients of its outputs."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -91,17 +91,17 @@ class Call:
 
     @property
     def met(self) -> Tensor:
-        """The one tensor that a layer with a rule is given."""
+        """The single input tensor of a layer with a rule."""
         met: Tensor = self.args[0] if self.args else next(iter(self.kwargs.values()))
         return met
 
 
-# From a layer, its uses, the parameters that are trained, and memory of its own.
+# From a layer, its uses, its trained parameters, and its reusable memory.
 Rule = Callable[[Any, Sequence[Call], frozenset[str], Room], Gradients]
 
 
 def linear(_: nn.Linear, calls: Sequence[Call], names: frozenset[str], room: Room) -> Gradients:
-    """Return the gradients of a linear layer, of any number of places and uses."""
+    """Return the gradients of a linear layer, for any number of places and uses."""
     if len(calls) == 1 and calls[0].met.ndim == 2:
         return OuterProducts(calls[0].met, calls[0].gradients[0], names)
     # (records, places, width) -> (records, one group, places, width)
@@ -111,11 +111,11 @@ def linear(_: nn.Linear, calls: Sequence[Call], names: frozenset[str], room: Roo
 
 
 def forward_of(module: Any, rule: Rule | None) -> Callable[..., Any]:
-    """Return what a layer does, the quickest way: a narrow product has records side by side.
+    """Return the fastest forward of a layer: a narrow product is transposed.
 
-    A product's outputs lie side by side in the registers of a processor, and fewer than fit in one
-    leave the rest idle. Where gradients go on to what the layer met they would lie the other way
-    round as well, and small products cost less than a call: these are left as they are.
+    The outputs of a product fill the vector registers of a processor, and fewer outputs than a
+    register holds leave the rest idle. A layer whose input needs gradients would have the opposite
+    layout, and small products cost less than a call: both are left unchanged.
     """
     own: Callable[..., Any] = module.forward
     if rule is not linear or module.out_features >= _LANES or "forward" in vars(module):
@@ -137,14 +137,14 @@ def _places(rows: Tensor) -> Tensor:
 def _summed(
     a: Sequence[Factor], g: Sequence[Tensor], names: frozenset[str], room: Room
 ) -> Gradients:
-    """Return the gradients of a layer from what each use of it met and got back."""
+    """Return the gradients of a layer from the inputs and output gradients of each use."""
     if len(a) == 1:
         return SummedProducts(a[0], g[0], names, room)
     return SummedProducts(Several(a), torch.cat(list(g), 3), names, room)
 
 
 def convolution(module: Any, calls: Sequence[Call], names: frozenset[str], room: Room) -> Gradients:
-    """Return the gradients of a convolution in one or two dimensions: patches, each a place."""
+    """Return the gradients of a convolution in one or two dimensions; each patch is a place."""
     patches = [Patches.of(module, call, room) for call in calls]
     back = [call.gradients[0].flatten(2).unflatten(1, (module.groups, -1)) for call in calls]
     return _summed(patches, back, names, room)
@@ -152,10 +152,10 @@ def convolution(module: Any, calls: Sequence[Call], names: frozenset[str], room:
 
 @dataclass(frozen=True)
 class Patches:
-    """What a convolution's kernel meets at every place, made of images when it is asked for.
+    """The inputs of a convolution's kernel at every place, extracted from images on demand.
 
-    Channels come last, so that a patch is a few runs of numbers: copying it one number at a time
-    costs what the product of patches costs.
+    Channels come last, so that a patch is a few contiguous runs: copying single numbers would
+    cost as much as the product of patches.
     """
 
     images: Tensor  # (records, channels, rows, columns)
@@ -169,11 +169,11 @@ class Patches:
 
     @classmethod
     def of(cls, module: Any, call: Call, room: Room) -> Patches:
-        """Return the patches of a layer's use."""
+        """Return the patches of one use of a layer."""
         settings = [module.kernel_size, module.stride, module.dilation, module.padding]
         images = call.met
         places: Any = tuple(call.gradients[0].shape[2:])
-        if images.ndim == 3:  # one dimension is two of which one is flat
+        if images.ndim == 3:  # treat one dimension as two, one of length 1
             images, places = images[:, :, None], (1, *places)
             flat = (1, 1, 1, 0)
             settings = [(one, *of) for one, of in zip(flat, settings, strict=True)]
@@ -188,7 +188,7 @@ class Patches:
         return (n, self.groups, math.prod(self.places), inputs)
 
     def rows(self, some: slice) -> Tensor:
-        """Return the patches of some images."""
+        """Return the patches of a block of images."""
         images = self._channels_last(self.images[some])
         of_record, of_row, of_column, _ = images.stride()
         n, channels = len(images), images.shape[3] // self.groups
@@ -208,7 +208,7 @@ class Patches:
         return patches.view(n, *self.shape[1:])
 
     def _channels_last(self, images: Tensor) -> Tensor:
-        """Return some images padded, with channels last."""
+        """Return a block of images, padded, with channels last."""
         n, channels, rows, columns = images.shape
         high, wide = self.padding
         made = self.room.of("images", n, rows + 2 * high, columns + 2 * wide, channels)
@@ -218,9 +218,9 @@ class Patches:
         return made
 
     def most(self) -> Tensor:
-        """Return the squares of all pixels, each as often as it can be met.
+        """Return the squares of all pixels, each times the number of patches that can contain it.
 
-        Along a side by min(kernel, places) patches, by kernel / stride where no pixel is skipped.
+        Along a side: min(kernel, places) patches, or kernel / stride if no pixel is skipped.
         """
         times = 1
         for kernel, stride, dilation, places in zip(
@@ -238,7 +238,7 @@ class Patches:
 def _scales(
     normal: Callable[[Any, Tensor], Tensor], over: Callable[[Any, Tensor], tuple[int, ...]]
 ) -> Rule:
-    """Return the rule of a layer that scales and shifts what it has normalised."""
+    """Return the rule of a layer that scales and shifts its normalised input."""
 
     def rule(module: Any, calls: Sequence[Call], names: frozenset[str], _: Room) -> Gradients:
         each: dict[str, Tensor] = {}
@@ -279,7 +279,7 @@ def _by_instance(module: Any, x: Tensor) -> Tensor:
 def embedding(
     module: nn.Embedding, calls: Sequence[Call], _names: frozenset[str], _room: Room
 ) -> Gradients:
-    """Return the gradients of an embedding, rows of padding left out."""
+    """Return the gradients of an embedding, without rows of padding."""
     ids = torch.cat(
         [call.met.flatten(1) if call.met.ndim > 1 else call.met[:, None] for call in calls], 1
     )
@@ -303,13 +303,13 @@ RULES: dict[type[nn.Module], Rule] = {
 
 
 def rule_of(module: nn.Module) -> Rule | None:
-    """Return the rule of a layer; None where its gradients are found by `any_layer`.
+    """Return the rule of a layer; None if its gradients need `any_layer`.
 
-    A subclass goes by the rule of the class whose ``forward`` it has.
+    A subclass uses the rule of the class whose ``forward`` it has.
     """
     names = {name for name, _ in module.named_parameters(recurse=False)}
     if not names <= {"weight", "bias"} or any(True for _ in module.children()):
-        return None  # weights that are made of others, say by weight_norm
+        return None  # weights computed from others, for instance by weight_norm
     if getattr(module, "padding_mode", "zeros") != "zeros" or isinstance(
         getattr(module, "padding", 0), str
     ):
@@ -319,7 +319,7 @@ def rule_of(module: nn.Module) -> Rule | None:
     return next(found, None) if next(same, None) is not None else None
 
 
-# For each tensor a layer is given and returns: which of its dimensions is that of records.
+# For each input and output tensor of a layer: the dimension of records.
 Dimensions = tuple[int | None, ...]
 
 
@@ -329,10 +329,10 @@ def any_layer(
     names: frozenset[str],
     dimensions: Sequence[tuple[Dimensions, Dimensions]],
 ) -> Written:
-    """Return the gradients of all parameters of a module, written down.
+    """Return the gradients of all parameters of a module, materialised.
 
-    ``dimensions`` tells, for each call, where records are in what it was given and in what it
-    returned.
+    ``dimensions`` gives, for each call, the dimension of records in its inputs and
+    outputs.
     """
     each: dict[str, Tensor] = {}
     own = dict(module.named_parameters())
@@ -345,9 +345,9 @@ def any_layer(
 
 
 def _with_state(module: nn.Module, call: Call, given: Dimensions) -> tuple[Call, Dimensions]:
-    """Return the call of a recurrent cell with the zeros that it starts from, one row a record.
+    """Return the call of a recurrent cell with its initial zeros, one row per record.
 
-    Made inside, they are the same for all records, and vmap cannot add to them.
+    Zeros made inside the cell are shared by all records, and vmap cannot add to them.
     """
     if not isinstance(module, nn.RNNCellBase) or len(given) > 1:
         return call, given
@@ -381,7 +381,7 @@ def _of_call(
         (found,) = pull(back)
         return dict(found)
 
-    # Fused attention and some others have no batching rule: what is slow is not worth a warning.
+    # Fused attention and some others have no batching rule; their slowness needs no warning.
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
         result: dict[str, Tensor] = vmap(

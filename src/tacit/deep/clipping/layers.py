@@ -1,4 +1,4 @@
-"""The layers of a model whose gradients are found apart, and models without batch normalisation."""
+"""Find the layers of a model for per-record gradients; replace batch normalisation."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _DROPOUT = (
 
 
 class CannotClip(ValueError):
-    """A model has a layer in which what one record does cannot be told apart."""
+    """A model has a layer that mixes the contributions of records."""
 
 
 class DependsOnRecords(CannotClip):
-    """What the model does with a batch is not what it did with made-up records.
+    """The model treats a batch differently from made-up records.
 
-    The probe has accepted the model, so that some record is to blame: it adds zeros.
+    The probe accepted the model, so some record is the cause: it adds zeros.
     """
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A module whose forward pass is watched, and the parameters of it that are trained."""
+    """A module whose forward pass is recorded, and its trained parameters."""
 
     name: str
     module: nn.Module
@@ -48,12 +48,12 @@ class Layer:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """What the trained parameters are called in the module."""
+        """The names of the trained parameters in the module."""
         return frozenset(name for name, _ in self.trained)
 
 
 def layers_of(model: nn.Module) -> list[Layer]:
-    """Return every layer with parameters that are trained, refusing what mixes records.
+    """Return every layer with trained parameters; refuse layers that mix records.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def layers_of(model: nn.Module) -> list[Layer]:
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if is_lazy(tensor):
             raise CannotClip(
-                f"{name!r} has no shape yet: the model makes it when it meets its first records. "
+                f"{name!r} has no shape yet: the model makes it on its first records. "
                 "Call the model once on made-up records before."
             )
     for name, module in model.named_modules():
@@ -77,7 +77,7 @@ def layers_of(model: nn.Module) -> list[Layer]:
                 f"parameter {name!r} is of type {parameter.dtype} on {parameter.device}; noise is "
                 "drawn and sums are kept on the CPU: use model.float().cpu()."
             )
-    # A module that others share is one layer, used several times.
+    # A shared module is one layer, used several times.
     layers = list({id(layer.module): layer for layer in _found("", model)}.values())
     if not layers:
         raise CannotClip(
@@ -88,7 +88,7 @@ def layers_of(model: nn.Module) -> list[Layer]:
 
 
 def parts_of(layers: list[Layer]) -> list[list[Layer]]:
-    """Return layers in groups: those that share a parameter together, others alone."""
+    """Group layers that share a parameter; others are alone."""
     groups: list[list[Layer]] = []
     for layer in layers:
         own = {id(parameter) for _, parameter in layer.trained}
@@ -132,13 +132,13 @@ def _refuse_mixing(name: str, module: nn.Module) -> None:
     where = f"layer {name or type(module).__name__!r} ({type(module).__name__})"
     if isinstance(module, BATCH_NORM):
         raise CannotClip(
-            f"{where} normalises each record by the others of its batch, so that no record's "
-            "gradient is its own; convert the model with tacit.deep.without_batch_norm(model), "
-            "which puts GroupNorm in its place."
+            f"{where} normalises each record by the others of its batch, so records have no "
+            "gradients of their own; convert the model with tacit.deep.without_batch_norm(model), "
+            "which replaces it by GroupNorm."
         )
     if getattr(module, "track_running_stats", False):
         raise CannotClip(
-            f"{where} keeps averages of the records it met, which would leave without noise; make "
+            f"{where} stores averages of records, which would be released without noise; make "
             "it with track_running_stats=False."
         )
     if isinstance(module, nn.Embedding | nn.EmbeddingBag):
@@ -153,21 +153,21 @@ def _refuse_mixing(name: str, module: nn.Module) -> None:
 
 BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _MOST_GROUPS = 32
-_LEAST_CHANNELS = 4  # of a group: one value by itself would be normalised to nothing
+_LEAST_CHANNELS = 4  # per group: a single value would be normalised to zero
 
 
 def without_batch_norm(model: nn.Module, *, most_groups: int = _MOST_GROUPS) -> nn.Module:
-    """Return a copy of a model with GroupNorm wherever it had batch normalisation.
+    """Return a copy of a model with GroupNorm in place of batch normalisation.
 
-    Batch normalisation ties every record to the others of its batch; group normalisation looks at
-    one record alone. The copy keeps scales and shifts, and forgets running averages.
+    Batch normalisation ties every record to the others of its batch; group normalisation uses
+    one record alone. The copy has the scales and shifts, but not the running averages.
 
     Parameters
     ----------
     model
-        Any module; it is left as it was.
+        Any module; it is unchanged.
     most_groups
-        Channels are normalised in at most so many groups, as many as divide them.
+        The largest number of groups of channels; their number divides the channels.
 
     Examples
     --------

@@ -1,12 +1,13 @@
-"""Try a model on random records, to find whether it treats records apart.
+"""Test on random records whether a model processes records independently.
 
 Nothing here sees data: the shape and type of a record are public, its values are drawn. A model is
-tried before anything is charged, and what cannot be clipped is refused by name.
+tested before anything is charged, and a layer that cannot be clipped is refused by name.
 
-Each trial is made in training mode, as the training is: with the model's own weights on few
-records, and with random weights (a gate that starts at zero hides what stands behind it) on few, on
-a hundred or as many as a micro-batch has (some layers mix large batches only), on small and on
-large values. Mixing that none of these shows is not found (docs/known_limits.md).
+Each trial runs in training mode, as the training does. The model is tested with its own weights on
+few records, and with random weights (a gate that starts at zero hides the layers behind it). The
+latter tests use few records and a large batch, of a hundred records or of a micro-batch
+(some layers mix large batches only), with small and with large values. Mixing that none of
+these shows is not found (docs/known_limits.md).
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from tacit.deep.clipping.randomness import (
 )
 
 _SEED = 20_240
-_AT_ONCE = 1 << 21  # numbers in all layers together
-_TOLERANCE = 1e-3  # of a gradient's length, or of the largest answer: float32 in another order
-_MANY = 100  # records of a large batch: more than hard-example mining or a group of records takes
+_AT_ONCE = 1 << 21  # numbers in all layers together, for the default micro-batch
+_TOLERANCE = 1e-3  # relative, for float32 sums in another order
+_MANY = 100  # records of a large batch: more than hard-example mining or a group uses
 _WIDE = 10.0  # standard deviation of large values
 _SHARED = (
-    "is used in a way that does not keep records apart: what it is given or returns does not have "
+    "mixes records: its input or output does not have "
     "one row for each of them. Give it one (table(positions.expand(len(x), -1)) instead of "
     "table(positions)), or make it a parameter of the module that uses it."
 )
@@ -55,7 +56,7 @@ class Like:
     dtype: torch.dtype
 
     def drawn(self, n: int, seed: int, *, wide: bool = False) -> Tensor:
-        """Return random ones: zeros and ones where they are whole numbers, within [0, 1) else.
+        """Draw random values: 0 or 1 for integers, in [0, 1) otherwise.
 
         ``wide`` draws floats of both signs, most of them above 1.
         """
@@ -73,9 +74,9 @@ class Like:
 def book_keeper(
     model: nn.Module, loss: Loss, record: Like, target: Like, micro_batch: int | None = None
 ) -> BookKeeper:
-    """Return a book-keeper for a model, if its records can be told apart.
+    """Return a book-keeper for a model, if it processes records independently.
 
-    ``micro_batch`` is how many records will be worked on at once: more need not be tried.
+    ``micro_batch`` is the number of records per pass: larger batches need not be tested.
 
     Raises
     ------
@@ -127,13 +128,13 @@ def book_keeper(
 
 
 def _keys(n: int, first: int = 0) -> Keys:
-    """Return the keys of made-up records: of record i, whoever else is there."""
+    """Return the keys of made-up records: key i depends on i alone."""
     words = [hashlib.blake2b(b"%d" % i, digest_size=16).digest() for i in range(first, first + n)]
     return np.frombuffer(b"".join(words), np.uint8).reshape(n, 16)
 
 
 def _dropouts(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[int, ...]:
-    """Return where records are in what each dropout is given: what grew with their number."""
+    """Return the dimension of records in the input of each dropout: the one that grows."""
     found = []
     for n in (2, 3):
         with no_other_draws(), torch.no_grad(), DropoutShapes() as seen:
@@ -160,7 +161,7 @@ def _dropouts(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> tuple[int, 
 
 
 def _try_on_few(keeper: BookKeeper, record: Like, target: Like) -> None:
-    """Refuse a model that mixes three records, or whose gradients are not what its layers say."""
+    """Refuse a model that mixes three records, or whose gradients its layers do not explain."""
     x, y, keys = record.drawn(3, _SEED), target.drawn(3, _SEED + 1), _keys(3)
     before = global_randomness()
     with torch.no_grad():
@@ -168,9 +169,9 @@ def _try_on_few(keeper: BookKeeper, record: Like, target: Like) -> None:
     refuse_draws(global_randomness() != before)
     if not all(_same_bits(a, b) for a, b in zip(once, again, strict=True)):
         raise CannotClip(
-            "what the model says of the same records changes from one time to the next: it draws "
-            "random numbers, or keeps something of the records it met. Draw with "
-            "torch.nn.Dropout, whose masks belong to a record, and keep nothing."
+            "the model's outputs for the same records change from one call to the next: it draws "
+            "random numbers, or stores something of the records. Draw with "
+            "torch.nn.Dropout, whose masks belong to a record, and store nothing."
         )
     _refuse_mixing(keeper, record, target, 3)
     _compare(keeper, x, y)
@@ -188,9 +189,9 @@ def _try_on_many(keeper: BookKeeper, record: Like, target: Like, n: int) -> None
 
 
 def _try_with_random_weights(keeper: BookKeeper, record: Like, target: Like, many: int) -> None:
-    """Try a model with other weights than its own, as far as it can be run with them.
+    """Test a model with random weights, if it can be run with them.
 
-    Some parameters must stay positive, say: these are scaled where adding noise breaks the model.
+    Parameters that must stay positive are scaled if adding noise breaks the model.
     """
     for change in (_noise_added, _scaled):
         with _random_weights(keeper, change):
@@ -213,13 +214,13 @@ def _can_be_run(keeper: BookKeeper, record: Like, target: Like) -> bool:
 
 
 def _noise_added(p: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a parameter with noise as wide as fresh weights usually are."""
+    """Add noise as large as typical initial weights to a parameter."""
     width = p[0].numel() if p.ndim > 1 else 4
     return p + torch.randn(p.shape, generator=generator) / max(width, 1) ** 0.5
 
 
 def _scaled(p: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a parameter of the same signs, and small numbers for zeros."""
+    """Scale a parameter, keeping its signs; zeros become small numbers."""
     noise = torch.randn(p.shape, generator=generator)
     return torch.where(p == 0, 0.05 * noise.abs(), p * torch.exp(0.5 * noise))
 
@@ -228,7 +229,7 @@ def _scaled(p: Tensor, generator: torch.Generator) -> Tensor:
 def _random_weights(
     keeper: BookKeeper, change: Callable[[Tensor, torch.Generator], Tensor]
 ) -> Iterator[None]:
-    """Change all trained parameters, and put them back afterwards."""
+    """Replace all trained parameters, and restore them afterwards."""
     before = [p.detach().clone() for p in keeper.parameters]
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
@@ -247,7 +248,7 @@ def _refuse_mixing(
 ) -> None:
     """Refuse a model whose losses or gradients of some records depend on the others.
 
-    The first records of a batch are met with the others, with others in their places, and alone.
+    The first records of a batch are run with the others, with different others, and alone.
     """
     first = (n + 1) // 2
     x, y = record.drawn(n, _SEED, wide=wide), target.drawn(n, _SEED + 1)
@@ -292,7 +293,7 @@ def _same_bits(a: Tensor, b: Tensor) -> bool:
 
 
 def _close(a: Tensor, b: Tensor) -> bool:
-    """Return whether answers for the same records agree, up to float32 in another order."""
+    """Return whether two outputs agree up to float32 rounding."""
     if a.shape != b.shape:
         return False
     finite = a.isfinite() & b.isfinite()
@@ -309,7 +310,7 @@ def _uses(model: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> list[Use]:
 
 
 def _dimensions(two: list[Use], three: list[Use]) -> tuple[tuple[Dimensions, Dimensions], ...]:
-    """Return where records are in what every layer is given and returns: what grew with them."""
+    """Return the dimension of records in the inputs and outputs of every layer."""
     if [use.layer.name for use in two] != [use.layer.name for use in three]:
         raise CannotClip("which layers the model uses depends on the number of records in a batch.")
     found = []
@@ -326,7 +327,7 @@ def _dimensions(two: list[Use], three: list[Use]) -> tuple[tuple[Dimensions, Dim
 
 
 def _micro_batch(uses: list[Use]) -> int:
-    """Return how many records keep what layers meet and return within a cache or so."""
+    """Return the number of records whose activations fit about in the cache."""
     calls = [use.call for use in uses]
     tensors = [t for call in calls for t in tensors_of((call.args, call.kwargs, call.outputs))]
     each = sum(tensor.numel() for tensor in tensors) // 3 + 1
@@ -348,7 +349,7 @@ def _grown_in(small: torch.Size, large: torch.Size) -> int | None:
 
 
 def _compare(keeper: BookKeeper, x: Tensor, y: Tensor) -> None:
-    """Refuse a model of which book-keeping and torch find different gradients."""
+    """Refuse a model for which book-keeping and torch give different gradients."""
     wide = FlatClip(1e30)
     together = torch.zeros(keeper.n_parameters, dtype=torch.float64)
     keys = _keys(len(x))

@@ -1,8 +1,8 @@
-"""What a model holds beside its trained weights: it must not change while records are met.
+"""Check that a model's untrained state does not change while it processes records.
 
-Trained weights change by noisy steps alone. Buffers and frozen parameters leave with the model as
-they are, so that a buffer that averages records would leave without noise, and would tie each
-record's gradient to the records before it.
+Trained weights change only by noisy steps. Buffers and frozen parameters are released with the
+model unchanged. A buffer that averages records would be released without noise, and would make
+each record's gradient depend on the records before it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tacit.deep.clipping.layers import CannotClip
 
 
 class ModelState:
-    """The buffers and parameters of a model as they were when this was made.
+    """A snapshot of the buffers and parameters of a model.
 
     Parameters
     ----------
     model
-        The network. What is in its ``state_dict`` and neither a parameter nor a buffer is refused:
-        nobody could tell whether it holds records.
+        The network. Entries of its ``state_dict`` that are neither a parameter nor a buffer are
+        refused, because they cannot be checked for records.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -34,7 +34,7 @@ class ModelState:
             if name not in held:
                 raise CannotClip(
                     f"the model's state_dict has {name!r}, which is neither a parameter nor a "
-                    "buffer and would leave as it is; make it a buffer, or take it out."
+                    "buffer and would be released unchecked; make it a buffer, or remove it."
                 )
         frozen = {name: p for name, p in model.named_parameters() if not p.requires_grad}
         self._frozen = {name: _digest(p) for name, p in frozen.items()}
@@ -44,9 +44,9 @@ class ModelState:
         self.begin()
 
     def begin(self) -> None:
-        """Note buffers and parameters before the records of a step are met.
+        """Take a snapshot before the records of a step are read.
 
-        What changed since the last time is public: an optimiser's step, or a callback's doing.
+        Changes since the last one are public: by an optimiser's step, or by a callback.
         """
         self._weights = {
             name: p.detach().clone()
@@ -55,7 +55,7 @@ class ModelState:
         }
         buffers_before, marks = self._buffers, _marks(self._model)
         self._buffers = {
-            # A clone that is still right is kept: buffers may be large.
+            # A clone that is still valid is reused, because buffers may be large.
             name: buffers_before[name]
             if name in buffers_before and marks[name] == self._marks[name]
             else tensor.clone()
@@ -64,7 +64,7 @@ class ModelState:
         self._marks = marks
 
     def check(self) -> None:
-        """Raise if meeting records changed a buffer or a parameter; put both back."""
+        """Raise if records changed a buffer or a parameter; restore both."""
         now = _buffers(self._model)
         changed = [name for name in now if name not in self._buffers]
         for name, before in self._buffers.items():
@@ -75,8 +75,8 @@ class ModelState:
                 _put_back(now[name], before)
         if changed:
             raise CannotClip(
-                f"buffer {changed[0]!r} changes when the model meets records, and would leave "
-                "without noise; keep no averages of records (track_running_stats=False)."
+                f"buffer {changed[0]!r} changes when the model processes records, and would be "
+                "released without noise; store no averages of records (track_running_stats=False)."
             )
         parameters = dict(self._model.named_parameters())
         for name, before in self._weights.items():
@@ -84,29 +84,29 @@ class ModelState:
                 if name in parameters:
                     _put_back(parameters[name], before)
                 raise CannotClip(_changes(name))
-        # Of frozen parameters, which may be large, bits are compared at the end (`check_frozen`).
+        # Frozen parameters may be large; their bits are compared once at the end (`check_frozen`).
         marks = _marks(self._model)
         for name in parameters:
             if self._marks.get(name) != marks[name]:
                 raise CannotClip(_changes(name))
 
     def check_frozen(self) -> None:
-        """Raise if a frozen parameter is not what it was, to the last bit; before a release."""
+        """Raise if a bit of a frozen parameter has changed; called before a release."""
         for name, p in self._model.named_parameters():
             if name in self._frozen and _digest(p) != self._frozen[name]:
                 raise CannotClip(_changes(name))
 
 
 def _marks(model: nn.Module) -> dict[str, tuple[int, int]]:
-    """Return which tensors buffers and parameters are, and how often each was changed."""
+    """Return the identity and the version counter of all buffers and parameters."""
     held = dict(model.named_parameters()) | _buffers(model)
     return {name: (id(tensor), tensor._version) for name, tensor in held.items()}
 
 
 def _changes(name: str) -> str:
     return (
-        f"parameter {name!r} changes when the model meets records, and would leave without noise; "
-        "let the forward pass change no parameter."
+        f"parameter {name!r} changes when the model processes records, and would be released "
+        "without noise; let the forward pass change no parameter."
     )
 
 
@@ -123,7 +123,7 @@ def _bytes(tensor: Tensor) -> Tensor:
 
 
 def _same_bits(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tensors are alike to the last bit: a NaN is like itself."""
+    """Return whether two tensors are bitwise equal; NaN equals itself."""
     return bool(a.shape == b.shape and a.dtype == b.dtype and torch.equal(_bytes(a), _bytes(b)))
 
 
@@ -135,7 +135,7 @@ def _put_back(now: Tensor, before: Tensor) -> None:
 
 @contextmanager
 def in_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
-    """Put a model in training mode or out of it, and each of its modules back afterwards."""
+    """Set training mode on or off, and restore the mode of each module afterwards."""
     modes = {module: module.training for module in model.modules()}
     model.train(training)
     try:

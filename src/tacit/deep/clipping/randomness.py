@@ -1,13 +1,13 @@
-"""Dropout masks that belong to a record.
+"""Draw dropout masks from a secret key of each record.
 
-torch draws masks by a record's place in its batch, from one generator that most scripts seed with a
-public number. One record more then shifts the masks of all records behind it, and the sum of their
-gradients moves by many clips. Here each record of a batch has a secret key of its own, from which
-its masks follow. The record's gradient is then a function of the record, its key and the weights,
-whoever else is in the batch (docs/proofs/networks.md, section 1).
+torch draws masks by a record's position in its batch, from one generator that most scripts seed
+with a public number. One more record then shifts the masks of all later records, and the sum of
+their gradients moves by many clips. Here each record of a batch has its own secret key, from which
+its masks are derived. The record's gradient is then a function of the record, its key and the
+weights alone (docs/proofs/networks.md, section 1).
 
 Privacy needs keys that are secret and independent. It does not need good random numbers *from* a
-key: SHAKE-128 makes good ones all the same.
+key; SHAKE-128 gives good ones anyway.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from torch.overrides import TorchFunctionMode
 from tacit.deep.clipping.layers import CannotClip, DependsOnRecords
 from tacit.noise import Source, secure_source
 
-# One row of 16 bytes a record.
+# One row of 16 bytes per record.
 Keys = npt.NDArray[np.uint8]
 
 _KEY_BYTES = 16
-_WORD = np.dtype("<u2")  # a value is dropped by 16 random bits
+_WORD = np.dtype("<u2")  # 16 random bits decide whether a value is dropped
 _WORDS = 1 << 16
 # The value of a dropped unit in a network of SELU units: -scale alpha (Klambauer et al. 2017).
 _SELU_FLOOR = -1.7580993408473766
 
 
 def record_keys(n: int, source: Source | None = None) -> Keys:
-    """Return ``n`` secret keys, one a record, each fresh and independent of all others.
+    """Return ``n`` secret keys, one per record, each fresh and independent of all others.
 
     Examples
     --------
@@ -53,26 +53,26 @@ def record_keys(n: int, source: Source | None = None) -> Keys:
 
 
 def blank_keys(n: int) -> Keys:
-    """Return the keys of ``n`` records for which nothing random is drawn."""
+    """Return keys of ``n`` records for which nothing random is drawn."""
     return np.zeros((n, 0), np.uint8)
 
 
 class RecordMasks(TorchFunctionMode):
-    """Answers torch's dropout functions with masks from the records' keys.
+    """Replace torch's dropout masks by masks from the records' keys.
 
     Parameters
     ----------
     keys
-        One a record of the batch.
+        One key per record of the batch.
     dimensions
-        For each dropout of a forward pass, in order: which dimension of its input is that of
-        records, as `DropoutShapes` found.
+        For each dropout of a forward pass, in order: the dimension of records in its input,
+        as `DropoutShapes` found it.
 
     Notes
     -----
-    **Guarantee**. Row i of what the k-th dropout of a pass is given has a mask that is a function
-    of key i, k, the shape of a row and the probability. Where rows are records in their order, of
-    one shape, a record's mask is a function of its own key.
+    **Guarantee**. Row i of the input of the k-th dropout of a pass has a mask that is a function
+    of key i, k, the shape of a row and the probability. If rows are records in their order, of
+    equal shapes, a record's mask is a function of its own key.
     """
 
     def __init__(self, keys: Keys, dimensions: Sequence[int]) -> None:
@@ -88,7 +88,7 @@ class RecordMasks(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Drop by keys; run everything else as it is."""
+        """Apply dropout by keys; run everything else unchanged."""
         dropout = _DROPOUTS.get(func)
         if dropout is None:
             return func(*args, **(kwargs or {}))
@@ -109,7 +109,7 @@ class RecordMasks(TorchFunctionMode):
             raise DependsOnRecords(_DEPENDS)
 
     def _mask(self, shape: tuple[int, ...], dim: int, p: float) -> tuple[Tensor, float]:
-        """Return which values stay, one row of bits a record, and the chance of staying."""
+        """Return the mask of kept values, one row of bits per record, and its probability."""
         each = shape[:dim] + shape[dim + 1 :]
         size, number = _WORD.itemsize * math.prod(each), self.n_masks.to_bytes(4)
         drawn = b"".join([hashlib.shake_128(key + number).digest(size) for key in self._keys])
@@ -119,7 +119,7 @@ class RecordMasks(TorchFunctionMode):
 
 
 class DropoutShapes(TorchFunctionMode):
-    """Switches dropout off, and notes the shape of what each dropout was given."""
+    """Disable dropout, and record the shape of each dropout's input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class DropoutShapes(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return what a dropout was given; run everything else as it is."""
+        """Return a dropout's input; run everything else unchanged."""
         if func not in _DROPOUTS:
             return func(*args, **(kwargs or {}))
         x, p, _ = _arguments(*args, **(kwargs or {}))
@@ -143,7 +143,7 @@ class DropoutShapes(TorchFunctionMode):
 
 @contextmanager
 def no_other_draws() -> Iterator[None]:
-    """Refuse a pass that draws from torch's own generator, and leave the generator as it was."""
+    """Refuse a pass that draws from torch's own generator, and restore the generator."""
     before = torch.get_rng_state()
     try:
         yield
@@ -155,11 +155,11 @@ def no_other_draws() -> Iterator[None]:
 
 
 def refuse_draws(has_drawn: bool) -> None:
-    """Refuse a model that drew random numbers in a pass other than by dropout."""
+    """Refuse a model that drew random numbers other than by dropout."""
     if has_drawn:
         raise CannotClip(
             "the model or the loss draws random numbers from torch's generator, NumPy's or "
-            "Python's, one after the other for all records of a batch, so that one record more "
+            "Python's, in sequence for all records of a batch, so that one more record "
             "shifts those of others. "
             "Draw them with torch.nn.Dropout or torch.nn.functional.dropout outside of other "
             "layers, whose masks belong to a record; torch.nn.functional.dropout(torch.ones(n, 1), "
@@ -176,7 +176,7 @@ def global_randomness() -> tuple[bytes, object, object]:
 
 @contextmanager
 def drawing_by(key: npt.NDArray[np.uint8]) -> Iterator[None]:
-    """Set the global generators by a record's key, and put them back afterwards."""
+    """Seed the global generators by a record's key, and restore them afterwards."""
     words = np.frombuffer(hashlib.shake_128(key.tobytes() + b"item").digest(16), "<u4")
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
     torch.default_generator.manual_seed(int(words[0]))
@@ -191,11 +191,11 @@ def drawing_by(key: npt.NDArray[np.uint8]) -> Iterator[None]:
 
 
 _DEPENDS = (
-    "which dropouts the model uses, or on what shapes, depends on the records; let it use the same "
+    "the dropouts that the model uses, or their shapes, depend on the records; let it use the same "
     "ones for every batch."
 )
 
-# From an input, a maker of masks, the dimension of records, the probability and whether in place.
+# From an input, a mask function, the dimension of records, the probability and the in-place flag.
 _Mask = Callable[[tuple[int, ...], int, float], tuple[Tensor, float]]
 _Dropout = Callable[[Tensor, _Mask, int, float, bool], Tensor]
 
@@ -207,20 +207,20 @@ def _arguments(
     inplace: bool = False,
     train: bool | None = None,
 ) -> tuple[Tensor, float, bool]:
-    """Return what torch's dropout functions are given; a probability of 0 where they are off."""
+    """Return the arguments of torch's dropout functions; probability 0 if they are disabled."""
     on = training if train is None else train
     return input, float(p) if on else 0.0, inplace
 
 
 def _of_values(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
-    """Drop single values, and scale the others up: x m / P(m = 1)."""
+    """Drop single values, and scale the others: x m / P(m = 1)."""
     retained, chance = mask(tuple(x.shape), dim, p)
     factor = retained.to(x.dtype) / (chance or 1.0)
     return x.mul_(factor) if inplace else x * factor
 
 
 def _of_channels(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
-    """Drop whole channels of records: one bit for each of the first two dimensions."""
+    """Drop whole channels of records: one bit for each entry of the first two dimensions."""
     retained, chance = mask(_channels(x, dim), dim, p)
     factor = retained.to(x.dtype) / (chance or 1.0)
     return x.mul_(factor) if inplace else x * factor
@@ -237,7 +237,7 @@ def _alpha_of_channels(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool
 
 
 def _self_normalising(x: Tensor, retained: Tensor, chance: float, inplace: bool) -> Tensor:
-    """Put SELU's floor in place of dropped values, and keep mean 0 and variance 1.
+    """Replace dropped values by SELU's floor, and preserve mean 0 and variance 1.
 
     a (x m + f (1 - m)) + b,  a = (P + f^2 P (1 - P))^-1/2,  b = -a f (1 - P),  P = P(m = 1)
     """

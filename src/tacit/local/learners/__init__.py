@@ -1,4 +1,4 @@
-"""Learners: pure state machines that see sanitised reports and nothing else."""
+"""Define learners: pure state machines that see only sanitised reports."""
 
 from tacit.local.learners.banco import Banco, BancoState, PosterBanco
 from tacit.local.learners.base import Learner

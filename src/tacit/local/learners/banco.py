@@ -1,4 +1,4 @@
-"""BANCO: learning by betting on noisy coins, without a learning rate.
+"""Learn by betting on noisy coins (BANCO), without a learning rate.
 
 A bettor with fraction v of its wealth on every coin would have exp(v x - v^2 y) after gains x and
 variance y. BANCO holds a mixture of such bettors; the magnitude is the mixture's derivative in x.
@@ -18,12 +18,12 @@ from tacit.local._compiled import compilable
 from tacit.local.learners.base import Array, Step, checked_report, weight_of_newest
 from tacit.local.sanitizers.base import Tail
 
-# Weights are exp(log magnitude): e^50 is already beyond any model, and squares of it are finite.
+# Weights are exp(log magnitude): e^50 is beyond any model, and its square is finite.
 LARGEST_LOG = 50.0
-# exp(-36) is below the last digit.
+# Widths of the integrand beyond which exp(-36) is below the last digit.
 _WIDEST = 6.0
 _TINY = 1e-300
-# A series of z^2 e terms: a hundred here.
+# The series for erfi has about z^2 e terms: a hundred here.
 _LARGEST_SERIES = 6.0
 _N_NODES = 40
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_N_NODES)
@@ -47,9 +47,9 @@ def log_scale_free_magnitude(x: float, y: float, a: float) -> float:
 
         m = (2 / pi) integral_0^a sinh(v x) exp(-v^2 y) dv / v   ->   erfi(x / (2 sqrt y)),  a -> oo
 
-    A mixture that has no scale of its own: it costs no log T (docs/proofs/banco.md). Where a is so
-    far beyond the integrand's peak that exp(-36) of it is left out, m is erfi, summed from a series
-    whose terms are all positive; else by quadrature.
+    This mixture has no scale of its own: it costs no log T (docs/proofs/banco.md). If a is so
+    far beyond the integrand's peak that less than exp(-36) is cut off, m is erfi, summed from a
+    series with positive terms; otherwise by quadrature.
     """
     root = math.sqrt(y)
     z = x / (2.0 * root)
@@ -76,8 +76,8 @@ def _erfi(z: float) -> float:
 def _log_integral(x: float, y: float, a: float, power: int) -> float:
     """Return log of the integral over [0, a] of v^power sinh(v x) exp(-v^2 y).
 
-    By Gauss and Legendre where the integrand lives: v x - v^2 y is below its peak by at least
-    (v - peak)^2 y, and where it still climbs at a, by (a - v) (x - 2 a y) as well.
+    By Gauss-Legendre where the integrand is not negligible: v x - v^2 y is below its peak by at
+    least (v - peak)^2 y and, if it still increases at a, by (a - v) (x - 2 a y) as well.
     """
     peak = min(x / (2.0 * y), a)
     top = peak * x - peak * peak * y
@@ -103,7 +103,7 @@ LARGEST_UNIT = 1e100
 
 
 class BancoState(NamedTuple):
-    """Where BANCO stands.
+    """The state of BANCO.
 
     ``gain`` is the sum of <report, direction>, ``energy`` the sum of ||report||^2; ``point`` is
     where the next person is asked, ``estimate`` the average of the points asked at so far.
@@ -118,7 +118,7 @@ class BancoState(NamedTuple):
 
 
 class BancoSettings(NamedTuple):
-    """BANCO's numbers: variance per report, the largest bet, the unit, the averaging."""
+    """The parameters of BANCO: variance per report, the largest bet, the unit, the averaging."""
 
     variance: float
     largest_bet: float
@@ -167,7 +167,7 @@ def uniform_step(state: BancoState, report: Array, settings: BancoSettings) -> B
 
 @dataclass(frozen=True)
 class _Bettor(ABC):
-    """What both forms of BANCO share; they differ in the mixture they bet with, and in ``unit``."""
+    """Shared code of both forms of BANCO; they differ in the mixture and in ``unit``."""
 
     kind: ClassVar[str]
 
@@ -193,7 +193,7 @@ class _Bettor(ABC):
 
     @property
     def settings(self) -> BancoSettings:
-        """The learner's numbers."""
+        """The learner's parameters."""
         # E exp(v s - v^2 (variance/2 + norm^2)) <= exp(v g - v^2 norm^2) <= 1 + v g  needs both
         # limits on v.
         largest_bet = min(LARGEST_BET / self.norm, self.tail.largest_rate)
@@ -206,7 +206,7 @@ class _Bettor(ABC):
         return BancoState(0, 0.0, 0.0, np.zeros(d), np.zeros(d), np.zeros(d))
 
     def update(self, state: BancoState, report: Array) -> BancoState:
-        """Return the state after one more report."""
+        """Return the state after another report."""
         after: BancoState = self.step(state, checked_report(report, state.point), self.settings)
         return after
 
@@ -236,27 +236,28 @@ class Banco(_Bettor):
     Parameters
     ----------
     tail : Tail
-        How noisy the reports are along one direction; every sanitizer knows its own.
+        The tail of the noise along one direction; every sanitizer knows its own.
     norm : float, default=1.0
         The bound on the gradients' norm, before noise.
     unit : float, default=1.0
-        The size of weights that would be no surprise: twice too large or too small hardly
+        The expected size of weights: a factor of two too large or too small hardly
         matters. Estimators set it from public facts.
     averaging : float, default=3.0
-        The answer gives point number i a weight of about i^averaging; 0 is the plain average of
+        The estimate gives point number i a weight of about i^averaging; 0 is the plain average of
         the theorem.
 
     Notes
     -----
-    **Guarantee** (docs/proofs/banco.md): for ``averaging=0``, any w and n people drawn alike, the
+    **Guarantee** (docs/proofs/banco.md): for ``averaging=0``, any w and n i.i.d. people, the
     expected excess loss is
 
         1.13 unit sqrt(c / n) + ||w|| max(3 sqrt(c L / n), 4.5 L / (a n)) + 3 ||w|| B / sqrt(n)
-        c = variance / 2 + norm^2,   L = log(1 + ||w|| / unit),   a = min(0.6838 / norm, reach)
+        c = variance / 2 + norm^2,   L = log(1 + ||w|| / unit),   a = min(0.6838 / norm, rate)
 
-    at most, B the root-mean-square norm of a report, for ||w|| <= e^50 unit. For ``averaging`` = k
-    the bound at a minimiser is at most 1 + k times that; in practice it is lower
-    (benchmarks/results/local.md). States are finite for any number of reports.
+    at most, with B the root-mean-square norm of a report and rate = ``tail.largest_rate``, for
+    ||w|| <= e^50 unit. For ``averaging`` = k the bound at a minimiser is at most 1 + k times that;
+    in practice it is lower (benchmarks/results/local.md). States are finite for any number of
+    reports.
 
     Examples
     --------
@@ -280,10 +281,10 @@ class Banco(_Bettor):
 
 @dataclass(frozen=True)
 class PosterBanco(_Bettor):
-    """BANCO as it was announced: a uniform mixture of bettors and the plain average.
+    """BANCO as first published: a uniform mixture of bettors and the plain average.
 
-    `Banco` learns faster with the same guarantee up to logarithms; this one is kept as the
-    reference. Parameters as for `Banco`, but ``unit`` is the wealth to begin with: a length times a
+    `Banco` learns faster with the same guarantee up to logarithms; this one is for
+    reference. Parameters are as for `Banco`, but ``unit`` is the initial wealth: a length times a
     gradient.
 
     Examples

@@ -1,4 +1,4 @@
-"""What a learner is: a pure state machine that sees reports and nothing else."""
+"""Define the interface of learners: pure state machines that see only reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 
 Step = Callable[[Any, Array, Any], Any]
 
-# No sanitizer makes such a report; below, sums of squares are finite for any number of people.
+# No sanitizer makes a larger report; below it, sums of squares are finite for any number of people.
 LARGEST_REPORT = 1e100
 
 
@@ -23,7 +23,7 @@ class Learner(Protocol):
     """Learns from reports, each an unbiased estimate of a negative subgradient.
 
     ``step(state, report, settings)`` is one update in plain arithmetic that can be compiled;
-    `update` calls it. States are named tuples that are never changed in place, so one can be kept,
+    `update` calls it. States are immutable named tuples, so one can be stored,
     saved (`tacit.local.state_to_bytes`) and resumed.
     """
 
@@ -33,20 +33,20 @@ class Learner(Protocol):
 
     @property
     def settings(self) -> Any:
-        """The learner's numbers, as a named tuple of floats."""
+        """The learner's parameters, as a named tuple of floats."""
 
     def init(self, n_features: int) -> Any:
         """Return the state before any report."""
 
     def update(self, state: Any, report: Array) -> Any:
-        """Return the state after one more report."""
+        """Return the state after another report."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
 
 
 def checked_report(report: Array, point: Array) -> Array:
-    """Return a report that a learner may take: as long as its point, finite, not absurd."""
+    """Check a report: as long as the point, finite, and not above `LARGEST_REPORT`."""
     checked = checks.vector("report", report, point.size)
     largest = float(np.max(np.abs(checked)))
     if largest > LARGEST_REPORT:
@@ -63,7 +63,7 @@ def weight_of_newest(n: int, averaging: float) -> float:
 
         (1 + k) / (n + k)
 
-    k = 0 is the plain average; k > 0 gives point i a weight of about i^k, which forgets where
-    learning started (Shamir and Zhang 2013).
+    k = 0 is the plain average; k > 0 gives point i a weight of about i^k, which forgets the
+    start of learning (Shamir and Zhang 2013).
     """
     return (1.0 + averaging) / (n + averaging)

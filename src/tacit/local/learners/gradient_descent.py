@@ -1,4 +1,4 @@
-"""Projected stochastic gradient descent, whose learning rate somebody must know."""
+"""Learn by projected stochastic gradient descent, which needs a learning rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tacit.local.learners.base import Array, Step, checked_report, weight_of_new
 
 
 class GradientDescentState(NamedTuple):
-    """Where gradient descent stands: ``point`` is asked next, ``estimate`` averages those asked."""
+    """The state of gradient descent: ``point`` is the next question, ``estimate`` the average."""
 
     n_reports: int
     point: Array
@@ -22,7 +22,7 @@ class GradientDescentState(NamedTuple):
 
 
 class GradientDescentSettings(NamedTuple):
-    """Gradient descent's numbers."""
+    """The parameters of gradient descent."""
 
     rate: float
     decay: float
@@ -60,7 +60,7 @@ class GradientDescent:
     radius : float, default=inf
         The ball to which points are confined.
     averaging : float, default=3.0
-        The answer gives point number i a weight of about i^averaging; 0 is the plain average.
+        The estimate gives point number i a weight of about i^averaging; 0 is the plain average.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class GradientDescent:
 
     @property
     def settings(self) -> GradientDescentSettings:
-        """The learner's numbers."""
+        """The learner's parameters."""
         return GradientDescentSettings(self.rate, self.decay, self.radius, self.averaging)
 
     def init(self, n_features: int) -> GradientDescentState:
@@ -101,7 +101,7 @@ class GradientDescent:
         return GradientDescentState(0, np.zeros(d), np.zeros(d))
 
     def update(self, state: GradientDescentState, report: Array) -> GradientDescentState:
-        """Return the state after one more report."""
+        """Return the state after another report."""
         return gradient_step(state, checked_report(report, state.point), self.settings)
 
     def to_dict(self) -> dict[str, Any]:

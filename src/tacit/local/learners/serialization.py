@@ -1,4 +1,4 @@
-"""Learners as JSON-ready dictionaries and their states as bytes: exact, versioned, no pickle."""
+"""Encode learners as dictionaries for JSON and their states as bytes: exact, versioned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.local.sanitizers.base import Tail
 
 _MAGIC = b"tacit-state"
 _VERSION = 1
-# Order is the number written into the file: append, never reorder.
+# The order is stored in files: append, never reorder.
 _STATES: tuple[type[Any], ...] = (BancoState, GradientDescentState)
 _SCALARS = {BancoState: 2, GradientDescentState: 0}
 _VECTORS = {BancoState: 3, GradientDescentState: 2}
@@ -27,7 +27,7 @@ _LEARNERS: dict[str, Any] = {c.kind: c for c in (Banco, PosterBanco, GradientDes
 
 
 def state_to_bytes(state: Any) -> bytes:
-    """Return a learner's state as bytes, every bit of it.
+    """Encode a learner's state as bytes, exactly.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def state_to_bytes(state: Any) -> bytes:
 
 
 def state_from_bytes(data: bytes) -> Any:
-    """Return the state that `state_to_bytes` wrote; anything else is refused with a reason.
+    """Decode the bytes of `state_to_bytes`; refuse anything else with a reason.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def state_from_bytes(data: bytes) -> Any:
     if data[: len(_MAGIC)] != _MAGIC:
         raise ValueError("not a tacit learner state: it does not begin with its mark.")
     if len(data) < start + 4:
-        raise ValueError(f"the state is cut off after {len(data)} bytes; use a whole file.")
+        raise ValueError(f"the state is truncated after {len(data)} bytes; use a whole file.")
     if struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
         raise ValueError("the state is damaged: its checksum differs; use an undamaged copy.")
     version, code, d, n_reports = _HEADER.unpack(data[len(_MAGIC) : start])
@@ -84,7 +84,7 @@ def state_from_bytes(data: bytes) -> Any:
 
 
 def learner_from_dict(record: Mapping[str, Any]) -> Learner:
-    """Return the learner that ``to_dict`` described.
+    """Make the learner that ``to_dict`` described.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a person does to a gradient before it leaves. A new one is one file and a line here."""
+"""Sanitise gradients on a device. A new sanitizer is one file and a line here."""
 
 from tacit.local.sanitizers.additive import GaussianNoise, NoNoise, SphereNoise
 from tacit.local.sanitizers.auto import least_noise

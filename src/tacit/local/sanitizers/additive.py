@@ -1,4 +1,4 @@
-"""Sanitizers that add noise at home: Gaussian, of a sphere, or none."""
+"""Define sanitizers that add noise: Gaussian noise, sphere noise, or none."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class GaussianNoise(Sanitizer):
     Parameters
     ----------
     epsilon, delta : float
-        What one report may cost; delta is above 0.
+        The cost of one report; delta is above 0.
     n_features : int
-        How many coordinates a gradient has.
+        The number of coordinates of a gradient.
     norm : float
         The bound to which gradients are clipped.
 
@@ -56,7 +56,7 @@ class GaussianNoise(Sanitizer):
        delta is added for floats.
     2. Every report is a multiple of ``spacing``, a power of two that depends on the parameters.
     3. E report = gradient, but for a rounding bias below e^-(10^7) of the spacing.
-    4. ``tail``: variance (noise_std + spacing / 2)^2, infinite reach.
+    4. ``tail``: variance (noise_std + spacing / 2)^2, for all rates.
 
     Proofs: docs/proofs/local_sanitizers.md.
 
@@ -95,7 +95,7 @@ class GaussianNoise(Sanitizer):
 
     @property
     def event(self) -> Event:
-        """What one report costs the person who sends it."""
+        """The cost of one report for its sender."""
         return Gaussian(self.noise_multiplier, Relation.REPLACE)
 
     @property
@@ -117,7 +117,7 @@ class GaussianNoise(Sanitizer):
 
     @property
     def tail(self) -> Tail:
-        """Sub-Gaussian everywhere; coordinates are independent, so each is rounded by itself."""
+        """Sub-Gaussian at all rates; coordinates are independent, and rounded separately."""
         return Tail(self.noise_std**2, math.inf).plus_rounding(self.spacing / 2.0)
 
     def prepare(self, n: int, source: Source) -> PreparedRows:
@@ -141,7 +141,7 @@ class SphereNoise(Sanitizer):
         E exp(v <z, a>) = (1 - (width v)^2)^(-(d+1)/2)          Song, Chaudhuri and Sarwate (2013)
 
     where d is ``n_features``. Its root-mean-square norm is about sqrt(d) times that of `PrivUnit`:
-    it is here to compare with. Parameters as for `PrivUnit`, but for gamma.
+    it is for comparison. Parameters are as for `PrivUnit`, without gamma.
 
     Notes
     -----
@@ -194,10 +194,10 @@ class SphereNoise(Sanitizer):
 
     @property
     def tail(self) -> Tail:
-        """The tail up to epsilon / (4 norm)."""
+        """The tail for rates up to epsilon / (4 norm)."""
         largest_rate = 0.5 / self.width
         rounding = self.spacing * math.sqrt(self.n_features) / 2.0
-        # plus_rounding shortens the reach by this factor at most: sigma >= width sqrt(d + 1).
+        # plus_rounding lowers the largest rate by at most this factor: sigma >= width sqrt(d + 1).
         room = 1.0 + rounding / (self.width * math.sqrt(self.n_features + 1.0))
         rounded = Tail(self._variance(largest_rate * room), largest_rate * room).plus_rounding(
             rounding
@@ -227,9 +227,9 @@ _STEPS_PER_NORM_BITS = 40
 
 @dataclass(frozen=True)
 class NoNoise(Sanitizer):
-    """The gradient itself, rounded to the 40th bit. Carries no promise.
+    """Report the gradient itself, rounded to the 40th bit, without a guarantee.
 
-    What an infinite epsilon asks for.
+    Used for an infinite epsilon.
 
     Examples
     --------
@@ -267,7 +267,7 @@ class NoNoise(Sanitizer):
 
     @property
     def tail(self) -> Tail:
-        """A report is its own mean, but for the rounding."""
+        """A report is its own mean, up to rounding."""
         return Tail(self.spacing**2 * self.n_features)
 
     def prepare(self, n: int, source: Source) -> PreparedRows:
@@ -280,7 +280,7 @@ class NoNoise(Sanitizer):
 
 @dataclass(frozen=True, eq=False)
 class _NoRows:
-    """Rows that hide nothing."""
+    """Rows without noise."""
 
     kernel: ClassVar[Kernel] = staticmethod(add_row)
 
@@ -292,7 +292,7 @@ class _NoRows:
     @property
     def margins(self) -> Array:
         """Zeros."""
-        # Either neighbour of a half will do.
+        # At a half, either neighbour is correct.
         return self.coins
 
     def exactly(self, i: int, value: Array, norm: float) -> Steps:

@@ -1,4 +1,4 @@
-"""The sanitizer with the least noise."""
+"""Choose the sanitizer with the least noise."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tacit.local.sanitizers.cap import HalfSphere, PrivUnit
 
 
 def least_noise(epsilon: float, delta: float, n_features: int, norm: float = 1.0) -> Sanitizer:
-    """Return the sanitizer of the least root-mean-square norm that costs at most this.
+    """Return the sanitizer with the least root-mean-square norm within a cost.
 
     Parameters
     ----------
     epsilon, delta : float
-        What one report may cost. With delta 0 only pure sanitizers are looked at.
+        The cost of one report. With delta 0 only pure sanitizers are considered.
     n_features : int
-        How many coordinates a gradient has.
+        The number of coordinates of a gradient.
     norm : float
         The bound to which gradients are clipped.
 

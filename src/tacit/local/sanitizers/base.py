@@ -1,4 +1,4 @@
-"""What every sanitizer is: it turns one person's gradient into a report, whose tail it knows."""
+"""Define the interface of sanitizers: they turn one person's gradient into a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tacit.privacy.events import Event
 
 @dataclass(frozen=True)
 class Tail:
-    """How far a report strays: E exp(v <xi, u>) <= exp(v^2 variance / 2) for |v| <= reach.
+    """The tail of a report: E exp(v <xi, u>) <= exp(v^2 variance / 2), |v| <= largest_rate.
 
     Here xi = report - E report and u is any unit vector; the bound holds for every gradient within
     the norm. ``largest_rate`` is infinite for bounded and for Gaussian noise, and finite for noise
@@ -44,8 +44,8 @@ class Tail:
     def plus_rounding(self, size: float) -> Tail:
         """Return the tail of xi + e with e a function of the report, |<e, u>| <= ``size``.
 
-        sigma -> sigma + size and reach -> reach / (1 + size / sigma): Holder's inequality with
-        exponents 1 + size/sigma and 1 + sigma/size, and Hoeffding's for e.
+        sigma -> sigma + size and largest_rate -> largest_rate / (1 + size / sigma): Holder's
+        inequality with exponents 1 + size/sigma and 1 + sigma/size, and Hoeffding's for e.
         """
         sigma = math.sqrt(self.variance)
         return Tail((sigma + size) ** 2, self.largest_rate / (1.0 + size / sigma))
@@ -54,7 +54,7 @@ class Tail:
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
-# log of the probability with which `is_possible` may refuse a true report: below e^-100.
+# Minus the log of the probability with which `is_possible` may refuse a true report.
 LOG_CHANCE_OF_REFUSAL = 100.0
 _MOST_FEATURES = 10**6
 # Beyond, a lattice step of additive noise would be too small a share of the norm for a double.
@@ -63,7 +63,7 @@ _KINDS: dict[str, type[Sanitizer]] = {}
 
 
 class Sanitizer(ABC):
-    """A law of reports: an unbiased, private estimate of a gradient of norm at most ``norm``.
+    """A random map that makes an unbiased, private estimate of a gradient of norm at most ``norm``.
 
     A report is ``spacing * steps`` with whole steps. One report of one person costs ``event``
     under ``Relation.REPLACE``: any record for any other, against whoever receives the report.
@@ -85,7 +85,7 @@ class Sanitizer(ABC):
             _KINDS[cls.kind] = cls
 
     def __post_init__(self) -> None:
-        """Check what all sanitizers share, and make plain numbers of it."""
+        """Check the common parameters, and convert them to plain numbers."""
         checked = {
             "epsilon": checks.positive(
                 "epsilon",
@@ -108,7 +108,7 @@ class Sanitizer(ABC):
 
     @property
     def event(self) -> Event:
-        """What one report costs the person who sends it."""
+        """The cost of one report for its sender."""
         return PureEpsilon(self.epsilon, Relation.REPLACE)
 
     @property
@@ -119,20 +119,20 @@ class Sanitizer(ABC):
     @property
     @abstractmethod
     def tail(self) -> Tail:
-        """What a learner must know of the noise, rounding to the lattice included."""
+        """The tail of the noise for a learner, including rounding to the lattice."""
 
     @property
     @abstractmethod
     def spacing(self) -> float:
-        """What one step is worth."""
+        """The size of one step."""
 
     @abstractmethod
     def prepare(self, n: int, source: Source) -> PreparedRows:
-        """Return ``n`` rows of noise, drawn before the gradients they hide are known."""
+        """Return ``n`` rows of noise, drawn before the gradients that they hide are known."""
 
     @abstractmethod
     def _is_plausible(self, steps: Array) -> bool:
-        """Say whether a report of the right length can be a true one."""
+        """Return whether a report of the right length can be a true one."""
 
     def sanitize(self, gradient: Array, source: Source | None = None) -> Release[Array]:
         """Return one person's report.
@@ -142,7 +142,7 @@ class Sanitizer(ABC):
         gradient : array of shape (n_features,)
             float64, finite, of Euclidean norm at most ``norm``.
         source : Source, optional
-            Where the bits come from. By default a new `secure_source`.
+            The source of random bits. By default a new `secure_source`.
 
         Returns
         -------
@@ -164,9 +164,9 @@ class Sanitizer(ABC):
         return Release(release.value[0], release.event)
 
     def sanitize_batch(self, gradients: Array, source: Source | None = None) -> Release[Array]:
-        """Return one report for each row of ``gradients``, each row another person's.
+        """Return one report for each row of ``gradients``, one row per person.
 
-        The event is what each person spends; give nobody two rows.
+        The event is the cost of each person; no person may have two rows.
         """
         rows = np.asarray(gradients)
         if rows.ndim != 2 or not rows.size:
@@ -197,7 +197,7 @@ class Sanitizer(ABC):
                 f"{name} has {rows.shape[1]} coordinates, but the sanitizer is for n_features = "
                 f"{self.n_features}; build both from the same model."
             )
-        # A NaN or an infinity fails the comparison; dividing first excludes overflow.
+        # NaN and infinity fail the comparison; dividing first avoids overflow.
         lengths = np.sqrt(np.einsum("ij,ij->i", rows / self.norm, rows / self.norm))
         wrong = np.flatnonzero(~(lengths <= 1.0 + norm_tolerance(self.n_features)))
         if wrong.size:
@@ -208,7 +208,7 @@ class Sanitizer(ABC):
         return np.ascontiguousarray(rows)
 
     def is_possible(self, steps: npt.ArrayLike) -> bool:
-        """Say whether whole ``steps`` can be a true report.
+        """Return whether integer ``steps`` can be a true report.
 
         Notes
         -----
@@ -221,7 +221,7 @@ class Sanitizer(ABC):
         return self._is_plausible(array.astype(np.float64))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready dictionary, with which the other side makes the same sanitizer."""
+        """Return a dictionary for JSON, from which the other side makes the same sanitizer."""
         # Every sanitizer is a frozen dataclass; the base is not, so that each orders its fields.
         names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         fields = {name: getattr(self, name) for name in names}
@@ -229,13 +229,13 @@ class Sanitizer(ABC):
 
 
 def norm_slack(n_features: int) -> float:
-    """Return by how much noise is widened for gradients that a check in floats lets pass."""
+    """Return the factor by which noise is widened for norms that a float check lets pass."""
     # Twice the tolerance covers it and the float error of the check itself, d 2^-53.
     return 1.0 + 2.0 * norm_tolerance(n_features)
 
 
 def sanitizer_from_dict(record: Mapping[str, Any]) -> Sanitizer:
-    """Return the sanitizer that ``to_dict`` described.
+    """Make the sanitizer that ``to_dict`` described.
 
     Notes
     -----
@@ -267,6 +267,6 @@ def sanitizer_from_dict(record: Mapping[str, Any]) -> Sanitizer:
 
 
 def checked_features(value: object) -> int:
-    """Return ``value`` if it is a number of features that a report can have."""
+    """Check a number of features of a report."""
     remedy = "pass the length of a gradient."
     return checks.count("n_features", value, most=_MOST_FEATURES, remedy=remedy)

@@ -1,4 +1,4 @@
-"""Sanitizers that answer with a point of a sphere: PrivUnit's cap and the half sphere.
+"""Define sanitizers that report a point of a sphere: PrivUnit's cap and the half sphere.
 
 V is uniform on the cap {v in S^(d-1): <v, u> >= gamma} with probability p, else uniform on the
 rest of the sphere. Proofs: docs/proofs/local_sanitizers.md, sections 2 and 3.
@@ -9,8 +9,9 @@ For a direction at angle phi to u, with y = z cos(phi) and q = z sin(phi),
     Phi_k(x) = E exp(x W_1), W uniform on S^(k-1)
              <= exp(R - b - c log((c + R) / k)),  R = sqrt(x^2 + b^2), b = k/2 + 1, c = k/2 - 1
 
-The centred logarithm is convex in (y, q), so values on a mesh bound it between. Proofs, and what
-is computed in floats rather than proved: docs/proofs/local_sanitizers.md, section 5.
+The centred logarithm is convex in (y, q), so values on a mesh bound it in between. Proofs, and
+the parts that are computed in floats rather than proved: docs/proofs/local_sanitizers.md,
+section 5.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tacit.noise import Cap, PreparedRows, Source, prepare_cap
 GAMMA_STEP = 2.0**-24
 # A smaller cap would gain less than 2^-20 of the mean.
 LARGEST_GAMMA = 1.0 - 2.0**-20
-# Nor is a cap of a smaller share of the sphere looked at: `Cap` stops at 2^-64.
+# Smaller caps, as a share of the sphere, are not considered: `Cap` stops at 2^-64.
 _SMALLEST_SHARE = 2.0**-60
 # exp beyond this overflows; an epsilon above it changes no double below.
 _LARGEST_EXPONENT = 700.0
@@ -95,7 +96,7 @@ def best_gamma(d: int, epsilon: float) -> float:
     from scipy.optimize import brentq
 
     if d == 1:
-        return 0.0  # two points: every cap is the same one
+        return 0.0  # on two points all caps are equal
     inverse = 1.0 / math.expm1(min(epsilon, _LARGEST_EXPONENT))
 
     def slope(gamma: float) -> float:
@@ -122,7 +123,7 @@ def widest_cap(d: int, gamma: float, epsilon: float) -> Cap:
 
     q = mass(d, gamma)
     odds = epsilon + math.log(q) - math.log1p(-q)
-    # Cap's p is below 1: something must always be possible outside the cap.
+    # p must be below 1, so that points outside the cap stay possible.
     p = min(float(expit(odds)), 1.0 - 2.0**-53)
     step = 1
     while Cap(d, gamma, p).epsilon > epsilon:
@@ -136,7 +137,7 @@ _N_RAYS = 16
 _RATIO = 1.1
 # Below this length the bound is Bennett's, which then costs 0.13 %.
 _SHORTEST = 2.0**-9
-# Nodes of a panel, panels a width of the law, and how many widths hold all but e^-40 of it.
+# Nodes per panel, panels per width of the law, and the widths that hold all but e^-40 of it.
 _NODES = 8
 _PANELS_PER_WIDTH = 0.5
 _WIDTHS = 9.0
@@ -144,13 +145,13 @@ _WIDTHS = 9.0
 # million for that of the quadrature.
 _LOG_SLACK = 2.0**-48
 _FLOAT_SLACK = 1e-6
-# The quadrature is left out where it could improve the closed form by less than this.
+# The quadrature is skipped if it could improve the closed form by less than this.
 _WORTHWHILE = 1.05
 
 
 @lru_cache(maxsize=256)
 def cap_variance(cap: Cap, largest_rate: float) -> float:
-    """Return k with E exp(z X) <= exp(k z^2 / 2) for 0 <= z <= reach, X = <V, a> - E<V, a>.
+    """Return k with E exp(z X) <= exp(k z^2 / 2), 0 <= z <= largest_rate, X = <V, a> - E<V, a>.
 
     The vector is +V or -V with any probability and ``a`` any unit vector. This is the quadrature's
     answer; `closed_variance` holds for every z.
@@ -158,7 +159,7 @@ def cap_variance(cap: Cap, largest_rate: float) -> float:
     if cap.d == 1:
         return 1.0
     longest = 1.0 / math.cos(math.pi / 4 / _N_RAYS)
-    # X <= 1 + m, so that 2 log E exp(z X) / z^2 <= 2 (1 + m) / z, at most 1/d beyond this reach.
+    # X <= 1 + m, so 2 log E exp(z X) / z^2 <= 2 (1 + m) / z, at most 1/d beyond this rate.
     largest_rate = min(largest_rate, 2.0 * (1.0 + mean_length(cap)) * cap.d) * longest
     n_lengths = 2 + math.ceil(math.log(largest_rate / _SHORTEST) / math.log(_RATIO))
     lengths = np.geomspace(_SHORTEST, largest_rate, n_lengths)
@@ -177,7 +178,7 @@ def closed_variance(cap: Cap) -> float:
 
 
 def is_worthwhile(cap: Cap) -> bool:
-    """Say whether the quadrature can improve noticeably on the closed form."""
+    """Return whether the quadrature can noticeably improve the closed form."""
     # Nothing is below the variance of the uniform law, 1 / d.
     return cap.d > 1 and closed_variance(cap) > _WORTHWHILE / cap.d
 
@@ -267,9 +268,10 @@ def _log_sum(exponents: Array) -> Array:
 def _quadrature(cap: Cap, largest_rate: float) -> tuple[Array, Array, Array]:
     """Return t, sqrt(1 - t^2) and log weights for the law of t = <V, u>.
 
-    In the angle the law has density proportional to sin^(d-2) on the cap and on the rest. Tilted
-    by any z <= reach it is log-concave in t with modulus d - 3 and a mode below 2 reach / d, so
-    that nine widths 1 / sqrt(d - 3) either side hold all but e^-40 of it.
+    In the angle the law has density proportional to sin^(d-2) on the cap and on the rest. Under
+    exponential tilting by any z <= largest_rate it is log-concave in t with modulus d - 3 and a
+    mode below 2 largest_rate / d, so that nine widths 1 / sqrt(d - 3) either side hold all but
+    e^-40 of it.
     """
     d, gamma = cap.d, cap.gamma
     spread = _WIDTHS / math.sqrt(max(d - 3, 1))
@@ -300,17 +302,17 @@ def _piece(
     return np.cos(angle), sine, log_weight
 
 
-# A learner that bets on v uses log(1 + v g) >= v g - (v g)^2, true for v g >= -0.6838, so it never
-# asks for the tail beyond 0.6838 / norm.
+# A betting learner uses log(1 + v g) >= v g - (v g)^2, true for v g >= -0.6838, so it never
+# needs the tail beyond the rate 0.6838 / norm.
 LEARNER_RATE = 0.6838
-# The tail of the ideal point is computed this much further, for the rounding.
+# The tail of the ideal point is computed up to this much larger a rate, for the rounding.
 _ROOM = 1.0 + 2.0**-8
 # Float error of a sum of squares in units of one; far below the rounding, far above d 2^-53.
 _SUM_SLACK = 2.0**-30
 
 
 class CapSanitizer(Sanitizer):
-    """Reports ``radius`` times a random point of the unit sphere.
+    """Report ``radius`` times a random point of the unit sphere.
 
         u = +gradient/||gradient|| with probability 1/2 + ||gradient|| / (2 norm), else its negative
         report = radius h round(V / h),   V of the law of ``cap`` about u,   radius = norm / m
@@ -370,14 +372,14 @@ class CapSanitizer(Sanitizer):
 
 @dataclass(frozen=True)
 class HalfSphere(CapSanitizer):
-    """A uniform point of the gradient's half of the sphere, or of the other half.
+    """Report a uniform point of the gradient's half of the sphere, or of the other half.
 
         p = e^epsilon / (1 + e^epsilon)
         radius = norm sqrt(pi) Gamma((d+1)/2) / Gamma(d/2) (e^epsilon + 1) / (e^epsilon - 1)
 
     the L2-ball mechanism of Duchi, Jordan and Wainwright (2018), with d = ``n_features``. It is
-    `PrivUnit` with a cap of half the sphere, and nearly as good where epsilon is below 1;
-    parameters as there, but for gamma.
+    `PrivUnit` with a cap of half the sphere, and nearly as good if epsilon is below 1;
+    parameters are as there, without gamma.
 
     Notes
     -----
@@ -414,7 +416,7 @@ class HalfSphere(CapSanitizer):
 
 @dataclass(frozen=True)
 class PrivUnit(CapSanitizer):
-    """A uniform point of the cap {v: <v, u> >= gamma} about the gradient's direction, or not of it.
+    """Report a uniform point of the cap {v: <v, u> >= gamma} about the gradient, or outside it.
 
         epsilon = log(p (1 - Q) / ((1 - p) Q)),   Q the share of the sphere in the cap
         radius = norm / m,   m = kappa (p / Q - (1 - p) / (1 - Q))
@@ -428,11 +430,11 @@ class PrivUnit(CapSanitizer):
     epsilon : float
         The greatest privacy loss of one report.
     n_features : int
-        How many coordinates a gradient has.
+        The number of coordinates of a gradient.
     norm : float
         The bound to which gradients are clipped.
     gamma : float, optional
-        Where the cap begins, in [0, 1). By default the best.
+        The start of the cap, in [0, 1). By default the best.
 
     Notes
     -----

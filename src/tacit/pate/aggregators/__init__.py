@@ -1,6 +1,6 @@
-"""Ways of turning votes into answers, one a file.
+"""Aggregate votes into answers, one aggregator per file.
 
-A new one is a file and a line of `AGGREGATORS`; plans, help and tests find it there.
+A new aggregator is a file and a line of `AGGREGATORS`; plans, help and tests find it there.
 """
 
 from tacit.pate.aggregators.base import UNANSWERED, Aggregator, Answers

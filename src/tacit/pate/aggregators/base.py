@@ -1,4 +1,4 @@
-"""What every way of adding up votes says of itself: which questions it asks, and its noise."""
+"""Define the interface of aggregators: their queries on the votes, and their noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tacit.privacy import Budget, Event, Relation
 from tacit.queries import Facts, Held, Query, Session, Slot, Votes, composed
 from tacit.queries.votes_cost import Table
 
-# One class for each query, by its number, or UNANSWERED.
+# One class number per query, or UNANSWERED.
 Answers = npt.NDArray[np.int64]
 UNANSWERED = -1
 MOST_CLASSES = 65_535
@@ -24,18 +24,18 @@ MOST_CLASSES = 65_535
 
 @dataclass(frozen=True)
 class Aggregator(ABC):
-    """Turns the votes of teachers into answers that may leave.
+    """Turn the votes of teachers into answers that may be released.
 
-    A class says which `tacit.queries` it asks of the votes; what that costs follows from them.
+    A subclass lists its `tacit.queries` on the votes; the cost follows from them.
     """
 
-    # What it is called in a plan, and what it does, in a sentence.
+    # The name in a plan, and a description in a sentence.
     name: ClassVar[str]
     reason: ClassVar[str]
-    # The fields that say how much noise there is: None until a plan decides them.
+    # The fields that set the noise: None until a plan fixes them.
     noise: ClassVar[tuple[str, ...]] = ("noise_std",)
     most_classes: ClassVar[int] = MOST_CLASSES
-    # Whether it is considered where nobody names one.
+    # Whether it is considered if no aggregator is named.
     by_default: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -45,35 +45,35 @@ class Aggregator(ABC):
 
     @property
     def settings(self) -> dict[str, float]:
-        """Return its noise, and whatever else was decided."""
+        """Return its noise and the other parameters."""
         return {name: self.decided(name) for name in self.noise}
 
     def decided(self, name: str) -> float:
-        """Return a number that a plan has decided."""
+        """Return a parameter that a plan has fixed."""
         value: float | None = getattr(self, name)
         if value is None:
             raise ValueError(f"{name} is not decided yet; call planned(budget, n_queries) first.")
         return value
 
     def undecided(self) -> Self:
-        """Return the same without its noise."""
+        """Return a copy without its noise."""
         return replace(self, **dict.fromkeys(self.noise))
 
     @abstractmethod
     def planned(self, budget: Budget, n_queries: int) -> Self:
-        """Return the same with its noise decided: as given, or the least within the budget."""
+        """Return a copy with its noise fixed: as given, or the least within the budget."""
 
     @abstractmethod
     def queries(self, votes: Votes) -> Mapping[str, Query[Any]]:
-        """Return what it asks of the votes, by slot, once its noise is decided."""
+        """Return its queries on the votes, by slot, once its noise is fixed."""
 
     def slots(self, votes: Votes, facts: Facts) -> dict[str, Slot]:
-        """Return what a plan pays for: each of its questions, once."""
+        """Return the slots of a plan: each of its queries, once."""
         return {name: Slot(query.event(facts)) for name, query in self.queries(votes).items()}
 
     def event(self, n_queries: int, relation: Relation) -> Event:
-        """Return what it costs, once its noise is decided."""
-        # How many teachers and classes there are does not matter to the cost.
+        """Return its event, once its noise is fixed."""
+        # The cost does not depend on the numbers of teachers and classes.
         return composed(self.slots(Votes(n_queries, 1, 2), facts_of(relation)))
 
     def answers(self, session: Session, votes: Votes, held: Held) -> Answers:
@@ -84,11 +84,11 @@ class Aggregator(ABC):
 
     @abstractmethod
     def right(self, consensus: float, n_teachers: int) -> float:
-        """Return with which probability a query is answered by what most teachers say.
+        """Return the probability that a query is answered by the majority class.
 
-        ``consensus`` is the share of teachers who agree; all others agree on something else.
+        ``consensus`` is the share of teachers who agree; all others agree on one other class.
         """
 
     def cost_table(self, votes: Votes, order: float) -> Table | None:
-        """Return how the votes' own cost is computed at an order, if that is proved."""
+        """Return how the data-dependent cost is computed at an order, if that is proved."""
         return None

@@ -1,4 +1,4 @@
-"""Answers only where teachers agree: a noisy threshold first, then the noisy winner."""
+"""Answer only if teachers agree: a noisy threshold first, then the noisy winner."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _ROOT_TWO = math.sqrt(2.0)
 
 @dataclass(frozen=True)
 class Confident(Aggregator):
-    """Answers the first ``n_answers`` queries on which the greatest count passes a threshold.
+    """Answer the first ``n_answers`` queries whose greatest count passes a noisy threshold.
 
     Parameters
     ----------
     n_answers
-        How many queries are answered at most; charged for beforehand, whatever happens.
+        The largest number of answers; all are charged in advance.
     threshold
         The share of teachers who must agree, before noise.
     threshold_share
-        The share of mu^2 that goes to thresholds.
+        The share of mu^2 for the thresholds.
     threshold_noise_std, noise_std
         The noise on the greatest count and on every count; left out, they follow from the budget.
 
@@ -50,8 +50,8 @@ class Confident(Aggregator):
 
         mu^2 = n_queries / threshold_noise_std^2 + 2 n_answers / noise_std^2
 
-    An abstention costs what an answer's threshold costs. It stops at ``n_answers``, and never for a
-    cost that depends on the votes.
+    An abstention costs as much as the threshold of an answer. It stops at ``n_answers``, and never
+    because of a cost that depends on the votes.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Confident(Aggregator):
         }
 
     def planned(self, budget: Budget, n_queries: int) -> Confident:
-        """Return the same with both noises decided."""
+        """Return a copy with both noises fixed."""
         given = (self.threshold_noise_std, self.noise_std)
         if None not in given:
             return self
@@ -107,7 +107,7 @@ class Confident(Aggregator):
         )
 
     def queries(self, votes: Votes) -> dict[str, Query[Any]]:
-        """Return a threshold for every query, and a winner for every answer that is paid for."""
+        """Return a threshold for every query, and a winner for every charged answer."""
         return {"thresholds": self._thresholds(votes), "winners": self._winners(votes)}
 
     def _thresholds(self, votes: Votes) -> Thresholds:
@@ -118,12 +118,12 @@ class Confident(Aggregator):
         return GaussianWinners(votes, self.decided("noise_std"), self.n_answers)
 
     def slots(self, votes: Votes, facts: Facts) -> dict[str, Slot]:
-        """Return what is paid for; if no query passes, winners stay unasked."""
+        """Return the slots; if no query passes, the winners stay unused."""
         paid = super().slots(votes, facts)
         return {**paid, "winners": replace(paid["winners"], rule=AtMost())}
 
     def answers(self, session: Session, votes: Votes, held: Held) -> Answers:
-        """Ask for the winner of the first queries that pass; the others are not answered."""
+        """Ask for the winners of the first queries that pass; the others are not answered."""
         passed = session.ask(self._thresholds(votes), "thresholds", of=held)
         places = np.flatnonzero(passed)[: self.n_answers]
         result = np.full(votes.n_queries, UNANSWERED, dtype=np.int64)
@@ -133,7 +133,7 @@ class Confident(Aggregator):
         return result
 
     def right(self, consensus: float, n_teachers: int) -> float:
-        """Return the chance to pass the threshold, times that of the right winner."""
+        """Return the probability to pass the threshold, times that of the correct winner."""
         lead = (2.0 * consensus - 1.0) * n_teachers
         first = self.decided("threshold_noise_std")
         passed = float(ndtr((consensus - self.threshold) * n_teachers / first))

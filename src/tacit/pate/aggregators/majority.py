@@ -1,4 +1,4 @@
-"""Which of two classes has the majority; only the winner leaves, which makes it cheaper."""
+"""Release the noisy majority of two classes; releasing only the winner is cheaper."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _ROOT_TWO = math.sqrt(2.0)
 
 @dataclass(frozen=True)
 class Majority(Aggregator):
-    """Which of two classes has more votes than a public cut, Gaussian noise on both counts.
+    """Release which of two classes has more votes than a public cut, with Gaussian noise.
 
     Parameters
     ----------
     noise_std
         The noise on each count; left out, the least within the budget.
     cut
-        The share of votes above which the second class wins; where classes are of very different
-        sizes, about the share that the second one is known to have.
+        The share of votes above which the second class wins; for very unbalanced classes, about
+        the known share of the second one.
 
     Notes
     -----
@@ -68,7 +68,7 @@ class Majority(Aggregator):
         return {**super().settings, "cut": self.cut}
 
     def planned(self, budget: Budget, n_queries: int) -> Majority:
-        """Return the same with its noise decided."""
+        """Return a copy with its noise fixed."""
         if self.noise_std is not None:
             return self
         if budget.is_pure:
@@ -79,7 +79,7 @@ class Majority(Aggregator):
         return replace(self, noise_std=_least_noise(budget, n_queries))
 
     def queries(self, votes: Votes) -> dict[str, Majorities]:
-        """Return one question: the noisy winner of each query."""
+        """Return one query: the noisy winner of each row."""
         leads = Leads(votes.n_queries, votes.n_teachers, self.cut)
         return {"winners": Majorities(leads, self.decided("noise_std"))}
 
@@ -95,15 +95,15 @@ class Majority(Aggregator):
         return float(ndtr((lead - shift) / (_ROOT_TWO * self.decided("noise_std"))))
 
 
-# Orders to either side of a Gaussian's best one that a calibration looks at.
+# The number of orders on each side of a Gaussian's best one that calibration tries.
 _AROUND = 8
 
 
 def _least_noise(budget: Budget, n_queries: int) -> float:
     """Return the least noise within the budget, by the divergence at a few orders.
 
-    A Gaussian of that mu has its best order near 1 + sqrt(2 log(1/delta)) / mu. Whatever orders are
-    looked at, the guarantee takes the best of all and can only be lower.
+    A Gaussian of that mu has its best order near 1 + sqrt(2 log(1/delta)) / mu. The guarantee
+    takes the best of all orders, so it can only be lower.
     """
     mu = gaussian_mu(budget.epsilon, budget.delta)
     best = 1.0 + math.sqrt(2.0 * math.log(1.0 / budget.delta)) / mu

@@ -1,4 +1,4 @@
-"""The class with the most votes after Gaussian (GNMax) or Laplace (LNMax) noise."""
+"""Release the class with the most votes after Gaussian (GNMax) or Laplace (LNMax) noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROOT_TWO = math.sqrt(2.0)
 
 @dataclass(frozen=True)
 class GNMax(Aggregator):
-    """The class with the most votes, N(0, noise_std^2) added to every count.
+    """Release the class with the most votes, with N(0, noise_std^2) added to every count.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class GNMax(Aggregator):
     by_default = True
 
     def planned(self, budget: Budget, n_queries: int) -> GNMax:
-        """Return the same with its noise decided."""
+        """Return a copy with its noise fixed."""
         if self.noise_std is not None:
             return self
         if budget.is_pure:
@@ -58,11 +58,11 @@ class GNMax(Aggregator):
         return replace(self, noise_std=_ROOT_TWO * math.sqrt(n_queries) / mu)
 
     def queries(self, votes: Votes) -> dict[str, GaussianWinners]:
-        """Return one question: the noisy winner of each query."""
+        """Return one query: the noisy winner of each row."""
         return {"winners": GaussianWinners(votes, self.decided("noise_std"))}
 
     def cost_table(self, votes: Votes, order: float) -> SeveralClasses:
-        """Return what Theorem 6 says of these votes."""
+        """Return the bound of Theorem 6 for these votes."""
         return SeveralClasses(self.decided("noise_std"), votes.n_classes, order)
 
     def right(self, consensus: float, n_teachers: int) -> float:
@@ -73,7 +73,7 @@ class GNMax(Aggregator):
 
 @dataclass(frozen=True)
 class LNMax(Aggregator):
-    """The class with the most votes, Laplace(1 / gamma) added to every count; for comparison.
+    """Release the class with the most votes, with Laplace(1 / gamma) noise; for comparison.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class LNMax(Aggregator):
     noise = ("gamma",)
 
     def planned(self, budget: Budget, n_queries: int) -> LNMax:
-        """Return the same with its noise decided."""
+        """Return a copy with its noise fixed."""
         if self.gamma is not None:
             return self
 
@@ -110,7 +110,7 @@ class LNMax(Aggregator):
         return replace(self, gamma=1.0 / least_noise(family, budget))
 
     def queries(self, votes: Votes) -> dict[str, LaplaceWinners]:
-        """Return one question: the noisy winner of each query."""
+        """Return one query: the noisy winner of each row."""
         return {"winners": LaplaceWinners(replace(votes, norm=Norm.L1), self.decided("gamma"))}
 
     def right(self, consensus: float, n_teachers: int) -> float:

@@ -1,4 +1,4 @@
-"""Records that several sites hold: teachers where the records are, votes that are added up."""
+"""Run PATE on records of several sites: local teachers, and votes summed by a collector."""
 
 from tacit.pate.sites.collector import VoteCollector
 from tacit.pate.sites.messages import SiteVotes, VotesRejected

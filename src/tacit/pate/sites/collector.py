@@ -1,4 +1,4 @@
-"""The collector: adds up what sites send, and tells the winners."""
+"""Sum the votes of sites, and release the winners."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tacit.privacy import Guarantee
 
 Words = npt.NDArray[np.uint64]
 
-# In standard deviations: so far beyond what teachers can say, noise is no excuse.
+# In standard deviations of the noise: counts further outside their range are rejected.
 _PLAUSIBLE = 8.0
 
 
 class VoteCollector:
-    """Adds up the votes of sites in one round.
+    """Sum the votes of sites in one round.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ class VoteCollector:
     -----
     **Guarantee**
 
-    1. A message counts once: the same bytes again are ignored, other bytes of the same site are
-       refused, and so is whatever is not of this round.
-    2. Without masks, winners are told as soon as all but ``n_missing`` sites have answered; with
-       masks all must, since masks cancel in the whole sum alone.
+    1. A message counts once: equal bytes are ignored, other bytes of the same site are
+       refused, and so are messages of other rounds.
+    2. Without masks, winners are available as soon as all but ``n_missing`` sites have answered;
+       with masks all must answer, since masks cancel only in the whole sum.
 
     **Trusted with**: without masks, each site's counts under a share of the noise, which is less
-    protection than the sum has (`Round.share_event`). With masks, the sum alone, as long as it does
-    not work together with sites. It can always withhold or falsify answers.
+    protection than the sum has (`Round.share_event`). With masks, only the sum, unless it
+    colludes with sites. It can always withhold or falsify answers.
 
     Examples
     --------
@@ -50,12 +50,12 @@ class VoteCollector:
         self._total: Words = np.zeros((agreed.n_queries, agreed.n_classes), dtype=np.uint64)
 
     def add(self, data: bytes) -> bool:
-        """Count a site's message; return False if the same was counted before.
+        """Count a site's message; return False if it was counted before.
 
         Raises
         ------
         VotesRejected
-            If it is no message of this round, or not what the site sent before.
+            If it is not a message of this round, or differs from an earlier one of the site.
         """
         votes = SiteVotes.from_bytes(data)
         votes.check(self.round)
@@ -63,7 +63,7 @@ class VoteCollector:
             if self._met[votes.site] == data:
                 return False
             raise VotesRejected(
-                f"{self.round.sites[votes.site].name} has sent other votes in this round before; "
+                f"{self.round.sites[votes.site].name} has already sent other votes in this round; "
                 "two answers of one site would be two releases."
             )
         self._check_plausible(votes)
@@ -73,12 +73,12 @@ class VoteCollector:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names of sites that have not answered."""
+        """The names of the sites that have not answered."""
         return tuple(site.name for i, site in enumerate(self.round.sites) if i not in self._met)
 
     @property
     def is_ready(self) -> bool:
-        """Whether the winners can be told."""
+        """Whether the winners can be computed."""
         most = 0 if self.round.masked else self.round.n_missing
         return len(self.missing) <= most
 
@@ -88,7 +88,7 @@ class VoteCollector:
             wait = "all of them, since votes are masked" if self.round.masked else "more of them"
             raise VotesRejected(
                 f"{len(self.missing)} sites have not answered ({', '.join(self.missing)}); wait "
-                f"for {wait}. With less noise than agreed nothing may be told."
+                f"for {wait}. With less noise than agreed nothing may be released."
             )
         steps = self._total.view(np.int64).astype(np.float64)
         return steps * self.round.spacing
@@ -99,7 +99,7 @@ class VoteCollector:
         return winners
 
     def guarantee(self, delta: float) -> Guarantee:
-        """Return what is promised of the sum, and of all that follows from it."""
+        """Return the guarantee of the sum, and of all its post-processing."""
         agreed = self.round
         k = len(agreed.sites)
         whom = (
@@ -110,10 +110,10 @@ class VoteCollector:
         return Guarantee(agreed.sum_event, delta, (whom, *seen))
 
     def _check_plausible(self, votes: SiteVotes) -> None:
-        """Refuse votes that no honest site sends, or one in 10^14; masked, nobody can tell.
+        """Refuse votes that an honest site sends with probability below 10^-14; not if masked.
 
-        A count is between 0 and n_teachers, those of a query add up to n_teachers, and noise of
-        share_std is on each. So what a site can sway is its own teachers' votes.
+        A count is in [0, n_teachers], the counts of a query add up to n_teachers, and each has
+        noise of share_std. So a site can influence only its own teachers' votes.
         """
         agreed = self.round
         if agreed.masked:

@@ -1,7 +1,7 @@
-"""What a site sends: its noisy votes under pairwise masks, in a fixed layout.
+"""Encode the message of a site: its noisy votes under pairwise masks, in a fixed layout.
 
-Each pair agrees on a secret by X25519; HKDF with SHA-256 makes a key of it for one round, and
-AES-256 in counter mode the words. Masks cancel in the sum over all sites, modulo 2^64.
+Each pair agrees on a secret by X25519. HKDF with SHA-256 derives a key for one round, and
+AES-256 in counter mode the words of the mask. Masks cancel in the sum over all sites, modulo 2^64.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def public_key_of(private_key: bytes) -> str:
 
 
 def mask_of(agreed: Round, site: int, private_key: bytes) -> Words:
-    """Return what a site adds to its votes: + for sites after it, - for those before.
+    """Return the mask of a site: + for sites after it, - for those before.
 
     Examples
     --------
@@ -59,9 +59,9 @@ def mask_of(agreed: Round, site: int, private_key: bytes) -> Words:
             continue
         try:
             words = _words(agreed, private_key, bytes.fromhex(entry.public_key), total.size)
-        except ValueError:  # a point of low order: everybody knows the secret that it makes
+        except ValueError:  # a point of low order makes a secret that everybody knows
             raise VotesRejected(
-                f"the public key of {entry.name} is none that hides anything; agree on a round "
+                f"the public key of {entry.name} is insecure; agree on a round "
                 "with the key that its TeacherSite.entry gives."
             ) from None
         # modulo 2^64, as uint64 is
@@ -78,7 +78,7 @@ def _words(agreed: Round, private_key: bytes, public_key: bytes, n: int) -> Word
     keys = _x25519()
     private = keys.X25519PrivateKey.from_private_bytes(private_key)
     secret = private.exchange(keys.X25519PublicKey.from_public_bytes(public_key))
-    # The round's digest holds both keys and everything else: another round has other masks.
+    # The digest covers both keys and the whole round, so other rounds have other masks.
     derived = HKDF(SHA256(), 32, salt=agreed.digest, info=b"tacit votes").derive(secret)
     stream = Cipher(algorithms.AES(derived), modes.CTR(bytes(16))).encryptor()
     return np.frombuffer(stream.update(bytes(8 * n)), "<u8").astype(np.uint64)
@@ -102,7 +102,7 @@ _CHECKSUM = struct.Struct("<I")
 
 
 class VotesRejected(ValueError):
-    """A message that is refused; whoever refused it is as before.
+    """A message is refused; the state of the receiver is unchanged.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class SiteVotes:
     steps: Words
 
     def to_bytes(self) -> bytes:
-        """Return the message as it travels."""
+        """Encode the message."""
         n_queries, n_classes = self.steps.shape
         head = _HEADER.pack(
             _MARK,
@@ -148,7 +148,7 @@ class SiteVotes:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SiteVotes:
-        """Return the votes that were sent, or raise `VotesRejected`."""
+        """Decode a message, or raise `VotesRejected`."""
         if len(data) < _HEADER.size + _CHECKSUM.size:
             raise VotesRejected(f"{len(data)} bytes are too few for votes; send whole messages.")
         mark, version, digest, site, n_teachers, n_queries, n_classes = _HEADER.unpack_from(data)
@@ -170,7 +170,7 @@ class SiteVotes:
         return cls(digest, site, n_teachers, steps.reshape(n_queries, n_classes))
 
     def check(self, agreed: Round) -> None:
-        """Refuse votes that are not of a round, or not of a site as it was agreed on."""
+        """Refuse votes of another round, or of a site that differs from its entry."""
         if self.round_digest != agreed.digest:
             raise VotesRejected("these are votes of another round.")
         if self.site >= len(agreed.sites):

@@ -1,4 +1,4 @@
-"""What all sites and the collector agree on before anybody votes: one round, and its digest."""
+"""Define a round: the parameters that sites and collector agree on, and their digest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIGITS = "0123456789abcdef"
 
 @dataclass(frozen=True)
 class SiteEntry:
-    """A site as all others know it: its name, its teachers, and its key where masks are used.
+    """The public entry of a site: its name, its teachers, and its key if masks are used.
 
     Examples
     --------
@@ -48,28 +48,28 @@ class SiteEntry:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of voting: whoever has another digest takes part in another round.
+    """One round of voting, identified by its digest.
 
     Parameters
     ----------
     name
-        What the round is called; a site answers a name once.
+        The name of the round; a site answers a name once.
     sites
-        All sites, in an order that everybody shares.
+        All sites, in the agreed order.
     n_classes
-        How many classes there are.
+        The number of classes.
     queries
-        The SHA-256 of the rows that are asked about (`digest_of`), in hexadecimal.
+        The SHA-256 of the public rows (`digest_of`), in hexadecimal.
     n_queries
-        How many they are.
+        The number of public rows.
     noise_std
-        The noise that the sum of all votes must have.
+        The least noise on the sum of all votes.
     n_missing
-        How many sites may drop out, or tell each other what they know; the others' noise is enough.
+        The number of sites that may drop out or collude; the noise of the others is enough.
     masked
-        Whether sites mask their votes, so that the collector sees the sum alone.
+        Whether sites mask their votes, so that the collector sees only the sum.
     relation
-        Under which records of a site are neighbours.
+        The relation between neighbouring records of a site.
 
     Notes
     -----
@@ -123,43 +123,43 @@ class Round:
 
     @property
     def facts(self) -> Facts:
-        """What is public of every site's teachers."""
+        """The public facts of every site's teachers."""
         return facts_of(self.relation)
 
     def shared_votes(self, site: int, mask: Any = None) -> SharedVotes:
-        """Return what is asked of a site's teachers, masked if there is a mask."""
+        """Return the query to a site's teachers, with its mask if there is one."""
         votes = Votes(self.n_queries, self.sites[site].n_teachers, self.n_classes)
         return SharedVotes(votes, self.noise_std, len(self.sites) - self.n_missing, mask)
 
     @property
     def share_std(self) -> float:
-        """The noise that each site adds: noise_std / sqrt(k - n_missing), and a hair more."""
+        """The noise that each site adds: noise_std / sqrt(k - n_missing), rounded up slightly."""
         return self.shared_votes(0).share_std
 
     @property
     def spacing(self) -> float:
-        """The lattice of every site's noise; it divides one vote."""
+        """The lattice spacing of every site's noise; it divides one vote."""
         return self.shared_votes(0).spacing(self.facts)
 
     @property
     def sum_event(self) -> Event:
-        """What the sum of all votes costs, as long as no more than n_missing sites are missing."""
+        """The event of the sum of all votes, if at most n_missing sites are missing."""
         return self.shared_votes(0).sum_event(self.facts)
 
     @property
     def share_event(self) -> Event:
-        """What the votes of one site cost whom they are shown to: it has its own noise alone."""
+        """The event of one site's votes alone, protected by their own noise only."""
         return self.shared_votes(0).event(self.facts)
 
     def to_bytes(self) -> bytes:
-        """Return the round as JSON, the same for the same round."""
+        """Return the round as canonical JSON."""
         fields = {**asdict(self), "relation": self.relation.value}
         record = {"format": FORMAT, "version": VERSION, **fields}
         return json.dumps(record, sort_keys=True, separators=(",", ":")).encode("ascii")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Round:
-        """Return the round that somebody sent, or raise ValueError."""
+        """Decode a round, or raise ValueError."""
         try:
             if len(data) > _MOST_BYTES:
                 raise ValueError("too long")
@@ -177,7 +177,7 @@ class Round:
 
     @property
     def digest(self) -> bytes:
-        """32 bytes that stand for all of it."""
+        """The SHA-256 digest of the round."""
         return hashlib.sha256(self.to_bytes()).digest()
 
 

@@ -1,4 +1,4 @@
-"""A site: teachers where the records are, and votes that leave with a share of the noise."""
+"""Run a site: local teachers, and votes that are sent with a share of the noise."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ from tacit.records.splits import places_of_parts
 
 
 class TeacherSite:
-    """One place that holds a part of the records; its teachers never leave it.
+    """A site that holds a part of the records; its teachers never leave it.
 
     Parameters
     ----------
     name
-        What the round calls it.
+        The name of the site in rounds.
     teacher
         Any classifier.
     n_teachers
-        How many parts its records are split into, as the rounds say.
+        The number of parts of its records, as in the rounds.
     folder
-        Where it keeps its key and what it has answered, readable to itself alone. A round is
-        answered once: asked again, also after a crash, it returns the same bytes.
+        A private folder for its key and its answers. A round is
+        answered once: later calls, also after a crash, return the same bytes.
     classes
         The classes, which are public.
     delta
-        At which the accountant counts a round.
+        The delta at which the accountant charges a round.
     accountant
-        The site's own budget, charged before a teacher learns; it may refuse.
+        The site's own budget, charged before a teacher is trained; it may refuse.
     n_jobs, random_state
         As in `PATEClassifier`.
 
@@ -60,14 +60,14 @@ class TeacherSite:
     -----
     **Guarantee** (docs/proofs/pate.md, section 6)
 
-    1. What leaves has noise of ``share_std`` on every count. Where it is not masked, that is all
-       that protects it from the collector, and it is charged so; where it is masked, what is
-       charged is the sum with all noise, of at least ``noise_std``.
-    2. For one name of a round no two different messages ever leave.
-    3. A teacher that fails votes for a constant; nothing else is told.
+    1. Every count that is sent has noise of ``share_std``. Without masks, that is all
+       that protects it from the collector, and is charged; with masks, the charge is for
+       the sum with all noise, of at least ``noise_std``.
+    2. For one name of a round no two different messages are ever sent.
+    3. A teacher that fails votes for a constant; nothing else is revealed.
 
-    **Assumes**: masked, that no more than ``n_missing`` other sites work together with the
-    collector, and that the keys in the round are the sites' own; that the folder is private.
+    **Assumes**: with masks, that at most ``n_missing`` other sites collude with the
+    collector, and that the keys in the round belong to the sites; that the folder is private.
 
     Examples
     --------
@@ -107,15 +107,15 @@ class TeacherSite:
         self.classes = classes_of(classes, None).value
         self.delta, self.accountant = delta, accountant
         self.n_jobs, self.random_state = n_jobs, random_state
-        SiteEntry(name, n_teachers)  # refuses what no round could hold
+        SiteEntry(name, n_teachers)  # raises for invalid values
 
     def entry(self, *, masked: bool = False) -> SiteEntry:
-        """Return the site as a round lists it, with its public key if votes will be masked."""
+        """Return the entry of the site for a round, with its public key if votes will be masked."""
         key = public_key_of(self._private_key()) if masked else ""
         return SiteEntry(self.name, self.n_teachers, key)
 
     def answer(self, agreed: Round, X: Any, y: Any, queries: Any, unit: Any = None) -> bytes:
-        """Return the site's message for a round: made once, and the same whenever asked again.
+        """Return the site's message for a round; it is made once and then repeated.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class TeacherSite:
         X, y, unit
             The records, as in `PATEClassifier.fit`.
         queries
-            The public rows, of which the round has the digest.
+            The public rows, whose digest is in the round.
         """
         place = self._place(agreed, queries)
         votes_file = (
@@ -138,13 +138,13 @@ class TeacherSite:
         data = votes_file.read_bytes()
         if SiteVotes.from_bytes(data).round_digest != agreed.digest:
             raise VotesRejected(
-                f"{self.name} has answered another round of the name {agreed.name!r}; a second "
-                "answer would be a second release. Give the new round a name of its own."
+                f"{self.name} has answered another round named {agreed.name!r}; a second "
+                "answer would be a second release. Give the new round another name."
             )
         return data
 
     def _place(self, agreed: Round, queries: Any) -> int:
-        """Return the site's place in a round, or refuse a round that is not as it should be."""
+        """Return the site's position in a round, or refuse an inconsistent round."""
         names = [site.name for site in agreed.sites]
         if self.name not in names:
             raise VotesRejected(f"the round {agreed.name!r} does not have a site {self.name!r}.")
@@ -153,7 +153,7 @@ class TeacherSite:
             raise VotesRejected("the round lists this site with other teachers or another key.")
         if digest_of(queries) != agreed.queries:
             raise VotesRejected("these are not the queries that the round is about.")
-        if len(queries) != agreed.n_queries:  # of as many the noise hides a record
+        if len(queries) != agreed.n_queries:  # the noise was chosen for this number
             raise VotesRejected(
                 f"the round says that it has {agreed.n_queries} queries, and these are "
                 f"{len(queries)}; agree on a round that counts them right."
@@ -193,7 +193,7 @@ class TeacherSite:
     def _votes(
         self, relation: Relation, table: TableInMemory, queries: Any, source: Source | None
     ) -> Iterator[Votes]:
-        """Open the records, and let one teacher after another vote."""
+        """Read the records, and let the teachers vote in turn."""
         rows, labels = table.read()
         if labels is None:
             raise ValueError("y is missing: teachers learn from labels.")
@@ -217,7 +217,7 @@ class TeacherSite:
 
 
 def _keep(path: Path, data: bytes) -> None:
-    """Write a file whole, once: if somebody was first, theirs stays."""
+    """Write a file atomically, once: an existing file is kept."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -227,14 +227,14 @@ def _keep(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):
-            os.link(part, path)  # unlike a rename, it never replaces
+            os.link(part, path)  # unlike a rename, it never replaces a file
         _remember_name(path.parent)
     finally:
         part.unlink()
 
 
 def _remember_name(folder: Path) -> None:
-    """Have the system keep the folder's new entry: without power it would be forgotten."""
+    """Flush the folder's new entry to disk, so that it survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,1 +1,1 @@
-"""The parts of a report, one file each: from facts to markup."""
+"""Convert facts to markup: one module per section of the report."""

@@ -1,4 +1,4 @@
-"""Report accuracy: the privacy-accuracy picture, and a private evaluation."""
+"""Report accuracy: scores on public data by epsilon, and a private evaluation."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from tacit.report.markup import Heading, Markup, Row, named, section, table, tag
 from tacit.report.wording import mechanism_title, short
 
 _MOST_TICKS = 7
-_NEAREST = 1.25  # ticks closer than this factor would overlap
+_NEAREST = 1.25  # ratio of neighbouring ticks below which labels would overlap
 
 
 def accuracy_section(facts: ReportFacts) -> Markup | None:
-    """Return the section, or nothing where there are no public data."""
+    """Return the section, or None without scores on public data."""
     return None if facts.accuracy is None else scores_section(facts.accuracy)
 
 
 def scores_section(picture: AccuracyPicture, remark: str = "", first: bool = False) -> Markup:
-    """Return the scores, under a notice that nothing protects them."""
+    """Return the scores under a notice that they are not private."""
     return section(
         "accuracy",
-        "What privacy costs in " + picture.score,
+        "Effect of privacy on " + picture.score,
         tag(
             "div",
             tag("h3", "These scores are not private"),
             tag(
                 "p",
                 "They were computed from records without protection and spend no budget. They "
-                "may be shown only because the data behind them are public: ",
+                "may be shown only because their data are public: ",
                 tag("strong", picture.why_public),
             ),
             class_="alarm",
@@ -75,8 +75,8 @@ def _figure(picture: AccuracyPicture) -> Markup:
     y = linear_axis(picture.score, min(ends) - room, max(ends) + room)
     chart = LineChart(x, y, series, _alternative(picture, series), levels)
     bars = any(point.sd > 0 for point in picture.points)
-    caption = f"{picture.score[:1].upper()}{picture.score[1:]} (upwards) at each epsilon." + (
-        " Bars reach one standard deviation over repeated fits to either side." if bars else ""
+    caption = f"{picture.score[:1].upper()}{picture.score[1:]} (vertical axis) at each epsilon." + (
+        " Bars show one standard deviation over repeated fits." if bars else ""
     )
     return tag("figure", drawn(chart), _legend(series), tag("figcaption", caption))
 
@@ -133,7 +133,7 @@ def _numbers(picture: AccuracyPicture) -> Markup:
         f" {level.name[:1].upper()}{level.name[1:]}: {level.value:.4f}."
         for level in _levels(picture)
     )
-    caption = f"The same {picture.score} in numbers, mean \N{PLUS-MINUS SIGN} standard deviation."
+    caption = f"Table of {picture.score}: mean \N{PLUS-MINUS SIGN} standard deviation."
     return table(caption + beside, headings, rows, stacked=True)
 
 
@@ -159,17 +159,17 @@ _NAMES = {
     "r2": "R2",
 }
 _INTERVALS = (
-    "An interval holds, in 95 % of evaluations, the value that the same records would have given "
-    "without noise. It does not say how other records would do."
+    "An interval covers, in 95 % of evaluations, the value without noise on the same records. It "
+    "does not cover the error of sampling other records."
 )
 
 
 def evaluation_section(evaluation: Evaluation) -> Markup:
-    """Return the section: a table of metrics, the confusion matrix, a picture of each curve."""
+    """Return the section: metrics, the confusion matrix and a picture of each curve."""
     refused = [tag("li", f"{metric_name(name)}: {why}") for name, why in evaluation.refused.items()]
     return section(
         "evaluation",
-        "How well the model does",
+        "Private evaluation",
         _metrics(evaluation),
         tag("ul", *refused, class_="alarm") if refused else None,
         None if evaluation.confusion is None else _confusion(evaluation.confusion),
@@ -178,7 +178,7 @@ def evaluation_section(evaluation: Evaluation) -> Markup:
 
 
 def metric_name(name: str) -> str:
-    """Return a metric's name as it is written; that of one class keeps the class."""
+    """Return the display name of a metric; metrics of one class keep the class."""
     first, space, of = name.partition(" ")
     return f"{_NAMES.get(first, first)}{' of ' if space else ''}{of}"
 
@@ -204,7 +204,7 @@ def _confusion(matrix: ConfusionMatrix) -> Markup:
     ]
     headings = [
         Heading("Records of"),
-        *(Heading(f"taken for {label}", number=True, name=True) for label in matrix.classes),
+        *(Heading(f"predicted {label}", number=True, name=True) for label in matrix.classes),
     ]
     return table("Confusion matrix, each count with its interval.", headings, rows, stacked=True)
 
@@ -228,5 +228,5 @@ def _picture(curve: Curve) -> Markup | None:
         ),
         levels=(Level("one half", 0.5),),
     )
-    caption = f"{curve.name}. Bars are as long as the interval of the noise."
+    caption = f"{curve.name}. Bars show the 95 % interval of the noise."
     return tag("figure", drawn(chart), tag("figcaption", caption))

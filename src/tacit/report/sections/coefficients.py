@@ -9,20 +9,20 @@ from tacit.report.facts import Coefficient, Coefficients, ReportFacts
 from tacit.report.markup import Child, Heading, Markup, Row, join, named, section, table, tag
 from tacit.report.wording import aligned, rounded_up, short
 
-SHOWN = 12  # the others are in a fold
+SHOWN = 12  # rows shown; further rows are folded
 MOST_ROWS = 1000
-# Noise alone carries a number farther than this many of its standard deviations one time in twenty,
-# about: 4.6 % where it is Gaussian, 5.9 % where it is Laplace.
+# Noise alone exceeds this many of its standard deviations in about one case in twenty:
+# 4.6 % if it is Gaussian, 5.9 % if it is Laplace.
 _WITHIN = 2.0
 _BESIDE_SUMMARY = (
-    "These are the numbers that predict, and what is said of their noise leaves sampling out. "
-    "To read a coefficient, see How sure it is, below: there the pull of the ridge is taken back, "
-    "and standard errors cover noise and sampling together, so both differ from those here."
+    "These coefficients are for prediction. Their error bars cover noise but not sampling. To "
+    "interpret a coefficient, see Standard errors and tests below: those values are corrected for "
+    "the bias of the ridge, and their errors cover noise and sampling, so both differ from these."
 )
 
 
 def coefficients_section(facts: ReportFacts) -> Markup | None:
-    """Return the section, or nothing where no numbers were released."""
+    """Return the section, or None if no coefficients were released."""
     found = facts.coefficients
     if found is None or not found.rows:
         return None
@@ -30,7 +30,7 @@ def coefficients_section(facts: ReportFacts) -> Markup | None:
     headings, lines = _plot(rows, found.errors_are_bounds)
     return section(
         "coefficients",
-        "What was released",
+        "Released coefficients",
         tag("p", found.meaning),
         tag("p", found.about_errors),
         None if facts.summary is None else tag("p", _BESIDE_SUMMARY),
@@ -40,7 +40,7 @@ def coefficients_section(facts: ReportFacts) -> Markup | None:
 
 
 def _importance(row: Coefficient) -> tuple[float, float]:
-    """Return how far a number stands out of its noise, as far as that is known, then its size."""
+    """Sort key: the ratio of a number to its noise, if known, then its size."""
     size = abs(row.value)
     if row.error is None:
         return -1.0, size
@@ -52,7 +52,7 @@ def _is_within_noise(row: Coefficient) -> bool:
 
 
 def _mark(bounds: bool) -> str:
-    # Where noise is known as a bound only, it may also be much less.
+    # If only a bound on the noise is known, the noise may be much smaller.
     return "may be noise" if bounds else "within noise"
 
 
@@ -61,7 +61,7 @@ def _has_errors(rows: list[Coefficient]) -> bool:
 
 
 def _plot(rows: list[Coefficient], bounds: bool) -> tuple[list[Heading], list[Row]]:
-    """Return the heads and lines of a table of all rows, on one scale."""
+    """Return the heads and rows of a table on one scale."""
     has_errors = _has_errors(rows)
     scale = Strip.around([(row.value, row.error or 0.0) for row in rows])
     limit = short(scale.limit, 3)
@@ -88,12 +88,12 @@ def _fold(
     count = "all" if within == len(rest) else f"{within:,}"
     said = f", {count} of them {_mark(found.errors_are_bounds)}" if within else ""
     title = f"The other {len(rest):,}{said}"
-    caption = "The other numbers, on the same scale."
+    caption = "The remaining coefficients, on the same scale."
     left_out = len(found.rows) - SHOWN - len(rest)
     if left_out:
         caption += (
-            f" {left_out:,} more are left out; tacit inspect --coefficients prints those of a "
-            "saved model, too."
+            f" {left_out:,} more are left out; tacit inspect --coefficients prints all of a "
+            "saved model."
         )
     return tag("details", tag("summary", title), table(caption, headings, lines, forest=True))
 
@@ -106,7 +106,7 @@ def _error(row: Coefficient, is_bound: bool) -> str:
 
 
 def _up(error: float) -> str:
-    """Return an error with three digits, rounded up."""
+    """Format an error with three digits, rounded up."""
     if error < 1e-3 or error >= 1e4:
         return short(error, 3)
     return rounded_up(error, 3 if error < 10 else 1)
@@ -122,27 +122,27 @@ def _name(row: Coefficient, bounds: bool) -> Markup:
 def _caption(rows: list[Coefficient], bounds: bool) -> str:
     zero = "In the picture the vertical line is zero"
     if not _has_errors(rows):
-        return f"Released numbers, the largest first. {zero}."
+        return f"Released coefficients, the largest first. {zero}."
     one = "one standard deviation of the noise"
     text = (
-        "Released numbers, first those that stand out most from the noise (value over noise). "
-        f"{zero} and bars reach {f'the most that {one} can be' if bounds else one} to either side."
+        "Released coefficients, ordered by the ratio of value to noise. "
+        f"{zero} and bars show {f'an upper bound on {one}' if bounds else one} to either side."
     )
     if any(map(_is_within_noise, rows)):
-        text += f" {_mark(bounds).capitalize()}: no farther from zero than twice that."
+        text += f" {_mark(bounds).capitalize()}: at most twice that from zero."
     return text
 
 
 _ABOUT = (
-    "Standard errors cover both what another sample of people would have changed and the noise "
-    "that protects these. Coefficients are corrected for the ridge, so they differ from those "
-    "above, which predict, and by more where noise is large; bars above are of noise alone. A "
-    "p-value is for the question whether the coefficient is zero."
+    "Standard errors cover the variation between samples and the noise added for privacy. "
+    "Coefficients are corrected for the bias of the ridge, so they differ from the predictive "
+    "coefficients above, more so if noise is large; the bars above show noise only. A "
+    "p-value tests whether the coefficient is zero."
 )
 
 
 def inference_section(facts: ReportFacts) -> Markup | None:
-    """Return the section, or nothing where no standard errors were released."""
+    """Return the section, or None if no standard errors were released."""
     found = facts.summary
     if found is None:
         return None
@@ -162,7 +162,7 @@ def inference_section(facts: ReportFacts) -> Markup | None:
     compared = [tag("li", sentence) for sentence in found.comparisons]
     return section(
         "inference",
-        "How sure it is",
+        "Standard errors and tests",
         tag("p", _ABOUT),
         tag("ul", *compared) if compared else None,
         table(caption, headings, rows),

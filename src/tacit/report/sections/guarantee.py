@@ -13,27 +13,27 @@ from tacit.report.wording import mechanism_title, probability, rounded_up, short
 
 _DECIMALS = 4
 _WHETHER = {
-    Relation.ADD_REMOVE: "whether a given record was there",
-    Relation.REPLACE: "which of two records was there",
-    Relation.ADD_REMOVE_PERSON: "whether a given person was there",
+    Relation.ADD_REMOVE: "whether a given record was in the data",
+    Relation.REPLACE: "which of two records was in the data",
+    Relation.ADD_REMOVE_PERSON: "whether a given person was in the data",
 }
 
 
 def guarantee_section(facts: ReportFacts) -> Markup:
-    """Return the section, which begins with an alarm where there is no promise."""
+    """Return the section; it begins with an alarm if the guarantee is void."""
     promise = facts.privacy
     if promise.voided_by:
-        return section("guarantee", "What is promised", _void(promise), first=True)
+        return section("guarantee", "Privacy guarantee", _void(promise), first=True)
     return section(
         "guarantee",
-        "What is promised" if facts.accuracy is None else "What is promised of the model",
+        "Privacy guarantee" if facts.accuracy is None else "Privacy guarantee of the model",
         tag("p", promise.statement(), class_="statement"),
         _figures(promise),
-        tag("h3", "The whole promise"),
+        tag("h3", "Epsilon for every delta"),
         tag(
             "p",
-            "A guarantee is not one number but a curve: for every probability of failure, delta, "
-            "there is an epsilon. All of its points hold at the same time.",
+            "A guarantee is a curve: each probability of failure, delta, has its own epsilon. "
+            "All of its points hold at once.",
         ),
         *_curve(promise),
         _not_said(promise.relation),
@@ -46,13 +46,13 @@ def _void(promise: Guarantee) -> Markup:
         "div",
         tag("h3", "There is no privacy guarantee"),
         tag("p", tag("strong", promise.statement())),
-        tag("p", "Nothing on this page is protected. Treat it like the data themselves."),
+        tag("p", "Nothing on this page is protected. Treat the page like the data."),
         class_="alarm loud",
     )
 
 
 def _at(promise: Guarantee) -> tuple[float, float]:
-    """Return the delta that the statement quotes, and its epsilon."""
+    """Return the delta and epsilon that the statement quotes."""
     delta = promise.target_delta
     if delta is None:
         delta = 0.0 if math.isfinite(promise.epsilon(0.0)) else 1e-6
@@ -67,10 +67,10 @@ def _figures(promise: Guarantee) -> Markup:
     whether = _WHETHER[promise.relation]
     numbers = (
         (rounded_up(epsilon, _DECIMALS), "epsilon: smaller is more private"),
-        (probability(delta), "delta: the probability with which it may fail"),
+        (probability(delta), "delta: the probability with which the guarantee may fail"),
         (
             f"{guess}\N{NO-BREAK SPACE}%",
-            f"the most often a guess of {whether} can be right; a coin gets 50\N{NO-BREAK SPACE}%",
+            f"how often a guess of {whether} is right at most; a coin gets 50\N{NO-BREAK SPACE}%",
         ),
     )
     return tag(
@@ -110,8 +110,8 @@ def _picture(promise: Guarantee, points: tuple[tuple[float, float], ...]) -> Mar
         marked=(delta, epsilon) if inside else None,
         marked_name=name if inside else "",
     )
-    caption = "Epsilon (upwards) at each delta, on a logarithmic scale. Lower is more private." + (
-        f" The ring is the delta that was planned for, {probability(delta)}." if inside else ""
+    caption = "Epsilon (vertical axis) by delta (logarithmic scale). Lower is more private." + (
+        f" The ring marks the planned delta, {probability(delta)}." if inside else ""
     )
     return tag("figure", drawn(chart), tag("figcaption", caption))
 
@@ -122,7 +122,7 @@ def _numbers(curve: Curve) -> Markup:
         for d, e in zip(curve.delta, curve.epsilon, strict=True)
     ]
     headings = (Heading("Delta"), Heading("Epsilon", number=True), Heading("Factor", number=True))
-    caption = "Points of the curve, rounded up. The factor is by how much probabilities may change."
+    caption = "Points of the curve, rounded up. The factor bounds the change of any probability."
     return table(caption, headings, rows)
 
 
@@ -132,18 +132,17 @@ def _factor(epsilon: float) -> str:
 
 def _not_said(relation: Relation) -> Markup:
     whose = (
-        "It protects each person's part in the result, with all the records that have their "
-        "identifier,"
+        "It protects each person's contribution to the result: all records with their identifier."
         if relation.by_person
-        else "It protects each record's part in the result,"
+        else "It protects each record's contribution to the result."
     )
     several = "" if relation.by_person else " A person with several records is protected less."
     return join(
-        tag("h3", "What it does not say"),
+        tag("h3", "Limits of the guarantee"),
         tag(
             "p",
-            f"{whose} not what the result says of people in "
-            "general: a model can be private and still predict something about a person who was "
+            f"{whose} It does not hide what the result reveals about the population: "
+            "a model can be private and still predict facts about a person who was "
             "never in the data. It does not cover other releases from the same records; their "
             f"costs add up.{several}",
         ),
@@ -151,7 +150,7 @@ def _not_said(relation: Relation) -> Markup:
 
 
 def plan_section(facts: ReportFacts) -> Markup | None:
-    """Return the section, or nothing for a release without a plan."""
+    """Return the section, or None for a release without a plan."""
     if not facts.mechanisms:
         return None
     if len(facts.mechanisms) == 1 and facts.mechanisms[0].excess_risk is None:
@@ -161,18 +160,18 @@ def plan_section(facts: ReportFacts) -> Markup | None:
     headings = (
         Heading("Mechanism"),
         Heading("Predicted cost", number=True),
-        Heading("Compared with the least", number=True),
+        Heading("Relative to the least", number=True),
         Heading("Noise"),
     )
     rows = [_row(row, best) for row in facts.mechanisms]
     caption = (
-        "Predicted cost is the rise of the average loss per record that noise and regularisation "
-        "are expected to cause, four times in five within a factor of three; accuracy and other "
-        "scores need not change alike. " + facts.about_mechanisms
+        "Predicted cost is the expected rise of the average loss per record caused by noise and "
+        "regularisation; four predictions in five are within a factor of three. Accuracy and "
+        "other scores may change differently. " + facts.about_mechanisms
     )
     return section(
         "plan",
-        "What was run, and what else could have been",
+        "Mechanism and alternatives",
         tag("p", _lead(facts.mechanisms)),
         table(caption, headings, rows, stacked=True),
         _settings(facts.mechanisms),
@@ -180,19 +179,19 @@ def plan_section(facts: ReportFacts) -> Markup | None:
 
 
 def _alone(run: PlannedMechanism) -> Markup:
-    """Return the section of what nothing else could have been run for."""
+    """Return the section of a plan without alternatives."""
     said = tag("p", f"{mechanism_title(run.name)}. {run.noise}")
-    return section("plan", "What was run", said, _settings((run,)))
+    return section("plan", "Mechanism", said, _settings((run,)))
 
 
 def _lead(mechanisms: tuple[PlannedMechanism, ...]) -> str:
     chosen = next((row for row in mechanisms if row.chosen), None)
-    where = "Noise can be placed in several ways for the same promise. "
+    where = "Several mechanisms can give the same guarantee. "
     if chosen is None:
         return where + "These plans use public facts alone."
     return (
         f"{where}{mechanism_title(chosen.name)} was run. All plans below use public facts alone "
-        "and spend the same budget; they differ in how much accuracy they are expected to cost."
+        "and spend the same budget; they differ in their predicted loss of accuracy."
     )
 
 
@@ -219,10 +218,19 @@ def _settings(mechanisms: tuple[PlannedMechanism, ...]) -> Markup | None:
         return None
     rows = [Row((_plain(name), short(value, 6))) for name, value in chosen.settings]
     headings = (Heading("Setting"), Heading("Value", number=True))
-    return table("Settings of what was run, fixed before a record was read.", headings, rows)
+    return table("Settings of the mechanism, fixed before a record was read.", headings, rows)
+
+
+# Settings whose names do not explain themselves.
+_SETTINGS = {
+    "row_scale": "Scale of feature rows relative to the intercept",
+    "slope_ridge": "Further ridge on all weights but the intercept",
+}
 
 
 def _plain(name: str) -> str:
+    if name in _SETTINGS:
+        return _SETTINGS[name]
     words = name.replace("_std", " standard deviation").replace("n_", "number of ", 1)
     words = words.replace("_", " ")
     return words[:1].upper() + words[1:]

@@ -1,4 +1,4 @@
-"""What was assumed public: what somebody vouched for, loudly; the schema; the parameters."""
+"""Report the facts assumed public: assumptions of the guarantee, schema and parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tacit.schema import (
 
 _MOST_WORDS = 60
 _NEUTRAL = {
-    "open_number": "become the middle of what is learned",
+    "open_number": "become the middle of the learned range",
     "open_category": "become zeros",
     "number": "become the middle of the scale",
     "intervals": "are in no interval",
@@ -39,12 +39,12 @@ def public_section(facts: ReportFacts) -> Markup:
     """Return the section."""
     return section(
         "public",
-        "What was assumed public",
+        "Facts assumed public",
         tag(
             "p",
-            "These facts were taken as known before a record was read. The guarantee does not "
-            "protect them. Records that disagree are made to fit (a number outside its range is "
-            "moved to the edge): a wrong fact costs accuracy, not privacy.",
+            "These facts were assumed to be known before a record was read. The guarantee does not "
+            "protect them. Records that disagree are changed to fit (a number outside its range is "
+            "clipped): a wrong fact costs accuracy, not privacy.",
         ),
         _vouched(facts),
         _notes(facts),
@@ -71,7 +71,7 @@ def _notes(facts: ReportFacts) -> Markup | None:
     if not facts.privacy.notes:
         return None
     return join(
-        tag("h3", "To be read with the guarantee"),
+        tag("h3", "Notes on the guarantee"),
         tag("ul", *(tag("li", line) for line in facts.privacy.notes)),
     )
 
@@ -124,7 +124,7 @@ def _declared(line: Any) -> Child:
         return _words(names) if line.words is None else _meanings(names, line.words)
     if isinstance(line, Boolean):
         return _meanings(("yes", "no"), (line.true, line.false))
-    return "whose a record is; no feature" if isinstance(line, Unit) else "not read"
+    return "privacy unit; not a feature" if isinstance(line, Unit) else "not read"
 
 
 def _compared(reference: str | None) -> Markup | None:
@@ -132,7 +132,7 @@ def _compared(reference: str | None) -> Markup | None:
 
 
 def _meanings(names: Sequence[str], words: Sequence[Sequence[str]]) -> Markup:
-    """Return which words of the table each name stands for."""
+    """Return the words of the table that each name stands for."""
     return _listed(
         [join(named(n), ": ", _words(w)) for n, w in zip(names, words, strict=True)], "; "
     )
