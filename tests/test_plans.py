@@ -34,9 +34,9 @@ LOCATIONS = [
 
 @pytest.mark.parametrize("estimator", LOCATIONS, ids=str)
 def test_a_location_costs_what_its_plan_says(estimator: Any) -> None:
-    plan = estimator.plan(3)
-    accountant = Accountant(Budget(5.0, 1e-3, plan.budget.relation))
-    fitted = estimator.set_params(accountant=accountant).fit(ROWS)
+    accountant = Accountant(Budget(5.0, 1e-3, estimator.plan(3).budget.relation))
+    plan = estimator.set_params(accountant=accountant).plan(3)
+    fitted = estimator.fit(ROWS)
     assert accountant.events == (plan.event,)
     assert fitted.privacy_.event == plan.event
     assert str(plan).startswith(f"{plan.name}: ")

@@ -13,6 +13,7 @@ import tacit.ledger.postgres
 from tacit.ledger import Ledger, LedgerDamaged, LedgerError
 from tacit.ledger.postgres import _PREPARED, PostgresStore
 from tacit.ledger.state import State
+from tacit.ledger.store import Draft
 from tacit.privacy import Budget, PureEpsilon
 from tests.ledger.server import Server
 
@@ -125,11 +126,11 @@ def test_whoever_holds_the_head_is_waited_for(
     # A tacit that does not queue for its turn locks the same row.
     monkeypatch.setattr(tacit.ledger.postgres, "_WRITE", ("READ COMMITTED", turn))
 
-    def accept(before: State) -> State:
+    def accept(before: State) -> tuple[Draft, State]:
         monkeypatch.setattr(tacit.ledger.postgres, "_WRITE", ours)
         thread.start()
         wait_until_somebody_waits(address)
-        return before.after(draft.content)
+        return draft, before.after(draft.content)
 
     ledger._journal.book(draft, accept)
     thread.join(60)
