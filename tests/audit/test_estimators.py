@@ -122,7 +122,7 @@ def test_the_command_says_what_was_found(tmp_path: Path) -> None:
     assert "passed" not in done.output.lower()
     assert "logistic, svc" in refused("audit", "-e", 1, "--model", "forest")
     assert "fits" in refused("audit", "-e", 1, "--fits", 1)
-    assert "already" in refused("audit", "-e", 1, "--html", tmp_path / "a.html")
+    assert "exists" in refused("audit", "-e", 1, "--html", tmp_path / "a.html")
 
 
 def test_the_command_fails_where_the_claim_is_contradicted(

@@ -67,7 +67,7 @@ def test_people(model: Path, tmp_path: Path) -> None:
         (("-e", 1, "-d", 2), "delta"),
         (("-e", 1, "--bins", 1), "bins"),
         (("-e", 1, "--relation", "friends"), "relation"),
-        (("-e", 1, "--relation", "add_remove_person"), "whose"),
+        (("-e", 1, "--relation", "add_remove_person"), "no unit"),
         (("-e", 1, "--unit", "age"), "age"),
     ],
 )

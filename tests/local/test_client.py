@@ -225,12 +225,12 @@ def test_fuzzed_questions_are_rejected(data, bits):
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
 @pytest.mark.parametrize("size", [0.0, 1e-310, 1e-160, 1.0, 1e300])
 @pytest.mark.parametrize("largest_rate", [0.0, 1.0, 2.0**300])
-def test_what_is_released_is_within_the_norm(loss, size, reach):
+def test_what_is_released_is_within_the_norm(loss, size, largest_rate):
     d = 4
     norm = max(loss.norm(d, np.hypot(1.0, 0.25)), 0.1)
     agreed = agreement(loss=loss, sanitizer=SphereNoise(1.0, d, norm), intercept=0.25)
     features = size * np.array([1.0, -1.0, 0.5])
-    point = reach * np.array([1.0, 1.0, -1.0, 1.0])
+    point = largest_rate * np.array([1.0, 1.0, -1.0, 1.0])
     for label in (-1.0, 1.0):
         client = Client(features, label, agreed)
         with recording() as tape:

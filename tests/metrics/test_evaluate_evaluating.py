@@ -231,7 +231,7 @@ def test_models_of_raw_tables(kind: str) -> None:
 
 def test_people_need_names(classifier: Any) -> None:
     rows, labels = records(100)
-    with pytest.raises(ValueError, match="whose each record is"):
+    with pytest.raises(ValueError, match="no unit"):
         evaluate(classifier, rows, labels, epsilon=1.0, relation="add_remove_person")
     with pytest.raises(ValueError, match="'replace'"):
         evaluate(classifier, rows, labels, epsilon=1.0, relation="replace", unit=np.arange(100))

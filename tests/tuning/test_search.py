@@ -165,7 +165,7 @@ def test_whose_a_record_is_has_no_place_in_a_search() -> None:
     schema = Schema((Number("age", 0, 1), Unit("who")), ClassTarget("ill", (0, 1)))
     frame = pd.DataFrame({"age": [0.0, 1.0] * 20, "who": range(40), "ill": [0, 1] * 20})
     resolved = (
-        r"protects one record, and {} says whose each is.*estimator\.fit\(X, y, unit=\.\.\.\)\.$"
+        r"protects one record, and {} identifies people.*estimator\.fit\(X, y, unit=\.\.\.\)\.$"
     )
     for kind in (search(), DisjointSearch(logistic(), SPACE, epsilon=2.0)):
         with pytest.raises(ValueError, match=resolved.format("unit")):

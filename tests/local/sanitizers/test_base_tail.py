@@ -20,9 +20,9 @@ def test_variance_is_refused(variance):
 
 
 @pytest.mark.parametrize("largest_rate", [0.0, -1.0, math.nan, -math.inf])
-def test_largest_rate_is_refused(reach):
+def test_largest_rate_is_refused(largest_rate):
     with pytest.raises(ValueError, match="largest_rate"):
-        Tail(1.0, reach)
+        Tail(1.0, largest_rate)
 
 
 @pytest.mark.parametrize("value", [True, "1", None, 1j])
