@@ -90,6 +90,7 @@ lint: venv
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/boundaries.py
+	$(BIN)/python tools/words.py
 
 format: venv
 	$(BIN)/ruff check --fix .
