@@ -17,9 +17,41 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "tacit"
 # Refused as whole parts of an identifier, in snake_case or CamelCase.
 OLD = set(
-    "tilt tilts tilting tilted turned turning there bending bend following descending descended "
-    "expecting steep moved reach informed told asked heard paying steadying widened sharpened "
-    "taken_apart sharing apart kept standing forks books course courses".split()
+    [
+        "tilt",
+        "tilts",
+        "tilting",
+        "tilted",
+        "turned",
+        "turning",
+        "there",
+        "bending",
+        "bend",
+        "following",
+        "descending",
+        "descended",
+        "expecting",
+        "steep",
+        "moved",
+        "reach",
+        "informed",
+        "told",
+        "asked",
+        "heard",
+        "paying",
+        "steadying",
+        "widened",
+        "sharpened",
+        "taken_apart",
+        "sharing",
+        "apart",
+        "kept",
+        "standing",
+        "forks",
+        "books",
+        "course",
+        "courses",
+    ]
 )
 
 
