@@ -26,17 +26,17 @@ from tacit.erm.losses.linear import Loss
 
 
 @dataclass(frozen=True)
-class LogCoshLoss(Loss):
+class HyperbolicLoss(Loss):
     """log cosh(z - y): d1 = tanh(z - y), d2 = 1 - tanh(z - y)^2.
 
     Examples
     --------
-    >>> from tacit.erm.losses import LogCoshLoss
-    >>> LogCoshLoss().lipschitz
+    >>> from tacit.erm.losses import HyperbolicLoss
+    >>> HyperbolicLoss().lipschitz
     1.0
     """
 
-    key = "log_cosh"
+    key = "hyperbolic"
     tried = (((), (-3.0, 0.0, 0.5, 2.0)),)
     lipschitz = 1.0
     smoothness = {smoothness}
@@ -54,7 +54,7 @@ class LogCoshLoss(Loss):
         """Return 1 - tanh(r)^2."""
         return 1.0 - np.tanh(score - label) ** 2
 '''
-LINE = "from tacit.erm.losses.squared import LogCoshLoss as LogCoshLoss\n"
+LINE = "from tacit.erm.losses.hyperbolic import HyperbolicLoss as HyperbolicLoss\n"
 FIRST = "from tacit.erm.losses.logistic import"
 AUDITS = [
     "tests/erm/test_losses.py",
@@ -70,7 +70,7 @@ def audited(folder: Path, smoothness: float) -> subprocess.CompletedProcess[str]
     """Write the file and the line into a copy of tacit, and run the conformance tests on it."""
     shutil.copytree(Path(tacit.__file__).parent, folder / "tacit")
     losses = folder / "tacit" / "erm" / "losses"
-    (losses / "log_cosh.py").write_text(LOSS.format(smoothness=smoothness).lstrip())
+    (losses / "hyperbolic.py").write_text(LOSS.format(smoothness=smoothness).lstrip())
     names = (losses / "__init__.py").read_text()
     assert FIRST in names
     (losses / "__init__.py").write_text(names.replace(FIRST, LINE + FIRST, 1))
@@ -95,4 +95,4 @@ def test_a_wrong_constant_is_noticed(tmp_path: Path, smoothness: float) -> None:
     assert done.returncode == 1
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
     assert failed
-    assert all("LogCoshLoss" in line for line in failed), failed
+    assert all("HyperbolicLoss" in line for line in failed), failed
