@@ -201,11 +201,11 @@ class TableModel(BaseEstimator):
         if hasattr(estimator, "plan") and not math.isinf(estimator.epsilon):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakPromiseWarning)  # the fit warns itself
-                event = estimator.plan(len(facts.names)).event
+                plan = estimator.plan(len(facts.names))
             accountant = getattr(estimator, "accountant", None)
             if accountant is not None:
                 check_accountant(accountant)
-                accountant.check(event, estimator.delta)
+                accountant.check(plan.event, plan.budget.delta)
 
     def _fitted(self, table: EncodedTable) -> Self:
         self.estimator_ = clone(self.estimator).fit(table, None)

@@ -56,5 +56,5 @@ def test_a_killed_driver(tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
     again = run(*command[3:])
     assert again.exit_code == 2, again.output
-    assert "would bring the total to" in again.stderr
+    assert "would add up to epsilon 2 " in again.stderr
     assert not (tmp_path / "m").exists()

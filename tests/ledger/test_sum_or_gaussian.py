@@ -171,3 +171,17 @@ def test_people_and_replacement_have_it_too(tmp_path: Path) -> None:
         ledger.charge(PureEpsilon(0.6, relation))
         with pytest.raises(BudgetExceeded):
             ledger.charge(Gaussian(5.0, relation))
+
+
+def test_two_halves_of_a_table_are_accepted(ledger: Ledger) -> None:
+    """What is checked before a table is opened is what is charged after."""
+    from tacit.linear_model import LinearRegression
+    from tacit.schema import Number, NumberTarget, Schema
+    from tacit.table_model import TableModel
+
+    schema = Schema((Number("age", 0, 100),), NumberTarget("cost", 0, 1))
+    table = {"age": np.linspace(0, 100, 300), "cost": np.linspace(0, 1, 300)}
+    for _ in range(2):
+        model = LinearRegression(0.5, 5e-7, accountant=ledger)
+        TableModel(schema, model).fit(table)
+    assert ledger.spent() == pytest.approx(1.0, rel=1e-6)
