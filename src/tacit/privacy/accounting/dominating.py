@@ -25,7 +25,7 @@ from scipy.special import ndtri
 
 from tacit.privacy.accounting.composition import LossDistributionRoute, merged, routes_for
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta, mu_of_pure
-from tacit.privacy.accounting.loss_distribution import points_of
+from tacit.privacy.accounting.loss_distribution import lower_hull, points_of
 from tacit.privacy.accounting.root_finding import decreasing_root
 from tacit.privacy.events import Repeated
 from tacit.privacy.events.base import Array, Event
@@ -168,16 +168,7 @@ class _Edges:
                 self.own,
             ]
         )
-        hull: list[int] = []
-        for place in range(len(x)):
-            while len(hull) > 1:
-                a, b = hull[-2], hull[-1]
-                before, after = -math.expm1(x[a] - x[b]), math.expm1(x[place] - x[b])
-                if (y[b] - y[a]) * after < (y[place] - y[b]) * before:
-                    break
-                hull.pop()
-            hull.append(place)
-        return np.array(hull) - n
+        return lower_hull(x, y) - n
 
     def _right(self, deltas: Array, near: int, far: int) -> tuple[float, float]:
         """Return b and s of the edge between two places right of alpha = 1."""

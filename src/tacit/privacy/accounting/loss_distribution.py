@@ -182,13 +182,13 @@ def _hull(own: Array, other: Array, interval: float) -> PLDPmf:
     deltas[n:] = own
     deltas[n] = min(own[0], other[0])  # both bound the same total variation
     deltas[:n] = (-np.expm1(epsilon[:n])) + np.exp(epsilon[:n]) * other[:0:-1]
-    corners = _lower_hull(epsilon, deltas)
+    corners = lower_hull(epsilon, deltas)
     # Rounding may break monotony by an ulp: mend it upwards.
     at_corners = np.clip(np.maximum.accumulate(deltas[corners][::-1])[::-1], 0.0, 1.0)
     return pld_pmf.create_pmf_pessimistic_connect_dots(interval, corners - n, at_corners)
 
 
-def _lower_hull(epsilon: Array, deltas: Array) -> npt.NDArray[np.int64]:
+def lower_hull(epsilon: Array, deltas: Array) -> npt.NDArray[np.int64]:
     """Return the places of the corners of the lower convex hull of (exp(epsilon), delta)."""
     hull: list[int] = []
     for place in range(len(epsilon)):
