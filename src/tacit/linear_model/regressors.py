@@ -250,8 +250,9 @@ class QuantileRegressor(Regressor):
 class PoissonRegressor(WithSummary, Regressor):
     """Regression of counts with a log link, with a privacy guarantee.
 
-    Minimises the Poisson deviance, its derivative clipped to a quarter of the greatest label. With
-    an infinite budget it is not clipped. Labels must not be negative.
+    Minimises the Poisson deviance, its derivative clipped to a quarter of the greatest label, or to
+    more if records and budget allow. With an infinite budget it is not clipped. Labels must not be
+    negative.
 
     Parameters
     ----------
@@ -287,7 +288,10 @@ class PoissonRegressor(WithSummary, Regressor):
         half_range = bounds.label_bound
         if budget.is_infinite:
             return PoissonLoss(math.inf, half_range)
-        return PoissonLoss(RESIDUAL_SHARE * half_range, half_range)
+        if self.regularization is not None:
+            # Widening needs more ridge, and this one is declared: start with the widest loss.
+            return PoissonLoss(half_range, half_range)
+        return PoissonLoss(RESIDUAL_SHARE * half_range, half_range, widens=True)
 
     def _numbers(self, scores: Array) -> Array:
         with np.errstate(over="ignore"):  # an infinite rate is clipped to the greatest label

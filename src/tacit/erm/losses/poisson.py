@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -28,6 +29,16 @@ class PoissonLoss(Loss):
 
     Assumes labels in [0, label_bound], which Bounds enforces.
 
+    Parameters
+    ----------
+    slope_bound
+        C, the bound on d1.
+    label_bound
+        The greatest label.
+    widens
+        Whether a mechanism may increase C if this adds little noise. With many records or a large
+        budget no derivative is then clipped at a rate that lies in the range of the labels.
+
     Examples
     --------
     >>> import numpy as np
@@ -38,6 +49,7 @@ class PoissonLoss(Loss):
 
     slope_bound: float = math.inf
     label_bound: float = math.inf
+    widens: bool = False
 
     key = "poisson"
     tried = (
@@ -69,6 +81,16 @@ class PoissonLoss(Loss):
     def usual_curvature(self) -> float:
         """2 C: a rate is rarely above twice the greatest residual of a count."""
         return min(2 * self.slope_bound, self.smoothness)
+
+    def with_wider_slope(self, factor: float) -> Self:
+        """Return the loss with C ``factor`` times as large, if ``widens``.
+
+        C is at most the greatest label: a rate in the range of the labels has no larger residual.
+        """
+        if not self.widens:
+            return self
+        most = max(self.slope_bound, self.label_bound)
+        return replace(self, slope_bound=min(self.slope_bound * factor, most))
 
     def score_unit(self, bounds: Bounds) -> float:
         """Return 1, a unit of the log rate."""

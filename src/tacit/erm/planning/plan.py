@@ -78,7 +78,7 @@ class Problem:
     ``expected_records`` sharpens predictions if the number of records is private. ``even_ridge``
     requests weights that the laws of standard errors describe: one ridge on all weights, one
     isotropic perturbation, no shrinkage. ``one_each`` says that at most one record per person is
-    used.
+    used. ``declared_ridge`` says that the ridge was given, and is not adapted to the records.
 
     Examples
     --------
@@ -94,6 +94,7 @@ class Problem:
     expected_records: int | None = None
     even_ridge: bool = False
     one_each: bool = False
+    declared_ridge: bool = False
 
     @property
     def dimension(self) -> int:

@@ -22,6 +22,7 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     PerturbationSettings,
     ridge_per_noise,
 )
+from tacit.erm.objective import Objective
 from tacit.erm.planning.plan import Problem
 from tacit.erm.preconditioning import Preconditioner
 from tacit.erm.solvers.perturbed_objective import preconditioning_error
@@ -39,7 +40,8 @@ def adapt_to_count(
     """Adapt loss width, ridge, noise and row scale to the noisy count.
 
     The intercept needs few records; if the count is small, the slopes are shrunk instead. Their
-    scale is computed from ``at_least``, a lower bound on the count.
+    scale is computed from ``at_least``, a lower bound on the count. A ridge that the user declared
+    stays, and rows keep their scale: only loss width and noise are adapted.
     """
     objective, each = problem.objective, perturbation.std(problem.dimension) / perturbation.noise
     problem = problem.with_wider_slope(objective.lipschitz / (each * perturbation.noise), n_records)
@@ -47,8 +49,11 @@ def adapt_to_count(
     problem = replace(problem, objective=replace(problem.objective, loss=loss))
     wide = problem.objective.lipschitz / objective.lipschitz
     noise = perturbation.noise * wide * _UP if wide > 1.0 else perturbation.noise
+    if problem.declared_ridge:
+        return problem, perturbation.with_noise(noise)
     ridge = max(
-        perturbation.regularization, ridge_per_noise(objective, perturbation.units) * each * noise
+        perturbation.regularization * _growth_of_curvature(problem, objective),
+        ridge_per_noise(objective, perturbation.units) * each * noise,
     )
     scale = 1.0
     if not problem.even_ridge:
@@ -66,6 +71,15 @@ def adapt_to_count(
         row_scale=scale,
     )
     return problem.with_regularization(ridge), followed
+
+
+def _growth_of_curvature(widened: Problem, objective: Objective) -> float:
+    """Return how many times as large the bound on the second derivative is once widened.
+
+    The event depends on the ridge through its ratio to this bound, so the ridge grows with it.
+    """
+    growth = widened.objective.loss.smoothness / objective.loss.smoothness
+    return growth * _UP if growth > 1.0 else 1.0
 
 
 _MOST_COLUMNS = 600  # a Hessian is formed and a second moment queried up to this width
@@ -129,9 +143,8 @@ def adapt_preconditioned(
     the error in directions about which all records together say less than one record could.
     """
     objective, each = problem.objective, perturbation.std(problem.dimension) / perturbation.noise
-    preconditioned = preconditioner.problem(
-        problem.with_wider_slope(_mu(perturbation, problem), n_records)
-    )
+    widened = problem.with_wider_slope(_mu(perturbation, problem), n_records)
+    preconditioned = preconditioner.problem(widened)
     size = preconditioned.objective.row_norm / objective.row_norm
     noise = (
         perturbation.noise * _UP * (preconditioned.objective.lipschitz / objective.lipschitz) * _UP
@@ -140,7 +153,8 @@ def adapt_preconditioned(
     if math.isfinite(objective.bounds.label_bound):
         alone = min(perturbation.regularization, TYPICAL_SECOND_DERIVATIVE * objective.smoothness)
     ridge = max(
-        perturbation.regularization * size**2 * _UP,  # required by the event
+        # required by the event
+        perturbation.regularization * size**2 * _UP * _growth_of_curvature(widened, objective),
         alone,
         ridge_per_noise(objective, perturbation.units) * each * noise,
         preconditioned.steady_ridge(each * noise, n_records),

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw, Solved
 from tacit.erm.inference.shrinkage import can_shrink, preconditioned_risk, shrunk
+from tacit.erm.losses import AnyLoss
 from tacit.erm.mechanisms.noisy_gradient import descend_preconditioned
 from tacit.erm.mechanisms.objective_perturbation.adapt import (
     adapt_preconditioned,
@@ -53,6 +54,7 @@ from tacit.erm.planning.plan import (
     Plan,
     Problem,
     ask_count,
+    unknown,
 )
 from tacit.erm.preconditioning import Preconditioner, SecondMoment
 from tacit.erm.solvers.certified import certified_solver
@@ -175,6 +177,8 @@ class ObjectivePerturbation(Mechanism):
         lam, is_pure = problem.objective.regularization, kind is SpherePerturbationSettings
         _check_relation(problem, budget, is_pure=is_pure)
         open_ridge = lam is None
+        adapts = open_ridge or _widens(problem.objective.loss)
+        problem = replace(problem, declared_ridge=not open_ridge)
         if lam is None:
             lam = _choose_regularization(problem, budget, kind)
         try:
@@ -188,7 +192,7 @@ class ObjectivePerturbation(Mechanism):
             ) from error
         problem = problem.with_regularization(lam)
         expected = problem, perturbation
-        if open_ridge:
+        if adapts:
             expected = adapt_to_count(perturbation, problem, problem.n_predicted)
             public = problem.objective.bounds.total_weight is not None
             if public and not perturbation.moment_noise:
@@ -251,7 +255,12 @@ class ObjectivePerturbation(Mechanism):
                     return Solved(preconditioner.coordinates.of(found), risk=lost)
                 if steps:
                     return Solved(descend_instead(plan, steps, session, moment, n))
-        if perturbation.count_noise and steps and may_ask(plan, steps, perturbation, n):
+        if (
+            perturbation.count_noise
+            and steps
+            and not problem.declared_ridge
+            and may_ask(plan, steps, perturbation, n)
+        ):
             return Solved(descend_instead(plan, steps, session, None, n))
         if perturbation.count_noise or perturbation.moment_noise:
             problem, perturbation = adapt_to_count(perturbation, problem, n, at_least)
@@ -282,9 +291,10 @@ class ObjectivePerturbation(Mechanism):
         all weights is at most doubled.
         """
         perturbation, objective = perturbation_of(plan), plan.problem.objective
+        if plan.problem.declared_ridge and perturbation.count_noise:
+            return unknown("the noise was adapted to the number of records, which is private.")
         std = perturbation.std(plan.problem.dimension) / perturbation.regularization
-        widens = objective.loss.with_wider_slope(2.0) != objective.loss
-        if (perturbation.count_noise and widens) or perturbation.moment_noise:
+        if (perturbation.count_noise and _widens(objective.loss)) or perturbation.moment_noise:
             std = max(std, 1 / ridge_per_noise(objective, perturbation.units))
         if perturbation.trace_noise:
             std *= math.sqrt(2.0)
@@ -295,6 +305,11 @@ class ObjectivePerturbation(Mechanism):
             "the records, which are private, so it is not stated.",
             is_bound=True,
         )
+
+
+def _widens(loss: AnyLoss) -> bool:
+    """Return whether the loss may be widened, so that the number of records is worth its cost."""
+    return loss.with_wider_slope(2.0) != loss
 
 
 def _minimizer(
@@ -420,7 +435,7 @@ def _least_perturbation(
     objective = problem.objective
     calibrated = kind.asking(
         budget,
-        count=open_ridge and objective.bounds.total_weight is None,
+        count=(open_ridge or _widens(objective.loss)) and objective.bounds.total_weight is None,
         trace=open_ridge and can_shrink(problem),
         moment=open_ridge and may_turn(problem, budget, problem.n_records),
     )
