@@ -27,6 +27,8 @@ from tacit.erm.inference.plan import check_share
 from tacit.erm.inference.standard_errors import WITHIN
 from tacit.erm.losses import QuantileLoss
 from tacit.estimators.parameters import (
+    Fact,
+    Provenance,
     assumptions_of,
     budget_of,
     check_shape,
@@ -134,6 +136,9 @@ class Median(WithSummary, BaseEstimator):
         A public interval for every column; records are clipped to it.
     quantile : float, default=0.5
         The level, between 0 and 1.
+    whole : bool, sequence of bool or None, default=None
+        Whether columns hold whole numbers, so that their quantiles are whole numbers. With None the
+        type of the columns decides: integers are whole.
     inference : float, default=0.0
         The share of the budget (of epsilon) for intervals, which `summary` shows.
     epsilon, delta, relation, accountant, random_state
@@ -155,6 +160,7 @@ class Median(WithSummary, BaseEstimator):
         *,
         bounds: tuple[float, float] | Sequence[tuple[float, float]] = (-1.0, 1.0),
         quantile: float = 0.5,
+        whole: bool | Sequence[bool] | None = None,
         inference: float = 0.0,
         relation: Relation | str = "add_remove",
         accountant: AnyAccountant | None = None,
@@ -164,6 +170,7 @@ class Median(WithSummary, BaseEstimator):
         self.delta = delta
         self.bounds = bounds
         self.quantile = quantile
+        self.whole = whole
         self.inference = inference
         self.relation = relation
         self.accountant = accountant
@@ -190,6 +197,9 @@ class Median(WithSummary, BaseEstimator):
         limits = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (table.n_columns, 2))
         if not (np.all(np.isfinite(limits)) and np.all(limits[:, 0] < limits[:, 1])):
             raise ValueError(f"bounds must be finite pairs low < high, got {self.bounds!r}.")
+        whole = _whole_columns(self.whole, X, table.n_columns)
+        for (low, high), is_whole in zip(limits.tolist(), whole.value, strict=True):
+            Quantile(level, low, high, whole=is_whole)  # refuses bounds without whole numbers
         warn_if_weak(budget)
         plan = column_plan(budget, table.n_columns, self.inference)
         source = source_of(self.random_state)
@@ -197,10 +207,12 @@ class Median(WithSummary, BaseEstimator):
         released = release_answers(
             plan,
             lambda: MemoryRecords(dense_rows(table), None, Bounds()),
-            lambda session: _quantiles_and_ends(session, plan, level, limits, self.inference),
+            lambda session: _quantiles_and_ends(
+                session, plan, level, limits, whole.value, self.inference
+            ),
             accountant=self.accountant,
             source=source,
-            assumptions=assumptions_of(names),
+            assumptions=assumptions_of(names, whole),
         )
         (self.location_, ends), self.privacy_ = released.value, released.privacy
         known = None
@@ -211,17 +223,40 @@ class Median(WithSummary, BaseEstimator):
         return self
 
 
+def _whole_columns(declared: Any, X: Any, n_columns: int) -> Fact[tuple[bool, ...]]:
+    """Return which columns hold whole numbers: as declared, or by their type."""
+    what = "the integer type of columns"
+    if declared is not None:
+        named = tuple(map(bool, np.broadcast_to(declared, n_columns)))
+        return Fact(named, what)
+    types = getattr(X, "dtypes", None)  # of a frame
+    types = [getattr(X, "dtype", None)] * n_columns if types is None else list(types)
+    found = tuple(str(each).lower().startswith(("int", "uint")) for each in types)
+    # One missing or broken value makes a column of floats of one of integers.
+    return Fact(found, what, Provenance.CAME_WITH_DATA if any(found) else Provenance.DECLARED)
+
+
 def _quantiles_and_ends(
-    session: Session, plan: Plan, level: float, limits: Array, inference: float
+    session: Session,
+    plan: Plan,
+    level: float,
+    limits: Array,
+    whole: Sequence[bool],
+    inference: float,
 ) -> tuple[Array, Array | None]:
     """Ask for a quantile of each column and, if requested, for the ends of its interval."""
     if plan.budget.is_infinite:
-        exact = session.without_noise(lambda records: _exact_quantiles(records, level, limits))
+        exact = session.without_noise(
+            lambda records: _exact_quantiles(records, level, limits, whole)
+        )
         return exact[0], exact[1:] if inference else None
     epsilon = {name: plan.settings[_EPSILONS[name]] for name in plan.paid}
 
     def quantiles(at: float, slot: str) -> Array:
-        quantiles = [Quantile(at, low, high, j) for j, (low, high) in enumerate(limits.tolist())]
+        quantiles = [
+            Quantile(at, low, high, j, whole=whole[j])
+            for j, (low, high) in enumerate(limits.tolist())
+        ]
         return np.array([session.ask(Selection(one, epsilon[slot]), slot) for one in quantiles])
 
     found = quantiles(level, "quantiles")
@@ -243,12 +278,17 @@ def _quantiles_and_ends(
     return found, np.array([low, high])
 
 
-def _exact_quantiles(records: MemoryRecords, level: float, limits: Array) -> Array:
+def _exact_quantiles(
+    records: MemoryRecords, level: float, limits: Array, whole: Sequence[bool]
+) -> Array:
     """Return the quantiles of columns without noise, and the two ends of their intervals."""
     clipped = np.clip(records.rows, limits[:, 0], limits[:, 1])
     away = WITHIN * math.sqrt(level * (1 - level) / max(len(clipped), 1))
     levels = np.clip([level, level - away, level + away], 0.0, 1.0)
-    return np.asarray(np.quantile(clipped, levels, axis=0))
+    between = np.asarray(np.quantile(clipped, levels, axis=0))
+    # The whole number of that rank, not one between two neighbours.
+    ranked = np.asarray(np.quantile(np.rint(clipped), levels, axis=0, method="inverted_cdf"))
+    return np.where(whole, ranked, between)
 
 
 def column_plan(budget: Budget, n_columns: int, share: float = 0.0) -> Plan:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -32,6 +33,11 @@ class Quantile:
     p / q is the nearest fraction with q up to 2^20, so that utilities are integers and exact. The
     utility is constant between values: a draw costs one sort. Ask it in a `Selection`.
 
+    Whole numbers have many ties: the ranks of a number t go from #{x < t} to #{x <= t}. With
+    ``whole`` the grid is the whole numbers, and the error is the distance to that interval:
+
+        utility(t) = -max(0, p n - q #{x <= t}, q #{x < t} - p n)
+
     Parameters
     ----------
     level
@@ -43,7 +49,9 @@ class Quantile:
     counts_missing
         Whether a value that is not finite counts as 0, as in every sum; otherwise it is ignored.
     n_points
-        The least number of grid points.
+        The least number of grid points, unless ``whole``.
+    whole
+        Whether the quantile is a whole number. Values are rounded, each by itself.
 
     Examples
     --------
@@ -66,12 +74,24 @@ class Quantile:
     column: int = 0
     counts_missing: bool = True
     n_points: int = GRID_POINTS
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if self.whole and math.ceil(self.lower) >= math.floor(self.upper):
+            raise ValueError(
+                f"there are no two whole numbers between {self.lower:g} and {self.upper:g}; pass "
+                "wider bounds, or whole=False."
+            )
 
     @classmethod
     def tried(cls) -> tuple[Quantile, ...]:
         """Return the instances that `tacit.testing.check_query` tries."""
         parameters: dict[str, Any] = {"lower": -0.5, "upper": 0.7, "n_points": 64}
-        return cls(0.3, **parameters), cls(0.5, column=1, counts_missing=False, **parameters)
+        return (
+            cls(0.3, **parameters),
+            cls(0.5, column=1, counts_missing=False, **parameters),
+            cls(0.3, lower=-1.0, upper=1.0, whole=True),
+        )
 
     def applies(self, facts: Facts) -> bool:
         """Return whether the column exists."""
@@ -118,11 +138,16 @@ class Quantile:
         stated = self.sensitivity(facts)
         both_ends = np.repeat(utility[:, None], 2, axis=1)
         bounded = Bounded(both_ends, stated.value, stated.norm, facts.relation)
-        return select_on_line(ends, bounded, self._grid, epsilon, source=source)
+        release = select_on_line(ends, bounded, self._grid, epsilon, source=source)
+        # The grid of whole numbers has one point more than the interval.
+        return replace(release, value=min(release.value, self.upper)) if self.whole else release
 
     @property
     def _grid(self) -> Grid:
-        return Grid(self.lower, self.upper, self.n_points)
+        if not self.whole:
+            return Grid(self.lower, self.upper, self.n_points)
+        low, high = math.ceil(self.lower), math.floor(self.upper)
+        return Grid(low, high + 1, high + 1 - low)  # of spacing 1
 
     def _pieces(self, records: Private) -> tuple[Array, Array]:
         """Return the jumps of the utility, with both ends of the line, and its values between."""
@@ -134,15 +159,35 @@ class Quantile:
         # NaN would be sorted beyond the end.
         finite = np.isfinite(values)
         values = np.where(finite, values, 0.0) if self.counts_missing else values[finite]
+        if self.whole:
+            return self._pieces_of_whole_numbers(np.rint(values))
         values = np.sort(np.clip(values, self.lower, self.upper))
         knots = np.concatenate([[self.lower], values, [self.upper]])
         utility = rank_utility(np.arange(values.size + 1), values.size, self.fraction)
         keep = np.diff(knots) > 0
         return np.concatenate([knots[:-1][keep], [self.upper]]), utility[keep]
 
+    def _pieces_of_whole_numbers(self, values: Array) -> tuple[Array, Array]:
+        """Return pieces [t, t + 1) of the numbers t that occur, and the pieces between them."""
+        low, high = math.ceil(self.lower), math.floor(self.upper)
+        numbers, counts = np.unique(np.clip(values, low, high), return_counts=True)
+        up_to = np.cumsum(counts)
+        n, level = values.size, self.fraction
+        below = _rank_gap(up_to - counts, n, level)  # q #{x < t} - p n
+        above = _rank_gap(up_to, n, level)  # q #{x <= t} - p n
+        at = -np.maximum(0.0, np.maximum(below, -above))
+        between = -np.abs(above)  # no value is there: both counts are equal
+        first = -np.abs(_rank_gap(np.zeros(1, dtype=np.int64), n, level))
+        knots = np.concatenate(
+            [[low], np.stack([numbers, numbers + 1], axis=1).ravel(), [high + 1]]
+        )
+        utility = np.concatenate([first, np.stack([at, between], axis=1).ravel()])
+        keep = np.diff(knots) > 0
+        return np.concatenate([knots[:-1][keep], [high + 1]]), utility[keep]
+
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the function that scores ranks."""
-        return (rank_utility,)
+        """Return the functions that score ranks."""
+        return rank_utility, _rank_gap
 
 
 def rank_utility(below: npt.NDArray[np.int64], n: int, level: Fraction) -> Array:
@@ -162,8 +207,14 @@ def rank_utility(below: npt.NDArray[np.int64], n: int, level: Fraction) -> Array
     >>> rank_utility(np.arange(4), 3, Fraction(1, 10))
     array([ -3.,  -7., -17., -27.])
     """
+    utility: Array = -np.abs(_rank_gap(below, n, level))
+    return utility
+
+
+def _rank_gap(below: npt.NDArray[np.int64], n: int, level: Fraction) -> Array:
+    """Return q below - p n, clipped to +- q (2^32 - 1): whole numbers, exactly."""
     p, q = level.numerator, level.denominator
     whole, part = divmod(p * n, q)
     gap = np.clip(below - whole, -_FARTHEST_RANK, _FARTHEST_RANK)
-    utility: Array = -np.minimum(np.abs(q * gap - part), q * (_FARTHEST_RANK - 1)).astype(float)
-    return utility
+    most = q * (_FARTHEST_RANK - 1)
+    return np.clip(q * gap - part, -most, most).astype(np.float64)
