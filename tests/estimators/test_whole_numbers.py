@@ -53,6 +53,6 @@ def test_the_utility_is_the_distance_to_the_ranks_of_a_number(level: float) -> N
     facts = Facts(Bounds(), 1, Relation.ADD_REMOVE)
     found = query.total(MemoryRecords(values[:, None], None, Bounds()), facts)
     q = query.fraction.denominator
-    ranks = [(0, 2), (2, 2), (2, 5), (5, 5), (5, 6), (6, 6)]  # of 0, 1, 2, 3, 4 and 5
+    ranks = [(0, 2), (2, 2), (2, 5), (5, 5), (5, 6), (6, 6), (6, 6)]  # of 0 to 6
     expected = [-q * max(0.0, level * 6 - high, low - level * 6) for low, high in ranks]
     assert np.allclose(found, expected, atol=1e-9 * q)

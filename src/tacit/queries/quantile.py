@@ -139,15 +139,17 @@ class Quantile:
         both_ends = np.repeat(utility[:, None], 2, axis=1)
         bounded = Bounded(both_ends, stated.value, stated.norm, facts.relation)
         release = select_on_line(ends, bounded, self._grid, epsilon, source=source)
-        # The grid of whole numbers has one point more than the interval.
-        return replace(release, value=min(release.value, self.upper)) if self.whole else release
+        if not self.whole:
+            return release
+        # Two candidates are beyond the interval, since the last piece is closed.
+        return replace(release, value=min(release.value, float(math.floor(self.upper))))
 
     @property
     def _grid(self) -> Grid:
         if not self.whole:
             return Grid(self.lower, self.upper, self.n_points)
         low, high = math.ceil(self.lower), math.floor(self.upper)
-        return Grid(low, high + 1, high + 1 - low)  # of spacing 1
+        return Grid(low, high + 2, high + 2 - low)  # of spacing 1
 
     def _pieces(self, records: Private) -> tuple[Array, Array]:
         """Return the jumps of the utility, with both ends of the line, and its values between."""
@@ -178,12 +180,11 @@ class Quantile:
         at = -np.maximum(0.0, np.maximum(below, -above))
         between = -np.abs(above)  # no value is there: both counts are equal
         first = -np.abs(_rank_gap(np.zeros(1, dtype=np.int64), n, level))
-        knots = np.concatenate(
-            [[low], np.stack([numbers, numbers + 1], axis=1).ravel(), [high + 1]]
-        )
+        occurring = np.stack([numbers, numbers + 1], axis=1).ravel()
+        knots = np.concatenate([[low], occurring, [high + 2]])
         utility = np.concatenate([first, np.stack([at, between], axis=1).ravel()])
         keep = np.diff(knots) > 0
-        return np.concatenate([knots[:-1][keep], [high + 1]]), utility[keep]
+        return np.concatenate([knots[:-1][keep], [high + 2]]), utility[keep]
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return the functions that score ranks."""
