@@ -79,7 +79,7 @@ ALLOWED = (
         "The counts' event and the inner plan's, together, while the rest of a budget is searched.",
     ),
     _allowed(
-        "erm/inference/plan.py",
+        "erm/inference.py",
         "Composed Gaussian",
         "Shares of mu^2 for standard errors; the session refuses a question at another price.",
     ),

@@ -19,7 +19,7 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.losses.linear import clip_slopes
+from tacit.erm.losses.base import clip_slopes
 from tacit.erm.objective import Objective, n_changed, records_gradient
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.privacy.relation import Relation, checked_relation
+from tacit.privacy.budget import Relation, checked_relation
 
 Array = npt.NDArray[np.float64]
 

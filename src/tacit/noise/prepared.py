@@ -30,8 +30,8 @@ from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source, Words
 from tacit.noise.sphere import decide_sphere
+from tacit.privacy.budget import Relation
 from tacit.privacy.events import Event
-from tacit.privacy.relation import Relation
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]

@@ -38,8 +38,8 @@ from tacit.noise.prepared import (
 )
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source, Words
+from tacit.privacy.budget import Relation
 from tacit.privacy.events import PureEpsilon
-from tacit.privacy.relation import Relation
 
 Array = npt.NDArray[np.float64]
 

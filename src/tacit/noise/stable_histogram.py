@@ -15,8 +15,8 @@ from tacit.noise.exact.lattice import add_rounded, lattice_spacing
 from tacit.noise.gaussian import GaussianLaw
 from tacit.noise.release import Release, emit_implied
 from tacit.noise.source import Source
+from tacit.privacy.budget import Relation
 from tacit.privacy.events import Composed, Event, Gaussian, RareLeak
-from tacit.privacy.relation import Relation
 
 Array = npt.NDArray[np.float64]
 Key = TypeVar("Key", bound=Any)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tacit import checks
 from tacit.disk_arrays import may_change
 from tacit.noise.bounded import Bounded, Norm, round_up
-from tacit.privacy.relation import Relation
+from tacit.privacy.budget import Relation
 from tacit.row_clipping import clip_factors, row_norms
 
 Array = npt.NDArray[np.float64]

@@ -17,9 +17,8 @@ from tacit.privacy.accounting.composition import Route, merged, routes_for
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
 from tacit.privacy.accounting.loss_distribution import Leaves
 from tacit.privacy.accounting.root_finding import decreasing_root
-from tacit.privacy.budget import Budget
+from tacit.privacy.budget import Budget, Relation
 from tacit.privacy.events import Event, event_from_dict
-from tacit.privacy.relation import Relation
 
 _HEX = "0123456789abcdef"
 

@@ -22,9 +22,8 @@ from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.queries.moments import pack
 from tacit.records import Block, RecordSource
-from tacit.records.block_sums import needs_fine_sums
-from tacit.records.exact.lattice import LatticeBlock
-from tacit.records.exact.sums import exact_totals
+from tacit.records.block import needs_fine_sums
+from tacit.records.exact.lattice import LatticeBlock, exact_totals
 from tacit.row_clipping import clip_factors
 
 # Part of the sensitivity for the float error of a sum.

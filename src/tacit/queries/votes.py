@@ -28,7 +28,7 @@ from tacit.noise.selection.finite import (
 )
 from tacit.privacy import Event, Gaussian, NoisyMajority, PureEpsilon, Repeated
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
-from tacit.queries.noisy_sum import GaussianNoise, NoisySum
+from tacit.queries.noise import GaussianNoise, NoisySum
 from tacit.records.splits import places_of_parts
 
 # One number per query: the index of a class, or a prediction in steps of its range.

@@ -11,8 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.records.block import Block, canonical, factors_of, make_block, of_a_class
-from tacit.records.block_sums import added_up, fine_rows, float_error, usual_rows
+from tacit.records.block import (
+    Block,
+    added_up,
+    canonical,
+    factors_of,
+    fine_rows,
+    float_error,
+    make_block,
+    of_a_class,
+    usual_rows,
+)
 from tacit.records.bounds import Bounds
 from tacit.records.lazy_table import TableInMemory, may_change_rows
 from tacit.records.memory import labels_as_numbers, refuse_undeclared_weights
@@ -107,7 +116,7 @@ class ChunkedRecords:
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        Proof: `tacit.records.block_sums`.
+        Proof: `tacit.records.block`.
         """
         return float_error(self.count(), self._block_rows(fine), fine=fine)
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from tacit.records.block import Block
-    from tacit.records.linear_transform import Coordinates
-from dataclasses import replace
-from typing import Protocol, runtime_checkable
-
 from tacit.disk_arrays import is_on_disk, own, rows_at
-from tacit.records.block import Block, of_a_class
+from tacit.records.block import Block, Coordinates, of_a_class
 from tacit.records.bounds import Bounds
 from tacit.records.memory import MemoryRecords
 from tacit.records.privacy_unit import People, n_identifiers, people_of

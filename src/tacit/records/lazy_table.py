@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.disk_arrays import may_change
-from tacit.records.block import canonical
-from tacit.records.block_sums import usual_rows
+from tacit.records.block import canonical, usual_rows
 from tacit.records.privacy_unit import People, n_identifiers, people_of
 from tacit.records.rows_and_labels import as_labels, as_rows, refuse_types, shape_of
 from tacit.records.source import RecordSource, assumptions_of_source

@@ -12,8 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.disk_arrays import empty_like_rows, is_on_disk, own, rows_at
-from tacit.records.block import Block, canonical, factors_of, make_block, of_a_class
-from tacit.records.block_sums import Buffers, Workers, added_up, fine_rows, float_error, usual_rows
+from tacit.records.block import (
+    Block,
+    Buffers,
+    Workers,
+    added_up,
+    canonical,
+    factors_of,
+    fine_rows,
+    float_error,
+    make_block,
+    of_a_class,
+    usual_rows,
+)
 from tacit.records.bounds import Bounds
 from tacit.records.exact.kernels import compiled, is_worth_compiling
 from tacit.records.exact.lattice import LatticeBlock, LatticeTable, in_steps, lattice_block
@@ -190,7 +201,7 @@ class MemoryRecords:
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        Proof: `tacit.records.block_sums`.
+        Proof: `tacit.records.block`.
         """
         return float_error(self.count(), self._block_rows(fine), fine=fine)
 

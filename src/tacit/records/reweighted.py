@@ -13,10 +13,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.records.block import Block
+from tacit.records.block import Block, Coordinates, measured
 from tacit.records.bounds import Bounds
 from tacit.records.exact.lattice import LatticeBlock, lattice_block, sum_in_steps
-from tacit.records.linear_transform import Coordinates, measured
 from tacit.records.source import RecordSource
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample
@@ -103,7 +102,7 @@ class LeverageWeights:
     --------
     >>> import numpy as np
     >>> from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
-    >>> from tacit.records.linear_transform import Coordinates
+    >>> from tacit.records.block import Coordinates
     >>> records = MemoryRecords(np.array([[1.0], [2.0]]), None, Bounds(row_norm=4.0))
     >>> shorter = ReweightedRecords(records, LeverageWeights(Coordinates(np.eye(1)), 1.0))
     >>> shorter.sum(lambda block: (block.weighed(np.ones(block.n_rows)),))[0].round(3)

@@ -24,7 +24,7 @@ class RecordSource(Protocol):
     ADD_REMOVE; it is used in float-error bounds and noisy counts only.
 
     A source of your own is one class: make blocks with `tacit.records.block.make_block`, add up
-    with `tacit.records.block_sums`, choose with `tacit.records.splits`, and pass
+    with `tacit.records.block`, choose with `tacit.records.splits`, and pass
     `tacit.testing.check_record_source`. If a guarantee must state assumptions about the source, its
     ``assumptions`` are a tuple of sentences.
     """

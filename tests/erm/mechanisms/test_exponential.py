@@ -16,7 +16,7 @@ from tacit.noise import recording
 from tacit.noise.replay import Entry
 from tacit.privacy import Budget, Relation
 from tacit.queries import Facts, Quantile
-from tacit.queries.quantile import rank_utility
+from tacit.queries.selection import rank_utility
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.erm.losses.base import Array
-from tacit.erm.losses.linear import Loss
+from tacit.erm.losses.base import Array, Loss
 from tacit.records import Bounds
 
 # The exponential of this score is still finite, and larger than any label.

@@ -9,21 +9,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.inference.estimator_law import DescentLaw, Solved
-from tacit.erm.inference.shrinkage import can_shrink, shrunk
 from tacit.erm.objective import Objective, n_changed
-from tacit.erm.planning.plan import (
+from tacit.erm.plan import (
     NUMBER_SHARE,
     CannotSolve,
+    DescentLaw,
     Mechanism,
     NoiseError,
     Plan,
     Problem,
     Settings,
+    Solved,
     ask_count,
     unknown,
 )
 from tacit.erm.preconditioning import Preconditioner, SecondMoment
+from tacit.erm.shrinkage import can_shrink, shrunk
 from tacit.privacy import Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import (
@@ -38,7 +39,7 @@ from tacit.queries import (
     Slot,
     composed,
 )
-from tacit.queries.split_budget import gaussian_rest, split_gaussian
+from tacit.queries.noise import gaussian_rest, split_gaussian
 from tacit.records.grouped import MOST_COUNTED
 
 Array = npt.NDArray[np.float64]

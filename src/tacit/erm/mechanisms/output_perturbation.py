@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.inference.estimator_law import Solved
 from tacit.erm.objective import n_changed
-from tacit.erm.planning.plan import (
+from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
     NoiseError,
     Plan,
     Problem,
     Settings,
+    Solved,
 )
-from tacit.erm.solvers.certified import certified_solver
+from tacit.erm.solvers import certified_solver
 from tacit.privacy import Budget
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Noise, NoisySum, RegularizedMinimizer, Session, Slot, split_budget

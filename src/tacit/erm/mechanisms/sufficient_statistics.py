@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.inference.estimator_law import MomentLaw, Solved
 from tacit.erm.objective import n_changed
-from tacit.erm.planning.plan import (
+from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
+    MomentLaw,
     NoiseError,
     Plan,
     Problem,
     Settings,
+    Solved,
     unknown,
 )
 from tacit.privacy import Budget, Relation
@@ -34,7 +35,7 @@ from tacit.queries import (
     composed,
 )
 from tacit.queries.moments import unpack
-from tacit.queries.split_budget import gaussian_rest, split_gaussian
+from tacit.queries.noise import gaussian_rest, split_gaussian
 
 Array = npt.NDArray[np.float64]
 

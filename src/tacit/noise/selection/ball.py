@@ -29,8 +29,8 @@ from tacit.noise.release import Release, emit
 from tacit.noise.selection.finite import gumbel_max
 from tacit.noise.selection.geometric_run import SERIES_ERROR, Run, log_series
 from tacit.noise.source import Source
+from tacit.privacy.budget import Relation, checked_relation
 from tacit.privacy.events import ExponentialMechanism
-from tacit.privacy.relation import Relation, checked_relation
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

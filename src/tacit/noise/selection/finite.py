@@ -29,6 +29,7 @@ from tacit.noise.laplace import LaplaceLaw
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source, secure_source
 from tacit.privacy.accounting.number_of_trials import TriesLaw
+from tacit.privacy.budget import Relation
 from tacit.privacy.events import (
     Event,
     ExponentialMechanism,
@@ -37,7 +38,6 @@ from tacit.privacy.events import (
     PureEpsilon,
     Repeated,
 )
-from tacit.privacy.relation import Relation
 
 Array = npt.NDArray[np.float64]
 

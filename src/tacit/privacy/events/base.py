@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.accounting.number_of_trials import TriesLaw, law_from_dict
-from tacit.privacy.relation import Relation
+from tacit.privacy.budget import Relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit import checks
+from tacit.privacy.budget import Relation, checked_relation
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation, checked_relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

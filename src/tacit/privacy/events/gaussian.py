@@ -20,8 +20,8 @@ from scipy.special import gammaln
 
 from tacit import checks
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta
+from tacit.privacy.budget import Relation, checked_relation
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation, checked_relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from tacit import checks
+from tacit.privacy.budget import Relation, checked_relation
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation, checked_relation
 
 # Below this shift the terms cancel; the Gaussian's divergence, at most pi / 2 as much, is used.
 SMALL_SHIFT = 1e-4

@@ -28,9 +28,9 @@ from scipy.special import log_ndtr, ndtr
 from tacit import checks
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta, lost_digits
 from tacit.privacy.accounting.root_finding import decreasing_root
+from tacit.privacy.budget import Relation, checked_relation
 from tacit.privacy.events.base import Array, Event
 from tacit.privacy.events.pure import PureEpsilon
-from tacit.privacy.relation import Relation, checked_relation
 
 _WEAK_RIDGE = 2.0  # above this k the bound with a fixed Jacobian is tighter
 _NOISE = "calibrate it to a Budget; without noise record NonPrivate(reason=...)."

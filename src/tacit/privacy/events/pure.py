@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit import checks
+from tacit.privacy.budget import Relation, checked_relation
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation, checked_relation
 
 _SMALL, _LARGE = 1e-3, 700.0  # range of epsilon in which the exact Renyi formulas are accurate
 _ROUND_UP = 1.0 + 1e-13  # some twenty logarithms, each with a relative error of 2^-53

@@ -22,8 +22,7 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     perturbation_of,
 )
 from tacit.erm.minimization import run_plan
-from tacit.erm.solvers.certified import minimize_certified
-from tacit.erm.solvers.perturbed_objective import Perturbed
+from tacit.erm.solvers import Perturbed, minimize_certified
 from tacit.noise import Entry, recording
 from tacit.privacy import (
     Budget,

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import tacit.erm.mechanisms.objective_perturbation.mechanism as objective_perturbation
-import tacit.erm.solvers.certified as solver_module
+import tacit.erm.solvers as solver_module
 import tacit.queries.minimizer as query_module
 from tacit.engine import release
 from tacit.erm import CannotSolve, Objective, ObjectivePerturbation, Problem, choose_plan
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.mechanisms.objective_perturbation.perturbation import perturbation_of
 from tacit.erm.minimization import run_plan
-from tacit.erm.solvers.certified import minimize_certified
+from tacit.erm.solvers import minimize_certified
 from tacit.noise.perturbed_minimizer import (
     GaussianPerturbation,
     SpherePerturbation,

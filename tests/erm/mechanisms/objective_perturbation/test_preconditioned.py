@@ -26,13 +26,12 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
 )
 from tacit.erm.minimization import run_plan
 from tacit.erm.preconditioning import Preconditioner
-from tacit.erm.solvers.certified import minimize_certified
-from tacit.erm.solvers.perturbed_objective import Perturbed
+from tacit.erm.solvers import Perturbed, minimize_certified
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.noise import Entry, recording
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee, PureEpsilon
 from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
-from tacit.records.linear_transform import Coordinates
+from tacit.records.block import Coordinates
 from tacit.testing import replay
 
 BUDGET = Budget(4.0, 1e-6)

@@ -22,9 +22,9 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     PerturbationSettings,
     ridge_per_noise,
 )
-from tacit.erm.planning.plan import Problem
+from tacit.erm.plan import Problem
 from tacit.erm.preconditioning import Preconditioner
-from tacit.erm.solvers.perturbed_objective import preconditioning_error
+from tacit.erm.solvers import preconditioning_error
 from tacit.privacy import Budget
 
 _UP = 1 + 2.0**-50  # rounds noise up, so that float error never makes it cost more than the plan

@@ -23,8 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw, Solved
-from tacit.erm.inference.shrinkage import can_shrink, preconditioned_risk, shrunk
 from tacit.erm.mechanisms.noisy_gradient import descend_preconditioned
 from tacit.erm.mechanisms.objective_perturbation.adapt import (
     adapt_preconditioned,
@@ -46,24 +44,26 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     slots_of,
 )
 from tacit.erm.objective import Objective, n_changed
-from tacit.erm.planning.plan import (
+from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
     NoiseError,
+    PerturbedMinimizerLaw,
     Plan,
     Problem,
+    Solved,
     ask_count,
 )
 from tacit.erm.preconditioning import Preconditioner, SecondMoment
-from tacit.erm.solvers.certified import certified_solver
-from tacit.erm.solvers.perturbed_objective import slopes_error
+from tacit.erm.shrinkage import can_shrink, preconditioned_risk, shrunk
+from tacit.erm.solvers import certified_solver, slopes_error
 from tacit.privacy import Budget, BudgetUnreachable, Event, Gaussian, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 from tacit.queries import GaussianNoise, PerturbedMinimizer, Reweighted, Session, Slot
-from tacit.queries.split_budget import gaussian_rest, least_rest
+from tacit.queries.noise import gaussian_rest, least_rest
 from tacit.records import LeverageWeights
-from tacit.records.block_sums import fine_rows, float_error
+from tacit.records.block import fine_rows, float_error
 
 Array = npt.NDArray[np.float64]
 

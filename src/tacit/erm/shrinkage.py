@@ -37,11 +37,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.inference.estimator_law import Law, PerturbedMinimizerLaw
 from tacit.erm.mechanisms.objective_perturbation.adapt import TYPICAL_SECOND_DERIVATIVE
 from tacit.erm.mechanisms.objective_perturbation.perturbation import PerturbationSettings
 from tacit.erm.objective import Objective
-from tacit.erm.planning.plan import MOST_DIRECTIONS, TYPICAL_SHARE, TYPICAL_SPECTRUM, Problem
+from tacit.erm.plan import (
+    MOST_DIRECTIONS,
+    TYPICAL_SHARE,
+    TYPICAL_SPECTRUM,
+    Law,
+    PerturbedMinimizerLaw,
+    Problem,
+)
 from tacit.erm.preconditioning import Preconditioner
 from tacit.queries import HessianTrace, Noise, NoisySum, Session
 
