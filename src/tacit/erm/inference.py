@@ -21,9 +21,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.minimization import choose_plan
 from tacit.erm.objective import Objective
@@ -53,8 +53,6 @@ from tacit.queries import (
 from tacit.queries.moments import unpack
 from tacit.queries.noise import split_gaussian
 from tacit.records import RecordSource
-
-Array = npt.NDArray[np.float64]
 
 # The 97.5 % quantile of a standard normal variable: 95 % lie within it.
 WITHIN = 1.959963984540054

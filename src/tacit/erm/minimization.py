@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.engine import release_answers, without_noise
 from tacit.erm.mechanisms.exponential import ExponentialInABall, PublicCandidates, QuantileOnALine
 from tacit.erm.mechanisms.noisy_gradient import NoisyGradient
@@ -123,9 +123,6 @@ def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Pla
 # A plan depends on public facts alone. `plan`, a table model before it opens its file, and `fit`
 # request the same plan: it is computed once.
 _remembered = lru_cache(maxsize=256)(_chosen)
-
-
-Array = npt.NDArray[np.float64]
 
 
 # Records, or records grouped by person of which only one per person can be used.

@@ -18,14 +18,12 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.engine import norm_in_words, plan_lines
 from tacit.erm.objective import Objective
 from tacit.privacy import Budget, Event, Relation
 from tacit.queries import Count, Facts, Noise, NoisySum, Session, Slot
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

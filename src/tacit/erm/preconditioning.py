@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import queries
+from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.plan import CannotSolve, Problem
 from tacit.privacy import Budget
@@ -31,8 +31,6 @@ from tacit.queries.moments import unpack
 from tacit.queries.noise import split_gaussian
 from tacit.records.block import Coordinates, fine_rows, float_error
 from tacit.records.grouped import MOST_COUNTED
-
-Array = npt.NDArray[np.float64]
 
 # The matrix takes 8 d^2 bytes, its eigenvectors 20 d^3 operations.
 _MOST_COLUMNS = 4096

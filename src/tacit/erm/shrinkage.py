@@ -34,8 +34,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.mechanisms.objective_perturbation.adapt import TYPICAL_SECOND_DERIVATIVE
 from tacit.erm.mechanisms.objective_perturbation.perturbation import PerturbationSettings
@@ -50,8 +50,6 @@ from tacit.erm.plan import (
 )
 from tacit.erm.preconditioning import Preconditioner
 from tacit.queries import HessianTrace, Noise, NoisySum, Session
-
-Array = npt.NDArray[np.float64]
 
 _SEEN = 0.1  # share of the noise level lam0 below which a moment is not visible
 _LEAST_CURVED = 0.01  # share of the ridge: directions of smaller curvature learn nothing

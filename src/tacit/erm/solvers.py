@@ -25,15 +25,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.objective import Objective
 from tacit.queries.minimizer import CertifiedSolver
 from tacit.records import RecordSource
 from tacit.records.block import Coordinates
-
-Array = npt.NDArray[np.float64]
 
 _UNIT = 2.0**-53  # u, the unit roundoff of doubles
 

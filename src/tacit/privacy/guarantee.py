@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array
 from tacit.privacy.accounting.composition import Route, merged, routes_for
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
 from tacit.privacy.accounting.loss_distribution import Leaves
@@ -93,8 +94,6 @@ class Booked(float):
     def __getnewargs__(self) -> tuple[float, Booking]:  # type: ignore[override]
         return float(self), self.booking
 
-
-Array = npt.NDArray[np.float64]
 
 _FORMAT = "tacit-guarantee"
 

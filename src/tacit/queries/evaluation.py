@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Integers
 from tacit.column_values import alone, as_objects
 from tacit.noise import Norm, Release, Source
 from tacit.noise.bounded import Bounded, round_up
@@ -484,7 +485,7 @@ def _within_one(wrong: Any) -> Array:
     return np.clip(np.nan_to_num(np.asarray(wrong, dtype=np.float64), nan=1.0), 0.0, 1.0)
 
 
-def bin_of(scores: Array, edges: Array) -> npt.NDArray[np.int64]:
+def bin_of(scores: Array, edges: Array) -> Integers:
     """Return the bin of each score; a score on an edge is in the bin below it.
 
     scikit-learn predicts the second class if its probability is above one half. A probability of

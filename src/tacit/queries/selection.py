@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Integers
 from tacit.noise import BallLattice, Concave, Grid, Norm, Release, Source
 from tacit.noise.bounded import Bounded
 from tacit.noise.selection.ball import select_in_ball
@@ -485,7 +485,7 @@ class Quantile:
         return (rank_utility,)
 
 
-def rank_utility(below: npt.NDArray[np.int64], n: int, level: Fraction) -> Array:
+def rank_utility(below: Integers, n: int, level: Fraction) -> Array:
     """Return -min(|q below - p n|, q (2^32 - 1)) for level = p / q: whole numbers, exactly.
 
     Adding or removing a record moves q below - p n by p or q - p, replacing one by q. A minimum

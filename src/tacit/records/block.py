@@ -23,8 +23,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array, Integers, Mask
 from tacit.disk_arrays import own
 from tacit.privacy.fork import generation
 from tacit.records.bounds import Bounds
@@ -32,9 +32,6 @@ from tacit.row_clipping import clip_factors, row_norms
 
 if TYPE_CHECKING:
     from tacit.records.source import RecordSource
-
-
-Array = npt.NDArray[np.float64]
 
 
 def canonical(matrix: Any) -> Any:
@@ -158,7 +155,7 @@ class Block:
     labels: Array | None
     intercept: float
     weights: Array | None = None
-    people: npt.NDArray[np.int64] | None = None  # first row of each person, if sorted by person
+    people: Integers | None = None  # first row of each person, if sorted by person
     lengths: Array | None = None  # norm of each record in preconditioned coordinates, if stored
 
     @property
@@ -263,7 +260,7 @@ def make_block(
     return Block(rows, factors, bounded_labels(labels, bounds), bounds.intercept, shares)
 
 
-def of_a_class(labels: Any | None, bounds: Bounds) -> npt.NDArray[np.bool_] | None:
+def of_a_class(labels: Any | None, bounds: Bounds) -> Mask | None:
     """Return which records have a label among the declared classes; each by its own label.
 
     None if all of them have. A source drops the others, with their rows, weights and people.
@@ -280,9 +277,9 @@ def of_a_class(labels: Any | None, bounds: Bounds) -> npt.NDArray[np.bool_] | No
         return None
     lowest, highest = (-1, 1) if bounds.n_classes == 2 else (0, bounds.n_classes - 1)
 
-    def known(at: int) -> npt.NDArray[np.bool_]:
+    def known(at: int) -> Mask:
         some = labels[at : at + _LABELS]
-        among: npt.NDArray[np.bool_] = (some >= lowest) & (some <= highest)
+        among: Mask = (some >= lowest) & (some <= highest)
         if some.dtype.kind == "f":  # integers only; the comparison has excluded NaN
             among &= np.rint(some) == some
         return among
@@ -318,7 +315,7 @@ def shares_of(weights: Any | None, bounds: Bounds) -> Array | None:
     return shares / bounds.max_weight
 
 
-def _without(rows: Any, absurd: npt.NDArray[np.bool_]) -> Any:
+def _without(rows: Any, absurd: Mask) -> Any:
     """Return a copy of a block's rows with some rows set to zero."""
     rows = rows.copy()
     if _is_sparse(rows):
@@ -453,12 +450,12 @@ class Buffers:
     def __reduce__(self) -> tuple[Any, ...]:
         return Buffers, ()  # a copy, or another process, has its own
 
-    def room(self, n: int, d: int) -> npt.NDArray[np.float64]:
+    def room(self, n: int, d: int) -> Array:
         """Return room for n rows of d numbers, the same for every block of a thread."""
         buffer = getattr(self._own, "rows", None)
         if buffer is None or len(buffer) < n:
             buffer = self._own.rows = np.empty((n, d))
-        room: npt.NDArray[np.float64] = buffer[:n]
+        room: Array = buffer[:n]
         return room
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array, Mask
 from tacit.records.block import (
     Block,
     added_up,
@@ -29,7 +30,6 @@ from tacit.records.rows_and_labels import as_weights
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample, poisson_choice
 
-Array = npt.NDArray[np.float64]
 Read = Callable[[], Iterable[tuple[Any, ...]]]
 Part = tuple[Any, Array | None, Array | None]
 
@@ -128,14 +128,14 @@ class ChunkedRecords:
         """Return each record independently with probability ``rate``, by its own random word."""
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
 
-    def counting(self) -> npt.NDArray[np.bool_] | None:
+    def counting(self) -> Mask | None:
         """Return which of the records as read count; None if all of them do. Private."""
         marks = [(part[0].shape[0], of_a_class(part[1], self.bounds)) for part in self._parts()]
         if all(known is None for _, known in marks):
             return None
         return np.concatenate([np.ones(n, bool) if known is None else known for n, known in marks])
 
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> ChunkedRecords:
+    def chosen(self, mask: Mask) -> ChunkedRecords:
         """Return the marked records; one mark per record."""
         return self._where(lambda start, n: np.flatnonzero(mask[start : start + n]))
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array, Mask
 from tacit.disk_arrays import empty_like_rows, is_on_disk, own, rows_at
 from tacit.records.block import (
     Block,
@@ -35,7 +36,6 @@ from tacit.records.source import RecordSource
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample, poisson_choice
 
-Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 _SHARED_BYTES = 64 << 20  # larger tables are shared among threads
@@ -219,11 +219,11 @@ class MemoryRecords:
         """
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
 
-    def counting(self) -> npt.NDArray[np.bool_] | None:
+    def counting(self) -> Mask | None:
         """Return which of the given records count; None if all of them do. Private."""
         return self._counting
 
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> MemoryRecords:
+    def chosen(self, mask: Mask) -> MemoryRecords:
         """Return the marked records; one mark per record."""
         return self.where(np.flatnonzero(mask))
 
@@ -398,6 +398,6 @@ def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
     return X
 
 
-def labels_as_numbers(labels: Any, bounds: Bounds) -> npt.NDArray[np.float64]:
+def labels_as_numbers(labels: Any, bounds: Bounds) -> Array:
     """Return labels as numbers; a label that is no class is NaN, other labels must be finite."""
     return as_numbers(labels) if bounds.n_classes is None else as_codes(labels)

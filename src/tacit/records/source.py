@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
+from tacit.arrays import Array
 from tacit.records.block import Block
 from tacit.records.bounds import Bounds
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample
-
-Array = npt.NDArray[np.float64]
 
 
 @runtime_checkable

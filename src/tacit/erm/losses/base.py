@@ -9,16 +9,14 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array as Array
 from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
 from tacit.queries.minimizer import Sizes
 from tacit.records import Block, Bounds
 from tacit.records.block import Coordinates
 from tacit.records.exact.lattice import LatticeBlock, RowLattice
 from tacit.records.grouped import clipped_by_person, summed_by_person
-
-Array = npt.NDArray[np.float64]
 
 
 class AnyLoss(ABC):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.minimization import choose_plan
 from tacit.erm.plan import NUMBER_SHARE, CannotSolve, Mechanism, NoiseError, Plan, Problem, Solved
 from tacit.noise import Norm
@@ -24,8 +24,6 @@ from tacit.queries import (
 )
 from tacit.queries.noise import split_epsilon, split_gaussian
 from tacit.records import ClassWeights, RecordSource, ReweightedRecords
-
-Array = npt.NDArray[np.float64]
 
 # Limit on the weight n / (K count) of a class.
 GREATEST_WEIGHT = 10.0

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.objective import Objective, n_changed
 from tacit.erm.plan import (
     NUMBER_SHARE,
@@ -41,8 +41,6 @@ from tacit.queries import (
 )
 from tacit.queries.noise import gaussian_rest, split_gaussian
 from tacit.records.grouped import MOST_COUNTED
-
-Array = npt.NDArray[np.float64]
 
 _MOST_STEPS = 1000  # a step is a full pass over the records
 # For the step size only, a non-smooth loss counts as smoothed over this share of a score unit.

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.erm.mechanisms.noisy_gradient import Descent, DescentSettings, clip_of, smoothness_of
 from tacit.erm.plan import CannotSolve, Plan, Problem, Solved
@@ -24,8 +23,6 @@ from tacit.queries import (
     Slot,
     composed,
 )
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.objective import n_changed
@@ -24,8 +23,6 @@ from tacit.erm.solvers import certified_solver
 from tacit.privacy import Budget
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Noise, NoisySum, RegularizedMinimizer, Session, Slot, split_budget
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.objective import n_changed
@@ -36,8 +35,6 @@ from tacit.queries import (
 )
 from tacit.queries.moments import unpack
 from tacit.queries.noise import gaussian_rest, split_gaussian
-
-Array = npt.NDArray[np.float64]
 
 _FAILURE = 0.05  # rho: probability that the chosen ridge is too small for the noise
 

@@ -10,16 +10,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array as Array
 from tacit.privacy.accounting.number_of_trials import TriesLaw, law_from_dict
 from tacit.privacy.budget import Relation, checked_relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-Array = npt.NDArray[np.float64]
 
 _KINDS: dict[str, type[Event]] = {}
 

@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
 from tacit import checks
+from tacit.arrays import Integers
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta
 from tacit.privacy.budget import Relation
 from tacit.privacy.events.base import Array, Event, check_add_remove
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=4)
-def _terms(orders: tuple[int, ...]) -> tuple[Array, Array, Array, npt.NDArray[np.int64]]:
+def _terms(orders: tuple[int, ...]) -> tuple[Array, Array, Array, Integers]:
     a = np.repeat(np.array(orders, dtype=np.float64), np.array(orders) + 1)
     k = np.concatenate([np.arange(n + 1, dtype=np.float64) for n in orders])
     log_binomial = gammaln(a + 1) - gammaln(k + 1) - gammaln(a - k + 1)

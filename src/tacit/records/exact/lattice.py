@@ -23,6 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.disk_arrays import is_on_disk, may_change
 from tacit.records.block import Block, Buffers, Workers, added_up, bounded_labels, shares_of
 from tacit.records.bounds import Bounds
@@ -31,7 +32,6 @@ from tacit.records.exact.tiles import Tiles
 from tacit.records.source import RecordSource
 from tacit.row_clipping import clipped_rows
 
-Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int16]
 
 ROW_BITS = 15

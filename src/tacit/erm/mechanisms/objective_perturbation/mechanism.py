@@ -20,8 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.mechanisms.noisy_gradient import descend_preconditioned
 from tacit.erm.mechanisms.objective_perturbation.adapt import (
@@ -64,8 +64,6 @@ from tacit.queries import GaussianNoise, PerturbedMinimizer, Reweighted, Session
 from tacit.queries.noise import gaussian_rest, least_rest
 from tacit.records import LeverageWeights
 from tacit.records.block import fine_rows, float_error
-
-Array = npt.NDArray[np.float64]
 
 # NoisyGradient's default share (9 % of mu^2); objective perturbation uses 5 %.
 _MOMENT = SecondMoment()
