@@ -63,7 +63,22 @@ class Batch(Protocol):
 
 
 @dataclass(frozen=True)
-class ClippedSum:
+class _OfClippedGradients:
+    """The common part of sums of gradients, each clipped to a norm."""
+
+    clip: ClipRule
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether records are protected; gradients are not clipped per person."""
+        return not facts.relation.by_person
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
+        return (self.clip.factors,)
+
+
+@dataclass(frozen=True)
+class ClippedSum(_OfClippedGradients):
     """The sum of records' gradients, each clipped to a norm.
 
     Parameters
@@ -82,8 +97,6 @@ class ClippedSum:
     1.50146484375
     """
 
-    clip: ClipRule
-
     @classmethod
     def tried(cls) -> tuple[ClippedSum, ...]:
         """Return the instances that `tacit.testing.check_query` tries."""
@@ -92,10 +105,6 @@ class ClippedSum:
     def neighbours(self, facts: Facts) -> Iterator[tuple[Batch, Batch]]:
         """Yield batches that are neighbours, of gradients that are hard to clip."""
         yield from _neighbours(self.clip.max_grad_norm, facts, ())
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether records are protected; gradients are not clipped per person."""
-        return not facts.relation.by_person
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return C, or 2 C, and what float32 may add."""
@@ -106,13 +115,9 @@ class ClippedSum:
         """Return the sum. Private."""
         return np.asarray(records.clipped(self.clip).total())
 
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
-        return (self.clip.factors,)
-
 
 @dataclass(frozen=True)
-class ClippedSumAndCount:
+class ClippedSumAndCount(_OfClippedGradients):
     """The sum of clipped gradients, and the number of short gradients.
 
     The last number is a n_short, less half of all records:
@@ -134,7 +139,6 @@ class ClippedSumAndCount:
         probability below e^-79.
     """
 
-    clip: ClipRule
     share: float
     batch_size: float
 
@@ -147,10 +151,6 @@ class ClippedSumAndCount:
         """Yield neighbouring batches, among them full ones whose norms are rounded differently."""
         full = int(2 * self.batch_size + 63)
         yield from _neighbours(self.clip.max_grad_norm, facts, (0.75, 1.0, 1.25), full)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether records are protected; gradients are not clipped per person."""
-        return not facts.relation.by_person
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return sqrt(C^2 + a^2 (1/2 + r)^2), r the others' rounding; twice that under REPLACE.
@@ -170,10 +170,6 @@ class ClippedSumAndCount:
         found, norm = records.clipped(self.clip), self.clip.max_grad_norm
         short = np.clip((norm - found.lengths()) / (_RAMP * norm), -0.5, 0.5)
         return np.append(found.total(), norm * self.share * float(short.sum()))
-
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
-        return (self.clip.factors,)
 
 
 @dataclass(frozen=True)
@@ -404,7 +400,7 @@ class _Band:
 
 
 @dataclass(frozen=True)
-class OrderedSum:
+class OrderedSum(_OfClippedGradients):
     """The sum of clipped gradients over the next batch, mixed with earlier sums.
 
     Batches are ``batch_size`` consecutive records in the records' own order, ``epochs`` times. The
@@ -423,7 +419,6 @@ class OrderedSum:
         The size of a batch, and the number of batches that contain each record.
     """
 
-    clip: ClipRule
     noise: CorrelatedNoise
     n_records: int
     batch_size: int
@@ -469,10 +464,6 @@ class OrderedSum:
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the vector to release at the next step. Private."""
         return np.asarray(records.mixed(self))
-
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
-        return (self.clip.factors,)
 
 
 class OrderedRun:

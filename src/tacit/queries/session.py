@@ -51,6 +51,14 @@ from tacit.records.splits import new_key, parts_of
 _NEAR = 1e-12
 
 
+class _AnyNumber:
+    """A rule under which a run may end after any number of queries."""
+
+    def is_met(self, answered: Counter[Event]) -> bool:
+        """Return True: any number is allowed."""
+        return True
+
+
 @dataclass(frozen=True)
 class Exactly:
     """A query that is asked exactly ``n`` times, each time at the price of the slot.
@@ -74,7 +82,7 @@ class Exactly:
 
 
 @dataclass(frozen=True)
-class AtMost:
+class AtMost(_AnyNumber):
     """A query that is asked at most ``n`` times; unused queries stay charged.
 
     Proof: a charged event that is not released costs nothing, so that omitting releases can only
@@ -87,16 +95,12 @@ class AtMost:
         """Return whether one more query may be asked at this price."""
         return price == planned and answered.total() < self.n
 
-    def is_met(self, answered: Counter[Event]) -> bool:
-        """Return True: any number is allowed."""
-        return True
-
     def __str__(self) -> str:
         return f"at most {self.n} times"
 
 
 @dataclass(frozen=True)
-class GaussianSum:
+class GaussianSum(_AnyNumber):
     """Any number of Gaussian queries, with any noise, within one Gaussian event.
 
     The sum of their 1 / multiplier^2 is at most that of the slot. Earlier answers may decide which
@@ -112,10 +116,6 @@ class GaussianSum:
     def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more query may be asked at this price."""
         return _fits_gaussian(planned, price, answered)
-
-    def is_met(self, answered: Counter[Event]) -> bool:
-        """Return True: any number is allowed."""
-        return True
 
     def __str__(self) -> str:
         return "as often as mu^2 allows"
@@ -145,7 +145,7 @@ class CoveredBy:
 
 
 @dataclass(frozen=True)
-class ExchangedFor:
+class ExchangedFor(_AnyNumber):
     """Gaussian queries in place of other slots, which are then not used.
 
     The slot's event is the Gaussian that the events of ``slots`` dominate (`exchanged`). It is
@@ -161,16 +161,12 @@ class ExchangedFor:
         """Return whether one more query may be asked at this price."""
         return _fits_gaussian(planned, price, answered)
 
-    def is_met(self, answered: Counter[Event]) -> bool:
-        """Return True: any number is allowed."""
-        return True
-
     def __str__(self) -> str:
         return f"in the place of {' and '.join(self.slots)}, as often as mu^2 allows"
 
 
 @dataclass(frozen=True)
-class Sequence:
+class Sequence(_AnyNumber):
     """Steps of one run with correlated noise; the event is that of all steps together.
 
     The price of each step is the event of the run, and its noise is part of the run's noise, drawn
@@ -186,10 +182,6 @@ class Sequence:
     def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
         """Return whether one more step may be taken."""
         return price == planned and answered.total() < self.most
-
-    def is_met(self, answered: Counter[Event]) -> bool:
-        """Return True: fewer steps are allowed."""
-        return True
 
     def __str__(self) -> str:
         return f"in up to {self.most} steps"
