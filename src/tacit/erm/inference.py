@@ -106,19 +106,19 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
     rng = np.random.default_rng(d)
     spread = hessian.std + (middle.matrix.std if middle is not None else 0.0)
     draws = int(np.clip(_MOST_ENTRIES / d**2, _LEAST_DRAWS, _MOST_DRAWS)) if spread else 1
-    least = max(_least_curvature(law, d), _ROUNDED * float(np.abs(hessian.matrix).max()), _TINY)
-    curvature, axes = _plausible(hessian, draws, rng)
-    curvature = _divisible(curvature, least, law)
+    least = max(_least_eigenvalue(law, d), _ROUNDED * float(np.abs(hessian.matrix).max()), _TINY)
+    eigenvalues, axes = _plausible(hessian, draws, rng)
+    eigenvalues = _divisible(eigenvalues, least, law)
     inner = np.swapaxes(axes, -1, -2)
-    truth = (inner @ weights) / law.share(curvature)
-    between = law.noise(curvature, truth) + least * np.eye(d)  # no information is not certainty
+    truth = (inner @ weights) / law.share(eigenvalues)
+    between = law.noise(eigenvalues, truth) + least * np.eye(d)  # no information is not certainty
     if middle is None:
-        between += curvature[..., :, None] * np.eye(d)
+        between += eigenvalues[..., :, None] * np.eye(d)
     else:
-        plausible = (axes * curvature[..., None, :]) @ inner
+        plausible = (axes * eigenvalues[..., None, :]) @ inner
         between += inner @ _positive(_middles(middle, hessian, plausible, rng)) @ axes
     # U B U' is the covariance of the truth in the eigenbasis, with U = axes / h.
-    inverse_axes = axes / curvature[..., None, :]
+    inverse_axes = axes / eigenvalues[..., None, :]
     variance = np.maximum(np.sum((inverse_axes @ between) * inverse_axes, axis=-1), 0.0)
     centres = (axes @ truth[..., None])[..., 0]
     # The greatest eigenvalue of the noise is near std sqrt(2 d) (semicircle law).
@@ -128,8 +128,8 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
 
 def _estimate(weights: Array, law: Law, hessian: Noisy, least: float) -> Array:
     """Return the weights corrected for the ridge, as far as H exceeds its noise."""
-    curvature, axes = np.linalg.eigh(hessian.matrix)
-    share = law.share(_divisible(curvature, least, law))
+    eigenvalues, axes = np.linalg.eigh(hessian.matrix)
+    share = law.share(_divisible(eigenvalues, least, law))
     result: Array = axes @ ((axes.T @ weights) / share)
     return result
 
@@ -181,8 +181,8 @@ def _middles(middle: Middle, hessian: Noisy, plausible: Array, rng: np.random.Ge
     return result
 
 
-def _least_curvature(law: Law, d: int) -> float:
-    """Return the curvature at which noise alone gives a weight an uninformative error."""
+def _least_eigenvalue(law: Law, d: int) -> float:
+    """Return the eigenvalue at which noise alone gives a weight an uninformative error."""
     objective, zero = law.objective, np.zeros(d)
     std = math.sqrt(float(law.noise(zero, zero)[0, 0]))
     return std * objective.gradient_scale / (_ANYTHING * objective.score_unit)
@@ -199,14 +199,14 @@ def _positive(matrices: Array) -> Array:
     return result
 
 
-def _divisible(curvature: Array, least: float, law: Law) -> Array:
+def _divisible(eigenvalues: Array, least: float, law: Law) -> Array:
     """Return eigenvalues that are safe to divide by.
 
     A Hessian is not negative: eigenvalues that noise made negative carry no information. The noisy
     Gram matrix from which the weights were solved is left unchanged.
     """
-    size = np.maximum(np.abs(curvature) if law.gram is not None else curvature, least)
-    result: Array = size if law.gram is None else np.copysign(size, curvature)
+    size = np.maximum(np.abs(eigenvalues) if law.gram is not None else eigenvalues, least)
+    result: Array = size if law.gram is None else np.copysign(size, eigenvalues)
     return result
 
 
@@ -263,14 +263,14 @@ class PlanWithErrors(Plan):
         child.close()
         law, at = solved.law, solved.weights
         assert law is not None, "a mechanism that has one"
-        curvature, second_derivatives = self._curvature(law, at, session)
+        hessian, second_derivatives = self._ask_hessian(law, at, session)
         middle = None
         if self.squares is not None:
             matrix, total = _ask_matrix(session, "squares", _squares(law, at), self.squares)
             middle = Middle(matrix, total, second_derivatives)
-        return Solved(at, law, errors_of(at, law, curvature, middle))
+        return Solved(at, law, errors_of(at, law, hessian, middle))
 
-    def _curvature(self, law: Law, at: Array, session: Session) -> tuple[Noisy, Total]:
+    def _ask_hessian(self, law: Law, at: Array, session: Session) -> tuple[Noisy, Total]:
         """Release H, clipped to a chosen norm, and the sum of second derivatives."""
         matrix = _hessian(law, at)
         norms = ClippedNorms(

@@ -36,36 +36,32 @@ class Law(ABC):
     objective: Objective  # as minimised: its loss may be adapted to the number of records
     slope_limit: float  # clip of a record's d1
     gram: Array | None = None  # noisy H, if the mechanism released it
+    ridge: float = 0.0
+
+    def share(self, eigenvalues: Array) -> Array:
+        """Return h P(h) = h / (h + ridge) for eigenvalues h of H: the share of the truth."""
+        return eigenvalues / (eigenvalues + self.ridge)
 
     @abstractmethod
-    def share(self, curvature: Array) -> Array:
-        """Return h P(h) for eigenvalues h of H: the share of the truth in the weights."""
-
-    @abstractmethod
-    def noise(self, curvature: Array, truth: Array) -> Array:
+    def noise(self, eigenvalues: Array, truth: Array) -> Array:
         """Return the covariance matrix of e, given the weights without ridge."""
 
-    def variance(self, curvature: float) -> float:
-        """Return the variance that noise gives a weight of this curvature, for a truth of 0."""
-        h = np.array([curvature])
-        return float(self.noise(h, np.zeros(1))[0, 0] * (self.share(h)[0] / curvature) ** 2)
+    def variance(self, eigenvalue: float) -> float:
+        """Return the variance that noise gives a weight along an eigenvector, for a truth of 0."""
+        h = np.array([eigenvalue])
+        return float(self.noise(h, np.zeros(1))[0, 0] * (self.share(h)[0] / eigenvalue) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class PerturbedMinimizerLaw(Law):
     """Law of a perturbed minimiser: P(h) = 1 / (h + ridge), e perturbation and output noise."""
 
-    ridge: float = 0.0
     noise_std: float = 0.0
     output_std: float = 0.0
 
-    def share(self, curvature: Array) -> Array:
-        """Return h / (h + ridge)."""
-        return curvature / (curvature + self.ridge)
-
-    def noise(self, curvature: Array, truth: Array) -> Array:
+    def noise(self, eigenvalues: Array, truth: Array) -> Array:
         """Return s^2 plus the output noise, which acts like h + ridge times it on the gradient."""
-        output = self.output_std * (curvature + self.ridge)
+        output = self.output_std * (eigenvalues + self.ridge)
         return _diagonal(self.noise_std**2 + output**2)
 
 
@@ -73,22 +69,21 @@ class PerturbedMinimizerLaw(Law):
 class DescentLaw(Law):
     """Law of noisy gradient descent with momentum t / (t + 3) and the last quarter averaged."""
 
-    ridge: float = 0.0
     noise_std: float = 0.0
     n_steps: int = 1
     step: float = 1.0
 
-    def share(self, curvature: Array) -> Array:
+    def share(self, eigenvalues: Array) -> Array:
         """Return h times the sum of the effects of all steps' gradients."""
-        result: Array = curvature * self._effects(curvature)[0]
+        result: Array = eigenvalues * self._effects(eigenvalues)[0]
         return result
 
-    def noise(self, curvature: Array, truth: Array) -> Array:
+    def noise(self, eigenvalues: Array, truth: Array) -> Array:
         """Return s^2 (sum of squared effects) / (sum of effects)^2."""
-        total, squares = self._effects(curvature)
+        total, squares = self._effects(eigenvalues)
         return _diagonal(self.noise_std**2 * squares / total**2)
 
-    def _effects(self, curvature: Array) -> tuple[Array, Array]:
+    def _effects(self, eigenvalues: Array) -> tuple[Array, Array]:
         """Return sum k_t and sum k_t^2, with k_t the effect of a unit in step t's gradient.
 
             w_t+1 = (1 - step a) (w_t + m_t v_t) + step (c - noise_t),  v_t+1 = w_t+1 - w_t
@@ -96,7 +91,7 @@ class DescentLaw(Law):
         with a = h + ridge. k_t is the effect on the averaged weights, computed backwards by the
         chain rule.
         """
-        a, first = curvature + self.ridge, (3 * self.n_steps) // 4
+        a, first = eigenvalues + self.ridge, (3 * self.n_steps) // 4
         on_w, on_v, total, squares = (np.zeros_like(a) for _ in range(4))
         for t in reversed(range(self.n_steps)):
             both = on_w + on_v + (1 / (self.n_steps - first) if t >= first else 0.0)
@@ -109,17 +104,15 @@ class DescentLaw(Law):
 
 @dataclass(frozen=True, eq=False)
 class MomentLaw(Law):
-    """Law of noisy moments: (G + N + ridge) w = G w0 - g + e, so that the noise is e - N w0."""
+    """Law of noisy moments: (G + N + ridge) w = G w0 - g + e, so that the noise is e - N w0.
 
-    ridge: float = 0.0
+    Its eigenvalues are those of G + N.
+    """
+
     moment_std: float = 0.0
     gram_std: float = 0.0
 
-    def share(self, curvature: Array) -> Array:
-        """Return h / (h + ridge), h an eigenvalue of G + N."""
-        return curvature / (curvature + self.ridge)
-
-    def noise(self, curvature: Array, truth: Array) -> Array:
+    def noise(self, eigenvalues: Array, truth: Array) -> Array:
         """Return s^2 I + t^2 (||w0||^2 I + w0 w0') / 2; diagonal entries of N have variance t^2."""
         size = np.sum(truth**2, axis=-1)[..., None, None]
         outer = truth[..., :, None] * truth[..., None, :]
@@ -298,11 +291,11 @@ class Problem:
         outputs = self.objective.n_outputs
         return min(self.dimension, outputs * MOST_DIRECTIONS)
 
-    def curvature(self, n_records: float) -> float:
-        """Return a linear model's typical curvature: the trace divided by the effective rank."""
+    def typical_eigenvalue(self, n_records: float) -> float:
+        """Return a typical eigenvalue of the Hessian: its trace divided by the effective rank."""
         return TYPICAL_CURVATURE * n_records * self.objective.hessian_trace / self.directions
 
-    def steady_ridge(self, noise_std: float, n_records: float) -> float:
+    def stabilizing_ridge(self, noise_std: float, n_records: float) -> float:
         """Return the ridge that limits the harm of gradient noise to MAY_COST.
 
             T s^2 / 2 / (h + ridge)^2 = MAY_COST times the loss of a constant model
@@ -315,7 +308,7 @@ class Problem:
         if loss is None or not math.isfinite(trace):
             return 0.0
         needed = noise_std * math.sqrt(trace / (2 * MAY_COST * loss))
-        return max(needed - self.curvature(n_records), 0.0)
+        return max(needed - self.typical_eigenvalue(n_records), 0.0)
 
     def row_scale(self, noise_std: float, ridge: float, n_records: float) -> float:
         """Return the factor on feature rows, relative to the intercept's coordinate, at most 1.
@@ -333,7 +326,7 @@ class Problem:
         loss = objective.loss.guess(bounds)
         if not bounds.intercept or loss is None or not math.isfinite(objective.hessian_trace):
             return 1.0
-        h, explained = self.curvature(n_records), TYPICAL_SHARE * loss * n_records
+        h, explained = self.typical_eigenvalue(n_records), TYPICAL_SHARE * loss * n_records
         of_constant = h * self.directions * (bounds.intercept / bounds.total_norm) ** 2
 
         def risk(scale: float) -> float:
@@ -346,13 +339,13 @@ class Problem:
         return float(min(ROW_SCALES, key=risk))
 
     def held(self, noise_std: float, ridge: float, scale: float, n_records: float) -> float:
-        """Return the ridge on the weights of scaled rows: `steady_ridge`, or their own if greater.
+        """Return the ridge on scaled rows' weights: `stabilizing_ridge`, or their own if greater.
 
         Their own ridge, ridge / scale^2, is required by the event. It is rounded up, so that
         scale^2 times it is no less than the ridge (`tacit.queries.minimizer.least_ridge`).
         """
         own = ridge / scale**2 * _UP if scale < 1.0 else ridge
-        return max(self.steady_ridge(noise_std / scale, n_records), own)
+        return max(self.stabilizing_ridge(noise_std / scale, n_records), own)
 
     def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
         """Predict the excess risk per record from gradient noise and ridge.
@@ -370,7 +363,7 @@ class Problem:
             if math.isfinite(objective.hessian_trace):
                 return size / (2 * n * n * objective.hessian_trace)
             return self.typical_norm * math.sqrt(size) / n
-        h = self.curvature(n) * TYPICAL_SPECTRUM
+        h = self.typical_eigenvalue(n) * TYPICAL_SPECTRUM
         explained = TYPICAL_SHARE * loss * n / self.directions
         lost = h * squared_noise / (2 * self.dimension) + regularization**2 * explained
         return self.directions / n * float((lost / (h + regularization) ** 2).mean())

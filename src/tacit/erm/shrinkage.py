@@ -216,14 +216,14 @@ def shrunk(
     slopes = weights[:end]
     # at least its own noise: a smaller trace carries no information
     most = noise.std(1.0) * objective.loss.hessian_trace * objective.bounds.row_norm**2
-    curvature = max(float(np.asarray(trace)), most) / slopes.size
+    eigenvalue = max(float(np.asarray(trace)), most) / slopes.size
     p, length = slopes.size, float(np.sum(slopes**2))
-    surely_noise = min(p + math.sqrt(2 * p), 2 * (p - 2)) * law.variance(curvature)
-    truth = law.share(np.array([curvature]))[0]
+    surely_noise = min(p + math.sqrt(2 * p), 2 * (p - 2)) * law.variance(eigenvalue)
+    truth = law.share(np.array([eigenvalue]))[0]
     result = weights.copy()
     factor = (1.0 - surely_noise / length) / truth if surely_noise < length else 0.0
     least = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_OF_CLASSES
     factor = min(max(factor, least), 1.0)
     result[:end] *= factor
-    risk = expected_risk(law, length, p, p * curvature, factor, n_records)
+    risk = expected_risk(law, length, p, p * eigenvalue, factor, n_records)
     return Shrunk(result, risk)

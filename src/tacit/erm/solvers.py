@@ -90,7 +90,7 @@ class Perturbed:
     def hessian(self, w: Array) -> Array:
         """Return the Hessian of the losses at w."""
         loss, at = self.objective.loss, self.preconditioned(w)
-        (total,) = self.records.sum(lambda block: (loss.curvature(block, at),))
+        (total,) = self.records.sum(lambda block: (loss.hessian(block, at),))
         return self.preconditioned(self.preconditioned(total).T)
 
     def hessian_times(self, w: Array, direction: Array) -> Array:
@@ -100,7 +100,7 @@ class Perturbed:
             self.preconditioned(w),
             self.preconditioned(direction),
         )
-        (total,) = self.records.sum(lambda block: (loss.curvature_along(block, at, along),))
+        (total,) = self.records.sum(lambda block: (loss.hessian_product(block, at, along),))
         return self.preconditioned(total) + self.ridges(w) * direction
 
     def certified_norm(self, w: Array) -> float:
@@ -210,14 +210,12 @@ def _start_from_sample(problem: Perturbed, w: Array) -> tuple[Array, Linear | No
 def _corrected(inverse: Linear, met: list[tuple[Array, Array]], gradient: Array) -> Array:
     """Return the inverse Hessian times the gradient, corrected by the BFGS updates in ``met``."""
     rest, parts = gradient, list[float]()
-    for step, curvature in reversed(met):
-        parts.append(float(np.vdot(step, rest) / np.vdot(step, curvature)))
-        rest = rest - parts[-1] * curvature
+    for step, change in reversed(met):
+        parts.append(float(np.vdot(step, rest) / np.vdot(step, change)))
+        rest = rest - parts[-1] * change
     result = inverse(rest)
-    for (step, curvature), part in zip(met, reversed(parts), strict=True):
-        result = (
-            result + (part - float(np.vdot(curvature, result) / np.vdot(step, curvature))) * step
-        )
+    for (step, change), part in zip(met, reversed(parts), strict=True):
+        result = result + (part - float(np.vdot(change, result) / np.vdot(step, change))) * step
     return result
 
 

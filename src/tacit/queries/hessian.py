@@ -57,7 +57,7 @@ class SecondDerivatives:
     @property
     def greatest(self) -> float:
         """A value that second derivatives rarely exceed; they are clipped to it."""
-        return float(self.loss.usual_curvature)
+        return float(self.loss.usual_second_derivative)
 
     def of(self, block: Block) -> Array:
         """Return d2 of every record."""

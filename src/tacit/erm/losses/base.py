@@ -59,7 +59,7 @@ class AnyLoss(ABC):
         return self.smoothness
 
     @property
-    def usual_curvature(self) -> float:
+    def usual_second_derivative(self) -> float:
         """A value that second derivatives rarely exceed; standard errors clip them to it."""
         return self.smoothness
 
@@ -179,11 +179,11 @@ class AnyLoss(ABC):
         """Return the square of every record's d1, clipped to ``limit``."""
         raise TypeError("standard errors exist only for losses on one score.")
 
-    def curvature(self, block: Block, weights: Array) -> Array:
+    def hessian(self, block: Block, weights: Array) -> Array:
         """Return the sum of the records' Hessians."""
         raise TypeError("the Hessian is formed only for losses on one score.")
 
-    def curvature_along(self, block: Block, weights: Array, direction: Array) -> Array:
+    def hessian_product(self, block: Block, weights: Array, direction: Array) -> Array:
         """Return the sum of the records' Hessians times a direction."""
         raise TypeError("Hessian products exist only for losses on scores.")
 
@@ -314,12 +314,12 @@ class Loss(AnyLoss):
         return value, block.weighted_sum(self.d1(scores, labels))
 
     def clipped_second_derivative(self, block: Block, weights: Array, limit: float) -> Array:
-        """Return d2, clipped to `usual_curvature`.
+        """Return d2, clipped to `usual_second_derivative`.
 
         Rounding shows where d2 jumps, so each score depends on its own record to the last bit.
         """
         scores, labels = block.steady_scores(weights), self.labels(block)
-        d2 = np.minimum(self.d2(scores, labels), self.usual_curvature)
+        d2 = np.minimum(self.d2(scores, labels), self.usual_second_derivative)
         if limit < self.lipschitz:
             d2 = np.where(np.abs(self.d1(scores, labels)) < limit, d2, 0.0)
         return d2
@@ -334,13 +334,13 @@ class Loss(AnyLoss):
         slopes = self.d1(block.steady_scores(weights), self.labels(block))
         return clip_slopes(slopes, limit) ** 2
 
-    def curvature(self, block: Block, weights: Array) -> Array:
+    def hessian(self, block: Block, weights: Array) -> Array:
         """Return the sum of d2 x x'."""
         if self.n_outputs > 1:
-            return super().curvature(block, weights)
+            return super().hessian(block, weights)
         return block.gram(self.d2(block.scores(weights), self.labels(block)))
 
-    def curvature_along(self, block: Block, weights: Array, direction: Array) -> Array:
+    def hessian_product(self, block: Block, weights: Array, direction: Array) -> Array:
         """Return the sum of Hessians times a direction, for any number of outputs."""
         along = block.scores(direction)
         return block.weighted_sum(

@@ -65,7 +65,7 @@ class PoissonLoss(Loss):
         return self.slope_bound + self.label_bound
 
     @property
-    def usual_curvature(self) -> float:
+    def usual_second_derivative(self) -> float:
         """2 C: a rate is rarely above twice the greatest residual of a count."""
         return min(2 * self.slope_bound, self.smoothness)
 

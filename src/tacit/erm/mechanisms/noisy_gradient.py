@@ -346,7 +346,7 @@ class NoisyGradient(Descent):
         # Averaging the last quarter of the steps leaves the noise of a quarter of the releases.
         ridge = problem.objective.regularization
         if ridge is None:
-            ridge = problem.steady_ridge(2 * noise, n_records)
+            ridge = problem.stabilizing_ridge(2 * noise, n_records)
         n_steps = self.n_steps or choose_steps(problem, noise * longest, ridge, smoothness)
         return DescentSchedule(
             problem,

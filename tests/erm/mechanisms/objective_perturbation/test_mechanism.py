@@ -35,7 +35,9 @@ def test_output_noise_covers_what_the_solver_may_leave(  # type: ignore[no-untyp
     loss, delta, row_norm, monkeypatch
 ) -> None:
     """Two points of gradient norm tau are each within tau / lam of one minimiser: 2 tau / lam."""
-    monkeypatch.setattr(objective_perturbation, "may_turn", lambda *_: False)  # tested apart
+    monkeypatch.setattr(
+        objective_perturbation, "may_precondition", lambda *_: False
+    )  # tested apart
     bounds = Bounds(row_norm=row_norm, label_range=(-1, 1) if loss.key == "huber" else None)
     plan = ObjectivePerturbation().plan(Problem(Objective(loss, bounds), 4), Budget(1.0, delta))
     seen = {}

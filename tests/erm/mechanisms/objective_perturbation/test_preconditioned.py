@@ -17,7 +17,7 @@ from tacit.erm.mechanisms.objective_perturbation.adapt import (
     adapt_preconditioned,
     best_preconditioner,
     can_certify,
-    may_turn,
+    may_precondition,
 )
 from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     MOMENT,
@@ -253,11 +253,11 @@ def test_an_uncharged_moment_is_withheld(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_it_is_asked_for_where_it_can_be_seen() -> None:
     problem = problem_of(LogisticLoss())
-    assert may_turn(problem, BUDGET, 1e4)
-    assert not may_turn(problem, BUDGET, 5)
-    assert not may_turn(problem, Budget(4.0, 0.0), 1e4)
-    assert not may_turn(replace(problem, even_ridge=True), BUDGET, 1e4)
-    assert not may_turn(replace(problem, n_features=5_000), BUDGET, 1e9)
+    assert may_precondition(problem, BUDGET, 1e4)
+    assert not may_precondition(problem, BUDGET, 5)
+    assert not may_precondition(problem, Budget(4.0, 0.0), 1e4)
+    assert not may_precondition(replace(problem, even_ridge=True), BUDGET, 1e4)
+    assert not may_precondition(replace(problem, n_features=5_000), BUDGET, 1e9)
     pure = ObjectivePerturbation().plan(problem, Budget(4.0, 0.0))
     assert all(not isinstance(leaf, Gaussian) for leaf, _ in pure.event.leaves())
     assert any(isinstance(leaf, PureEpsilon) for leaf, _ in pure.event.leaves())

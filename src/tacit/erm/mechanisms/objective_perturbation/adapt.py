@@ -59,13 +59,13 @@ def adapt_to_count(
     slope_ridge = problem.held(each * noise, ridge, scale, n_records) - ridge
     if problem.even_ridge:
         ridge, slope_ridge = ridge + slope_ridge, 0.0
-    followed = replace(
+    adapted = replace(
         perturbation.with_noise(noise),
         regularization=ridge,
         slope_ridge=slope_ridge,
         row_scale=scale,
     )
-    return problem.with_regularization(ridge), followed
+    return problem.with_regularization(ridge), adapted
 
 
 _MOST_COLUMNS = 600  # a Hessian is formed and a second moment queried up to this width
@@ -78,7 +78,7 @@ TYPICAL_SECOND_DERIVATIVE = 0.5  # share of the greatest second derivative of th
 _SEEN = 0.1  # share of the noise level lam0 below which moments are raised to it
 
 
-def may_turn(problem: Problem, budget: Budget, n_records: float) -> bool:
+def may_precondition(problem: Problem, budget: Budget, n_records: float) -> bool:
     """Return whether the second moment of the rows is worth its noise, for this many records."""
     small = problem.n_features <= _MOST_COLUMNS and not problem.even_ridge
     return small and not budget.is_pure and MOMENT.pays(problem, budget, n_records, _BELOW_NOISE)
@@ -143,12 +143,12 @@ def adapt_preconditioned(
         perturbation.regularization * size**2 * _UP,  # required by the event
         alone,
         ridge_per_noise(objective, perturbation.units) * each * noise,
-        preconditioned.steady_ridge(each * noise, n_records),
+        preconditioned.stabilizing_ridge(each * noise, n_records),
     )
-    followed = replace(
+    adapted = replace(
         perturbation.with_noise(noise), regularization=ridge, slope_ridge=0.0, row_scale=1.0
     )
-    return preconditioned.with_regularization(ridge), followed
+    return preconditioned.with_regularization(ridge), adapted
 
 
 def can_certify(

@@ -29,7 +29,7 @@ from tacit.erm.mechanisms.objective_perturbation.adapt import (
     adapt_to_count,
     best_preconditioner,
     can_certify,
-    may_turn,
+    may_precondition,
 )
 from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     MOMENT,
@@ -80,7 +80,7 @@ def may_ask(plan: Plan, slot: Slot, perturbation: PerturbationSettings, n_record
     if perturbation.moment_noise:
         return False
     return (
-        may_turn(problem, budget, n_records)
+        may_precondition(problem, budget, n_records)
         and _MOMENT.pays(problem, budget, n_records)
         and _left(plan, slot) >= 0.5 / gaussian_multiplier(budget) ** 2
     )
@@ -225,7 +225,7 @@ class ObjectivePerturbation(Mechanism):
         n, at_least = float(problem.n_records), None
         if perturbation.count_noise:
             n, at_least = ask_count(session, perturbation.count_noise, "count")
-        if perturbation.moment_noise and may_turn(problem, budget, n):
+        if perturbation.moment_noise and may_precondition(problem, budget, n):
             moment = MOMENT.ask(session, "second moment", problem, budget, n)
             preconditioner = best_preconditioner(moment, perturbation, problem, n)
             if preconditioner:
@@ -420,7 +420,7 @@ def _least_perturbation(
         budget,
         count=open_ridge and objective.bounds.total_weight is None,
         trace=open_ridge and can_shrink(problem),
-        moment=open_ridge and may_turn(problem, budget, problem.n_records),
+        moment=open_ridge and may_precondition(problem, budget, problem.n_records),
     )
 
     facts = problem.facts(budget.relation)
