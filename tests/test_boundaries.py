@@ -118,7 +118,7 @@ def test_an_event_is_found(package: Package, source: str, name: str) -> None:
         "import math as noise\nnoise.gaussian(1)",
         "class Gaussian: pass\nGaussian()",
         "from tacit.noise import Norm, Release, Source, secure_source\nsecure_source(), Norm.L1",
-        "from tacit.noise.replay import recording\nwith recording() as tape: pass",
+        "from tacit.noise.release import recording\nwith recording() as tape: pass",
         "from tacit.privacy import Event, Gaussian\n"
         "def f(e: Event) -> Gaussian | None:\n    return e if isinstance(e, Gaussian) else None",
         "from tacit.privacy import NonPrivate\ntype(1) is NonPrivate",

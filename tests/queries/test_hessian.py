@@ -16,7 +16,7 @@ from tacit.erm.inference import Noisy, Total, _ask_matrix, _hessian, _squares
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss
 from tacit.erm.plan import PerturbedMinimizerLaw
 from tacit.noise import Source, recording, secure_source
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import Event, Gaussian, Relation
 from tacit.queries import (
     ClippedNorms,

@@ -12,7 +12,7 @@ import pytest
 
 from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
 from tacit.noise import SensitivityViolation, recording, secure_source
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import ExponentialMechanism, Relation
 from tacit.queries import (
     CandidateRisks,

@@ -24,8 +24,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from tacit.noise import Ahead, Release, Source, secure_source
-from tacit.noise.release import priced
-from tacit.noise.replay import decide
+from tacit.noise.release import decide, priced
 from tacit.privacy import (
     BestOf,
     Booking,

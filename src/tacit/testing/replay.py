@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.noise import recording, replaying
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import Relation
 from tacit.queries import Facts, NoisySum, Sensitivity
 from tacit.records import MemoryRecords
