@@ -87,8 +87,8 @@ def pytest_fixture_setup(
 
 
 _REMEMBERED = {
-    "tacit.erm.planning.planner": "_remembered",
-    "tacit.erm.inference.plan": "_remembered",
+    "tacit.erm.minimization": "_remembered",
+    "tacit.erm.inference": "_remembered",
     "tacit.privacy.accounting.calibration": "gaussian_multiplier",
 }
 

@@ -136,7 +136,7 @@ def speed_here(repeats: int) -> Row:
     """Measure one pass and its parts in this process, and the most memory it has had."""
     from tacit.features import GaussianKernel, RandomFourierFeatures
     from tacit.records import Block, Bounds, MemoryRecords
-    from tacit.records.block_sums import usual_rows
+    from tacit.records.block import usual_rows
 
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (N_ROWS, N_COLUMNS))

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score  # noqa: E402
 
 from tacit.datasets import load_diabetes130  # noqa: E402
 from tacit.datasets.diabetes130 import ROW_NORM  # noqa: E402
-from tacit.erm.planning.planner import MechanismName  # noqa: E402
+from tacit.erm.minimization import MechanismName  # noqa: E402
 from tacit.linear_model import LogisticRegression  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "people.md"

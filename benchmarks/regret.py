@@ -39,7 +39,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 
 from tacit.datasets import Dataset  # noqa: E402
 from tacit.erm import CannotSolve, NoisyGradient, SecondMoment  # noqa: E402
-from tacit.erm.planning.planner import MECHANISMS  # noqa: E402
+from tacit.erm.minimization import MECHANISMS  # noqa: E402
 
 REPEATS = 10
 QUICK_REPEATS = 2

@@ -28,7 +28,7 @@ from tacit.datasets import (
     uci_regression,
 )
 from tacit.datasets.base import Scaled, encode, feature_names
-from tacit.erm.planning.planner import MechanismName
+from tacit.erm.minimization import MechanismName
 from tacit.linear_model import LinearRegression, LogisticRegression
 
 DELTA = uci_regression.DELTA

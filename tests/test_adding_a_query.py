@@ -23,7 +23,7 @@ from typing import Any
 
 from tacit.noise import Norm
 from tacit.queries.base import Facts, Private, Sensitivity
-from tacit.records.exact.sums import exact_totals
+from tacit.records.exact.lattice import exact_totals
 from tacit.row_clipping import clip_factors
 
 
@@ -56,7 +56,7 @@ class LongRecords:
         return clip_factors, exact_totals
 '''
 LINE = "from tacit.queries.long_records import LongRecords as LongRecords\n"
-FIRST = "from tacit.queries.noisy_sum import"
+FIRST = "from tacit.queries.noise import"
 ROOT = Path(__file__).parents[1]
 
 

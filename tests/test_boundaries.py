@@ -36,7 +36,7 @@ def test_the_tree_has_none_elsewhere(package: Package) -> None:
     [
         "from tacit.noise.bounded import Bounded\nBounded(1.0, 1.0, None, None)",
         "from tacit.noise.bounded import Bounded as Value\nValue(1.0, 1.0, None, None)",
-        "from tacit.queries.noisy_sum import Bounded",
+        "from tacit.queries.noise import Bounded",
         "import tacit.noise.bounded as n\nn.Bounded(1.0, 1.0, None, None)",
         "from tacit import noise\ndef f():\n    return noise.bounded.Bounded(1.0, 1.0, None, None)",
         "import tacit.noise.bounded\ntacit.noise.bounded.Bounded(1.0, 1.0, None, None)",
@@ -73,7 +73,7 @@ def test_a_sensitivity_is_found(package: Package, source: str) -> None:
         ("from tacit.noise.perturbed_minimizer import release_minimizer", "release_minimizer"),
         ("from tacit.noise import perturbed_minimizer", "perturbed_minimizer"),
         ("from tacit.noise.release import emit", "emit"),
-        ("from tacit.queries.noisy_sum import gaussian", "gaussian"),
+        ("from tacit.queries.noise import gaussian", "gaussian"),
         ("from importlib import import_module\nimport_module('tacit.noise.gaussian')", "gaussian"),
         ("from tacit.noise.selection.finite import gaussian_winners", "gaussian_winners"),
     ],
@@ -118,7 +118,7 @@ def test_an_event_is_found(package: Package, source: str, name: str) -> None:
         "import math as noise\nnoise.gaussian(1)",
         "class Gaussian: pass\nGaussian()",
         "from tacit.noise import Norm, Release, Source, secure_source\nsecure_source(), Norm.L1",
-        "from tacit.noise.replay import recording\nwith recording() as tape: pass",
+        "from tacit.noise.release import recording\nwith recording() as tape: pass",
         "from tacit.privacy import Event, Gaussian\n"
         "def f(e: Event) -> Gaussian | None:\n    return e if isinstance(e, Gaussian) else None",
         "from tacit.privacy import NonPrivate\ntype(1) is NonPrivate",

@@ -22,7 +22,7 @@ from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.local import LocalRegressor
 from tacit.location import GeometricMedian, Mean
 from tacit.noise import Release, recording, seeded_source
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import Accountant, Budget, Gaussian, GaussianSum, NonPrivate
 from tacit.records import Bounds, MemoryRecords, as_labels, as_numbers
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit.erm.planning.planner as planner
+import tacit.erm.minimization as planner
 from tacit.kernel import KernelLogisticRegression
 from tacit.linear_model import LogisticRegression
 from tacit.location import GeometricMedian, Mean, Median

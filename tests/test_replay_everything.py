@@ -25,7 +25,7 @@ from tacit.erm import (
     PublicCandidates,
     QuantileOnALine,
 )
-from tacit.erm.planning.planner import MECHANISMS
+from tacit.erm.minimization import MECHANISMS
 from tacit.linear_model import LinearSVC, LogisticRegression
 from tacit.local import NoNoise, Sanitizer
 from tacit.noise import SensitivityViolation

@@ -24,7 +24,7 @@ from tacit.erm import (
     NoisySGD,
     PublicCandidates,
 )
-from tacit.erm.planning.planner import MECHANISMS
+from tacit.erm.minimization import MECHANISMS
 from tacit.linear_model import LinearSVC, LogisticRegression
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation

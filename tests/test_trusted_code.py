@@ -25,7 +25,7 @@ def test_lines_of_code_are_counted(tmp_path: Path) -> None:
 def test_contributors_are_found_behind_losses_and_closures() -> None:
     found = {(path.name, name) for path, name in contributors()}
     assert ("row_clipping.py", "clip_factors") in found
-    assert ("certified.py", "certified_solver") in found
+    assert ("solvers.py", "certified_solver") in found
     assert ("poisson.py", "PoissonLoss.d1") in found  # of a loss that no statistic is tried with
 
 

@@ -24,7 +24,7 @@ HOMES = {"audit", "noise", "privacy", "queries", "testing"}
 SENSITIVITIES = {"tacit.noise.bounded.Bounded", "tacit.queries.base.Sensitivity"}
 # Of `tacit.noise` everybody may use these: they draw no noise for a release. Whatever else is
 # there is refused, so that a new noise function is refused by itself.
-OPEN_MODULES = {"tacit.noise", "tacit.noise.source", "tacit.noise.replay"}
+OPEN_MODULES = {"tacit.noise", "tacit.noise.source"}
 OPEN_NAMES = {
     "tacit.noise.bounded.Norm",
     "tacit.noise.bounded.round_up",
@@ -34,8 +34,13 @@ OPEN_NAMES = {
     "tacit.noise.exact.lattice.Ahead",
     "tacit.noise.exact.lattice.lattice_spacing",
     "tacit.noise.release.Release",
+    "tacit.noise.release.ReplayMismatch",
     "tacit.noise.release.SEEDED",
+    "tacit.noise.release.current",
+    "tacit.noise.release.decide",
     "tacit.noise.release.priced",
+    "tacit.noise.release.recording",
+    "tacit.noise.release.replaying",
 }
 EVENTS_PACKAGE = "tacit.privacy.events"
 # The protocol of events, and what compares relations: neither is an event.
@@ -79,7 +84,7 @@ ALLOWED = (
         "The counts' event and the inner plan's, together, while the rest of a budget is searched.",
     ),
     _allowed(
-        "erm/inference/plan.py",
+        "erm/inference.py",
         "Composed Gaussian",
         "Shares of mu^2 for standard errors; the session refuses a question at another price.",
     ),

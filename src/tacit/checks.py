@@ -7,9 +7,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from tacit.arrays import Array
 
 
 def number(name: str, value: object, *, remedy: str = "") -> float:

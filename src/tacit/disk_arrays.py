@@ -17,6 +17,8 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Integers
+
 # Larger arrays, as a share of the memory, are stored on disk.
 SHARE_OF_MEMORY = 0.25
 _ROWS_AT_ONCE = 1 << 14
@@ -138,7 +140,7 @@ def empty_like_rows(rows: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> 
     return disk_array(shape, dtype) if is_on_disk(rows) else np.empty(shape, dtype)
 
 
-def rows_at(rows: Any, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def rows_at(rows: Any, places: Integers) -> npt.NDArray[Any]:
     """Return the rows at some places: on disk if they are, and then with few in memory at a time.
 
     Examples

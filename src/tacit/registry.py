@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.erm.objective import n_changed
-from tacit.erm.planning.plan import NoiseError, unknown
+from tacit.erm.plan import NoiseError, unknown
 from tacit.estimators.parameters import UNDECLARED_ROW_NORM
 from tacit.features import GaussianKernel
 from tacit.kernel import KernelLogisticRegression, KernelRidge, KernelSVC

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from tacit.arrays import Array
 
 MARGIN = 1e-9
 LEAST_FACTOR = 2.0**-300

@@ -17,6 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array, Mask
+
 
 @dataclass(frozen=True)
 class TableFacts:
@@ -162,7 +164,7 @@ def check_row_by_row(kind: str, step: Any, facts: TableFacts) -> None:
             )
 
 
-def _made_up(facts: TableFacts) -> npt.NDArray[np.float64]:
+def _made_up(facts: TableFacts) -> Array:
     generator = np.random.default_rng(0)
     n_columns = len(facts.names)
     rows = generator.standard_normal((_N_TRIED, n_columns))
@@ -184,7 +186,7 @@ def _copy(step: Any) -> Any:
         return step
 
 
-def _tried(step: Any, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+def _tried(step: Any, rows: Array) -> Array | None:
     """Return a step's output for synthetic rows; None if it fails, for instance before a fit."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -243,7 +245,7 @@ class EncodedTable:
                 "first, hold no records out, or use relation 'add_remove'."
             )
 
-    def part(self, chosen: npt.NDArray[np.bool_], share: float) -> EncodedTable:
+    def part(self, chosen: Mask, share: float) -> EncodedTable:
         """Return a part of the records, about ``share`` of all, with their identifiers.
 
         The part has no positions, so that no part of it can be taken.

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.noise as noisy_sum_module
 import tacit.queries.session as views_module
 from tacit.audit import Audit
 from tacit.audit.estimators import Inversion

@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import nn
 
-import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.noise as noisy_sum_module
 from tacit.audit import Audit
 from tacit.deep import FlatClip, Moment, PrivateTrainer
 from tacit.engine import Plan

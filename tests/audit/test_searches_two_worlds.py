@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pytest
 
 import tacit.queries.evaluation as evaluation_module
-import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.noise as noisy_sum_module
 import tacit.queries.session as views_module
 import tacit.tuning.search as search_module
 from tacit.audit import Audit

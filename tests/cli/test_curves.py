@@ -11,7 +11,7 @@ import pytest
 from tacit.cli.curves import Settings, measured, split, which_apply
 from tacit.cli.models import MODELS, model_kind
 from tacit.cli.running import Refused
-from tacit.erm.planning.planner import CANDIDATES
+from tacit.erm.minimization import CANDIDATES
 from tacit.registry import BALANCED_ACCURACY, Predicts
 from tacit.schema import ClassTarget, Number, NumberTarget, Schema
 

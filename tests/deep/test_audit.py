@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.noise as noisy_sum_module
 from tacit.deep import FlatClip, PrivateTrainer
 from tacit.noise.gaussian import gaussian
 from tacit.privacy import Budget

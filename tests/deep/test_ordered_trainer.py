@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-import tacit.queries.noisy_sum as module
+import tacit.queries.noise as module
 from tacit.deep import (
     AdaptiveClip,
     BandedNoise,

@@ -10,7 +10,7 @@ import torch
 from scipy.stats import binomtest
 
 import tacit.deep.records as records_module
-import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.noise as noisy_sum_module
 from tacit.deep import AdaptiveClip, AutomaticClip, FlatClip, PerLayerClip
 from tacit.deep.clipping import BookKeeper, gradients
 from tacit.deep.clipping.randomness import blank_keys

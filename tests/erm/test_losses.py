@@ -26,7 +26,7 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.losses.linear import clip_slopes
+from tacit.erm.losses.base import clip_slopes
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import check_loss, check_point_loss
 

@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit.erm import Mechanism
 from tacit.erm.losses import LOSSES, AnyLoss, Loss, PointLoss
-from tacit.erm.planning.planner import KINDS
+from tacit.erm.minimization import KINDS
 
 SOURCE = Path(tacit.__file__).parent
 LOSS_KINDS: list[type[Any]] = [*LOSSES.values(), AnyLoss, Loss, PointLoss]

@@ -19,7 +19,7 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.losses.linear import clip_slopes
+from tacit.erm.losses.base import clip_slopes
 from tacit.erm.objective import Objective, n_changed, records_gradient
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords
@@ -75,7 +75,7 @@ def greatest(objective, rng):
             )
         else:
             w = direction * score / R
-            (hessian,) = records.sum(lambda b, w=w: (objective.loss.curvature(b, w),))
+            (hessian,) = records.sum(lambda b, w=w: (objective.loss.hessian(b, w),))
             hessians.append(np.linalg.norm(hessian, 2))
         gradients.append(np.linalg.norm(records_gradient(objective, records, w)))
     return max(gradients), max(hessians)
@@ -177,9 +177,9 @@ def test_gradient_and_curvature_are_derivatives(loss, labels, intercept, sparse)
     assert np.allclose(numerical(value, w), gradient(w).ravel(), rtol=1e-5, atol=1e-5)
     if isinstance(loss, SoftmaxLoss):
         with pytest.raises(TypeError, match="one score"):
-            objective.loss.curvature(records._block(0, 1), w)
+            objective.loss.hessian(records._block(0, 1), w)
     else:
-        (hessian,) = records.sum(lambda b: (objective.loss.curvature(b, w),))
+        (hessian,) = records.sum(lambda b: (objective.loss.hessian(b, w),))
         assert np.allclose(numerical(gradient, w), hessian, rtol=1e-5, atol=1e-5)
 
 
@@ -199,7 +199,7 @@ def test_gradients_of_point_losses(loss):
     assert objective.lipschitz == loss.lipschitz
     assert objective.smoothness == loss.smoothness
     with pytest.raises(TypeError, match="one score"):
-        objective.loss.curvature(records._block(0, 1), w)
+        objective.loss.hessian(records._block(0, 1), w)
 
 
 @pytest.mark.parametrize("clip", [1e-3, 0.5, 7.0])

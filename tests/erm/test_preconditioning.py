@@ -24,15 +24,15 @@ from tacit.erm.mechanisms import noisy_gradient as descent_module
 from tacit.linear_model import LogisticRegression
 from tacit.noise import SensitivityViolation, recording
 from tacit.noise.bounded import Bounded
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import Budget, Gaussian, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import GaussianNoise, Session, Slot, composed
-from tacit.queries import noisy_sum as moment_module
-from tacit.queries.split_budget import split_gaussian
+from tacit.queries import noise as moment_module
+from tacit.queries.noise import split_gaussian
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
+from tacit.records.block import Coordinates
 from tacit.records.grouped import PeopleInMemory
-from tacit.records.linear_transform import Coordinates
 from tacit.records.privacy_unit import people_of
 from tacit.testing import replay
 

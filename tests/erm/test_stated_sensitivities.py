@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import tacit.erm.mechanisms.noisy_gradient as noisy_gradient_module
-import tacit.erm.solvers.certified as minimizer_module
-import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.erm.solvers as minimizer_module
+import tacit.queries.noise as noisy_sum_module
 import tacit.queries.selection as selection_module
 from tacit.erm import (
     Balanced,
@@ -33,21 +33,20 @@ from tacit.erm import (
 from tacit.erm.losses import LogisticLoss, SmoothHingeLoss, SoftmaxLoss, SquaredLoss
 from tacit.erm.minimization import run_plan
 from tacit.erm.preconditioning import Preconditioner
-from tacit.erm.solvers.perturbed_objective import Perturbed, preconditioning_error, slopes_error
+from tacit.erm.solvers import Perturbed, preconditioning_error, slopes_error
 from tacit.noise import Norm, recording, seeded_source
 from tacit.noise.bounded import Bounded
 from tacit.noise.gaussian import gaussian as gaussian_noise
-from tacit.noise.release import SEEDED
-from tacit.noise.replay import Entry
+from tacit.noise.release import SEEDED, Entry
 from tacit.noise.selection.finite import select
 from tacit.privacy import Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Facts, LabelMoment, PreconditionedGradient
 from tacit.queries import SecondMoment as SecondMomentOfRows
-from tacit.queries.split_budget import gaussian_rest
+from tacit.queries.noise import gaussian_rest
 from tacit.records import Bounds, MemoryRecords, RecordSource
-from tacit.records.exact.sums import TERM_BITS, Rounding
-from tacit.records.linear_transform import Coordinates
+from tacit.records.block import Coordinates
+from tacit.records.exact.lattice import TERM_BITS, Rounding
 from tacit.row_clipping import clipped_rows
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
@@ -114,7 +113,7 @@ def test_sums_of_many_records_are_charged_for_their_rounding(
 
 def test_second_moments_are_charged_for_their_rounding() -> None:
     # Rows are in steps of 2^-20 or finer; the sum is rounded once, and once more where packed.
-    from tacit.records.exact.sums import MOMENT_SLACK
+    from tacit.records.exact.lattice import MOMENT_SLACK
 
     assert 0 < MOMENT_SLACK < 1e-5
     for relation, two in ((ADD, 1.0), (REPLACE, math.sqrt(2.0))):

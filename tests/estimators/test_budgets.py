@@ -54,7 +54,7 @@ def test_clones_share_one_budget() -> None:
 
 
 def test_a_failed_minimisation_leaves_the_budget_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    import tacit.erm.solvers.certified as module
+    import tacit.erm.solvers as module
 
     monkeypatch.setattr(module, "_MAX_STEPS", 0)
     accountant = Accountant(Budget(1.0, 1e-5))

@@ -107,7 +107,7 @@ def test_a_release_that_is_not_the_planned_one_is_withheld(
     mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    import tacit.queries.noisy_sum as home
+    import tacit.queries.noise as home
 
     module: Any = home
 

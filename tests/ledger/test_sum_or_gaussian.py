@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.erm.planning.planner import MECHANISMS
+from tacit.erm.minimization import MECHANISMS
 from tacit.ledger import Ledger
 from tacit.ledger.state import State
 from tacit.ledger.store import sealed

@@ -29,7 +29,7 @@ from tacit.noise.prepared import (
     reflected_rows,
     reflection_margin,
 )
-from tacit.noise.replay import ReplayMismatch, SensitivityViolation
+from tacit.noise.release import ReplayMismatch, SensitivityViolation
 from tacit.privacy import Gaussian, NonPrivate, PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, REJECT
 

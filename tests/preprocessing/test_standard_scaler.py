@@ -13,7 +13,7 @@ from scipy.stats import kstest
 from sklearn.preprocessing import StandardScaler
 
 from tacit.noise import SensitivityViolation, recording
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.preprocessing import PrivateStandardScaler
 from tacit.preprocessing.standard_scaler import Moments, moments
 from tacit.privacy import Relation

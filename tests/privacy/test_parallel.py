@@ -229,7 +229,7 @@ def test_it_survives_a_ledger() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one part"):
+    with pytest.raises(ValueError, match="at least one event"):
         Parallel(())
     with pytest.raises(TypeError, match="takes events"):
         Parallel((1.0,))  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit.queries.noisy_sum as noisy_sum_module
+import tacit.queries.noise as noisy_sum_module
 from tacit.noise import SensitivityViolation, draw_ahead, seeded_source
 from tacit.noise.gaussian import gaussian
 from tacit.privacy import Gaussian, Relation, Repeated, SampledGaussian
@@ -29,8 +29,7 @@ from tacit.queries import (
     Session,
     Slot,
 )
-from tacit.queries.clipped_sum import _Gradients
-from tacit.queries.correlated_sum import BandedNoise, CorrelatedNoise, TreeNoise
+from tacit.queries.clipped_sum import BandedNoise, CorrelatedNoise, TreeNoise, _Gradients
 from tacit.records import Bounds
 from tacit.records.splits import Sample, poisson_choice
 from tacit.testing import replay

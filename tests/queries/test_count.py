@@ -9,7 +9,7 @@ import pytest
 
 import tacit.queries.count as module
 from tacit.noise import SensitivityViolation, recording
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.noise.stable_histogram import count_std, threshold
 from tacit.privacy import Composed, Gaussian, RareLeak, Relation
 from tacit.queries import Facts, FrequentValues, Session, Slot

@@ -14,7 +14,7 @@ import pytest
 import tacit.queries
 from tacit.erm import Objective
 from tacit.erm.losses import DistanceLoss, HuberLoss, LogisticLoss, SmoothHingeLoss, SoftmaxLoss
-from tacit.erm.solvers.certified import certified_solver
+from tacit.erm.solvers import certified_solver
 from tacit.privacy import Relation
 from tacit.queries import Facts, GaussianNoise, NoisySum
 from tacit.queries.minimizer import CertifiedSolver

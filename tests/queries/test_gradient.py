@@ -35,7 +35,7 @@ from tacit.records import (
     RecordSource,
     ReweightedRecords,
 )
-from tacit.records.exact.sums import RowLattice
+from tacit.records.exact.lattice import RowLattice
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of
 

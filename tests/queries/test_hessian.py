@@ -12,12 +12,11 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 from tacit.erm import Objective
-from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw
-from tacit.erm.inference.plan import _ask_matrix, _hessian, _squares
-from tacit.erm.inference.standard_errors import Noisy, Total
+from tacit.erm.inference import Noisy, Total, _ask_matrix, _hessian, _squares
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss
+from tacit.erm.plan import PerturbedMinimizerLaw
 from tacit.noise import Source, recording, secure_source
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import Event, Gaussian, Relation
 from tacit.queries import (
     ClippedNorms,

@@ -26,8 +26,7 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
 )
 from tacit.erm.objective import records_gradient
 from tacit.erm.preconditioning import Preconditioner
-from tacit.erm.solvers.certified import certified_solver, minimize_certified
-from tacit.erm.solvers.perturbed_objective import Perturbed
+from tacit.erm.solvers import Perturbed, certified_solver, minimize_certified
 from tacit.noise import Release, SensitivityViolation, secure_source
 from tacit.privacy import Budget, Gaussian, PureObjective, Relation
 from tacit.queries import (
@@ -40,7 +39,7 @@ from tacit.queries import (
 )
 from tacit.queries.minimizer import least_ridge
 from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
-from tacit.records.linear_transform import Coordinates
+from tacit.records.block import Coordinates
 from tacit.testing import replay
 
 LOSSES = [LogisticLoss(), LogCoshLoss(0.25), SoftmaxLoss(3)]

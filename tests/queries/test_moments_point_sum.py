@@ -12,7 +12,7 @@ from tacit.noise import Norm
 from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 from tacit.queries import Facts, PointSum
-from tacit.records import Bounds, ChunkedRecords, MemoryRecords, block_sums
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords, block
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -24,9 +24,9 @@ def test_no_block_shows(relation: Relation, monkeypatch: pytest.MonkeyPatch) -> 
     plain = bounded_sum(X, 1.7, Norm.L2, relation)
     np.testing.assert_allclose(whole, plain.value, atol=600 * 1.7 * 2.0**-20)
     assert PointSum().sensitivity(facts).value == plain.sensitivity
-    monkeypatch.setattr(block_sums, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(block, "_BLOCK_BYTES", 1)
     for rows in (1, 100, 777):
-        monkeypatch.setattr(block_sums, "_FEWEST_ROWS", rows)
+        monkeypatch.setattr(block, "_FEWEST_ROWS", rows)
         for records in (
             MemoryRecords(X, None, bounds),
             MemoryRecords(X[::-1], None, bounds),

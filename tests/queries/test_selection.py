@@ -12,7 +12,7 @@ import pytest
 
 from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
 from tacit.noise import SensitivityViolation, recording, secure_source
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import ExponentialMechanism, Relation
 from tacit.queries import (
     CandidateRisks,
@@ -22,11 +22,10 @@ from tacit.queries import (
     Selection,
     Session,
     Slot,
-    quantile,
     selection,
 )
-from tacit.queries.quantile import rank_utility
-from tacit.queries.selection import _Risk
+from tacit.queries import selection as quantile
+from tacit.queries.selection import _Risk, rank_utility
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords
 from tacit.testing import replay
 

@@ -30,8 +30,8 @@ from tacit.queries import (
 )
 from tacit.queries.gradient import rounds_too_much
 from tacit.records import Bounds
+from tacit.records.block import Coordinates
 from tacit.records.grouped import PeopleInMemory
-from tacit.records.linear_transform import Coordinates
 from tacit.records.privacy_unit import people_of
 
 BOUNDS = Bounds(row_norm=1.0, n_classes=2)

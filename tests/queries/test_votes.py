@@ -14,7 +14,7 @@ import pytest
 
 from tacit.noise import Norm, SensitivityViolation, recording, seeded_source
 from tacit.noise.gaussian import smooth_gaussian
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.noise.selection import finite
 from tacit.privacy import Gaussian, NoisyMajority, PureEpsilon, Relation, Repeated, SmoothGaussian
 from tacit.queries import (

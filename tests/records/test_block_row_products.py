@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse
 
 from tacit.erm.losses import DistanceLoss
-from tacit.records import Block, Bounds, MemoryRecords, block_sums
+from tacit.records import Block, Bounds, MemoryRecords
+from tacit.records import block as block_sums
 from tacit.records import block as row_products
 from tacit.records import memory as memory_module
 

@@ -29,10 +29,9 @@ from tacit.records import (
     lazy_table,
     memory,
 )
-from tacit.records.block import factors_of
+from tacit.records.block import Coordinates, factors_of, measured
 from tacit.records.exact.lattice import LatticeTable
 from tacit.records.grouped import PeopleInMemory
-from tacit.records.linear_transform import Coordinates, measured
 from tacit.records.privacy_unit import people_of
 from tacit.row_clipping import clip_factors
 

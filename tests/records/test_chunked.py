@@ -17,7 +17,8 @@ from tacit.erm.losses import QuantileLoss
 from tacit.linear_model import LogisticRegression
 from tacit.noise import seeded_source
 from tacit.privacy import Budget
-from tacit.records import Block, Bounds, ChunkedRecords, MemoryRecords, block_sums
+from tacit.records import Block, Bounds, ChunkedRecords, MemoryRecords
+from tacit.records import block as block_sums
 
 BOUNDS = Bounds(row_norm=2.0, label_range=(-1.0, 1.0), intercept=0.5)
 N = 1003

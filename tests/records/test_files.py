@@ -14,9 +14,9 @@ import tacit.disk_arrays as disk
 from tacit.erm import NoisyGradient
 from tacit.linear_model import LogisticRegression
 from tacit.records import Bounds, MemoryRecords
+from tacit.records.block import Coordinates, measured
 from tacit.records.files import ParquetRecords
 from tacit.records.grouped import PeopleInMemory
-from tacit.records.linear_transform import Coordinates, measured
 from tacit.schema import (
     Category,
     ClassTarget,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.records import Bounds, MemoryRecords, block_sums
+from tacit.records import Bounds, MemoryRecords, block
 from tests.records.helpers import make
 
 
@@ -28,8 +28,8 @@ def adversarial_terms(n, seed):
 @pytest.mark.parametrize("kind", ["float64", "csr"])
 @pytest.mark.parametrize("n", [1, 100, 5000, 60_000])
 def test_the_bound_on_float_error_holds(n, kind, fine, monkeypatch):
-    monkeypatch.setattr(block_sums, "_BLOCK_BYTES", 100_000)
-    monkeypatch.setattr(block_sums, "_FINE_PRODUCT", 2**20)
+    monkeypatch.setattr(block, "_BLOCK_BYTES", 100_000)
+    monkeypatch.setattr(block, "_FINE_PRODUCT", 2**20)
     for terms in adversarial_terms(n, seed=n):
         X = np.stack([terms, terms[::-1], np.zeros(n)], axis=1)
         X *= (1 - 1e-8) / max(np.linalg.norm(X, axis=1).max(), 1.0)

@@ -10,7 +10,7 @@ import pytest
 from tacit.features import GaussianKernel, RandomFourierFeatures
 from tacit.records import Block, Bounds, MappedRows, MemoryRecords
 from tacit.records import memory as memory_module
-from tacit.records.block_sums import usual_rows
+from tacit.records.block import usual_rows
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of
 

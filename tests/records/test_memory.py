@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from tacit.noise import secure_source
-from tacit.records import Bounds, MemoryRecords, RecordSource, block_sums
+from tacit.records import Bounds, MemoryRecords, RecordSource
+from tacit.records import block as block_sums
 from tacit.records import memory as module
+from tacit.records.block import Coordinates, measured
 from tacit.records.exact import lattice
-from tacit.records.linear_transform import Coordinates, measured
 from tests.records.helpers import KINDS, everything, make
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.erm import CannotSolve, NoisyGradient
-from tacit.erm.planning.planner import KINDS, MECHANISMS
+from tacit.erm.minimization import KINDS, MECHANISMS
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.location import GeometricMedian
 from tacit.privacy import Accountant, Budget

@@ -14,7 +14,8 @@ from tacit.noise.gaussian import gaussian
 from tacit.noise.release import priced
 from tacit.noise.selection.finite import select
 from tacit.privacy import BestOf, Gaussian, OneOf
-from tacit.queries import evaluation, noisy_sum
+from tacit.queries import evaluation
+from tacit.queries import noise as noisy_sum
 from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_model import TableModel
 from tacit.testing import replay

@@ -22,7 +22,7 @@ from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pipeline import PrivatePipeline
 from tacit.preprocessing import PrivateQuantileBounds, PrivateStandardScaler
 from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian
-from tacit.queries import noisy_sum
+from tacit.queries import noise as noisy_sum
 from tacit.schema import (
     ClassTarget,
     Column,

@@ -47,7 +47,7 @@ TARGETS = (
     "engine.py",
     "STATED",
     "erm/mechanisms/objective_perturbation/*.py",
-    "erm/solvers/perturbed_objective.py",
+    "erm/solvers.py",
     "records/exact/*.py",
     "row_clipping.py",
     "records/bounds.py",
@@ -55,14 +55,14 @@ TARGETS = (
     "noise/exact/*.py",
     "noise/selection/*.py",
     "privacy/*.py",
-    "erm/planning/plan.py",
+    "erm/plan.py",
 )
 # Compiled loops are not functions whose code can be changed.
 COMPILED = {"records/exact/compiled.py"}
 # What they refuse is the promise: their refusals are changed too.
 REFUSING = {
-    *("engine.py", "queries/base.py", "queries/rules.py", "queries/session.py"),
-    "queries/split_budget.py",
+    *("engine.py", "queries/base.py", "queries/session.py"),
+    "queries/noise.py",
 }
 # Tests that notice changes of a module without the others: if only it is changed, only they are
 # collected and measured, in a minute or a few. Whatever else is changed is tried with all tests.
@@ -73,13 +73,11 @@ _PREPROCESSING = [f"tests/preprocessing/test_{s}.py" for s in ("pca", "standard_
 OWN_TESTS = {
     "tacit.engine": ["tests/test_engine.py", "src/tacit/engine.py", *_REFUSALS],
     "tacit.queries.base": _REFUSALS,
-    "tacit.queries.rules": _REFUSALS,
     "tacit.queries.session": _REFUSALS,
-    "tacit.queries.split_budget": _REFUSALS,
+    "tacit.queries.noise": _REFUSALS,
     "tacit.queries.votes": _VOTES,
     "tacit.queries.votes_cost": _VOTES,
     "tacit.queries.clipped_sum": _BATCHES,
-    "tacit.queries.correlated_sum": _BATCHES,
     "tacit.queries.evaluation": [*_REFUSALS, "tests/metrics"],
     "tacit.queries": [*_REFUSALS, "tests/erm", *_PREPROCESSING],
     "tacit.privacy": ["tests/privacy", "src/tacit/privacy"],

@@ -15,7 +15,7 @@ from tacit.cli import output
 from tacit.cli.models import MODELS, make_estimator, public_facts
 from tacit.cli.running import Refused, before_records
 from tacit.erm import CannotSolve
-from tacit.erm.planning.planner import CANDIDATES, MECHANISMS
+from tacit.erm.minimization import CANDIDATES, MECHANISMS
 from tacit.registry import ACCURACY, AUC, BALANCED_ACCURACY, ModelSpec, Score
 from tacit.schema import ClassTarget, Schema, encode_table
 

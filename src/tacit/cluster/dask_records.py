@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tacit.io.reading import Paths, find_files, open_table, refuse_absent_in
 from tacit.records import Block, Bounds, MemoryRecords, Sample
-from tacit.records.block_sums import added_up, fine_rows, float_error, usual_rows
+from tacit.records.block import added_up, fine_rows, float_error, usual_rows
 from tacit.records.exact.lattice import LatticeBlock
 from tacit.records.files import check_classes, check_schema, encode_batch, origin_of, wanted_columns
 from tacit.records.memory import labels_as_numbers

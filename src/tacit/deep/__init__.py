@@ -26,7 +26,7 @@ from tacit.deep.ordered_trainer import OrderedTrainer
 from tacit.deep.planning import EpochCost
 from tacit.deep.records import PublicData
 from tacit.deep.trainer import PrivateTrainer
-from tacit.queries.correlated_sum import BandedNoise, CorrelatedNoise, TreeNoise
+from tacit.queries.clipped_sum import BandedNoise, CorrelatedNoise, TreeNoise
 
 __all__ = [
     "AdaptiveClip",

@@ -23,7 +23,7 @@ from tacit.privacy import AnyAccountant, Budget, Guarantee
 from tacit.privacy.accountant import planning_budget
 from tacit.privacy.accounting.calibration import least_noise
 from tacit.queries import CorrelatedStep, OrderedRun, OrderedSum, Session
-from tacit.queries.correlated_sum import CorrelatedNoise, TreeNoise
+from tacit.queries.clipped_sum import CorrelatedNoise, TreeNoise
 
 
 class OrderedTrainer:

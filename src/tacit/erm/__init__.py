@@ -8,12 +8,11 @@ from tacit.erm.mechanisms.noisy_sgd import NoisySGD
 from tacit.erm.mechanisms.objective_perturbation.mechanism import ObjectivePerturbation
 from tacit.erm.mechanisms.output_perturbation import OutputPerturbation
 from tacit.erm.mechanisms.sufficient_statistics import SufficientStatistics
-from tacit.erm.minimization import Result, minimize, minimize_unread
+from tacit.erm.minimization import Result, choose_plan, minimize, minimize_unread
 from tacit.erm.objective import Objective
-from tacit.erm.planning.plan import CannotSolve, Mechanism, Plan, Problem
-from tacit.erm.planning.planner import choose_plan
+from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem
 from tacit.erm.preconditioning import SecondMoment
-from tacit.erm.solvers.certified import NotCertified
+from tacit.erm.solvers import NotCertified
 
 __all__ = [
     "Balanced",

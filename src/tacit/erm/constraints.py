@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
-
-Array = npt.NDArray[np.float64]
+from tacit.arrays import Array
 
 _SLACK = 1e-9  # relative tolerance of membership, far above the rounding of a projection
 _SIZE = "pass the size of the set, such as 1.0, or use WholeSpace() for no constraint."

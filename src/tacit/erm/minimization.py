@@ -1,21 +1,25 @@
-"""Minimise an objective privately: plan, charge, then run the plan in a session."""
+"""Choose a mechanism for a problem, and minimise an objective with it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.engine import release_answers, without_noise
-from tacit.erm.inference.estimator_law import Errors, Solved
+from tacit.erm.mechanisms.exponential import ExponentialInABall, PublicCandidates, QuantileOnALine
+from tacit.erm.mechanisms.noisy_gradient import NoisyGradient
+from tacit.erm.mechanisms.noisy_sgd import NoisySGD
+from tacit.erm.mechanisms.objective_perturbation.mechanism import ObjectivePerturbation
+from tacit.erm.mechanisms.output_perturbation import OutputPerturbation
+from tacit.erm.mechanisms.sufficient_statistics import SufficientStatistics
 from tacit.erm.objective import Objective
-from tacit.erm.planning.plan import Mechanism, Plan, Problem
-from tacit.erm.planning.planner import choose_plan
-from tacit.erm.solvers.certified import minimize_exactly
-from tacit.erm.solvers.perturbed_objective import Perturbed
+from tacit.erm.plan import CannotSolve, Errors, Mechanism, Plan, Problem, Solved
+from tacit.erm.solvers import Perturbed, minimize_exactly
 from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.queries import Session
@@ -23,7 +27,102 @@ from tacit.records import RecordSource
 from tacit.records.grouped import PeopleInMemory, PeopleInSource
 from tacit.records.source import assumptions_of_source
 
-Array = npt.NDArray[np.float64]
+# Every mechanism by its stored word in saved models; a new mechanism is a file and a line here.
+KINDS: dict[str, type[Mechanism]] = {
+    "objective_perturbation": ObjectivePerturbation,
+    "noisy_gradient": NoisyGradient,
+    "output_perturbation": OutputPerturbation,
+    "sufficient_statistics": SufficientStatistics,
+    "noisy_sgd": NoisySGD,
+    "quantile_on_a_line": QuantileOnALine,
+    "public_candidates": PublicCandidates,
+    "exponential_in_a_ball": ExponentialInABall,
+}
+# What ``mechanism=`` takes: "auto" and the keys of `MECHANISMS`, for type checkers and editors.
+MechanismName = Literal[
+    "auto",
+    "objective_perturbation",
+    "noisy_gradient",
+    "output_perturbation",
+    "sufficient_statistics",
+    "noisy_sgd",
+]
+# Those that need no more than a name; the names that "auto" tries, in order.
+MECHANISMS = {kind.name: kind() for kind in KINDS.values() if kind.is_named}
+CANDIDATES = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.is_candidate)
+_CLEARLY = 1.25  # a later candidate must have less risk by this factor
+
+
+def choose_plan(problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto") -> Plan:
+    """Return the plan with the least predicted excess risk, or that of a named mechanism.
+
+    Raises
+    ------
+    CannotSolve
+        If the named mechanism, or every candidate, does not apply; with each one's reason.
+
+    Examples
+    --------
+    >>> from tacit.erm import Objective, Problem
+    >>> from tacit.erm.minimization import choose_plan
+    >>> from tacit.erm.losses import HingeLoss
+    >>> from tacit.privacy import Budget
+    >>> from tacit.records import Bounds
+    >>> problem = Problem(Objective(HingeLoss(), Bounds()), n_features=3)
+    >>> choose_plan(problem, Budget(1.0, 1e-6)).mechanism.name
+    'noisy_gradient'
+    """
+    if problem.expected_records is not None:
+        # The expected number of records sharpens the prediction and decides nothing.
+        known = choose_plan(replace(problem, expected_records=None), budget, mechanism)
+        expected = replace(known.problem, expected_records=problem.expected_records)
+        risk = known.mechanism.predicted(known, expected)
+        return replace(known, problem=expected, excess_risk=risk)
+    try:
+        hash((problem, mechanism))
+    except TypeError:  # a mechanism that holds an array is not hashable
+        return _chosen(problem, budget, mechanism)
+    return _remembered(problem, budget, mechanism)
+
+
+def _chosen(problem: Problem, budget: Budget, mechanism: str | Mechanism) -> Plan:
+    if not isinstance(mechanism, str):
+        return mechanism.plan(problem, budget)
+    if mechanism != "auto":
+        if mechanism not in MECHANISMS:
+            raise ValueError(
+                f"mechanism {mechanism!r} is unknown; choose from {['auto', *MECHANISMS]} or pass "
+                "a configured mechanism."
+            )
+        return MECHANISMS[mechanism].plan(problem, budget)
+    plans, refusals = [], []
+    for name in CANDIDATES:
+        try:
+            plans.append(MECHANISMS[name].plan(problem, budget))
+        except CannotSolve as reason:
+            refusals.append(f"{name}: {reason}")
+    if not plans:
+        raise CannotSolve("no mechanism applies to this problem. " + " ".join(refusals))
+    # Predictions are rough: an earlier candidate, which needs fewer assumptions, is kept unless a
+    # later one is clearly better.
+    least = min(plan.excess_risk for plan in plans)
+    best = next(plan for plan in plans if plan.excess_risk <= _CLEARLY * least)
+    tuned = best.mechanism.tuned(problem, budget)
+    # A fit replaces the risk of the chosen plan by a released estimate. The alternatives are
+    # therefore shown beside the predicted risk with which they were compared.
+    beside = f"beside {best.excess_risk:.3g} for {problem.n_predicted:,} records"
+    others = [
+        f"{plan.mechanism.name}: predicted excess risk {plan.excess_risk:.3g}, {beside}"
+        for plan in plans
+        if plan is not best
+    ]
+    chosen = best if tuned is best.mechanism else tuned.plan(problem, budget)
+    return replace(chosen, rejected=(*others, *refusals))
+
+
+# A plan depends on public facts alone. `plan`, a table model before it opens its file, and `fit`
+# request the same plan: it is computed once.
+_remembered = lru_cache(maxsize=256)(_chosen)
 
 
 # Records, or records grouped by person of which only one per person can be used.
@@ -76,7 +175,8 @@ def minimize(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm import Objective, minimize
+    >>> from tacit.erm import Objective
+    >>> from tacit.erm.minimization import minimize
     >>> from tacit.erm.losses import LogisticLoss
     >>> from tacit.privacy import Budget
     >>> from tacit.records import Bounds, MemoryRecords
@@ -149,7 +249,7 @@ def make_plan(
     """Return the plan of a fit; ``inference`` is the share of the budget for standard errors."""
     if not inference:
         return choose_plan(problem, budget, mechanism)
-    from tacit.erm.inference.plan import plan_with_errors
+    from tacit.erm.inference import plan_with_errors
 
     return plan_with_errors(problem, budget, mechanism, inference)
 
@@ -173,7 +273,7 @@ def _without_noise(
 ) -> Result:
     """Return the exact minimiser, without privacy."""
     if inference:
-        from tacit.erm.inference.plan import check_has_errors
+        from tacit.erm.inference import check_has_errors
 
         check_has_errors(problem.objective, budget, inference)
     plan = replace(without_noise(budget), facts=problem.facts(budget.relation))
@@ -186,7 +286,7 @@ def _without_noise(
         weights, objective = _exact(problem, records)
         if not inference:
             return Solved(weights)
-        from tacit.erm.inference.plan import errors_without_noise
+        from tacit.erm.inference import errors_without_noise
 
         return Solved(weights, errors=errors_without_noise(records, objective, weights))
 

@@ -13,15 +13,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-import numpy.typing as npt
-
+from tacit.arrays import Array
 from tacit.erm.constraints import FeasibleSet, WholeSpace
 from tacit.erm.losses import AnyLoss
 from tacit.privacy import Relation
 from tacit.records import Block, Bounds, RecordSource
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

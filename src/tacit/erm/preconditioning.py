@@ -19,21 +19,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import queries
+from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.planning.plan import CannotSolve, Problem
+from tacit.erm.plan import CannotSolve, Problem
 from tacit.privacy import Budget
 from tacit.queries import GaussianNoise, NoisySum, OneRecordEach, Session
 from tacit.queries.gradient import FLOAT_SLACK, rounds_too_much
 from tacit.queries.moments import unpack
-from tacit.queries.split_budget import split_gaussian
-from tacit.records.block_sums import fine_rows, float_error
+from tacit.queries.noise import split_gaussian
+from tacit.records.block import Coordinates, fine_rows, float_error
 from tacit.records.grouped import MOST_COUNTED
-from tacit.records.linear_transform import Coordinates
-
-Array = npt.NDArray[np.float64]
 
 # The matrix takes 8 d^2 bytes, its eigenvectors 20 d^3 operations.
 _MOST_COLUMNS = 4096

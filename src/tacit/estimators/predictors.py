@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm import FeasibleSet, Mechanism
-from tacit.erm.planning.planner import MechanismName
+from tacit.erm.minimization import MechanismName
 from tacit.estimators.linear import LinearModel
 from tacit.estimators.parameters import (
     INFER,

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.erm.inference.estimator_law import Errors
-from tacit.erm.inference.standard_errors import WITHIN
+from tacit.erm.inference import WITHIN
+from tacit.erm.plan import Errors
 
 _NOTE = "Standard errors cover sampling and the noise of the privacy mechanism."
 

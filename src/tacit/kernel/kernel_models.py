@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
 from tacit.erm import FeasibleSet, Mechanism, Plan
-from tacit.erm.planning.planner import MechanismName
+from tacit.erm.minimization import MechanismName
 from tacit.estimators.linear import ask_linear, publish_fit, refuse_sources
 from tacit.estimators.parameters import check_shape, row_norm_of, with_table_facts
 from tacit.estimators.tables import note_columns

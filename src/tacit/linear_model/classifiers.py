@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import LogisticLoss, Loss, SmoothHingeLoss, SoftmaxLoss
-from tacit.erm.planning.planner import MechanismName
+from tacit.erm.minimization import MechanismName
 from tacit.estimators.parameters import Fact
 from tacit.estimators.predictors import Classes, Classifier, Probabilities, check_two_classes
 from tacit.estimators.summary import WithSummary

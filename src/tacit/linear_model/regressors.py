@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import HuberLoss, LogCoshLoss, Loss, PoissonLoss, QuantileLoss, SquaredLoss
-from tacit.erm.planning.planner import MECHANISMS, MechanismName
+from tacit.erm.minimization import MECHANISMS, MechanismName
 from tacit.estimators.predictors import RESIDUAL_SHARE, Array, Regressor
 from tacit.estimators.summary import WithSummary
 from tacit.privacy import AnyAccountant, Budget, Relation

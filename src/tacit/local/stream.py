@@ -18,7 +18,7 @@ from tacit.local.learners.base import Learner, Step
 from tacit.local.sanitizers import Sanitizer
 from tacit.local.subgradients import LocalLoss, clipped
 from tacit.noise import PreparedRows, Source
-from tacit.noise import replay as tapes
+from tacit.noise.release import current
 
 Array = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def learn(
     clipped to it again. By default the loop is compiled if these rows are enough for it to pay off.
     """
     n, d = rows.shape
-    if tapes.current() is not None:
+    if current() is not None:
         return _learn_on_tape(learner, state, rows, labels, loss, sanitizer, source)
     if compile_it is None:
         compile_it = worth_compiling(n, d)

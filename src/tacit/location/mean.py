@@ -12,8 +12,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tacit.engine import Plan, norm_in_words, release_answers, without_noise
-from tacit.erm.inference.estimator_law import Errors
-from tacit.erm.inference.plan import check_gaussian_share
+from tacit.erm.inference import check_gaussian_share
+from tacit.erm.plan import Errors
 from tacit.estimators.parameters import (
     assumptions_of,
     budget_of,

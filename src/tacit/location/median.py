@@ -22,10 +22,9 @@ from scipy.special import erfcx, ndtr
 from sklearn.base import BaseEstimator
 
 from tacit.engine import Plan, release_answers, without_noise
-from tacit.erm.inference.estimator_law import Errors
-from tacit.erm.inference.plan import check_share
-from tacit.erm.inference.standard_errors import WITHIN
+from tacit.erm.inference import WITHIN, check_share
 from tacit.erm.losses import QuantileLoss
+from tacit.erm.plan import Errors
 from tacit.estimators.parameters import (
     Fact,
     Provenance,

@@ -11,10 +11,10 @@ from tacit.noise.prepared import (
     reflect_row,
     release_rows,
 )
-from tacit.noise.release import Release
-from tacit.noise.replay import (
+from tacit.noise.release import (
     Decision,
     Entry,
+    Release,
     ReplayMismatch,
     SensitivityViolation,
     Tape,

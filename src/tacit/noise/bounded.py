@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.privacy.relation import Relation, checked_relation
-
-Array = npt.NDArray[np.float64]
+from tacit.arrays import Array
+from tacit.privacy.budget import Relation, checked_relation
 
 # Larger values could overflow once divided by the lattice spacing.
 LARGEST_VALUE = 2.0**500

@@ -7,18 +7,14 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from tacit import checks
+from tacit.arrays import Array
 from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
 from tacit.noise.exact.interval_arithmetic import Enclosure
 from tacit.noise.exact.lattice import Ahead, add_rounded, lattice_spacing
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source, secure_source
 from tacit.privacy.events import Gaussian, SmoothGaussian
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array
 from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
 from tacit.noise.exact.interval_arithmetic import Arithmetic, Enclosure, ends, magnitude_bits
 from tacit.noise.exact.lattice import add_rounded, lattice_spacing
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source
 from tacit.privacy.events import PureEpsilon
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

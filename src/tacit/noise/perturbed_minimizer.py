@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.noise.bounded import Bounded
 from tacit.noise.exact.lattice import add_rounded, lattice_spacing
 from tacit.noise.gaussian import GaussianLaw
@@ -21,8 +21,6 @@ from tacit.noise.release import Release, emit_implied
 from tacit.noise.source import Source
 from tacit.noise.sphere import add_sphere
 from tacit.privacy.events import Event
-
-Array = npt.NDArray[np.float64]
 
 # |float variable - ideal variable| for one standard Gaussian whose tail is known to 41 bits or
 # more: 2^-43 (1 + |z|) for ndtri, 2^-41 for the bits not drawn, |z| < 13.

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array, Mask
 from tacit.noise.bounded import Bounded, Norm
 from tacit.noise.exact.gaussian_pairs import LOG_ERROR, UNIT, LazyNormals, NormalWords
 from tacit.noise.exact.interval_arithmetic import (
@@ -30,10 +31,9 @@ from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source, Words
 from tacit.noise.sphere import decide_sphere
+from tacit.privacy.budget import Relation
 from tacit.privacy.events import Event
-from tacit.privacy.relation import Relation
 
-Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 # (value, floats_row, coin, margin, scale, norm, steps) -> whether floats decided the steps
 Kernel = Callable[[Any, Any, float, float, float, float, Any], bool]
@@ -332,9 +332,7 @@ def apply_rows(values: Array, prepared: PreparedRows, norm: float) -> Steps:
     return steps
 
 
-def _add_rows(
-    values: Array, floats: Array, margins: Array, scale: float
-) -> tuple[Steps, npt.NDArray[np.bool_]]:
+def _add_rows(values: Array, floats: Array, margins: Array, scale: float) -> tuple[Steps, Mask]:
     """Do the work of `add_row` for all rows at once."""
     scaled = values * scale
     whole = np.rint(scaled)
@@ -344,7 +342,7 @@ def _add_rows(
 
 def _reflect_rows(
     values: Array, floats: Array, coins: Array, margins: Array, scale: float, norm: float
-) -> tuple[Steps, npt.NDArray[np.bool_]]:
+) -> tuple[Steps, Mask]:
     """Do the work of `reflect_row` for all rows at once."""
     position, sure = reflected_rows(values, floats, coins, scale, norm)
     steps, certain = _rounded(position, margins + reflection_margin(values.shape[1], scale), 0.0)
@@ -353,7 +351,7 @@ def _reflect_rows(
 
 def reflected_rows(
     values: Array, floats: Array, coins: Array, scale: float, norm: float
-) -> tuple[Array, npt.NDArray[np.bool_]]:
+) -> tuple[Array, Mask]:
     """Return scale * V for every row, and whether its coin is certain; see `reflect_row`."""
     largest = np.max(np.abs(values), axis=1)
     is_zero = largest == 0.0
@@ -379,9 +377,7 @@ def reflection_margin(d: int, scale: float) -> float:
     return 3.0 * d * 2.0**-53 * scale
 
 
-def _rounded(
-    position: Array, margins: Array, whole: Array | float
-) -> tuple[Steps, npt.NDArray[np.bool_]]:
+def _rounded(position: Array, margins: Array, whole: Array | float) -> tuple[Steps, Mask]:
     nearest = np.rint(position)
     position -= nearest
     np.abs(position, out=position)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array, Integers
 from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
 from tacit.noise.exact.gaussian_pairs import LazyNormals, NormalWords
 from tacit.noise.exact.interval_arithmetic import (
@@ -25,8 +26,6 @@ from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source, Words
 from tacit.privacy.events import PureEpsilon
-
-Array = npt.NDArray[np.float64]
 
 _MOST_COORDINATES = 2**31
 
@@ -197,7 +196,7 @@ def decide_sphere(
     fraction: Array,
     ratio: float,
     source: Source,
-) -> npt.NDArray[np.int64]:
+) -> Integers:
     """Return round(fraction + ratio * R * G / ||G||) at the coordinates ``left``, exactly."""
     decided: dict[int, int] = {}
     while True:

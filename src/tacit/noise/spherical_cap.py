@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array, Mask
 from tacit.noise.bounded import Bounded, Norm, check_norm
 from tacit.noise.exact.gaussian_pairs import UNIT, LazyNormals, NormalWords
 from tacit.noise.exact.interval_arithmetic import (
@@ -38,10 +38,8 @@ from tacit.noise.prepared import (
 )
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source, Words
+from tacit.privacy.budget import Relation
 from tacit.privacy.events import PureEpsilon
-from tacit.privacy.relation import Relation
-
-Array = npt.NDArray[np.float64]
 
 MOST_COORDINATES = 2**20
 # A smaller p need not be a whole multiple of 2^-64, the resolution of a word.
@@ -360,9 +358,9 @@ class CapWords:
             source.words(n), source.words(n), source.words(n), NormalWords.new(n, cap.d - 1, source)
         )
 
-    def is_inside(self, cap: Cap) -> npt.NDArray[np.bool_]:
+    def is_inside(self, cap: Cap) -> Mask:
         """Return which rows are in the cap: word < p 2^64, an integer."""
-        inside: npt.NDArray[np.bool_] = self.choice < np.uint64(_threshold(cap))
+        inside: Mask = self.choice < np.uint64(_threshold(cap))
         return inside
 
     def row(self, cap: Cap, i: int) -> LazyCapRow:
@@ -390,7 +388,7 @@ def _latitudes(words: CapWords, cap: Cap) -> tuple[Array, Array, Array, Array]:
     return t, r, t_error, r_error
 
 
-def _first(depth: Words, inside: npt.NDArray[np.bool_], cap: Cap) -> tuple[Array, Array]:
+def _first(depth: Words, inside: Mask, cap: Cap) -> tuple[Array, Array]:
     """Return the first coordinates T in floats, and bounds on their errors."""
     law = Latitude(cap.d)
     low, high = cap.enclose_share(120)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
 from tacit.noise.bounded import Bounded, Norm, round_up
@@ -15,10 +14,9 @@ from tacit.noise.exact.lattice import add_rounded, lattice_spacing
 from tacit.noise.gaussian import GaussianLaw
 from tacit.noise.release import Release, emit_implied
 from tacit.noise.source import Source
+from tacit.privacy.budget import Relation
 from tacit.privacy.events import Composed, Event, Gaussian, RareLeak
-from tacit.privacy.relation import Relation
 
-Array = npt.NDArray[np.float64]
 Key = TypeVar("Key", bound=Any)
 
 # Exceeds the rounding of a few operations.

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array
 from tacit.disk_arrays import may_change
 from tacit.noise.bounded import Bounded, Norm, round_up
-from tacit.privacy.relation import Relation
+from tacit.privacy.budget import Relation
 from tacit.row_clipping import clip_factors, row_norms
-
-Array = npt.NDArray[np.float64]
 
 _MOST_ROWS = 2**31
 _BLOCK_NUMBERS = 1 << 16  # numbers processed at once; they fit into a cache

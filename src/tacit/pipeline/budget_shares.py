@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tacit.engine import Planned
 from tacit.privacy import Budget, BudgetUnreachable, Gaussian, Guarantee
-from tacit.queries.split_budget import split_epsilon, split_gaussian
+from tacit.queries.noise import split_epsilon, split_gaussian
 
 T = TypeVar("T", bound=Planned)
 

@@ -2,7 +2,7 @@
 
 from tacit.privacy.accountant import Accountant, AnyAccountant, BudgetExceeded
 from tacit.privacy.accounting.calibration import BudgetUnreachable, calibrate
-from tacit.privacy.budget import Budget
+from tacit.privacy.budget import Budget, Relation
 from tacit.privacy.events import (
     BestOf,
     Composed,
@@ -37,7 +37,6 @@ from tacit.privacy.filters import (
     SumOrGaussian,
 )
 from tacit.privacy.guarantee import Booked, Booking, Curve, Guarantee, replace_from_add_remove
-from tacit.privacy.relation import Relation
 
 __all__ = [
     "Accountant",

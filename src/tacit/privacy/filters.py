@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
 from tacit.privacy.accounting.composition import renyi_of
@@ -522,8 +521,6 @@ def _squared_mu(leaf: Event) -> float:
     # The square of a tiny mu may underflow: round it up.
     return max(mu * mu, LEAST)
 
-
-Array = npt.NDArray[np.float64]
 
 # Integers where sampled releases need them; dense where epsilons above 5 have their best order.
 ORDERS: tuple[float, ...] = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0)

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array
 from tacit.privacy.accounting.composition import Route, merged, routes_for
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
 from tacit.privacy.accounting.loss_distribution import Leaves
 from tacit.privacy.accounting.root_finding import decreasing_root
-from tacit.privacy.budget import Budget
+from tacit.privacy.budget import Budget, Relation
 from tacit.privacy.events import Event, event_from_dict
-from tacit.privacy.relation import Relation
 
 _HEX = "0123456789abcdef"
 
@@ -94,8 +94,6 @@ class Booked(float):
     def __getnewargs__(self) -> tuple[float, Booking]:  # type: ignore[override]
         return float(self), self.booking
 
-
-Array = npt.NDArray[np.float64]
 
 _FORMAT = "tacit-guarantee"
 

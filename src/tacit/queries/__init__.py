@@ -1,8 +1,13 @@
 """Private queries: statistics, their sensitivities, their noise, and the events that follow."""
 
 from tacit.queries.base import Facts, Held, Private, Query, Sensitivity, Statistic, plain_facts
-from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount
-from tacit.queries.correlated_sum import CorrelatedStep, OrderedRun, OrderedSum
+from tacit.queries.clipped_sum import (
+    ClippedSum,
+    ClippedSumAndCount,
+    CorrelatedStep,
+    OrderedRun,
+    OrderedSum,
+)
 from tacit.queries.count import ClassCounts, Count, FrequentValues
 from tacit.queries.evaluation import (
     Answered,
@@ -36,35 +41,38 @@ from tacit.queries.moments import (
     PointSum,
     SecondMoment,
 )
-from tacit.queries.noisy_sum import GaussianNoise, LaplaceNoise, Noise, NoisySum, SphereNoise
-from tacit.queries.quantile import Quantile
-from tacit.queries.rules import (
+from tacit.queries.noise import (
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    NoisySum,
+    SphereNoise,
+    split_budget,
+)
+from tacit.queries.selection import CandidateRisks, Quantile, RiskInBall, Selection, selection_event
+from tacit.queries.session import (
     AtMost,
     BestOfTries,
+    ChildPlan,
     CoveredBy,
+    DisjointParts,
     Exactly,
     ExchangedFor,
     GaussianSum,
-    Sequence,
-    Slot,
-    best_of,
-    composed,
-    exchanged,
-)
-from tacit.queries.selection import CandidateRisks, RiskInBall, Selection, selection_event
-from tacit.queries.session import (
-    ChildPlan,
-    DisjointParts,
     InParts,
     OneRecordEach,
     PoissonSample,
     Questions,
     Reweighted,
+    Sequence,
     Session,
+    Slot,
     Split,
     View,
+    best_of,
+    composed,
+    exchanged,
 )
-from tacit.queries.split_budget import split_budget
 from tacit.queries.votes import (
     GaussianWinners,
     GreatestCounts,

@@ -11,14 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from tacit.arrays import Array as Array
 from tacit.noise import Norm, Release, Source
 from tacit.privacy import Event, Relation
 from tacit.records import Bounds
 
-Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 

@@ -15,8 +15,7 @@ from tacit.noise.bounded import round_up
 from tacit.noise.stable_histogram import count_std, frequent, frequent_event, threshold
 from tacit.privacy import Event, Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
-from tacit.records.exact.lattice import LatticeBlock
-from tacit.records.exact.sums import exact_totals
+from tacit.records.exact.lattice import LatticeBlock, exact_totals
 from tacit.records.grouped import MOST_COUNTED
 from tacit.records.reweighted import class_codes
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Integers
 from tacit.column_values import alone, as_objects
 from tacit.noise import Norm, Release, Source
 from tacit.noise.bounded import Bounded, round_up
@@ -43,7 +44,25 @@ class Answered:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoClassCells:
+class _Cells:
+    """Counts of records by class and bin of a score."""
+
+    classes: Labels
+    edges: Array
+    norm: Norm = Norm.L2
+
+    @property
+    def n_bins(self) -> int:
+        """The number of bins."""
+        return len(self.edges) - 1
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return the functions that assign a record to cells."""
+        return codes_of, bin_of
+
+
+@dataclass(frozen=True, eq=False)
+class TwoClassCells(_Cells):
     """The number of records by class and bin of the score: (2, B) counts, one cell per record.
 
     Adding or removing a record moves one count by 1. Replacing a record moves two counts.
@@ -58,10 +77,6 @@ class TwoClassCells:
         L2 for Gaussian noise, L1 for Laplace noise.
     """
 
-    classes: Labels
-    edges: Array
-    norm: Norm = Norm.L2
-
     @classmethod
     def tried(cls) -> tuple[TwoClassCells, ...]:
         """Return the instances that `tacit.testing.check_query` tries."""
@@ -72,15 +87,6 @@ class TwoClassCells:
         """Yield answers to neighbours that differ as much as possible."""
         scores = [0.0, 0.2, 0.5, 1.0, math.nan]
         return _neighbours(scores, self.classes.tolist(), facts)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return True: it applies to any answers."""
-        return True
-
-    @property
-    def n_bins(self) -> int:
-        """The number of bins."""
-        return len(self.edges) - 1
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return 1; under REPLACE 2 in L1 and sqrt(2) in L2."""
@@ -97,13 +103,9 @@ class TwoClassCells:
         cell = codes[known] * self.n_bins + bin_of(answers[known], self.edges)
         return _count(cell, 2 * self.n_bins)
 
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the function that assigns a record to a cell."""
-        return codes_of, bin_of
-
 
 @dataclass(frozen=True, eq=False)
-class SeveralClassCells:
+class SeveralClassCells(_Cells):
     """The confusion matrix, and per class histograms of its score inside and outside the class.
 
     A record adds 1 to one cell of the K x K matrix and ``share`` to one cell of each of the K
@@ -115,10 +117,6 @@ class SeveralClassCells:
     classes, edges, norm
         As in `TwoClassCells`.
     """
-
-    classes: Labels
-    edges: Array
-    norm: Norm = Norm.L2
 
     @classmethod
     def tried(cls) -> tuple[SeveralClassCells, ...]:
@@ -132,15 +130,6 @@ class SeveralClassCells:
         k = self.n_classes
         scores = [*np.eye(k), np.full(k, 0.3), np.append(math.nan, np.ones(k - 1))]
         return _neighbours(scores, self.classes.tolist(), facts)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return True: it applies to any answers."""
-        return True
-
-    @property
-    def n_bins(self) -> int:
-        """The number of bins."""
-        return len(self.edges) - 1
 
     @property
     def n_classes(self) -> int:
@@ -175,17 +164,54 @@ class SeveralClassCells:
         ]
         return np.concatenate([matrix, self.share * np.concatenate(each)])
 
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the functions that assign a record to cells."""
-        return codes_of, bin_of
-
 
 # Indices of the coordinates of `NumberSums`.
 COUNT, ABSOLUTE, SQUARE, LABEL, LABEL_SQUARE = range(5)
 
 
 @dataclass(frozen=True)
-class NumberSums:
+class _InRange:
+    """A statistic of numbers in [low, high]."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        # Otherwise some labels could not be halved, and the error would reveal a record.
+        if not 0.0 < self.width / 2 < math.inf:
+            raise ValueError(
+                f"label_range ({self.low!r}, {self.high!r}) is not increasing, or its width is "
+                "beyond the range of doubles; change units."
+            )
+
+    def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
+        """Yield answers to neighbours that differ as much as possible."""
+        ends = [self.low, self.high]
+        answers = [*ends, 1e300, -math.inf, math.inf, math.nan]
+        return _neighbours(answers, [*ends, (self.low + self.high) / 2, 1e9, math.nan], facts)
+
+    @property
+    def width(self) -> float:
+        """The width of the range."""
+        return self.high - self.low
+
+    def scaled(self, records: Answered) -> tuple[Array, Array]:
+        """Return r and u (see `NumberSums`) of the records with a label and an answer. Private."""
+        numbers = _numbers(records.labels)
+        known = np.isfinite(numbers) & ~np.isnan(records.answers)
+        label = np.clip(numbers[known], self.low, self.high)
+        answer = np.clip(records.answers[known], self.low, self.high)
+        r = np.clip((label - answer) / self.width, -1.0, 1.0)
+        u = np.clip((label - (self.low + self.width / 2)) / (self.width / 2), -1.0, 1.0)
+        return r, u
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return the functions that clip and round a record."""
+        return _InRange.scaled, bounded_sum
+
+
+@dataclass(frozen=True)
+class NumberSums(_InRange):
     """Sums of residuals and labels, for numbers in [low, high].
 
     With w = high - low, r = (label - prediction) / w and u = (label - middle) / (w / 2), both
@@ -201,42 +227,17 @@ class NumberSums:
         L2 for Gaussian noise, L1 for Laplace noise.
     """
 
-    low: float
-    high: float
     norm: Norm = Norm.L2
-
-    def __post_init__(self) -> None:
-        # Otherwise some labels could not be halved, and the error would reveal a record.
-        if not 0.0 < self.width / 2 < math.inf:
-            raise ValueError(
-                f"label_range ({self.low!r}, {self.high!r}) is not increasing, or its width is "
-                "beyond the range of doubles; change units."
-            )
 
     @classmethod
     def tried(cls) -> tuple[NumberSums, ...]:
         """Return the instances that `tacit.testing.check_query` tries."""
         return cls(-3.0, 9.0), cls(-3.0, 9.0, Norm.L1)
 
-    def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
-        """Yield answers to neighbours that differ as much as possible."""
-        ends = [self.low, self.high]
-        answers = [*ends, 1e300, -math.inf, math.inf, math.nan]
-        return _neighbours(answers, [*ends, (self.low + self.high) / 2, 1e9, math.nan], facts)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return True: it applies to any answers."""
-        return True
-
     @property
     def n_bins(self) -> int:
         """One: there are no bins."""
         return 1
-
-    @property
-    def width(self) -> float:
-        """The width of the range."""
-        return self.high - self.low
 
     @property
     def _longest(self) -> float:
@@ -262,20 +263,6 @@ class NumberSums:
         rows = np.column_stack([np.ones_like(r), np.abs(r), r * r, u, u * u])
         # The relation affects the sensitivity only.
         return np.asarray(bounded_sum(rows, self._row_bound, self.norm, Relation.ADD_REMOVE).value)
-
-    def scaled(self, records: Answered) -> tuple[Array, Array]:
-        """Return r and u of the records with a label and an answer. Private."""
-        numbers = _numbers(records.labels)
-        known = np.isfinite(numbers) & ~np.isnan(records.answers)
-        label = np.clip(numbers[known], self.low, self.high)
-        answer = np.clip(records.answers[known], self.low, self.high)
-        r = np.clip((label - answer) / self.width, -1.0, 1.0)
-        u = np.clip((label - (self.low + self.width / 2)) / (self.width / 2), -1.0, 1.0)
-        return r, u
-
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the functions that clip and round a record."""
-        return NumberSums.scaled, bounded_sum
 
 
 Cells = TwoClassCells | SeveralClassCells | NumberSums
@@ -306,10 +293,6 @@ class WrongAnswers:
         scores: list[Any] = [0.0, 1.0, math.nan] if k == 2 else [*np.eye(k), np.full(k, math.nan)]
         return _neighbours(scores, self.classes.tolist(), facts)
 
-    def applies(self, facts: Facts) -> bool:
-        """Return True: it applies to any answers."""
-        return True
-
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return 1."""
         return Sensitivity(1.0, Norm.L2, _PROOF)
@@ -328,7 +311,7 @@ class WrongAnswers:
 
 
 @dataclass(frozen=True)
-class SquaredResiduals:
+class SquaredResiduals(_InRange):
     """Minus the sum of squared residuals, in units of the width of a range.
 
     Terms are in [0, 1]: adding, removing or replacing a record moves the sum by at most 1.
@@ -339,24 +322,10 @@ class SquaredResiduals:
         The least and greatest label.
     """
 
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        NumberSums(self.low, self.high)  # refuses an invalid range
-
     @classmethod
     def tried(cls) -> tuple[SquaredResiduals, ...]:
         """Return the instances that `tacit.testing.check_query` tries."""
         return (cls(-3.0, 9.0),)
-
-    def neighbours(self, facts: Facts) -> Iterator[tuple[Answered, Answered]]:
-        """Yield answers to neighbours that differ as much as possible."""
-        return NumberSums(self.low, self.high).neighbours(facts)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return True: it applies to any answers."""
-        return True
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return 1 plus twice the rounding of a record, which covers a replacement."""
@@ -366,12 +335,8 @@ class SquaredResiduals:
 
     def total(self, records: Private, facts: Facts) -> float:
         """Return minus the sum. Private."""
-        r, _ = NumberSums(self.low, self.high).scaled(records)
+        r, _ = self.scaled(records)
         return -float(bounded_sum(r * r, 1.0, Norm.L2, Relation.ADD_REMOVE).value)
-
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the functions that clip and round a record."""
-        return NumberSums.scaled, bounded_sum
 
 
 @dataclass(frozen=True)
@@ -401,10 +366,6 @@ class MistakeBalance:
         for one, other in itertools.product([0.0, 1.0, 0.2, -5.0, 1e300, math.nan], repeat=2):
             replaced = [other] if facts.relation is Relation.REPLACE else []
             yield np.append(others, replaced), np.append(others, one)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return True: it applies to any mistakes."""
-        return True
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return 1/2, or 1 under REPLACE, plus the rounding of a sum."""
@@ -452,10 +413,6 @@ class CandidateMistakes:
         for first, second in one.neighbours(facts):
             yield [first] * self.n_candidates, [second] * self.n_candidates
 
-    def applies(self, facts: Facts) -> bool:
-        """Return True: it applies to any mistakes."""
-        return True
-
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """Return 1: a record adds at most one mistake to each model."""
         return Sensitivity(1.0, Norm.LINF, _PROOF)
@@ -484,7 +441,7 @@ def _within_one(wrong: Any) -> Array:
     return np.clip(np.nan_to_num(np.asarray(wrong, dtype=np.float64), nan=1.0), 0.0, 1.0)
 
 
-def bin_of(scores: Array, edges: Array) -> npt.NDArray[np.int64]:
+def bin_of(scores: Array, edges: Array) -> Integers:
     """Return the bin of each score; a score on an edge is in the bin below it.
 
     scikit-learn predicts the second class if its probability is above one half. A probability of

@@ -19,18 +19,19 @@ import numpy as np
 from tacit.noise import Norm, Source
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.records import Block, Bounds, MemoryRecords, RecordSource
-from tacit.records.block_sums import needs_fine_sums
-from tacit.records.exact.lattice import LatticeBlock, check_few_rows, power_above
-from tacit.records.exact.sums import (
+from tacit.records.block import Coordinates, measured, needs_fine_sums
+from tacit.records.exact.lattice import (
     TERM_BITS,
+    LatticeBlock,
     Rounding,
     RowLattice,
+    check_few_rows,
     check_not_too_many,
     exact_sum,
+    power_above,
     split,
 )
 from tacit.records.grouped import clipped_by_person
-from tacit.records.linear_transform import Coordinates, measured
 from tacit.row_clipping import clip_factors, clipped_rows
 
 _UNIT = 2.0**-53  # u, the unit roundoff of doubles

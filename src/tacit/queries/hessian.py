@@ -22,9 +22,8 @@ from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.queries.moments import pack
 from tacit.records import Block, RecordSource
-from tacit.records.block_sums import needs_fine_sums
-from tacit.records.exact.lattice import LatticeBlock
-from tacit.records.exact.sums import exact_totals
+from tacit.records.block import needs_fine_sums
+from tacit.records.exact.lattice import LatticeBlock, exact_totals
 from tacit.row_clipping import clip_factors
 
 # Part of the sensitivity for the float error of a sum.
@@ -58,7 +57,7 @@ class SecondDerivatives:
     @property
     def greatest(self) -> float:
         """A value that second derivatives rarely exceed; they are clipped to it."""
-        return float(self.loss.usual_curvature)
+        return float(self.loss.usual_second_derivative)
 
     def of(self, block: Block) -> Array:
         """Return d2 of every record."""
@@ -86,7 +85,27 @@ class SquaredSlopes:
 
 
 @dataclass(frozen=True, eq=False)
-class OuterProducts:
+class _OfCoefficients:
+    """The common part of sums over records of c x x', c, or their norms."""
+
+    coefficients: Coefficients
+    row_norm: float
+    has_matrix: bool = True
+    has_total: bool = True
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether there are labels and rows of this norm."""
+        bounds = facts.bounds
+        has_labels = bounds.label_range is not None or bounds.n_classes == 2
+        return has_labels and bounds.total_norm == self.row_norm
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return the functions that clip rows, and compute and bound c."""
+        return clip_factors, type(self.coefficients).of
+
+
+@dataclass(frozen=True, eq=False)
+class OuterProducts(_OfCoefficients):
     """Sums of c x x' and of c over the records, with 0 <= c <= C and ||x|| <= R, as one vector.
 
     A record with c ||x||^2 above ``most``, if given, is scaled down to it. The vector is the packed
@@ -104,10 +123,6 @@ class OuterProducts:
         The clipping norm of c x x'.
     """
 
-    coefficients: Coefficients
-    row_norm: float
-    has_matrix: bool = True
-    has_total: bool = True
     most: float = math.inf
 
     @classmethod
@@ -125,12 +140,6 @@ class OuterProducts:
                 alone = cls(turns, norm, has_total=False, most=part)
                 found += [cls(turns, norm), whole, clipped, alone]
         return tuple(found)
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether there are labels and rows of this norm."""
-        bounds = facts.bounds
-        has_labels = bounds.label_range is not None or bounds.n_classes == 2
-        return has_labels and bounds.total_norm == self.row_norm
 
     @property
     def largest(self) -> float:
@@ -165,13 +174,9 @@ class OuterProducts:
         matrix, total = records.sum(of, fine=fine)
         return matrix, float(total)
 
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the functions that clip rows, and compute and bound c."""
-        return clip_factors, type(self.coefficients).of
-
 
 @dataclass(frozen=True, eq=False)
-class ClippedNorms:
+class ClippedNorms(_OfCoefficients):
     """The norms of c x x' at several clipping norms, and the sum of c, as one vector.
 
     A record adds (min(q, limit_0), min(q, limit_1), ..., R^2 c) with q = c ||x||^2. The entries are
@@ -183,11 +188,6 @@ class ClippedNorms:
         As in `OuterProducts`.
     """
 
-    coefficients: Coefficients
-    row_norm: float
-    has_matrix: bool = True
-    has_total: bool = True
-
     @classmethod
     def tried_on(cls, objectives: Sequence[Any]) -> tuple[ClippedNorms, ...]:
         """Return the instances that `tacit.testing.check_query` tries."""
@@ -196,10 +196,6 @@ class ClippedNorms:
             for one in OuterProducts.tried_on(objectives)
             if math.isinf(one.most)
         )
-
-    def applies(self, facts: Facts) -> bool:
-        """Return whether there are labels and rows of this norm."""
-        return OuterProducts(self.coefficients, self.row_norm).applies(facts)
 
     @property
     def limits(self) -> Array:
@@ -230,10 +226,6 @@ class ClippedNorms:
 
         (vector,) = records.sum(of, fine=needs_fine_sums(records, _FLOAT_SLACK))
         return np.asarray(vector)
-
-    def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the functions that clip rows, and compute and bound c."""
-        return clip_factors, type(self.coefficients).of
 
 
 @dataclass(frozen=True, eq=False)

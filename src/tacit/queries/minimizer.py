@@ -25,7 +25,7 @@ from tacit.privacy import Composed, Event, Gaussian, PureEpsilon, PureObjective
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.queries.gradient import Differentiable
 from tacit.records import RecordSource
-from tacit.records.linear_transform import Coordinates
+from tacit.records.block import Coordinates
 from tacit.row_clipping import clip_factors
 
 # Share of the sensitivity for an approximate minimiser. Of it, 1e-13 of the sensitivity covers the

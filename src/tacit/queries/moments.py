@@ -15,10 +15,10 @@ from tacit.noise.summation import bounded_sum, sum_sensitivity
 from tacit.privacy import Relation
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
 from tacit.records import Block, MemoryRecords
-from tacit.records.exact.lattice import LatticeBlock
-from tacit.records.exact.sums import (
+from tacit.records.exact.lattice import (
     MOMENT_SLACK,
     TERM_BITS,
+    LatticeBlock,
     Rounding,
     RowLattice,
     exact_moment,

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Mask
 from tacit.noise import Norm, Release, Source, lattice_spacing
 from tacit.noise.bounded import round_up
 from tacit.noise.release import priced
@@ -28,7 +29,7 @@ from tacit.noise.selection.finite import (
 )
 from tacit.privacy import Event, Gaussian, NoisyMajority, PureEpsilon, Repeated
 from tacit.queries.base import Array, Facts, Private, Sensitivity, total_of
-from tacit.queries.noisy_sum import GaussianNoise, NoisySum
+from tacit.queries.noise import GaussianNoise, NoisySum
 from tacit.records.splits import places_of_parts
 
 # One number per query: the index of a class, or a prediction in steps of its range.
@@ -381,9 +382,7 @@ class Thresholds:
         each = Gaussian(self.noise_std / self.counts.sensitivity_of(1), facts.relation)
         return Repeated(each, self.counts.n_queries)
 
-    def answer(
-        self, records: Private, facts: Facts, source: Source
-    ) -> Release[npt.NDArray[np.bool_]]:
+    def answer(self, records: Private, facts: Facts, source: Source) -> Release[Mask]:
         """Return whether each query passed."""
         least = self.share * float(self.counts.n_teachers)
         counts, each = self.counts.total(records, facts), self.counts.sensitivity_of(1)

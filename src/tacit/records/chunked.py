@@ -11,8 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.records.block import Block, canonical, factors_of, make_block, of_a_class
-from tacit.records.block_sums import added_up, fine_rows, float_error, usual_rows
+from tacit.arrays import Array, Mask
+from tacit.records.block import (
+    Block,
+    added_up,
+    canonical,
+    factors_of,
+    fine_rows,
+    float_error,
+    make_block,
+    of_a_class,
+    usual_rows,
+)
 from tacit.records.bounds import Bounds
 from tacit.records.lazy_table import TableInMemory, may_change_rows
 from tacit.records.memory import labels_as_numbers, refuse_undeclared_weights
@@ -20,7 +30,6 @@ from tacit.records.rows_and_labels import as_weights
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample, poisson_choice
 
-Array = npt.NDArray[np.float64]
 Read = Callable[[], Iterable[tuple[Any, ...]]]
 Part = tuple[Any, Array | None, Array | None]
 
@@ -107,7 +116,7 @@ class ChunkedRecords:
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        Proof: `tacit.records.block_sums`.
+        Proof: `tacit.records.block`.
         """
         return float_error(self.count(), self._block_rows(fine), fine=fine)
 
@@ -119,14 +128,14 @@ class ChunkedRecords:
         """Return each record independently with probability ``rate``, by its own random word."""
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
 
-    def counting(self) -> npt.NDArray[np.bool_] | None:
+    def counting(self) -> Mask | None:
         """Return which of the records as read count; None if all of them do. Private."""
         marks = [(part[0].shape[0], of_a_class(part[1], self.bounds)) for part in self._parts()]
         if all(known is None for _, known in marks):
             return None
         return np.concatenate([np.ones(n, bool) if known is None else known for n, known in marks])
 
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> ChunkedRecords:
+    def chosen(self, mask: Mask) -> ChunkedRecords:
         """Return the marked records; one mark per record."""
         return self._where(lambda start, n: np.flatnonzero(mask[start : start + n]))
 

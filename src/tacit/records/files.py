@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.disk_arrays import disk_array
 from tacit.io.errors import TableError
 from tacit.io.memory_tables import columns_of_batch
@@ -17,8 +18,6 @@ from tacit.records.exact.lattice import LatticeBlock
 from tacit.records.splits import DrawsWords as Words
 from tacit.schema import ClassTarget, Schema, SchemaError
 from tacit.schema.encoding import refuse_type_in, write_rows
-
-Array = npt.NDArray[np.float64]
 
 
 class ParquetRecords:

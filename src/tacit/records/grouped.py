@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from tacit.records.block import Block
-    from tacit.records.linear_transform import Coordinates
-from dataclasses import replace
-from typing import Protocol, runtime_checkable
-
+from tacit.arrays import Array, Integers, Mask
 from tacit.disk_arrays import is_on_disk, own, rows_at
-from tacit.records.block import Block, of_a_class
+from tacit.records.block import Block, Coordinates, of_a_class
 from tacit.records.bounds import Bounds
 from tacit.records.memory import MemoryRecords
 from tacit.records.privacy_unit import People, n_identifiers, people_of
 from tacit.records.source import RecordSource
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample, poisson_choice
-
-Array = npt.NDArray[np.float64]
 
 # A person's records count as at most this many. Gradients of well-fitted records are about half the
 # greatest norm, of either sign, so k of them add up to about sqrt(k) / 2 times the clip. From 4 on,
@@ -82,19 +75,19 @@ def _dense_sums(block: Block, coefficients: Array) -> Array:
     return np.hstack([dense, last[:, None]]) if block.intercept else dense
 
 
-def _shares(sizes: npt.NDArray[np.int64]) -> Array:
+def _shares(sizes: Integers) -> Array:
     """Return min(MOST_COUNTED / k, 1) for each person's k records."""
     shares: Array = np.minimum(1.0, MOST_COUNTED / np.maximum(sizes, 1))
     return shares
 
 
-def _factors(norms: Array, sizes: npt.NDArray[np.int64]) -> Array:
+def _factors(norms: Array, sizes: Integers) -> Array:
     """Return min(MOST_COUNTED / k, 1 / norm, 1) for each person's k records."""
     factors: Array = np.minimum(_shares(sizes), 1 / np.maximum(norms, 1e-300))
     return factors
 
 
-def _sizes(block: Block) -> npt.NDArray[np.int64]:
+def _sizes(block: Block) -> Integers:
     assert block.people is not None
     return np.diff(block.people, append=block.n_rows)
 
@@ -131,7 +124,7 @@ def _in_all(inner: Any, last: Array, factors: Array, intercept: float) -> Array:
 class Choosing(Protocol):
     """A source that can return some of its records, in its own order."""
 
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> RecordSource:
+    def chosen(self, mask: Mask) -> RecordSource:
         """Return the marked records; one mark per record."""
 
 

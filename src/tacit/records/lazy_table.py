@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array, Mask
 from tacit.disk_arrays import may_change
-from tacit.records.block import canonical
-from tacit.records.block_sums import usual_rows
+from tacit.records.block import canonical, usual_rows
 from tacit.records.privacy_unit import People, n_identifiers, people_of
 from tacit.records.rows_and_labels import as_labels, as_rows, refuse_types, shape_of
 from tacit.records.source import RecordSource, assumptions_of_source
@@ -162,9 +162,6 @@ def _length(y: Any) -> int | None:
     return len(y) if hasattr(y, "__len__") else None
 
 
-Array = npt.NDArray[np.float64]
-
-
 class RowMap(Protocol):
     """A public function of one row, applied to several.
 
@@ -288,14 +285,14 @@ def may_change_rows(rows: Any) -> bool:
     return not hasattr(rows, "tocsr") and may_change(rows)
 
 
-def _odd(rows: Any) -> npt.NDArray[np.bool_]:
+def _odd(rows: Any) -> Mask:
     """Return which rows are not finite."""
     if hasattr(rows, "tocsr"):
         odd = np.zeros(rows.shape[0], dtype=bool)
         at = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         odd[at[~np.isfinite(rows.data)]] = True
         return odd
-    found: npt.NDArray[np.bool_] = ~np.isfinite(rows).all(axis=1)
+    found: Mask = ~np.isfinite(rows).all(axis=1)
     return found
 
 

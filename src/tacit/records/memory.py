@@ -11,9 +11,21 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array, Mask
 from tacit.disk_arrays import empty_like_rows, is_on_disk, own, rows_at
-from tacit.records.block import Block, canonical, factors_of, make_block, of_a_class
-from tacit.records.block_sums import Buffers, Workers, added_up, fine_rows, float_error, usual_rows
+from tacit.records.block import (
+    Block,
+    Buffers,
+    Workers,
+    added_up,
+    canonical,
+    factors_of,
+    fine_rows,
+    float_error,
+    make_block,
+    of_a_class,
+    usual_rows,
+)
 from tacit.records.bounds import Bounds
 from tacit.records.exact.kernels import compiled, is_worth_compiling
 from tacit.records.exact.lattice import LatticeBlock, LatticeTable, in_steps, lattice_block
@@ -24,7 +36,6 @@ from tacit.records.source import RecordSource
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample, poisson_choice
 
-Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 _SHARED_BYTES = 64 << 20  # larger tables are shared among threads
@@ -190,7 +201,7 @@ class MemoryRecords:
     def sum_error(self, *, fine: bool = False) -> float:
         """Return e such that a sum of n terms of size at most 1 is off by at most e.
 
-        Proof: `tacit.records.block_sums`.
+        Proof: `tacit.records.block`.
         """
         return float_error(self.count(), self._block_rows(fine), fine=fine)
 
@@ -208,11 +219,11 @@ class MemoryRecords:
         """
         return Sample(self.chosen(poisson_choice(rate, self.count(), words)), rate)
 
-    def counting(self) -> npt.NDArray[np.bool_] | None:
+    def counting(self) -> Mask | None:
         """Return which of the given records count; None if all of them do. Private."""
         return self._counting
 
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> MemoryRecords:
+    def chosen(self, mask: Mask) -> MemoryRecords:
         """Return the marked records; one mark per record."""
         return self.where(np.flatnonzero(mask))
 
@@ -387,6 +398,6 @@ def open_records(X: Any, y: Any, bounds: Bounds) -> RecordSource:
     return X
 
 
-def labels_as_numbers(labels: Any, bounds: Bounds) -> npt.NDArray[np.float64]:
+def labels_as_numbers(labels: Any, bounds: Bounds) -> Array:
     """Return labels as numbers; a label that is no class is NaN, other labels must be finite."""
     return as_numbers(labels) if bounds.n_classes is None else as_codes(labels)

@@ -11,17 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.records.block import Block
+from tacit.arrays import Array, Integers
+from tacit.records.block import Block, Coordinates, measured
 from tacit.records.bounds import Bounds
 from tacit.records.exact.lattice import LatticeBlock, lattice_block, sum_in_steps
-from tacit.records.linear_transform import Coordinates, measured
 from tacit.records.source import RecordSource
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample
-
-Array = npt.NDArray[np.float64]
 
 # Margin for rounding: a rounded norm must not let a record exceed its bound.
 _DOWN = 1 - 1e-9
@@ -103,7 +100,7 @@ class LeverageWeights:
     --------
     >>> import numpy as np
     >>> from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
-    >>> from tacit.records.linear_transform import Coordinates
+    >>> from tacit.records.block import Coordinates
     >>> records = MemoryRecords(np.array([[1.0], [2.0]]), None, Bounds(row_norm=4.0))
     >>> shorter = ReweightedRecords(records, LeverageWeights(Coordinates(np.eye(1)), 1.0))
     >>> shorter.sum(lambda block: (block.weighed(np.ones(block.n_rows)),))[0].round(3)
@@ -198,7 +195,7 @@ def weighted_bounds(bounds: Bounds) -> Bounds:
     return replace(bounds, max_weight=bounds.max_weight or 1.0)
 
 
-def class_codes(block: Block | LatticeBlock, n_classes: int | None) -> npt.NDArray[np.int64]:
+def class_codes(block: Block | LatticeBlock, n_classes: int | None) -> Integers:
     """Return the class of every record of a block, an integer from 0 on."""
     if block.labels is None or n_classes is None:
         raise ValueError("weights of classes need labels, and bounds that declare n_classes.")

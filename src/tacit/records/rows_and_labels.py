@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array, Integers, Mask
 from tacit.column_values import alone, as_objects
 
 _FLOATS = [np.float64, np.float32]
@@ -133,9 +134,7 @@ def as_labels(y: Any) -> npt.NDArray[Any]:
     return labels
 
 
-def codes_of(
-    labels: npt.NDArray[Any], classes: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def codes_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> tuple[Integers, Mask]:
     """Return each label's position in ``classes`` and whether it is among them at all.
 
     That is decided by the label alone: whether it is one of the classes.
@@ -183,7 +182,7 @@ def _one_column(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return labels
 
 
-def as_numbers(y: Any) -> npt.NDArray[np.float64]:
+def as_numbers(y: Any) -> Array:
     """Return labels as numbers; errors never repeat a value.
 
     Examples
@@ -216,7 +215,7 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64]:
     return numbers
 
 
-def as_codes(y: Any) -> npt.NDArray[np.float64]:
+def as_codes(y: Any) -> Array:
     """Return numbers of classes as floats, NaN for a label that is no number.
 
     Each label is read independently of the others.
@@ -438,7 +437,7 @@ def _bad_column(X: Any, names: tuple[str, ...] | None) -> str | int:
     return bad if names is None else names[bad]
 
 
-def as_weights(weights: Any, n_rows: int) -> npt.NDArray[np.float64]:
+def as_weights(weights: Any, n_rows: int) -> Array:
     """Return one weight per record, as numbers; a weight that is no number counts as 0.
 
     Each weight is read independently of the others. `tacit.records.block` clips them.
@@ -490,7 +489,7 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
         )
 
 
-def _numbers(values: Iterable[Any]) -> npt.NDArray[np.float64]:
+def _numbers(values: Iterable[Any]) -> Array:
     # 0 also for an integer too large for a float
     return np.array([alone(_number, value, 0.0) for value in values], dtype=np.float64)
 

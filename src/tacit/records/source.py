@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
+from tacit.arrays import Array
 from tacit.records.block import Block
 from tacit.records.bounds import Bounds
 from tacit.records.splits import DrawsWords as Words
 from tacit.records.splits import Sample
-
-Array = npt.NDArray[np.float64]
 
 
 @runtime_checkable
@@ -24,7 +20,7 @@ class RecordSource(Protocol):
     ADD_REMOVE; it is used in float-error bounds and noisy counts only.
 
     A source of your own is one class: make blocks with `tacit.records.block.make_block`, add up
-    with `tacit.records.block_sums`, choose with `tacit.records.splits`, and pass
+    with `tacit.records.block`, choose with `tacit.records.splits`, and pass
     `tacit.testing.check_record_source`. If a guarantee must state assumptions about the source, its
     ``assumptions`` are a tuple of sentences.
     """

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Mask
 from tacit.column_values import alone
 from tacit.privacy import Relation
 from tacit.records.privacy_unit import People
@@ -48,7 +49,7 @@ class Sample:
     rate: float
 
 
-def poisson_choice(rate: float, n_records: int, words: DrawsWords) -> npt.NDArray[np.bool_]:
+def poisson_choice(rate: float, n_records: int, words: DrawsWords) -> Mask:
     """Return which records are in: each with probability ``rate``, by its own random word.
 
     A record is in if its 64 random bits, as a fraction, are below the rate: exact to 2^-64,
@@ -64,7 +65,7 @@ def poisson_choice(rate: float, n_records: int, words: DrawsWords) -> npt.NDArra
     if not 0.0 <= rate <= 1.0:
         raise ValueError(f"rate must be in [0, 1], got {rate!r}; it is a probability.")
     threshold = np.uint64(min(int(rate * 2.0**64), 2**64 - 1))
-    chosen: npt.NDArray[np.bool_] = words(n_records) < threshold
+    chosen: Mask = words(n_records) < threshold
     return chosen
 
 
@@ -183,7 +184,7 @@ def _words_by(
     columns: Sequence[Any],
     people: People | None,
     positions: Sequence[int] | None,
-) -> tuple[Words, npt.NDArray[np.bool_]]:
+) -> tuple[Words, Mask]:
     """Return the word that decides the part of each record, and whether the record counts."""
     every = np.ones(rows.shape[0], dtype=np.bool_)
     if relation.by_person:

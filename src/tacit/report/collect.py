@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tacit import __version__, engine
 from tacit.erm import Plan
-from tacit.erm.planning.plan import NoiseError, unknown
+from tacit.erm.plan import NoiseError, unknown
 from tacit.metrics import Evaluation
 from tacit.pipeline.introspection import encoder_and_estimator, feature_names_of, summary_of
 from tacit.privacy import Guarantee

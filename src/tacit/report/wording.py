@@ -15,8 +15,8 @@ import numpy as np
 
 from tacit import engine
 from tacit.erm import CannotSolve, Plan
-from tacit.erm.planning.plan import TYPICAL_N_RECORDS
-from tacit.erm.planning.planner import KINDS, MECHANISMS
+from tacit.erm.minimization import KINDS, MECHANISMS
+from tacit.erm.plan import TYPICAL_N_RECORDS
 from tacit.privacy import Relation
 from tacit.report.facts import PlannedMechanism, PublicFact
 

@@ -28,9 +28,9 @@ from tacit.erm import (
     Simplex,
     WholeSpace,
 )
-from tacit.erm.inference.plan import PlanWithErrors
+from tacit.erm.inference import PlanWithErrors
 from tacit.erm.losses import LOSSES
-from tacit.erm.planning.planner import KINDS
+from tacit.erm.minimization import KINDS
 from tacit.features import Domain, GaussianKernel, LaplacianKernel, MaternKernel
 from tacit.privacy import Budget
 from tacit.records import Bounds

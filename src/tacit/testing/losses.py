@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.losses import AnyLoss, Loss, PointLoss
-
-Array = npt.NDArray[np.float64]
 
 _TIGHT = 0.99  # a declared constant must be attained to 1 %
 _ROUNDING = 1e-12

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.noise import Source, secure_source
 from tacit.privacy.accounting.root_finding import decreasing_root
 
-Array = npt.NDArray[np.float64]
 LogDensity = Callable[[Array], Array]
 
 

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from tacit.arrays import Array
 
 # Digits in hostile records: a message that repeats a record contains them.
 MARK = "471147"
@@ -34,7 +35,7 @@ class Encoded:
     """
 
     rows: Sequence[bytes]
-    sums: Sequence[npt.NDArray[np.float64]] = ()
+    sums: Sequence[Array] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +182,8 @@ def _rest(
 
 
 def _check_sums(
-    plain: Sequence[npt.NDArray[np.float64]],
-    sums: Sequence[npt.NDArray[np.float64]],
+    plain: Sequence[Array],
+    sums: Sequence[Array],
     n_changes: int,
     where: str,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm import NoisyGradient, Objective, minimize
 from tacit.erm.losses import LogisticLoss
 from tacit.privacy import Budget
@@ -18,7 +19,6 @@ from tacit.records import Block, Bounds, MemoryRecords, RecordSource
 from tacit.row_clipping import clipped_rows
 from tacit.testing.replay import replay
 
-Array = npt.NDArray[np.float64]
 Make = Callable[[Any, Any, Bounds], RecordSource]
 
 _UNIT = 2.0**-53  # unit roundoff of a double

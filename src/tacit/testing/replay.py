@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.noise import recording, replaying
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import Relation
 from tacit.queries import Facts, NoisySum, Sensitivity
 from tacit.records import MemoryRecords
@@ -74,8 +74,6 @@ def replay(fit: Callable[[Data], object], data: Data, neighbour: Data) -> int:
         fit(neighbour)
     return releases
 
-
-Array = npt.NDArray[np.float64]
 
 # Tolerance for the subtraction of two totals, not for the totals.
 _SLACK = 1e-9

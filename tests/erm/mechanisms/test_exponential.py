@@ -13,10 +13,10 @@ from tacit.erm import Objective, Problem, PublicCandidates, QuantileOnALine, min
 from tacit.erm.losses import LogisticLoss, QuantileLoss
 from tacit.erm.minimization import run_plan
 from tacit.noise import recording
-from tacit.noise.replay import Entry
+from tacit.noise.release import Entry
 from tacit.privacy import Budget, Relation
 from tacit.queries import Facts, Quantile
-from tacit.queries.quantile import rank_utility
+from tacit.queries.selection import rank_utility
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 

@@ -22,8 +22,7 @@ from tacit.erm.losses import (
 )
 from tacit.erm.objective import records_gradient
 from tacit.noise import Source, recording, seeded_source
-from tacit.noise.release import SEEDED
-from tacit.noise.replay import Decision
+from tacit.noise.release import SEEDED, Decision
 from tacit.privacy import Budget, Gaussian, Relation
 from tacit.queries import (
     Count,

@@ -14,9 +14,9 @@ from unittest import mock
 import numba
 import pytest
 
-from tacit.records.exact import compiled, kernels, sigmoid
+from tacit.records.exact import compiled, kernels
 
-FILES = [compiled, sigmoid, kernels]
+FILES = [compiled, kernels]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 from tacit.privacy import Relation
 from tacit.queries import Facts, SecondMoment
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords
-from tacit.records.exact.sums import MOMENT_SLACK, exact_moment, exact_totals
+from tacit.records.exact.lattice import MOMENT_SLACK, exact_moment, exact_totals
 
 BOUNDS = Bounds(row_norm=1.3, intercept=0.3, max_weight=2.0)
 

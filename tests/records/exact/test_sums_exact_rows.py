@@ -13,8 +13,7 @@ from tacit.erm.losses import HingeLoss, SoftmaxLoss, SquaredDistanceLoss
 from tacit.privacy import Relation
 from tacit.queries import Facts, Gradient
 from tacit.records import Bounds, MemoryRecords
-from tacit.records.exact.lattice import row_step
-from tacit.records.exact.sums import RowLattice, constant_steps, exact_totals
+from tacit.records.exact.lattice import RowLattice, constant_steps, exact_totals, row_step
 
 # None is a power of two, nor a whole number of steps of one.
 NUMBERS = (0.3, 0.7, 1.1, 1 / 3, 0.999, 5.3e-7)

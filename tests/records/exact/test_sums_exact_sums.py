@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.records import Bounds, MemoryRecords
-from tacit.records.exact.sums import Rounding, check_not_too_many, split
+from tacit.records.exact.lattice import Rounding, check_not_too_many, split
 
 EXACT, ROUNDED = Rounding(33, 1000), Rounding(33)
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from inspect import isabstract
 
 from tacit.erm.losses.base import AnyLoss as AnyLoss
+from tacit.erm.losses.base import Loss as Loss
 from tacit.erm.losses.hinge import HingeLoss as HingeLoss
 from tacit.erm.losses.hinge import SmoothHingeLoss as SmoothHingeLoss
-from tacit.erm.losses.linear import Loss as Loss
 from tacit.erm.losses.location import DistanceLoss as DistanceLoss
 from tacit.erm.losses.location import PointLoss as PointLoss
 from tacit.erm.losses.location import SquaredDistanceLoss as SquaredDistanceLoss

@@ -1,23 +1,22 @@
-"""Define the interface of every loss; a property that a loss lacks is None."""
+"""Define the interface of every loss, and the sums of losses on scores <w, x>."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.privacy import Event, Relation
+from tacit.arrays import Array as Array
+from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
 from tacit.queries.minimizer import Sizes
 from tacit.records import Block, Bounds
-from tacit.records.exact.lattice import LatticeBlock
-from tacit.records.exact.sums import RowLattice
-from tacit.records.linear_transform import Coordinates
-
-Array = npt.NDArray[np.float64]
+from tacit.records.block import Coordinates
+from tacit.records.exact.lattice import LatticeBlock, RowLattice
+from tacit.records.grouped import clipped_by_person, summed_by_person
 
 
 class AnyLoss(ABC):
@@ -60,7 +59,7 @@ class AnyLoss(ABC):
         return self.smoothness
 
     @property
-    def usual_curvature(self) -> float:
+    def usual_second_derivative(self) -> float:
         """A value that second derivatives rarely exceed; standard errors clip them to it."""
         return self.smoothness
 
@@ -180,10 +179,193 @@ class AnyLoss(ABC):
         """Return the square of every record's d1, clipped to ``limit``."""
         raise TypeError("standard errors exist only for losses on one score.")
 
-    def curvature(self, block: Block, weights: Array) -> Array:
+    def hessian(self, block: Block, weights: Array) -> Array:
         """Return the sum of the records' Hessians."""
         raise TypeError("the Hessian is formed only for losses on one score.")
 
-    def curvature_along(self, block: Block, weights: Array, direction: Array) -> Array:
+    def hessian_product(self, block: Block, weights: Array, direction: Array) -> Array:
         """Return the sum of the records' Hessians times a direction."""
         raise TypeError("Hessian products exist only for losses on scores.")
+
+
+_SHARP = 2.0**13  # smoothness beyond this, per score unit and slope, counts as a jump
+
+
+class Loss(AnyLoss):
+    """A loss of a score z = <w, x> and a label y, convex in z.
+
+    ``lipschitz`` bounds |d1|, ``smoothness`` bounds d2; checked by `tacit.testing.check_loss`.
+    A record's gradient is d1 times its row, so its norm is at most |d1| R.
+    """
+
+    is_linear = True
+
+    @abstractmethod
+    def value(self, score: Array, label: Array) -> Array:
+        """Return the loss of each score."""
+
+    @abstractmethod
+    def d1(self, score: Array, label: Array) -> Array:
+        """Return the derivative, or a subgradient, in the score."""
+
+    @abstractmethod
+    def d2(self, score: Array, label: Array) -> Array:
+        """Return the second derivative in the score; 0 where it does not exist."""
+
+    def steady_d1(self, score: Array, label: Array) -> Array:
+        """Return d1 for lattice sums; each entry depends on its own score alone."""
+        return self.d1(score, label)
+
+    def hessian_times(self, score: Array, label: Array, along: Array) -> Array:
+        """Return the Hessian in the score times ``along``."""
+        return self.d2(score, label) * along
+
+    def gradient_scale(self, row_norm: float) -> float:
+        """Return R."""
+        return row_norm
+
+    def score_unit(self, bounds: Bounds) -> float:
+        """Return the label bound, or 1 for classes."""
+        return bounds.label_bound if math.isfinite(bounds.label_bound) else 1.0
+
+    def default_clip(self, bounds: Bounds) -> float | None:
+        """Return the Lipschitz constant; if infinite, a quarter of the label bound, if declared."""
+        if math.isfinite(self.lipschitz):
+            return self.lipschitz
+        return self.score_unit(bounds) / 4 if math.isfinite(bounds.label_bound) else None
+
+    def is_sharp(self, bounds: Bounds, steepest: float = math.inf) -> bool:
+        """Return whether d1, of size up to ``steepest``, jumps or nearly jumps.
+
+        Rounding of a score moves d1 by at most smoothness times the rounding, which is negligible
+        for a smooth loss. A d1 that changes over less than 2^-13 score units is treated as a jump.
+        """
+        return self.smoothness * self.score_unit(bounds) > _SHARP * min(steepest, self.lipschitz)
+
+    def perturbed_event(
+        self, sizes: Sizes, regularization: float, noise_std: float, relation: Relation
+    ) -> Event | None:
+        """Return the event of monotone or any losses (docs/proofs/objective_perturbation.md)."""
+        family = MonotoneObjective if self.monotone else LinearModelObjective
+        return family(sizes.lipschitz, sizes.smoothness, regularization, noise_std, relation)
+
+    def guess(self, bounds: Bounds) -> float | None:
+        """Return the loss of score 0 for a label halfway to the end of its range."""
+        label = 1.0 if bounds.label_range is None else bounds.label_range[1] / 2
+        return float(self.value(np.zeros(1), np.array([label]))[0])
+
+    def values(self, block: Block, weights: Array) -> Array:
+        """Return the loss of every record of a block; each depends on its record to the last bit.
+
+        A matrix product would round depending on the other records of the block. This rounding
+        exceeds the utility differences of nearly equal candidates
+        (docs/proofs/selection_in_a_ball.md).
+        """
+        return block.weighed(self.value(block.steady_scores(weights), self.labels(block)))
+
+    def gradient(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return the sum of the records' gradients; clipping is one factor per row.
+
+        d1 is clipped before it is weighted by at most 1, so that records of small weight are
+        clipped like the others.
+        """
+        limit = clip / bounds.total_norm
+        scores = block.steady_scores if self.is_sharp(bounds, limit) else block.scores
+        slopes = clip_slopes(self.d1(scores(weights), self.labels(block)), limit)
+        if block.people is not None and math.isfinite(clip):
+            return clipped_by_person(block, block.weighed(slopes), clip)
+        return block.weighted_sum(slopes)
+
+    def gradient_clipped_in(
+        self, coordinates: Coordinates, block: Block, weights: Array, bounds: Bounds, clip: float
+    ) -> Array:
+        """Return the sum of the records' gradients, each clipped in preconditioned coordinates.
+
+        In these coordinates a record's gradient is d1 A x, of norm |d1| ||A x||. d1 is therefore
+        clipped to clip / ||A x||, independently of the loss's constants. For grouped records the
+        person's sum is clipped instead. The caller multiplies the result by A, once for all blocks.
+        """
+        sharp = self.is_sharp(bounds, clip / bounds.total_norm)
+        scores = (block.steady_scores if sharp else block.scores)(weights)
+        slopes = self.d1(scores, self.labels(block))
+        if block.people is not None:
+            return clipped_by_person(block, slopes, clip, coordinates)
+        limits = clip / np.maximum(coordinates.lengths(block), 1e-100)
+        return block.weighted_sum(clip_slopes(slopes, limits))
+
+    def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
+        """Return d1, clipped; each score depends on its own record to the last bit."""
+        slopes = self.steady_d1(block.steady_scores(weights), self.labels(block))
+        if isinstance(block, LatticeBlock) and block.weights is None:
+            return slopes  # `RowLattice` clips to the same limit
+        return clip_slopes(slopes, limit)
+
+    def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
+        """Return d1 x, summed per person; ungrouped records count as one person each."""
+        slopes = self.slopes(block, weights, clip / bounds.total_norm)
+        if block.people is None:
+            block = replace(block, people=np.arange(block.n_rows))
+        return summed_by_person(block, block.weighed(slopes))
+
+    def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
+        """Return the sums of losses and of gradients, computed from the same scores."""
+        labels, scores = self.labels(block), block.scores(weights)
+        value = np.array(block.weighed(self.value(scores, labels)).sum())
+        return value, block.weighted_sum(self.d1(scores, labels))
+
+    def clipped_second_derivative(self, block: Block, weights: Array, limit: float) -> Array:
+        """Return d2, clipped to `usual_second_derivative`.
+
+        Rounding shows where d2 jumps, so each score depends on its own record to the last bit.
+        """
+        scores, labels = block.steady_scores(weights), self.labels(block)
+        d2 = np.minimum(self.d2(scores, labels), self.usual_second_derivative)
+        if limit < self.lipschitz:
+            d2 = np.where(np.abs(self.d1(scores, labels)) < limit, d2, 0.0)
+        return d2
+
+    def hessian_trace_per_record(self, block: Block | LatticeBlock, weights: Array) -> Array:
+        """Return d2, summed over several scores; each depends on its own record to the last bit."""
+        d2 = self.d2(block.steady_scores(weights), self.labels(block))
+        return d2 if d2.ndim == 1 else np.asarray(_one_stretch_each(d2).sum(axis=1))
+
+    def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
+        """Return d1^2."""
+        slopes = self.d1(block.steady_scores(weights), self.labels(block))
+        return clip_slopes(slopes, limit) ** 2
+
+    def hessian(self, block: Block, weights: Array) -> Array:
+        """Return the sum of d2 x x'."""
+        if self.n_outputs > 1:
+            return super().hessian(block, weights)
+        return block.gram(self.d2(block.scores(weights), self.labels(block)))
+
+    def hessian_product(self, block: Block, weights: Array, direction: Array) -> Array:
+        """Return the sum of Hessians times a direction, for any number of outputs."""
+        along = block.scores(direction)
+        return block.weighted_sum(
+            self.hessian_times(block.scores(weights), self.labels(block), along)
+        )
+
+
+def clip_slopes(d1: Array, limit: float | Array) -> Array:
+    """Scale every record's d1 (a number, or a row of numbers) to norm at most ``limit``.
+
+    ``limit`` is one number for all records, or one per record.
+    """
+    if isinstance(limit, float) and math.isinf(limit):
+        return d1
+    if d1.ndim == 1:
+        return np.clip(d1, -limit, limit)
+    sizes = np.maximum(np.linalg.norm(_one_stretch_each(d1), axis=1), 1e-200)
+    result: Array = d1 * np.minimum(1.0, limit / sizes)[:, None]
+    return result
+
+
+def _one_stretch_each(rows: Array) -> Array:
+    """Return a copy with contiguous rows, which NumPy sums one by one.
+
+    In other layouts the order of additions, and so the last bit, depends on the number of rows
+    (docs/proofs/exact_sums.md, section 2).
+    """
+    return np.ascontiguousarray(rows)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.erm.losses.base import Array
-from tacit.erm.losses.linear import Loss
+from tacit.erm.losses.base import Array, Loss
 
 
 @dataclass(frozen=True)

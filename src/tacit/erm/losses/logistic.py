@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from tacit.erm.losses.base import Array
-from tacit.erm.losses.linear import Loss
+from tacit.erm.losses.base import Array, Loss
 from tacit.privacy import Event, LogisticObjective, Relation, SoftmaxObjective
 from tacit.queries.minimizer import Sizes
 from tacit.records import Bounds
-from tacit.records.exact.lattice import LatticeBlock
-from tacit.records.exact.sigmoid import sigmoid
-from tacit.records.exact.sums import RowLattice
+from tacit.records.exact.kernels import sigmoid
+from tacit.records.exact.lattice import LatticeBlock, RowLattice
 from tacit.records.exact.tiles import Tiles
 
 

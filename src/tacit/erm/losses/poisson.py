@@ -8,8 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from tacit.erm.losses.base import Array
-from tacit.erm.losses.linear import Loss
+from tacit.erm.losses.base import Array, Loss
 from tacit.records import Bounds
 
 # The exponential of this score is still finite, and larger than any label.
@@ -78,7 +77,7 @@ class PoissonLoss(Loss):
         return self.slope_bound + self.label_bound
 
     @property
-    def usual_curvature(self) -> float:
+    def usual_second_derivative(self) -> float:
         """2 C: a rate is rarely above twice the greatest residual of a count."""
         return min(2 * self.slope_bound, self.smoothness)
 

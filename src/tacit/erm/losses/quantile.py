@@ -9,8 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from tacit.erm.losses.base import Array
-from tacit.erm.losses.linear import Loss
+from tacit.erm.losses.base import Array, Loss
 
 
 @dataclass(frozen=True)

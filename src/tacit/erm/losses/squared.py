@@ -9,8 +9,7 @@ from typing import Self
 import numpy as np
 
 from tacit import checks
-from tacit.erm.losses.base import Array
-from tacit.erm.losses.linear import Loss
+from tacit.erm.losses.base import Array, Loss
 from tacit.privacy import Event, LogCoshObjective, Relation
 from tacit.queries.minimizer import Sizes
 from tacit.records import Bounds

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.erm.inference.estimator_law import Solved
-from tacit.erm.planning.plan import NUMBER_SHARE, CannotSolve, Mechanism, NoiseError, Plan, Problem
-from tacit.erm.planning.planner import choose_plan
+from tacit.arrays import Array
+from tacit.erm.minimization import choose_plan
+from tacit.erm.plan import NUMBER_SHARE, CannotSolve, Mechanism, NoiseError, Plan, Problem, Solved
 from tacit.noise import Norm
 from tacit.privacy import Budget, Composed, Guarantee, Relation
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
@@ -23,10 +22,8 @@ from tacit.queries import (
     Session,
     Slot,
 )
-from tacit.queries.split_budget import split_epsilon, split_gaussian
+from tacit.queries.noise import split_epsilon, split_gaussian
 from tacit.records import ClassWeights, RecordSource, ReweightedRecords
-
-Array = npt.NDArray[np.float64]
 
 # Limit on the weight n / (K count) of a class.
 GREATEST_WEIGHT = 10.0

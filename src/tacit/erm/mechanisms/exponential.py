@@ -9,16 +9,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.constraints import L2Ball
-from tacit.erm.inference.estimator_law import Solved
-from tacit.erm.planning.plan import CannotSolve, Mechanism, Plan, Problem, Settings
+from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings, Solved
 from tacit.noise.selection.ball import MOST_DIMENSIONS
 from tacit.privacy import Budget
 from tacit.queries import CandidateRisks, Quantile, RiskInBall, Selection, Session
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

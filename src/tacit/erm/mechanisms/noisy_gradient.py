@@ -7,23 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.erm.inference.estimator_law import DescentLaw, Solved
-from tacit.erm.inference.shrinkage import can_shrink, shrunk
+from tacit.arrays import Array
 from tacit.erm.objective import Objective, n_changed
-from tacit.erm.planning.plan import (
+from tacit.erm.plan import (
     NUMBER_SHARE,
     CannotSolve,
+    DescentLaw,
     Mechanism,
     NoiseError,
     Plan,
     Problem,
     Settings,
+    Solved,
     ask_count,
     unknown,
 )
 from tacit.erm.preconditioning import Preconditioner, SecondMoment
+from tacit.erm.shrinkage import can_shrink, shrunk
 from tacit.privacy import Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import (
@@ -38,10 +39,8 @@ from tacit.queries import (
     Slot,
     composed,
 )
-from tacit.queries.split_budget import gaussian_rest, split_gaussian
+from tacit.queries.noise import gaussian_rest, split_gaussian
 from tacit.records.grouped import MOST_COUNTED
-
-Array = npt.NDArray[np.float64]
 
 _MOST_STEPS = 1000  # a step is a full pass over the records
 # For the step size only, a non-smooth loss counts as smoothed over this share of a score unit.
@@ -347,7 +346,7 @@ class NoisyGradient(Descent):
         # Averaging the last quarter of the steps leaves the noise of a quarter of the releases.
         ridge = problem.objective.regularization
         if ridge is None:
-            ridge = problem.steady_ridge(2 * noise, n_records)
+            ridge = problem.stabilizing_ridge(2 * noise, n_records)
         n_steps = self.n_steps or choose_steps(problem, noise * longest, ridge, smoothness)
         return DescentSchedule(
             problem,

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.erm.inference.estimator_law import Solved
 from tacit.erm.mechanisms.noisy_gradient import Descent, DescentSettings, clip_of, smoothness_of
-from tacit.erm.planning.plan import CannotSolve, Plan, Problem
+from tacit.erm.plan import CannotSolve, Plan, Problem, Solved
 from tacit.privacy import Budget, Event
 from tacit.privacy.accounting.calibration import least_noise
 from tacit.queries import (
@@ -25,8 +23,6 @@ from tacit.queries import (
     Slot,
     composed,
 )
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

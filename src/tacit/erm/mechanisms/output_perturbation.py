@@ -7,25 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.inference.estimator_law import Solved
 from tacit.erm.objective import n_changed
-from tacit.erm.planning.plan import (
+from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
     NoiseError,
     Plan,
     Problem,
     Settings,
+    Solved,
 )
-from tacit.erm.solvers.certified import certified_solver
+from tacit.erm.solvers import certified_solver
 from tacit.privacy import Budget
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Noise, NoisySum, RegularizedMinimizer, Session, Slot, split_budget
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.inference.estimator_law import MomentLaw, Solved
 from tacit.erm.objective import n_changed
-from tacit.erm.planning.plan import (
+from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
+    MomentLaw,
     NoiseError,
     Plan,
     Problem,
     Settings,
+    Solved,
     unknown,
 )
 from tacit.privacy import Budget, Relation
@@ -34,9 +34,7 @@ from tacit.queries import (
     composed,
 )
 from tacit.queries.moments import unpack
-from tacit.queries.split_budget import gaussian_rest, split_gaussian
-
-Array = npt.NDArray[np.float64]
+from tacit.queries.noise import gaussian_rest, split_gaussian
 
 _FAILURE = 0.05  # rho: probability that the chosen ridge is too small for the noise
 

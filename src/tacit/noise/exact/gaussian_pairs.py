@@ -12,12 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.noise.exact.interval_arithmetic import Arithmetic, LazyUniform
 from tacit.noise.source import Source, Words
-
-Array = npt.NDArray[np.float64]
 
 # Relative error bound of NumPy's log.
 LOG_ERROR = 2.0**-47

@@ -12,15 +12,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.noise.source import Source, Words
 
 # Working bits beyond those of the uniform variable.
 GUARD_BITS = 64
 
 Enclosure = tuple[Fraction, Fraction]
-Floats = npt.NDArray[np.float64]
+Floats = Array
 
 
 @dataclass(frozen=True)

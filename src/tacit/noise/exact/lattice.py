@@ -13,13 +13,11 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.noise.exact.interval_arithmetic import GUARD_BITS, Enclosure, LazyUniform
 from tacit.noise.source import Source, Words
 from tacit.privacy.fork import generation
-
-Array = npt.NDArray[np.float64]
 
 SMALLEST_STD, LARGEST_STD = 2.0**-500, 2.0**500
 

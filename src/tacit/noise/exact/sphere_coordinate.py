@@ -14,11 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.noise.exact.interval_arithmetic import Arithmetic, Enclosure, ends, smallness_bits
-
-Array = npt.NDArray[np.float64]
 
 # Each octave [2^-k-1, 2^-k) of tail probabilities is cut into 2^5 segments.
 _SEGMENT_BITS = 5

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array, Mask
 from tacit.noise.bounded import LARGEST_VALUE, Bounded, Norm
 from tacit.noise.exact.interval_arithmetic import (
     GUARD_BITS,
@@ -29,10 +30,9 @@ from tacit.noise.release import Release, emit
 from tacit.noise.selection.finite import gumbel_max
 from tacit.noise.selection.geometric_run import SERIES_ERROR, Run, log_series
 from tacit.noise.source import Source
+from tacit.privacy.budget import Relation, checked_relation
 from tacit.privacy.events import ExponentialMechanism
-from tacit.privacy.relation import Relation, checked_relation
 
-Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Tangents = Callable[[Array], tuple[Array, Array]]
 
@@ -175,7 +175,7 @@ class Cells:
         axes: Indices = np.argmax(np.where(size > 1, gap, -1.0), axis=1)
         return axes
 
-    def _where(self, mask: npt.NDArray[np.bool_]) -> Cells:
+    def _where(self, mask: Mask) -> Cells:
         return Cells(
             self.first[mask],
             self.size[mask],
@@ -297,18 +297,18 @@ def _lower_planes(
     return np.where(lower, held, value), np.where(lower[:, None], flat, slope)
 
 
-def _touches(first: Indices, size: Indices, lattice: BallLattice) -> npt.NDArray[np.bool_]:
+def _touches(first: Indices, size: Indices, lattice: BallLattice) -> Mask:
     """Return which boxes may contain a candidate: those whose nearest point is in the ball."""
     last = first + size - 1
     nearest = np.clip(0, first, last)
-    mask: npt.NDArray[np.bool_] = np.sum(nearest**2, axis=1) <= lattice.squared_radius
+    mask: Mask = np.sum(nearest**2, axis=1) <= lattice.squared_radius
     return mask
 
 
-def _leaves(first: Indices, size: Indices, lattice: BallLattice) -> npt.NDArray[np.bool_]:
+def _leaves(first: Indices, size: Indices, lattice: BallLattice) -> Mask:
     """Return which boxes contain a point outside the ball."""
     furthest = np.maximum(np.abs(first), np.abs(first + size - 1))
-    leaving: npt.NDArray[np.bool_] = np.sum(furthest**2, axis=1) > lattice.squared_radius
+    leaving: Mask = np.sum(furthest**2, axis=1) > lattice.squared_radius
     return leaving
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array, Mask
 from tacit.noise.bounded import Bounded, Norm, check_norm, round_up
 from tacit.noise.exact.interval_arithmetic import (
     GUARD_BITS,
@@ -29,6 +30,7 @@ from tacit.noise.laplace import LaplaceLaw
 from tacit.noise.release import Release, emit
 from tacit.noise.source import Source, secure_source
 from tacit.privacy.accounting.number_of_trials import TriesLaw
+from tacit.privacy.budget import Relation
 from tacit.privacy.events import (
     Event,
     ExponentialMechanism,
@@ -37,9 +39,6 @@ from tacit.privacy.events import (
     PureEpsilon,
     Repeated,
 )
-from tacit.privacy.relation import Relation
-
-Array = npt.NDArray[np.float64]
 
 # Error of the float log of E, |log E| < 45, beyond that of E itself.
 _LOG_MARGIN = 2.0**-38
@@ -302,7 +301,7 @@ def gaussian_majorities(
     source: Source | None = None,
     *,
     sensitivity: float,
-) -> Release[npt.NDArray[np.bool_]]:
+) -> Release[Mask]:
     """Return for each query whether the second of two classes wins.
 
         lead + N(0, 2 noise_std^2) >= -h / 2,   h the lattice's spacing
@@ -337,7 +336,7 @@ def gaussian_majorities(
     event = Repeated(NoisyMajority(std * (2.0 / sensitivity), relation), len(lead))
     width = round_up(_ROOT_TWO * std)
 
-    def draw(words: Source) -> npt.NDArray[np.bool_]:
+    def draw(words: Source) -> Mask:
         noisy = add_rounded(bounded.value, width, lattice_spacing(width), GaussianLaw(), words)
         return np.greater_equal(noisy, 0.0)
 
@@ -352,7 +351,7 @@ def gaussian_above(
     source: Source | None = None,
     *,
     sensitivity: float,
-) -> Release[npt.NDArray[np.bool_]]:
+) -> Release[Mask]:
     """Return which heights are at least ``least`` after N(0, noise_std^2) on each.
 
     Parameters
@@ -383,7 +382,7 @@ def gaussian_above(
     bounded = Bounded(heights, round_up(sensitivity * math.sqrt(len(heights))), Norm.L2, relation)
     event = Repeated(Gaussian(std / sensitivity, relation), len(heights))
 
-    def draw(words: Source) -> npt.NDArray[np.bool_]:
+    def draw(words: Source) -> Mask:
         noisy = add_rounded(bounded.value, std, lattice_spacing(std), GaussianLaw(), words)
         return np.greater_equal(noisy, least)
 

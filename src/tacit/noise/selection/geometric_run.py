@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array, Integers
 from tacit.noise.exact.interval_arithmetic import (
     GUARD_BITS,
     Arithmetic,
@@ -21,8 +21,6 @@ from tacit.noise.exact.interval_arithmetic import (
 )
 from tacit.noise.source import Source
 
-Array = npt.NDArray[np.float64]
-
 # Smaller slopes do not change a float; the exact enclosures use the true slope.
 _FLAT = 1e-290
 # Error of `log_series` in floats: a relative error r of fall changes the log by at most r, and the
@@ -32,7 +30,7 @@ SERIES_ERROR = 2.0**-38
 _SHARE_ERROR = 2.0**-41
 
 
-def log_series(fall: Array, n: npt.NDArray[np.int64]) -> Array:
+def log_series(fall: Array, n: Integers) -> Array:
     """Return log((1 - exp(-fall n)) / (1 - exp(-fall))), the log mass of n points from 1 down."""
     with np.errstate(all="ignore"):
         rate = np.maximum(fall, _FLAT)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array
 from tacit.noise.bounded import LARGEST_VALUE, Bounded
 from tacit.noise.exact.interval_arithmetic import nearest_float
 from tacit.noise.release import Release, emit
@@ -19,7 +20,6 @@ from tacit.noise.selection.geometric_run import SERIES_ERROR, Run, log_series
 from tacit.noise.source import Source
 from tacit.privacy.events import ExponentialMechanism
 
-Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 

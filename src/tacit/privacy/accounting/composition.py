@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon, log_gaussian_delta
 from tacit.privacy.accounting.loss_distribution import (
     GaussianAtoms,
@@ -31,7 +31,6 @@ from tacit.privacy.events.base import Event
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-Array = npt.NDArray[np.float64]
 
 # Contains every order that is best for an epsilon from 0.01 to 50 and a delta from 1e-12 to 1e-2.
 INTEGER_ORDERS: Array = np.unique(

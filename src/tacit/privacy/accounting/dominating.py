@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
+from tacit.arrays import Integers
 from tacit.privacy.accounting.composition import LossDistributionRoute, merged, routes_for
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta, mu_of_pure
 from tacit.privacy.accounting.loss_distribution import lower_hull, points_of
@@ -158,7 +158,7 @@ class _Edges:
     leak: float
 
     @cached_property
-    def corners(self) -> npt.NDArray[np.int64]:
+    def corners(self) -> Integers:
         """Places of corners in -n ... n; a negative place is a reflection."""
         n = len(self.epsilon) - 1
         x = np.concatenate([-self.epsilon[:0:-1], self.epsilon])

@@ -24,9 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
+from tacit.arrays import Array
 from tacit.privacy.accounting.root_finding import decreasing_root
-
-Array = npt.NDArray[np.float64]
 
 # Below this mu, differences of tails use the quadrature above and are rounded up. From this mu on
 # the plain difference is accurate to 1e-10 of delta.

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
+from tacit.arrays import Integers
 from tacit.privacy.events.base import Array, Event
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _hull(own: Array, other: Array, interval: float) -> PLDPmf:
     return pld_pmf.create_pmf_pessimistic_connect_dots(interval, corners - n, at_corners)
 
 
-def lower_hull(epsilon: Array, deltas: Array) -> npt.NDArray[np.int64]:
+def lower_hull(epsilon: Array, deltas: Array) -> Integers:
     """Return the places of the corners of the lower convex hull of (exp(epsilon), delta)."""
     hull: list[int] = []
     for place in range(len(epsilon)):

@@ -15,12 +15,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import checks
+from tacit.arrays import Array
 from tacit.privacy.accounting.root_finding import decreasing_root
-
-Array = npt.NDArray[np.float64]
 
 _LEFT_OUT = 1e-13  # part of E K beyond a table of probabilities
 _MOST_ENTRIES = 10**7  # of a table: 80 MB

@@ -12,12 +12,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.privacy.accounting.number_of_trials import TriesLaw
 from tacit.privacy.accounting.tradeoff import Power, lower_hull
-
-Array = npt.NDArray[np.float64]
 
 _POINTS = 3000  # cells of the polygon
 _SPAN = 60.0  # slopes below exp(-60) of the greatest get no finer cells

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
+from tacit.arrays import Array
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta
 from tacit.privacy.accounting.loss_distribution import (
     composed,
@@ -25,8 +25,6 @@ from tacit.privacy.accounting.loss_distribution import (
 )
 from tacit.privacy.events.base import Event
 from tacit.privacy.events.pure import PureEpsilon
-
-Array = npt.NDArray[np.float64]
 
 _GREATEST_POINTS = 2001  # grid on which several profiles are compared
 _VAST = 700.0  # exp of more overflows

@@ -10,15 +10,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit import checks
+from tacit.arrays import Array as Array
 from tacit.privacy.accounting.number_of_trials import TriesLaw, law_from_dict
-from tacit.privacy.relation import Relation
+from tacit.privacy.budget import Relation, checked_relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-Array = npt.NDArray[np.float64]
 
 _KINDS: dict[str, type[Event]] = {}
 
@@ -58,6 +58,13 @@ class Event(ABC):
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
             _KINDS[cls.kind] = cls
+
+    def _check(self, **positive: str) -> None:
+        """Check the relation and the named positive numbers, each with a remedy for its error."""
+        checks.keep_plain_numbers(self)
+        for name, remedy in positive.items():
+            checks.positive(name, getattr(self, name), remedy=remedy)
+        checked_relation(self.relation)
 
     def gaussian_mu(self) -> float | None:
         """Return mu if the release is exactly a Gaussian mechanism, else None."""
@@ -136,6 +143,15 @@ class Event(ABC):
         names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
         fields = {name: _plain(getattr(self, name)) for name in names}
         return {"kind": self.kind, "version": self.version, **fields}
+
+
+def check_add_remove(event: Event) -> None:
+    """Refuse an event under REPLACE whose proof is for added or removed records."""
+    if not event.relation.adds_or_removes:
+        raise ValueError(
+            f"{type(event).__name__} is proved for Relation.ADD_REMOVE only; account under "
+            "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."
+        )
 
 
 def event_from_dict(record: Mapping[str, Any]) -> Event:

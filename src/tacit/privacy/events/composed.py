@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit import checks
+from tacit.privacy.accounting.gaussian_profile import gaussian_delta
+from tacit.privacy.budget import Relation, checked_relation
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation, checked_relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-from functools import cached_property
-
-from tacit.privacy.accounting.gaussian_profile import gaussian_delta
 
 
 def common_relation(events: tuple[Event, ...]) -> Relation:
@@ -41,7 +39,28 @@ def _not_a_leaf(self: Event, orders: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Composed(Event):
+class _Several(Event):
+    """Several events under one relation."""
+
+    events: tuple[Event, ...]
+    relation: Relation = field(init=False)
+
+    def __init__(self, events: tuple[Event, ...], relation: Relation | None = None) -> None:
+        events, name = tuple(events), type(self).__name__
+        if not events:
+            raise ValueError(f"{name} needs at least one event; an empty release has no record.")
+        for event in events:
+            if not isinstance(event, Event):
+                raise TypeError(f"{name} takes events, got {event!r}.")
+        shared = common_relation(events)
+        if relation is not None and relation is not shared:
+            raise ValueError(f"relation {relation} contradicts the events' own {shared}.")
+        object.__setattr__(self, "events", events)
+        object.__setattr__(self, "relation", shared)
+
+
+@dataclass(frozen=True, init=False)
+class Composed(_Several):
     """Events that happened one after another.
 
     Each release may depend on the outputs before it; the list of events may not. For events chosen
@@ -55,22 +74,6 @@ class Composed(Event):
     """
 
     kind = "composed"
-
-    events: tuple[Event, ...]
-    relation: Relation = field(init=False)
-
-    def __init__(self, events: tuple[Event, ...], relation: Relation | None = None) -> None:
-        events = tuple(events)
-        if not events:
-            raise ValueError("Composed needs at least one event; an empty release has no record.")
-        for event in events:
-            if not isinstance(event, Event):
-                raise TypeError(f"Composed takes events, got {event!r}.")
-        shared = common_relation(events)
-        if relation is not None and relation is not shared:
-            raise ValueError(f"relation {relation} contradicts the events' own {shared}.")
-        object.__setattr__(self, "events", events)
-        object.__setattr__(self, "relation", shared)
 
     renyi = _not_a_leaf
 
@@ -198,16 +201,12 @@ class RareLeak(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive(
-            "probability", self.probability, remedy="leave the event out where nothing can leak."
-        )
+        self._check(probability="leave the event out where nothing can leak.")
         if not self.probability < 1.0:
             raise ValueError(
                 f"probability must be below 1, got {self.probability!r}; what always leaks is "
                 "NonPrivate(reason=...)."
             )
-        checked_relation(self.relation)
 
     def leak(self) -> float:
         """Return the probability."""
@@ -231,109 +230,12 @@ class RareLeak(Event):
         return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 
-@dataclass(frozen=True)
-class OneOf(Event):
-    """One of ``events``, chosen by a public law independent of the records; the choice is public.
-
-    Contract: the choice, and all that it is made from, is independent of the records.
-
-    Guarantee (docs/proofs/selection.md, section 3): the greatest of the costs, in each way of
-    stating one, as for `Parallel`. Given the choice c, the privacy loss is that of event c, so
-    every divergence of the whole is a mean of theirs.
-
-    Examples
-    --------
-    >>> from tacit.privacy import Gaussian, OneOf
-    >>> OneOf((Gaussian(2.0), Gaussian(4.0))).gaussian_mu()
-    0.5
-    """
-
-    kind = "one_of"
-
-    events: tuple[Event, ...]
-    relation: Relation = field(init=False)
-
-    def __init__(self, events: tuple[Event, ...], relation: Relation | None = None) -> None:
-        # Equal events are one case; their order is kept, so the event is a function of its cases.
-        greatest = Parallel(tuple(dict.fromkeys(events)), relation)
-        object.__setattr__(self, "events", greatest.events)
-        object.__setattr__(self, "relation", greatest.relation)
-
-    @cached_property
-    def _greatest(self) -> Parallel:
-        return Parallel(self.events)
+@dataclass(frozen=True, init=False)
+class _GreatestOf(_Several):
+    """Events of which the most expensive is the cost, in each way of stating one."""
 
     def parts(self) -> tuple[Event, ...]:
         """Return the events; the worst is the cost."""
-        return self.events
-
-    def gaussian_mu(self) -> float | None:
-        """Return the greatest mu, if all are Gaussian."""
-        return self._greatest.gaussian_mu()
-
-    def profile(self, epsilon: Array) -> Array | None:
-        """Return the greatest delta at each epsilon, if each event has a closed form."""
-        return self._greatest.profile(epsilon)
-
-    def renyi(self, orders: Array) -> Array:
-        """Return the greatest divergence at each order."""
-        return self._greatest.renyi(orders)
-
-    def pure_epsilon(self) -> float:
-        """Return the greatest pure epsilon."""
-        return self._greatest.pure_epsilon()
-
-    def loss_distribution(self, interval: float) -> PrivacyLossDistribution | None:
-        """Return the distribution whose profile is the greatest, rounded up."""
-        return self._greatest.loss_distribution(interval)
-
-    def reasons_void(self) -> tuple[str, ...]:
-        """Return the reasons that make any of the guarantees void."""
-        return self._greatest.reasons_void()
-
-
-@dataclass(frozen=True)
-class Parallel(Event):
-    """One event for each part of the records; neighbours differ in one part only.
-
-    Contract: a record's part does not depend on other records or on any release
-    (`tacit.records.splits`). Under ADD_REMOVE it follows from the record itself and a key, under
-    ADD_REMOVE_PERSON from its person, under REPLACE from its position. Event j is the cost of all
-    releases from part j. A release may depend on all outputs before it, of any part (a model
-    learned from one part may be tried on another); the events may not.
-
-    Guarantee (docs/proofs/events.md, section 12): the greatest of the parts' costs, in each way of
-    stating one: mu, delta at every epsilon, Renyi divergence at every order, pure loss.
-
-    Examples
-    --------
-    >>> from tacit.privacy import Gaussian, Guarantee, Parallel, PureEpsilon
-    >>> Guarantee(Parallel((Gaussian(3.0), Gaussian(4.0)))).epsilon(1e-6) == Guarantee(
-    ...     Gaussian(3.0)
-    ... ).epsilon(1e-6)
-    True
-    """
-
-    kind = "parallel"
-
-    events: tuple[Event, ...]
-    relation: Relation = field(init=False)
-
-    def __init__(self, events: tuple[Event, ...], relation: Relation | None = None) -> None:
-        events = tuple(events)
-        if not events:
-            raise ValueError("Parallel needs at least one part; an empty release has no record.")
-        for event in events:
-            if not isinstance(event, Event):
-                raise TypeError(f"Parallel takes events, one for each part, got {event!r}.")
-        shared = common_relation(events)
-        if relation is not None and relation is not shared:
-            raise ValueError(f"relation {relation} contradicts the events' own {shared}.")
-        object.__setattr__(self, "events", events)
-        object.__setattr__(self, "relation", shared)
-
-    def parts(self) -> tuple[Event, ...]:
-        """Return the event of each part."""
         return self.events
 
     def gaussian_mu(self) -> float | None:
@@ -372,6 +274,55 @@ class Parallel(Event):
         return tuple(
             why for part in self.events for leaf, _ in part.leaves() for why in leaf.reasons_void()
         )
+
+
+@dataclass(frozen=True)
+class OneOf(_GreatestOf):
+    """One of ``events``, chosen by a public law independent of the records; the choice is public.
+
+    Contract: the choice, and all that it is made from, is independent of the records.
+
+    Guarantee (docs/proofs/selection.md, section 3): the greatest of the costs, in each way of
+    stating one, as for `Parallel`. Given the choice c, the privacy loss is that of event c, so
+    every divergence of the whole is a mean of theirs.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Gaussian, OneOf
+    >>> OneOf((Gaussian(2.0), Gaussian(4.0))).gaussian_mu()
+    0.5
+    """
+
+    kind = "one_of"
+
+    def __init__(self, events: tuple[Event, ...], relation: Relation | None = None) -> None:
+        # Equal events are one case; their order is kept, so the event is a function of its cases.
+        super().__init__(tuple(dict.fromkeys(events)), relation)
+
+
+@dataclass(frozen=True, init=False)
+class Parallel(_GreatestOf):
+    """One event for each part of the records; neighbours differ in one part only.
+
+    Contract: a record's part does not depend on other records or on any release
+    (`tacit.records.splits`). Under ADD_REMOVE it follows from the record itself and a key, under
+    ADD_REMOVE_PERSON from its person, under REPLACE from its position. Event j is the cost of all
+    releases from part j. A release may depend on all outputs before it, of any part (a model
+    learned from one part may be tried on another); the events may not.
+
+    Guarantee (docs/proofs/events.md, section 12): the greatest of the parts' costs, in each way of
+    stating one: mu, delta at every epsilon, Renyi divergence at every order, pure loss.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Gaussian, Guarantee, Parallel, PureEpsilon
+    >>> Guarantee(Parallel((Gaussian(3.0), Gaussian(4.0)))).epsilon(1e-6) == Guarantee(
+    ...     Gaussian(3.0)
+    ... ).epsilon(1e-6)
+    True
+    """
+
+    kind = "parallel"
 
 
 def _gaussian_mu(part: Event) -> float | None:

@@ -15,20 +15,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
 from tacit import checks
+from tacit.arrays import Integers
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta
-from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation, checked_relation
+from tacit.privacy.budget import Relation
+from tacit.privacy.events.base import Array, Event, check_add_remove
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 
 @lru_cache(maxsize=4)
-def _terms(orders: tuple[int, ...]) -> tuple[Array, Array, Array, npt.NDArray[np.int64]]:
+def _terms(orders: tuple[int, ...]) -> tuple[Array, Array, Array, Integers]:
     a = np.repeat(np.array(orders, dtype=np.float64), np.array(orders) + 1)
     k = np.concatenate([np.arange(n + 1, dtype=np.float64) for n in orders])
     log_binomial = gammaln(a + 1) - gammaln(k + 1) - gammaln(a - k + 1)
@@ -87,9 +87,7 @@ class Gaussian(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("noise_multiplier", self.noise_multiplier, remedy=_ZERO_NOISE)
-        checked_relation(self.relation)
+        self._check(noise_multiplier=_ZERO_NOISE)
 
     def gaussian_mu(self) -> float:
         """Return sensitivity / noise_std."""
@@ -131,19 +129,14 @@ class SampledGaussian(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("noise_multiplier", self.noise_multiplier, remedy=_ZERO_NOISE)
+        self._check(noise_multiplier=_ZERO_NOISE)
         rate = checks.real("sampling_rate", self.sampling_rate)
         if not 0.0 < rate <= 1.0:
             raise ValueError(
                 f"sampling_rate must be in (0, 1], got {rate!r}: it is the probability with "
                 "which each record enters a batch; use expected batch size / number of records."
             )
-        if not checked_relation(self.relation).adds_or_removes:
-            raise ValueError(
-                "SampledGaussian is proved for Relation.ADD_REMOVE only; account under "
-                "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."
-            )
+        check_add_remove(self)
 
     def gaussian_mu(self) -> float | None:
         """Return mu if every record is in every batch, else None."""
@@ -198,11 +191,8 @@ class SmoothGaussian(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("noise_multiplier", self.noise_multiplier)
-        checks.positive("smoothness", self.smoothness)
+        self._check(noise_multiplier=_ZERO_NOISE, smoothness="pass the bound of the sensitivity.")
         checks.at_least("margin", self.margin, 0.0)
-        checked_relation(self.relation)
 
     def renyi(self, orders: Array) -> Array:
         """Return the divergence of two Gaussians of different width, at their most different."""

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
-from tacit import checks
+from tacit.privacy.budget import Relation
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation, checked_relation
 
 # Below this shift the terms cancel; the Gaussian's divergence, at most pi / 2 as much, is used.
 SMALL_SHIFT = 1e-4
@@ -144,11 +143,7 @@ class NoisyMajority(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive(
-            "noise_std", self.noise_std, remedy="votes without noise are NonPrivate(reason=...)."
-        )
-        checked_relation(self.relation)
+        self._check(noise_std="votes without noise are NonPrivate(reason=...).")
 
     @property
     def _shift(self) -> float:

@@ -28,9 +28,9 @@ from scipy.special import log_ndtr, ndtr
 from tacit import checks
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta, lost_digits
 from tacit.privacy.accounting.root_finding import decreasing_root
-from tacit.privacy.events.base import Array, Event
+from tacit.privacy.budget import Relation
+from tacit.privacy.events.base import Array, Event, check_add_remove
 from tacit.privacy.events.pure import PureEpsilon
-from tacit.privacy.relation import Relation, checked_relation
 
 _WEAK_RIDGE = 2.0  # above this k the bound with a fixed Jacobian is tighter
 _NOISE = "calibrate it to a Budget; without noise record NonPrivate(reason=...)."
@@ -204,11 +204,7 @@ class LogisticObjective(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("row_norm", self.row_norm, remedy=_BOUND)
-        checks.positive("regularization", self.regularization, remedy=_RIDGE)
-        checks.positive("noise_std", self.noise_std, remedy=_NOISE)
-        checked_relation(self.relation)
+        self._check(row_norm=_BOUND, regularization=_RIDGE, noise_std=_NOISE)
 
     def cost_ratios(self) -> tuple[float, ...]:
         """Return R / s and R^2 / lam."""
@@ -293,7 +289,7 @@ def _below_curvature(mu: float, k: float, epsilon: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _OfOneScore(_Perturbed):
+class _OfOneScore(ObjectiveEvent):
     """A loss of one score with bounded derivatives."""
 
     lipschitz: float
@@ -303,12 +299,7 @@ class _OfOneScore(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
-        checks.positive("smoothness", self.smoothness, remedy=_BOUND)
-        checks.positive("regularization", self.regularization, remedy=_RIDGE)
-        checks.positive("noise_std", self.noise_std, remedy=_NOISE)
-        checked_relation(self.relation)
+        self._check(lipschitz=_BOUND, smoothness=_BOUND, regularization=_RIDGE, noise_std=_NOISE)
 
     def cost_ratios(self) -> tuple[float, ...]:
         """Return L / s and beta / lam."""
@@ -325,7 +316,7 @@ class _OfOneScore(_Perturbed):
 
 
 @dataclass(frozen=True)
-class MonotoneObjective(_OfOneScore):
+class MonotoneObjective(_OfOneScore, _Perturbed):
     """A margin loss whose derivative has a constant sign (Huber-smoothed hinge).
 
     Contract: the loss is a convex function of y <w, x> with derivative of one sign; per-record
@@ -349,7 +340,7 @@ class MonotoneObjective(_OfOneScore):
 
 
 @dataclass(frozen=True)
-class LinearModelObjective(_OfOneScore):
+class LinearModelObjective(_OfOneScore, _Perturbed):
     """Any convex generalised linear loss by objective perturbation.
 
     Contract: per-record gradient norm at most ``lipschitz`` and along the record's own row,
@@ -370,7 +361,7 @@ class LinearModelObjective(_OfOneScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _add_remove_only(self)
+        check_add_remove(self)
 
     def _bound(self) -> LossBound:
         return LossBound(self._jacobian, ((2.0, self._mu),))
@@ -403,12 +394,9 @@ class SoftmaxObjective(_Perturbed):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("row_norm", self.row_norm, remedy=_BOUND)
+        self._check(row_norm=_BOUND, regularization=_RIDGE, noise_std=_NOISE)
         checks.count("n_classes", self.n_classes, least=2)
-        checks.positive("regularization", self.regularization, remedy=_RIDGE)
-        checks.positive("noise_std", self.noise_std, remedy=_NOISE)
-        _add_remove_only(self)
+        check_add_remove(self)
 
     def cost_ratios(self) -> tuple[float, ...]:
         """Return sqrt(2) R / s, R^2 / lam and the number of classes."""
@@ -451,13 +439,10 @@ class PureObjective(ObjectiveEvent):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
-        checks.positive("hessian_trace", self.hessian_trace, remedy=_BOUND)
-        checks.positive("regularization", self.regularization, remedy=_RIDGE)
-        checks.positive("noise_radius", self.noise_radius, remedy=_NOISE)
+        self._check(
+            lipschitz=_BOUND, hessian_trace=_BOUND, regularization=_RIDGE, noise_radius=_NOISE
+        )
         checks.count("rank", self.rank)
-        checked_relation(self.relation)
 
     def cost_ratios(self) -> tuple[float, ...]:
         """Return L / r, trace / lam and the rank."""
@@ -486,16 +471,8 @@ class PureObjective(ObjectiveEvent):
         return self._as_pure().renyi(orders)
 
 
-def _add_remove_only(event: Event) -> None:
-    if not checked_relation(event.relation).adds_or_removes:
-        raise ValueError(
-            f"{type(event).__name__} is proved for Relation.ADD_REMOVE only; account under "
-            "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."
-        )
-
-
 @dataclass(frozen=True)
-class LogCoshObjective(ObjectiveEvent):
+class LogCoshObjective(_OfOneScore):
     """A linear model with a loss that is never both steep and curved, b ~ N(0, noise_std^2 I).
 
     Contract: a record's gradient is parallel to its row and has norm t ``lipschitz`` for a t in
@@ -520,31 +497,9 @@ class LogCoshObjective(ObjectiveEvent):
 
     kind = "log_cosh_objective"
 
-    lipschitz: float
-    smoothness: float
-    regularization: float
-    noise_std: float
-    relation: Relation = Relation.ADD_REMOVE
-
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("lipschitz", self.lipschitz, remedy=_BOUND)
-        checks.positive("smoothness", self.smoothness, remedy=_BOUND)
-        checks.positive("regularization", self.regularization, remedy=_RIDGE)
-        checks.positive("noise_std", self.noise_std, remedy=_NOISE)
-        if not checked_relation(self.relation).adds_or_removes:
-            raise ValueError(
-                "LogCoshObjective is proved for Relation.ADD_REMOVE only; account under "
-                "ADD_REMOVE, then convert the guarantee with replace_from_add_remove."
-            )
-
-    def cost_ratios(self) -> tuple[float, ...]:
-        """Return L / s and beta / lam."""
-        return self._mu, self._stretch
-
-    @property
-    def _mu(self) -> float:
-        return self.lipschitz / self.noise_std
+        super().__post_init__()
+        check_add_remove(self)
 
     @property
     def _stretch(self) -> float:

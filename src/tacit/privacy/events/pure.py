@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit import checks
+from tacit.privacy.budget import Relation
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation, checked_relation
 
 _SMALL, _LARGE = 1e-3, 700.0  # range of epsilon in which the exact Renyi formulas are accurate
 _ROUND_UP = 1.0 + 1e-13  # some twenty logarithms, each with a relative error of 2^-53
@@ -24,9 +23,7 @@ class _Pure(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("epsilon", self.epsilon, remedy=_REMEDY)
-        checked_relation(self.relation)
+        self._check(epsilon=_REMEDY)
 
     def pure_epsilon(self) -> float:
         """Return epsilon; a range of losses that contains 0 bounds the loss itself."""
@@ -151,9 +148,7 @@ class ZeroConcentrated(Event):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        checks.keep_plain_numbers(self)
-        checks.positive("rho", self.rho, remedy="pass the zCDP parameter of the release.")
-        checked_relation(self.relation)
+        self._check(rho="pass the zCDP parameter of the release.")
 
     def renyi(self, orders: Array) -> Array:
         """Return rho * order."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.privacy.accounting.number_of_trials import TriesLaw
+from tacit.privacy.budget import Relation
 from tacit.privacy.events.base import Array, Event
-from tacit.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from tacit.privacy.accounting.private_selection import Mixture, Points

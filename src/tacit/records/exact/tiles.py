@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arrays import Array, Integers
 from tacit.disk_arrays import empty_like_rows
 from tacit.records.exact.kernels import TILE_ROWS, compiled
 
-Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int16]
 
 
@@ -92,7 +92,7 @@ class Tiles:
         )
         return total, np.array([of_slopes])
 
-    def at(self, places: npt.NDArray[np.int64]) -> Whole:
+    def at(self, places: Integers) -> Whole:
         """Return the rows at some places, each contiguous."""
         found: Whole = self.tiles[places // TILE_ROWS, :, places % TILE_ROWS]
         return found

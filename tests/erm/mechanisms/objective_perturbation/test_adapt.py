@@ -22,8 +22,7 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     perturbation_of,
 )
 from tacit.erm.minimization import run_plan
-from tacit.erm.solvers.certified import minimize_certified
-from tacit.erm.solvers.perturbed_objective import Perturbed
+from tacit.erm.solvers import Perturbed, minimize_certified
 from tacit.noise import Entry, recording
 from tacit.privacy import (
     Budget,
@@ -173,7 +172,7 @@ def test_noise_that_follows_the_count_but_costs_more_is_withheld(
     records = MemoryRecords(np.eye(2), np.ones(2), bounds)
     monkeypatch.setattr(module, "adapt_to_count", halved)
     # of two records the count may say that there are a hundred, which are turned
-    monkeypatch.setattr(module, "may_turn", lambda *_: False)
+    monkeypatch.setattr(module, "may_precondition", lambda *_: False)
     refused = r"'weights' would release .* or what costs less"
     with recording() as tape, pytest.raises(RuntimeError, match=refused):
         run_plan(plan, records, None)

@@ -13,8 +13,8 @@ import pytest
 
 import tacit.erm.mechanisms.objective_perturbation.mechanism as descending
 import tacit.erm.mechanisms.objective_perturbation.mechanism as module
-import tacit.erm.planning.plan as planned
-import tacit.erm.planning.planner as planner
+import tacit.erm.minimization as planner
+import tacit.erm.plan as planned
 from tacit.erm import Balanced, Objective, ObjectivePerturbation, Problem, SecondMoment
 from tacit.erm.losses import (
     HuberLoss,

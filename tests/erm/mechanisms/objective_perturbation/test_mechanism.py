@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import tacit.erm.mechanisms.objective_perturbation.mechanism as objective_perturbation
-import tacit.erm.solvers.certified as solver_module
+import tacit.erm.solvers as solver_module
 import tacit.queries.minimizer as query_module
 from tacit.engine import release
 from tacit.erm import CannotSolve, Objective, ObjectivePerturbation, Problem, choose_plan
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.erm.mechanisms.objective_perturbation.perturbation import perturbation_of
 from tacit.erm.minimization import run_plan
-from tacit.erm.solvers.certified import minimize_certified
+from tacit.erm.solvers import minimize_certified
 from tacit.noise.perturbed_minimizer import (
     GaussianPerturbation,
     SpherePerturbation,
@@ -35,7 +35,9 @@ def test_output_noise_covers_what_the_solver_may_leave(  # type: ignore[no-untyp
     loss, delta, row_norm, monkeypatch
 ) -> None:
     """Two points of gradient norm tau are each within tau / lam of one minimiser: 2 tau / lam."""
-    monkeypatch.setattr(objective_perturbation, "may_turn", lambda *_: False)  # tested apart
+    monkeypatch.setattr(
+        objective_perturbation, "may_precondition", lambda *_: False
+    )  # tested apart
     bounds = Bounds(row_norm=row_norm, label_range=(-1, 1) if loss.key == "huber" else None)
     plan = ObjectivePerturbation().plan(Problem(Objective(loss, bounds), 4), Budget(1.0, delta))
     seen = {}

@@ -17,7 +17,7 @@ from tacit.erm.mechanisms.objective_perturbation.adapt import (
     adapt_preconditioned,
     best_preconditioner,
     can_certify,
-    may_turn,
+    may_precondition,
 )
 from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     MOMENT,
@@ -26,13 +26,12 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
 )
 from tacit.erm.minimization import run_plan
 from tacit.erm.preconditioning import Preconditioner
-from tacit.erm.solvers.certified import minimize_certified
-from tacit.erm.solvers.perturbed_objective import Perturbed
+from tacit.erm.solvers import Perturbed, minimize_certified
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.noise import Entry, recording
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee, PureEpsilon
 from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
-from tacit.records.linear_transform import Coordinates
+from tacit.records.block import Coordinates
 from tacit.testing import replay
 
 BUDGET = Budget(4.0, 1e-6)
@@ -254,11 +253,11 @@ def test_an_uncharged_moment_is_withheld(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_it_is_asked_for_where_it_can_be_seen() -> None:
     problem = problem_of(LogisticLoss())
-    assert may_turn(problem, BUDGET, 1e4)
-    assert not may_turn(problem, BUDGET, 5)
-    assert not may_turn(problem, Budget(4.0, 0.0), 1e4)
-    assert not may_turn(replace(problem, even_ridge=True), BUDGET, 1e4)
-    assert not may_turn(replace(problem, n_features=5_000), BUDGET, 1e9)
+    assert may_precondition(problem, BUDGET, 1e4)
+    assert not may_precondition(problem, BUDGET, 5)
+    assert not may_precondition(problem, Budget(4.0, 0.0), 1e4)
+    assert not may_precondition(replace(problem, even_ridge=True), BUDGET, 1e4)
+    assert not may_precondition(replace(problem, n_features=5_000), BUDGET, 1e9)
     pure = ObjectivePerturbation().plan(problem, Budget(4.0, 0.0))
     assert all(not isinstance(leaf, Gaussian) for leaf, _ in pure.event.leaves())
     assert any(isinstance(leaf, PureEpsilon) for leaf, _ in pure.event.leaves())

@@ -23,9 +23,9 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     ridge_per_noise,
 )
 from tacit.erm.objective import Objective
-from tacit.erm.planning.plan import Problem
+from tacit.erm.plan import Problem
 from tacit.erm.preconditioning import Preconditioner
-from tacit.erm.solvers.perturbed_objective import preconditioning_error
+from tacit.erm.solvers import preconditioning_error
 from tacit.privacy import Budget
 
 _UP = 1 + 2.0**-50  # rounds noise up, so that float error never makes it cost more than the plan
@@ -64,13 +64,13 @@ def adapt_to_count(
     slope_ridge = problem.held(each * noise, ridge, scale, n_records) - ridge
     if problem.even_ridge:
         ridge, slope_ridge = ridge + slope_ridge, 0.0
-    followed = replace(
+    adapted = replace(
         perturbation.with_noise(noise),
         regularization=ridge,
         slope_ridge=slope_ridge,
         row_scale=scale,
     )
-    return problem.with_regularization(ridge), followed
+    return problem.with_regularization(ridge), adapted
 
 
 def _growth_of_curvature(widened: Problem, objective: Objective) -> float:
@@ -92,7 +92,7 @@ TYPICAL_SECOND_DERIVATIVE = 0.5  # share of the greatest second derivative of th
 _SEEN = 0.1  # share of the noise level lam0 below which moments are raised to it
 
 
-def may_turn(problem: Problem, budget: Budget, n_records: float) -> bool:
+def may_precondition(problem: Problem, budget: Budget, n_records: float) -> bool:
     """Return whether the second moment of the rows is worth its noise, for this many records."""
     small = problem.n_features <= _MOST_COLUMNS and not problem.even_ridge
     return small and not budget.is_pure and MOMENT.pays(problem, budget, n_records, _BELOW_NOISE)
@@ -157,12 +157,12 @@ def adapt_preconditioned(
         perturbation.regularization * size**2 * _UP * _growth_of_curvature(widened, objective),
         alone,
         ridge_per_noise(objective, perturbation.units) * each * noise,
-        preconditioned.steady_ridge(each * noise, n_records),
+        preconditioned.stabilizing_ridge(each * noise, n_records),
     )
-    followed = replace(
+    adapted = replace(
         perturbation.with_noise(noise), regularization=ridge, slope_ridge=0.0, row_scale=1.0
     )
-    return preconditioned.with_regularization(ridge), followed
+    return preconditioned.with_regularization(ridge), adapted
 
 
 def can_certify(

@@ -20,11 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw, Solved
-from tacit.erm.inference.shrinkage import can_shrink, preconditioned_risk, shrunk
 from tacit.erm.losses import AnyLoss
 from tacit.erm.mechanisms.noisy_gradient import descend_preconditioned
 from tacit.erm.mechanisms.objective_perturbation.adapt import (
@@ -32,7 +30,7 @@ from tacit.erm.mechanisms.objective_perturbation.adapt import (
     adapt_to_count,
     best_preconditioner,
     can_certify,
-    may_turn,
+    may_precondition,
 )
 from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     MOMENT,
@@ -47,27 +45,27 @@ from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     slots_of,
 )
 from tacit.erm.objective import Objective, n_changed
-from tacit.erm.planning.plan import (
+from tacit.erm.plan import (
     CannotSolve,
     Mechanism,
     NoiseError,
+    PerturbedMinimizerLaw,
     Plan,
     Problem,
+    Solved,
     ask_count,
     unknown,
 )
 from tacit.erm.preconditioning import Preconditioner, SecondMoment
-from tacit.erm.solvers.certified import certified_solver
-from tacit.erm.solvers.perturbed_objective import slopes_error
+from tacit.erm.shrinkage import can_shrink, preconditioned_risk, shrunk
+from tacit.erm.solvers import certified_solver, slopes_error
 from tacit.privacy import Budget, BudgetUnreachable, Event, Gaussian, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 from tacit.queries import GaussianNoise, PerturbedMinimizer, Reweighted, Session, Slot
-from tacit.queries.split_budget import gaussian_rest, least_rest
+from tacit.queries.noise import gaussian_rest, least_rest
 from tacit.records import LeverageWeights
-from tacit.records.block_sums import fine_rows, float_error
-
-Array = npt.NDArray[np.float64]
+from tacit.records.block import fine_rows, float_error
 
 # NoisyGradient's default share (9 % of mu^2); objective perturbation uses 5 %.
 _MOMENT = SecondMoment()
@@ -84,7 +82,7 @@ def may_ask(plan: Plan, slot: Slot, perturbation: PerturbationSettings, n_record
     if perturbation.moment_noise:
         return False
     return (
-        may_turn(problem, budget, n_records)
+        may_precondition(problem, budget, n_records)
         and _MOMENT.pays(problem, budget, n_records)
         and _left(plan, slot) >= 0.5 / gaussian_multiplier(budget) ** 2
     )
@@ -231,7 +229,7 @@ class ObjectivePerturbation(Mechanism):
         n, at_least = float(problem.n_records), None
         if perturbation.count_noise:
             n, at_least = ask_count(session, perturbation.count_noise, "count")
-        if perturbation.moment_noise and may_turn(problem, budget, n):
+        if perturbation.moment_noise and may_precondition(problem, budget, n):
             moment = MOMENT.ask(session, "second moment", problem, budget, n)
             preconditioner = best_preconditioner(moment, perturbation, problem, n)
             if preconditioner:
@@ -437,7 +435,7 @@ def _least_perturbation(
         budget,
         count=(open_ridge or _widens(objective.loss)) and objective.bounds.total_weight is None,
         trace=open_ridge and can_shrink(problem),
-        moment=open_ridge and may_turn(problem, budget, problem.n_records),
+        moment=open_ridge and may_precondition(problem, budget, problem.n_records),
     )
 
     facts = problem.facts(budget.relation)

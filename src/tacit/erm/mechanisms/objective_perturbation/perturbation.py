@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tacit.erm.losses import AnyLoss
 from tacit.erm.objective import Objective
-from tacit.erm.planning.plan import NUMBER_SHARE, PURE_SHARE, Plan, Problem, Settings
+from tacit.erm.plan import NUMBER_SHARE, PURE_SHARE, Plan, Problem, Settings
 from tacit.erm.preconditioning import SecondMoment
 from tacit.privacy import Budget, Composed, Event, Relation
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
@@ -24,7 +24,7 @@ from tacit.queries import (
     exchanged,
 )
 from tacit.queries.minimizer import least_ridge, perturbed_event
-from tacit.queries.split_budget import split_epsilon, split_gaussian
+from tacit.queries.noise import split_epsilon, split_gaussian
 from tacit.records import Bounds
 
 # Share of the output release: of mu^2 (Gaussian), of epsilon (pure).

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from tacit.erm import solvers as minimizer
 from tacit.erm.losses import (
     HuberLoss,
     LogisticLoss,
@@ -18,9 +19,7 @@ from tacit.erm.losses import (
     SquaredLoss,
 )
 from tacit.erm.objective import Objective
-from tacit.erm.solvers import certified as minimizer
-from tacit.erm.solvers.certified import NotCertified, minimize_certified, minimize_exactly
-from tacit.erm.solvers.perturbed_objective import Perturbed
+from tacit.erm.solvers import NotCertified, Perturbed, minimize_certified, minimize_exactly
 from tacit.records import Bounds, MemoryRecords
 
 CLASSES = (-1.0, 1.0)

@@ -26,8 +26,8 @@ from tacit.erm import (
     QuantileOnALine,
 )
 from tacit.erm.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
-from tacit.erm.planning.plan import Settings
-from tacit.erm.planning.planner import CANDIDATES, KINDS, MECHANISMS
+from tacit.erm.minimization import CANDIDATES, KINDS, MECHANISMS
+from tacit.erm.plan import Settings
 from tacit.privacy import Budget
 from tacit.records import Bounds
 from tacit.saving.registry import PARTS

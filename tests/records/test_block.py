@@ -7,15 +7,15 @@ import threading
 
 import pytest
 
-from tacit.records import block_sums
+from tacit.records import block
 from tests.privacy.test_accountant import in_a_child, needs_fork
 
 
 @needs_fork
 def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its parent's do not follow it, and it would wait for them for ever."""
-    monkeypatch.setattr(block_sums, "available_threads", lambda: 2)
-    workers = block_sums.Workers()
+    monkeypatch.setattr(block, "available_threads", lambda: 2)
+    workers = block.Workers()
     both = threading.Barrier(2)  # so that there are two
     assert sorted(workers.map(lambda _: both.wait(60), [1, 2])) == [0, 1]
 

@@ -35,7 +35,7 @@ from tacit.erm.losses import (
     SquaredDistanceLoss,
     SquaredLoss,
 )
-from tacit.erm.planning.planner import CANDIDATES, KINDS, MECHANISMS, MechanismName
+from tacit.erm.minimization import CANDIDATES, KINDS, MECHANISMS, MechanismName
 from tacit.privacy import Budget, Relation
 from tacit.records import Bounds
 

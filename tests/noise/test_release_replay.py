@@ -12,7 +12,7 @@ from tacit.noise import (
 )
 from tacit.noise.gaussian import gaussian
 from tacit.noise.laplace import laplace
-from tacit.noise.replay import Decision, Player, Tape
+from tacit.noise.release import Decision, Player, Tape
 from tacit.noise.selection.finite import select
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tests.noise.helpers import WordSource, bounded

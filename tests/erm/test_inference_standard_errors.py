@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tacit.erm import Objective
-from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw
-from tacit.erm.inference.standard_errors import WITHIN, Noisy, errors_of
+from tacit.erm.inference import WITHIN, Noisy, errors_of
 from tacit.erm.losses import LogisticLoss
+from tacit.erm.plan import PerturbedMinimizerLaw
 from tacit.records import Bounds
 
 OBJECTIVE = Objective(LogisticLoss(), Bounds())

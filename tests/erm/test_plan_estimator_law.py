@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tacit.erm import Objective, Problem
-from tacit.erm.inference.estimator_law import DescentLaw, MomentLaw, PerturbedMinimizerLaw
 from tacit.erm.losses import SquaredLoss
 from tacit.erm.mechanisms.noisy_gradient import DescentSchedule, _descend
+from tacit.erm.plan import DescentLaw, MomentLaw, PerturbedMinimizerLaw
 from tacit.queries import GaussianNoise, Gradient, NoisySum, Session
 from tacit.queries.moments import pack, unpack
 from tacit.records import Bounds

@@ -34,18 +34,22 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
-from tacit.erm.inference.estimator_law import Law, PerturbedMinimizerLaw
 from tacit.erm.mechanisms.objective_perturbation.adapt import TYPICAL_SECOND_DERIVATIVE
 from tacit.erm.mechanisms.objective_perturbation.perturbation import PerturbationSettings
 from tacit.erm.objective import Objective
-from tacit.erm.planning.plan import MOST_DIRECTIONS, TYPICAL_SHARE, TYPICAL_SPECTRUM, Problem
+from tacit.erm.plan import (
+    MOST_DIRECTIONS,
+    TYPICAL_SHARE,
+    TYPICAL_SPECTRUM,
+    Law,
+    PerturbedMinimizerLaw,
+    Problem,
+)
 from tacit.erm.preconditioning import Preconditioner
 from tacit.queries import HessianTrace, Noise, NoisySum, Session
-
-Array = npt.NDArray[np.float64]
 
 _SEEN = 0.1  # share of the noise level lam0 below which a moment is not visible
 _LEAST_CURVED = 0.01  # share of the ridge: directions of smaller curvature learn nothing
@@ -212,14 +216,14 @@ def shrunk(
     slopes = weights[:end]
     # at least its own noise: a smaller trace carries no information
     most = noise.std(1.0) * objective.loss.hessian_trace * objective.bounds.row_norm**2
-    curvature = max(float(np.asarray(trace)), most) / slopes.size
+    eigenvalue = max(float(np.asarray(trace)), most) / slopes.size
     p, length = slopes.size, float(np.sum(slopes**2))
-    surely_noise = min(p + math.sqrt(2 * p), 2 * (p - 2)) * law.variance(curvature)
-    truth = law.share(np.array([curvature]))[0]
+    surely_noise = min(p + math.sqrt(2 * p), 2 * (p - 2)) * law.variance(eigenvalue)
+    truth = law.share(np.array([eigenvalue]))[0]
     result = weights.copy()
     factor = (1.0 - surely_noise / length) / truth if surely_noise < length else 0.0
     least = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_OF_CLASSES
     factor = min(max(factor, least), 1.0)
     result[:end] *= factor
-    risk = expected_risk(law, length, p, p * curvature, factor, n_records)
+    risk = expected_risk(law, length, p, p * eigenvalue, factor, n_records)
     return Shrunk(result, risk)

@@ -12,10 +12,10 @@ import tacit.erm.mechanisms.noisy_gradient as noisy_gradient
 import tacit.erm.mechanisms.objective_perturbation.mechanism as objective_perturbation
 from tacit.erm import NoisyGradient, Objective, ObjectivePerturbation, Problem
 from tacit.erm.constraints import L2Ball
-from tacit.erm.inference.estimator_law import DescentLaw, Law, PerturbedMinimizerLaw
-from tacit.erm.inference.shrinkage import can_shrink, shrunk
 from tacit.erm.losses import HingeLoss, LogCoshLoss, LogisticLoss, Loss, SoftmaxLoss
 from tacit.erm.minimization import run_plan
+from tacit.erm.plan import DescentLaw, Law, PerturbedMinimizerLaw
+from tacit.erm.shrinkage import can_shrink, shrunk
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.privacy import Budget, Gaussian, Relation
 from tacit.queries import (

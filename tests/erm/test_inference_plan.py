@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import tacit.erm.inference.plan as inference_module
+import tacit.erm.inference as inference_module
 from tacit.erm import CannotSolve, L2Ball, Objective, Problem
-from tacit.erm.inference.plan import PlanWithErrors, clipping_norm, plan_with_errors
+from tacit.erm.inference import PlanWithErrors, clipping_norm, plan_with_errors
 from tacit.erm.losses import LogisticLoss
 from tacit.erm.minimization import make_plan
 from tacit.linear_model import (

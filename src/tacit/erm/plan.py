@@ -1,4 +1,13 @@
-"""Define problems, mechanisms and plans; a plan is made from public facts alone."""
+"""Problems, plans and mechanisms: what a mechanism is given, and what it returns.
+
+The law of an estimate: let w0 be the true weights, H the Hessian of the losses at w0 and g the
+records' gradient. Then
+
+    w = P(H) (H w0 - g + e),   g and e with mean 0
+
+to first order (docs/proofs/inference.md, section 2). A law consists of P and the covariance of the
+noise e, in the eigenbasis of H and for any H. It holds only released or planned values.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +18,134 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from tacit.arrays import Array
 from tacit.engine import norm_in_words, plan_lines
-from tacit.erm.inference.estimator_law import Solved
 from tacit.erm.objective import Objective
 from tacit.privacy import Budget, Event, Relation
 from tacit.queries import Count, Facts, Noise, NoisySum, Session, Slot
+
+
+@dataclass(frozen=True, eq=False)
+class Law(ABC):
+    """The asymptotic law of a mechanism's weights, as a function of the Hessian.
+
+    The last axis of arguments is over the eigenbasis of H; any axes may precede it.
+    """
+
+    objective: Objective  # as minimised: its loss may be adapted to the number of records
+    slope_limit: float  # clip of a record's d1
+    gram: Array | None = None  # noisy H, if the mechanism released it
+    ridge: float = 0.0
+
+    def share(self, eigenvalues: Array) -> Array:
+        """Return h P(h) = h / (h + ridge) for eigenvalues h of H: the share of the truth."""
+        return eigenvalues / (eigenvalues + self.ridge)
+
+    @abstractmethod
+    def noise(self, eigenvalues: Array, truth: Array) -> Array:
+        """Return the covariance matrix of e, given the weights without ridge."""
+
+    def variance(self, eigenvalue: float) -> float:
+        """Return the variance that noise gives a weight along an eigenvector, for a truth of 0."""
+        h = np.array([eigenvalue])
+        return float(self.noise(h, np.zeros(1))[0, 0] * (self.share(h)[0] / eigenvalue) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedMinimizerLaw(Law):
+    """Law of a perturbed minimiser: P(h) = 1 / (h + ridge), e perturbation and output noise."""
+
+    noise_std: float = 0.0
+    output_std: float = 0.0
+
+    def noise(self, eigenvalues: Array, truth: Array) -> Array:
+        """Return s^2 plus the output noise, which acts like h + ridge times it on the gradient."""
+        output = self.output_std * (eigenvalues + self.ridge)
+        return _diagonal(self.noise_std**2 + output**2)
+
+
+@dataclass(frozen=True, eq=False)
+class DescentLaw(Law):
+    """Law of noisy gradient descent with momentum t / (t + 3) and the last quarter averaged."""
+
+    noise_std: float = 0.0
+    n_steps: int = 1
+    step: float = 1.0
+
+    def share(self, eigenvalues: Array) -> Array:
+        """Return h times the sum of the effects of all steps' gradients."""
+        result: Array = eigenvalues * self._effects(eigenvalues)[0]
+        return result
+
+    def noise(self, eigenvalues: Array, truth: Array) -> Array:
+        """Return s^2 (sum of squared effects) / (sum of effects)^2."""
+        total, squares = self._effects(eigenvalues)
+        return _diagonal(self.noise_std**2 * squares / total**2)
+
+    def _effects(self, eigenvalues: Array) -> tuple[Array, Array]:
+        """Return sum k_t and sum k_t^2, with k_t the effect of a unit in step t's gradient.
+
+            w_t+1 = (1 - step a) (w_t + m_t v_t) + step (c - noise_t),  v_t+1 = w_t+1 - w_t
+
+        with a = h + ridge. k_t is the effect on the averaged weights, computed backwards by the
+        chain rule.
+        """
+        a, first = eigenvalues + self.ridge, (3 * self.n_steps) // 4
+        on_w, on_v, total, squares = (np.zeros_like(a) for _ in range(4))
+        for t in reversed(range(self.n_steps)):
+            both = on_w + on_v + (1 / (self.n_steps - first) if t >= first else 0.0)
+            effect = self.step * both
+            total, squares = total + effect, squares + effect**2
+            on_point = (1 - self.step * a) * both
+            on_w, on_v = on_point - on_v, t / (t + 3.0) * on_point
+        return total, squares
+
+
+@dataclass(frozen=True, eq=False)
+class MomentLaw(Law):
+    """Law of noisy moments: (G + N + ridge) w = G w0 - g + e, so that the noise is e - N w0.
+
+    Its eigenvalues are those of G + N.
+    """
+
+    moment_std: float = 0.0
+    gram_std: float = 0.0
+
+    def noise(self, eigenvalues: Array, truth: Array) -> Array:
+        """Return s^2 I + t^2 (||w0||^2 I + w0 w0') / 2; diagonal entries of N have variance t^2."""
+        size = np.sum(truth**2, axis=-1)[..., None, None]
+        outer = truth[..., :, None] * truth[..., None, :]
+        one = np.eye(truth.shape[-1])
+        result: Array = self.moment_std**2 * one + self.gram_std**2 * (size * one + outer) / 2
+        return result
+
+
+def _diagonal(variances: Array) -> Array:
+    result: Array = variances[..., :, None] * np.eye(variances.shape[-1])
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Weights corrected for the ridge, and their standard errors from noise and sampling."""
+
+    estimates: Array
+    standard_errors: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Released weights, their law, their standard errors and their risk.
+
+    ``risk`` is the excess risk per record, estimated from the releases.
+    """
+
+    weights: Array
+    law: Law | None = None
+    errors: Errors | None = None
+    risk: float | None = None
+
 
 # Share of mu^2 for a single number, a count or a trace: a tenth of the mu.
 NUMBER_SHARE = 0.01
@@ -41,8 +171,6 @@ def ask_count(session: Session, noise: Noise, slot: str) -> Counted:
     # two standard deviations: one count in forty is further above the truth
     return Counted(n_records, max(n_records - 2 * std, 1.0))
 
-
-Array = npt.NDArray[np.float64]
 
 # Assumed if the number of records is private, for step counts and predictions only.
 TYPICAL_N_RECORDS = 40_000
@@ -82,7 +210,8 @@ class Problem:
 
     Examples
     --------
-    >>> from tacit.erm import Objective, Problem
+    >>> from tacit.erm import Objective
+    >>> from tacit.erm.plan import Problem
     >>> from tacit.erm.losses import SoftmaxLoss
     >>> from tacit.records import Bounds
     >>> Problem(Objective(SoftmaxLoss(10), Bounds()), n_features=784).dimension
@@ -163,11 +292,11 @@ class Problem:
         outputs = self.objective.n_outputs
         return min(self.dimension, outputs * MOST_DIRECTIONS)
 
-    def curvature(self, n_records: float) -> float:
-        """Return a linear model's typical curvature: the trace divided by the effective rank."""
+    def typical_eigenvalue(self, n_records: float) -> float:
+        """Return a typical eigenvalue of the Hessian: its trace divided by the effective rank."""
         return TYPICAL_CURVATURE * n_records * self.objective.hessian_trace / self.directions
 
-    def steady_ridge(self, noise_std: float, n_records: float) -> float:
+    def stabilizing_ridge(self, noise_std: float, n_records: float) -> float:
         """Return the ridge that limits the harm of gradient noise to MAY_COST.
 
             T s^2 / 2 / (h + ridge)^2 = MAY_COST times the loss of a constant model
@@ -180,7 +309,7 @@ class Problem:
         if loss is None or not math.isfinite(trace):
             return 0.0
         needed = noise_std * math.sqrt(trace / (2 * MAY_COST * loss))
-        return max(needed - self.curvature(n_records), 0.0)
+        return max(needed - self.typical_eigenvalue(n_records), 0.0)
 
     def row_scale(self, noise_std: float, ridge: float, n_records: float) -> float:
         """Return the factor on feature rows, relative to the intercept's coordinate, at most 1.
@@ -198,7 +327,7 @@ class Problem:
         loss = objective.loss.guess(bounds)
         if not bounds.intercept or loss is None or not math.isfinite(objective.hessian_trace):
             return 1.0
-        h, explained = self.curvature(n_records), TYPICAL_SHARE * loss * n_records
+        h, explained = self.typical_eigenvalue(n_records), TYPICAL_SHARE * loss * n_records
         of_constant = h * self.directions * (bounds.intercept / bounds.total_norm) ** 2
 
         def risk(scale: float) -> float:
@@ -211,13 +340,13 @@ class Problem:
         return float(min(ROW_SCALES, key=risk))
 
     def held(self, noise_std: float, ridge: float, scale: float, n_records: float) -> float:
-        """Return the ridge on the weights of scaled rows: `steady_ridge`, or their own if greater.
+        """Return the ridge on scaled rows' weights: `stabilizing_ridge`, or their own if greater.
 
         Their own ridge, ridge / scale^2, is required by the event. It is rounded up, so that
         scale^2 times it is no less than the ridge (`tacit.queries.minimizer.least_ridge`).
         """
         own = ridge / scale**2 * _UP if scale < 1.0 else ridge
-        return max(self.steady_ridge(noise_std / scale, n_records), own)
+        return max(self.stabilizing_ridge(noise_std / scale, n_records), own)
 
     def risk_of_noise(self, squared_noise: float, regularization: float) -> float:
         """Predict the excess risk per record from gradient noise and ridge.
@@ -235,7 +364,7 @@ class Problem:
             if math.isfinite(objective.hessian_trace):
                 return size / (2 * n * n * objective.hessian_trace)
             return self.typical_norm * math.sqrt(size) / n
-        h = self.curvature(n) * TYPICAL_SPECTRUM
+        h = self.typical_eigenvalue(n) * TYPICAL_SPECTRUM
         explained = TYPICAL_SHARE * loss * n / self.directions
         lost = h * squared_noise / (2 * self.dimension) + regularization**2 * explained
         return self.directions / n * float((lost / (h + regularization) ** 2).mean())
@@ -328,7 +457,8 @@ class Plan:
 
     Examples
     --------
-    >>> from tacit.erm import Objective, Problem, choose_plan
+    >>> from tacit.erm import Objective, choose_plan
+    >>> from tacit.erm.plan import Problem
     >>> from tacit.erm.losses import LogisticLoss
     >>> from tacit.privacy import Budget
     >>> from tacit.records import Bounds

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tacit.erm import solvers as newton_module
 from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
 from tacit.erm.objective import Objective
-from tacit.erm.solvers import certified as newton_module
-from tacit.erm.solvers.certified import minimize_certified, newton
-from tacit.erm.solvers.perturbed_objective import Perturbed
+from tacit.erm.solvers import Perturbed, minimize_certified, newton
 from tacit.records import Bounds, MemoryRecords
 
 N, D = 20_000, 6

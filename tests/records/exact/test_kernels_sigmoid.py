@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tacit.records.exact.sigmoid import FARTHEST, LN2, LOG2E, sigmoid
+from tacit.records.exact.kernels import FARTHEST, LN2, LOG2E, sigmoid
 
 POINTS = np.concatenate(
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from fractions import Fraction
 from typing import Any
 
@@ -11,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tacit.queries
 from tacit.privacy import Budget, Composed, Event, Gaussian, Guarantee, PureEpsilon, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Facts, GaussianNoise, SphereNoise, split_budget
-from tacit.queries.split_budget import gaussian_rest, least_rest, split_epsilon, split_gaussian
+from tacit.queries import noise as module
+from tacit.queries.noise import gaussian_rest, least_rest, split_epsilon, split_gaussian
 from tacit.records import Bounds
 
-# The package has the function under the module's name.
-module = sys.modules[f"{tacit.queries.__name__}.split_budget"]
 SHARES = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=5)
 BUDGETS = st.tuples(st.floats(0.01, 20.0), st.sampled_from([1e-9, 1e-6, 1e-3]))
 HARD = [[0.1] * 10, [1 / 3] * 3, [1 / 7] * 7, [0.7, 0.2, 0.1], [1.0, 1e-30], [0.9, 0.05, 0.05]]

@@ -1,1 +1,0 @@
-"""Standard errors of released weights, and the asymptotic laws of estimators."""

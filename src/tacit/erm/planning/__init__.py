@@ -1,1 +1,0 @@
-"""Plans: the mechanism, its settings and its predicted risk."""

@@ -1,1 +1,0 @@
-"""Certified minimisation of perturbed objectives."""
