@@ -46,6 +46,12 @@ names too.
 
 {members}
 
+## Moved to benchmarks/
+
+Only benchmarks used these; they are in modules of the repository's folder, and not in the package.
+
+{benchmarks}
+
 ## Modules
 
 For code that imported from modules within packages, which [are not stable](stability.md).
@@ -83,6 +89,7 @@ def page() -> str:
         names=_by_class(renamed["names"]),
         parameters=_by_class(renamed["parameters"]),
         members=_by_class(renamed["members"]),
+        benchmarks=_by_class(renamed["benchmarks"]),
         modules=_table("old | new", map(_code, found)),
     )
 
