@@ -42,7 +42,7 @@ class Analysis:
         labels are known, else as most teachers vote.
     epsilon
         For each number of queries (rows) the epsilon by worst case, by the votes, and of Laplace
-        noise with the same standard deviation, at the first noise_std.
+        noise with the same standard deviation, all at the fourth noise_std, or the last of fewer.
     """
 
     n_queries: tuple[int, ...]
@@ -87,7 +87,7 @@ def analysis(
     X_public, y_public
         Rows to vote on, all of them, and their labels, if known.
     noise_stds
-        Noise levels to try; `Analysis.epsilon` is for the fourth, or the last.
+        Noise levels to try; `Analysis.epsilon` is for the fourth, or the last of fewer.
 
     Examples
     --------

@@ -71,8 +71,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
     classes
         The possible labels, which are public; "infer" reads them from the data.
     aggregator
-        `GNMax`, `Majority` (two classes), `Confident` or `LNMax`; by default `GNMax`, or `Majority`
-        if that needs less noise.
+        One of `tacit.pate.aggregators`; by default `GNMax`, or for two classes `Majority` if that
+        needs less noise.
     accounting
         "worst_case", or "sanitised" to also release the data-dependent cost (`Sanitised`).
     queries
@@ -224,8 +224,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         answered = self.answers_ != UNANSWERED
         if not answered.any():
             raise ValueError(
-                "no query was answered: no count passed the threshold. Lower Confident's "
-                "threshold, or use GNMax; the charge stays."
+                "no query was answered: no count passed the threshold. Lower the aggregator's "
+                "threshold, or use one that always answers, such as GNMax; the charge stays."
             )
         student = SemiSupervised() if self.student is None else self.student
         labels = self.classes_[self.answers_[answered]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -75,8 +75,9 @@ class PATEPlan:
             return None
         table = self.aggregator.cost_table(self.votes, how.fixed[0])
         if table is None:
+            proved = [each for each in AGGREGATORS if each.cost_table is not Aggregator.cost_table]
             raise ValueError(
-                "accounting='sanitised' is proved for GNMax and Majority; pass one of them, or "
+                f"accounting='sanitised' is proved for {_named(proved)}; pass one of them, or "
                 "accounting='worst_case'."
             )
         return how.query(self.votes, table)
@@ -154,30 +155,34 @@ def make_plan(
 ) -> PATEPlan:
     """Plan from public numbers, or raise if they are invalid.
 
-    Without an aggregator, the one with the least noise is taken: of `Majority` and `GNMax` for two
-    classes, `GNMax` for more.
+    Without an aggregator, the one with the least noise of those ``by_default`` is taken: of
+    `Majority` and `GNMax` for two classes, `GNMax` for more.
     """
     checks.count("n_teachers", n_teachers, least=1, most=2**31)
     checks.count("n_queries", n_queries)
     checks.count("n_classes", n_classes, least=2, most=MOST_CLASSES)
     if not isinstance(aggregator, Aggregator | None):
-        known = ", ".join(f"{each.__name__}()" for each in AGGREGATORS)
         raise TypeError(
-            f"aggregator must be an Aggregator, got {aggregator!r}; pass one of {known} of "
-            "tacit.pate, or None for the one with the least noise."
+            f"aggregator must be an Aggregator, got {aggregator!r}; pass one of "
+            f"{_named(AGGREGATORS)} of tacit.pate.aggregators, or None for the one with the least "
+            "noise."
         )
+    default = [each for each in AGGREGATORS if each.by_default and n_classes <= each.most_classes]
     if aggregator is not None and n_classes > aggregator.most_classes:
         raise ValueError(
             f"{type(aggregator).__name__} decides between {aggregator.most_classes} classes, got "
-            f"{n_classes}; pass aggregator=GNMax()."
+            f"{n_classes}; pass {_named(default)}."
         )
-    default = (each for each in AGGREGATORS if each.by_default and n_classes <= each.most_classes)
     tried = [aggregator] if aggregator is not None else [each() for each in default]
     plans = [PATEPlan(each, n_teachers, n_queries, n_classes, budget, accounting) for each in tried]
     if budget.is_infinite:
         return replace(plans[0], accounting=WorstCase())
     made = [_with_noise(plan) for plan in plans]
     return min(made, key=lambda plan: plan.settings.get("noise_std", 0.0))
+
+
+def _named(kinds: Iterable[type[Aggregator]]) -> str:
+    return ", ".join(f"{kind.__name__}()" for kind in kinds)
 
 
 def _with_noise(plan: PATEPlan) -> PATEPlan:
