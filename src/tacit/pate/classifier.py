@@ -36,7 +36,7 @@ from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import UNANSWERED, Aggregator, Answers
 from tacit.pate.plan import PATEPlan, make_plan
 from tacit.pate.student import SemiSupervised, learned
-from tacit.pate.teachers import Votes, each_vote
+from tacit.pate.teachers import VotesOfOne, each_vote
 from tacit.privacy import AnyAccountant, Relation
 from tacit.queries import Session
 
@@ -211,7 +211,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         queried: TeacherQueries,
         classes: npt.NDArray[Any],
         source: Source | None,
-    ) -> Iterator[Votes]:
+    ) -> Iterator[VotesOfOne]:
         """Read the records, and let the teachers vote in turn."""
         rows, labels = queried.table.read()
         codes, known = codes_of(labels, classes)

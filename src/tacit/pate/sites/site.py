@@ -25,7 +25,7 @@ from tacit.pate.sites.messages import (
     public_key_of,
 )
 from tacit.pate.sites.round import Round, SiteEntry, digest_of
-from tacit.pate.teachers import Votes, each_vote
+from tacit.pate.teachers import VotesOfOne, each_vote
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.queries import Slot
 from tacit.records import TableInMemory
@@ -192,7 +192,7 @@ class TeacherSite:
 
     def _votes(
         self, relation: Relation, table: TableInMemory, queries: Any, source: Source | None
-    ) -> Iterator[Votes]:
+    ) -> Iterator[VotesOfOne]:
         """Read the records, and let the teachers vote in turn."""
         rows, labels = table.read()
         if labels is None:
