@@ -82,6 +82,10 @@ def page() -> str:
     gone = dict(moved["move"])
     for row in moved["merge"]:
         gone.update(dict.fromkeys(row["of"], row["into"]))
+    for old, new in gone.items():  # a module may have gone on from where it went first
+        while gone.get(new, new) != new:
+            new = gone[new]
+        gone[old] = new
     # The table has rows of modules that were gone before it was applied.
     found = sorted(row for row in gone.items() if row[0] != row[1] and _is_module(row[1]))
     return _PAGE.format(
