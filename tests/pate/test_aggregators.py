@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pate_analysis import answers_to
 from sklearn.linear_model import LogisticRegression
 
 from tacit.pate import PATEClassifier
 from tacit.pate.aggregators import AGGREGATORS, UNANSWERED, Aggregator
-from tacit.pate.analysis import answers_to
 from tacit.privacy import Budget, Guarantee, Relation
 from tacit.testing import replay
 

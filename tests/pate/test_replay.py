@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pate_analysis import answers_to
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -21,7 +22,6 @@ from tacit.pate import (
     PATERegressor,
     teachers,
 )
-from tacit.pate.analysis import answers_to
 from tacit.privacy import Relation
 from tacit.queries import Votes
 from tacit.records import splits as parts_module
@@ -217,7 +217,7 @@ def test_what_is_not_as_planned_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_stop_that_depends_on_the_votes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: it goes on until the votes' own cost is spent, and so tells that cost."""
-    from tacit.pate.accounting import votes_renyi
+    from tacit.queries.votes_cost import votes_renyi
 
     honest = finite.gaussian_winners
 

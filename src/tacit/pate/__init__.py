@@ -2,7 +2,6 @@
 
 from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
-from tacit.pate.analysis import Analysis, analysis
 from tacit.pate.classifier import PATEClassifier
 from tacit.pate.plan import PATEPlan
 from tacit.pate.published_student import PublishedStudent, published
@@ -18,7 +17,6 @@ from tacit.pate.student import SemiSupervised
 
 __all__ = [
     "AllQueries",
-    "Analysis",
     "ChosenQueries",
     "Confident",
     "DesignedQueries",
@@ -35,6 +33,5 @@ __all__ = [
     "SanitisedCost",
     "SemiSupervised",
     "WorstCase",
-    "analysis",
     "published",
 ]

@@ -11,27 +11,7 @@ from scipy.special import ndtri
 from tacit import checks
 from tacit.privacy import Budget
 from tacit.queries import Facts, SmoothValue, Votes, VotesCost
-from tacit.queries.votes_cost import (
-    SeveralClasses,
-    Table,
-    TwoClasses,
-    log_chance_of_upset,
-    query_renyi,
-    smooth_sensitivity,
-    votes_renyi,
-)
-
-__all__ = [
-    "Sanitised",
-    "SanitisedCost",
-    "SeveralClasses",
-    "TwoClasses",
-    "WorstCase",
-    "log_chance_of_upset",
-    "query_renyi",
-    "smooth_sensitivity",
-    "votes_renyi",
-]
+from tacit.queries.votes_cost import Table
 
 
 @dataclass(frozen=True)
