@@ -165,7 +165,7 @@ def speed_here(repeats: int) -> Row:
         np.sin(turns, out=out[:, N_FEATURES // 2 :])
 
     def of_tacit(turns: Any, out: Any) -> None:
-        from tacit.features.fourier import waves
+        from tacit.features.kernels import waves
 
         waves(turns, length, out, compiled=True)
 

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from tacit.noise import secure_source
 from tacit.noise.gaussian import smooth_gaussian
 from tacit.pate import GNMax, LNMax, Majority, Sanitised
-from tacit.pate.accounting import SanitisedCost
+from tacit.pate.plan import SanitisedCost
 from tacit.privacy import (
     Budget,
     Composed,

@@ -1,9 +1,8 @@
 """Train teachers on disjoint parts of the records, and a student on their noisy votes."""
 
-from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
 from tacit.pate.classifier import PATEClassifier
-from tacit.pate.plan import PATEPlan
+from tacit.pate.plan import PATEPlan, Sanitised, SanitisedCost, WorstCase
 from tacit.pate.published_student import PublishedStudent, published
 from tacit.pate.query_points import (
     AllQueries,

@@ -32,9 +32,8 @@ from tacit.pate._base import (
     split,
     teacher_queries,
 )
-from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import UNANSWERED, Aggregator, Answers
-from tacit.pate.plan import PATEPlan, make_plan
+from tacit.pate.plan import PATEPlan, Sanitised, SanitisedCost, WorstCase, make_plan
 from tacit.pate.student import SemiSupervised, learned
 from tacit.pate.teachers import VotesOfOne, each_vote
 from tacit.privacy import AnyAccountant, Relation

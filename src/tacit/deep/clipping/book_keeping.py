@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from tacit.deep.clipping.clip import Clip, lengths_of
-from tacit.deep.clipping.gradients import Gradients, Written
 from tacit.deep.clipping.layer_rules import (
     Call,
     Dimensions,
+    Gradients,
+    Written,
     any_layer,
     floats_of,
     forward_of,
