@@ -361,8 +361,8 @@ def lower_level(level: float, n: float, width: Callable[[float], float]) -> floa
     """Return the level whose draw is below the quantile with probability 39/40; None if none is.
 
     Let m be the true quantile of level q. The number of records below m is normal around q n with
-    variance S^2 = n q (1 - q). A draw of the exponential mechanism at level q - a / n has Laplace noise
-    in its rank, of scale b = 2 Delta / epsilon. It is below m with probability 39/40 if
+    variance S^2 = n q (1 - q). A draw of the exponential mechanism at level q - a / n has Laplace
+    noise in its rank, of scale b = 2 Delta / epsilon. It is below m with probability 39/40 if
 
         P(S Z + b L > a) = 1/40        Z normal, L Laplace
 
