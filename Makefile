@@ -75,10 +75,12 @@ docs: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-# docs/trusted_code.md: what a checker must read, and how long it is; docs/architecture.md: packages.
+# docs/trusted_code.md: what a checker must read, and how long it is; docs/architecture.md: packages;
+# docs/pate.md: the table of aggregators.
 trusted-code: venv
 	$(BIN)/python tools/trusted_code.py
 	$(BIN)/python tools/architecture.py
+	$(BIN)/python tools/aggregators.py
 
 # docs/renamed.md: public names and modules of 0.1, and what they are called now.
 renamed: venv

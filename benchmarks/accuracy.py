@@ -24,15 +24,9 @@ from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 import sklearn.linear_model  # noqa: E402
+from synthetic import LABEL_RANGE, make_linear_regression  # noqa: E402
 
-from tacit.datasets import (  # noqa: E402
-    Dataset,
-    load_adult,
-    load_kddcup99,
-    load_mnist,
-    make_linear_regression,
-)
-from tacit.datasets.synthetic import LABEL_RANGE  # noqa: E402
+from tacit.datasets import Dataset, load_adult, load_kddcup99, load_mnist  # noqa: E402
 from tacit.linear_model import LinearRegression, LogisticRegression  # noqa: E402
 
 REPEATS = 20

@@ -20,8 +20,9 @@ from typing import Any  # noqa: E402
 
 from search import loss  # noqa: E402
 from sklearn.base import clone  # noqa: E402
+from uci_regression import load_uci_regression  # noqa: E402
 
-from tacit.datasets import Dataset, load_uci_regression  # noqa: E402
+from tacit.datasets import Dataset  # noqa: E402
 from tacit.features import GaussianKernel  # noqa: E402
 from tacit.kernel import KernelRidge  # noqa: E402
 from tacit.tuning import LogUniform, Made, PrivateSearch  # noqa: E402

@@ -23,9 +23,10 @@ from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from cifar10 import load_cifar10  # noqa: E402
 from torch import nn  # noqa: E402
 
-from tacit.datasets import load_adult, load_cifar10, load_mnist  # noqa: E402
+from tacit.datasets import load_adult, load_mnist  # noqa: E402
 from tacit.deep import (  # noqa: E402
     FlatClip,
     NeuralClassifier,

@@ -25,15 +25,9 @@ from statistics import fmean, median  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
+from uci_regression import load_uci_regression  # noqa: E402
 
-from tacit.datasets import (  # noqa: E402
-    Dataset,
-    adult,
-    kddcup99,
-    load_adult,
-    load_kddcup99,
-    load_uci_regression,
-)
+from tacit.datasets import Dataset, adult, kddcup99, load_adult, load_kddcup99  # noqa: E402
 from tacit.kernel import KernelLogisticRegression, KernelRidge, KernelSVC  # noqa: E402
 from tacit.linear_model import LinearSVC, LogisticRegression, Ridge  # noqa: E402
 
@@ -171,7 +165,7 @@ def speed_here(repeats: int) -> Row:
         np.sin(turns, out=out[:, N_FEATURES // 2 :])
 
     def of_tacit(turns: Any, out: Any) -> None:
-        from tacit.features.fourier import waves
+        from tacit.features.kernels import waves
 
         waves(turns, length, out, compiled=True)
 

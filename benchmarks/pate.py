@@ -41,12 +41,12 @@ from tacit.pate import (  # noqa: E402
     SemiSupervised,
     WorstCase,
 )
-from tacit.pate.accounting import TwoClasses, smooth_sensitivity, votes_renyi  # noqa: E402
 from tacit.pate.classifier import ask_teachers  # noqa: E402
 from tacit.pate.plan import PATEPlan, make_plan  # noqa: E402
 from tacit.pate.student import learned  # noqa: E402
 from tacit.pate.teachers import each_vote  # noqa: E402
 from tacit.privacy import Budget, Guarantee, Relation  # noqa: E402
+from tacit.queries.votes_cost import TwoClasses, smooth_sensitivity, votes_renyi  # noqa: E402
 from tacit.records.privacy_unit import people_of  # noqa: E402
 from tacit.records.splits import new_key, places_of_parts  # noqa: E402
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import diabetes130
 import numpy as np
+from diabetes130 import load_diabetes130
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from tacit.datasets import diabetes130, load_diabetes130
 from tacit.engine import release_answers
 from tacit.linear_model import LogisticRegression
 from tacit.pate import DesignedQueries, Majority, RandomQueries, WorstCase

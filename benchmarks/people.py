@@ -16,10 +16,9 @@ from pathlib import Path  # noqa: E402
 from statistics import fmean, stdev  # noqa: E402
 from typing import Any  # noqa: E402
 
+from diabetes130 import ROW_NORM, load_diabetes130  # noqa: E402
 from sklearn.metrics import roc_auc_score  # noqa: E402
 
-from tacit.datasets import load_diabetes130  # noqa: E402
-from tacit.datasets.diabetes130 import ROW_NORM  # noqa: E402
 from tacit.erm.minimization import MechanismName  # noqa: E402
 from tacit.linear_model import LogisticRegression  # noqa: E402
 

@@ -19,10 +19,10 @@ from statistics import fmean  # noqa: E402
 from typing import Any  # noqa: E402
 from unittest import mock  # noqa: E402
 
+import diabetes130  # noqa: E402
 import numpy as np  # noqa: E402
 from sklearn.metrics import roc_auc_score  # noqa: E402
 
-from tacit.datasets import diabetes130  # noqa: E402
 from tacit.datasets.base import (  # noqa: E402
     OneHot,
     find_file,

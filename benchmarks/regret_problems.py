@@ -15,18 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
+import diabetes130
 import numpy as np
+import uci_regression
+from diabetes130 import load_diabetes130
+from uci_regression import load_uci_regression
 
-from tacit.datasets import (
-    Dataset,
-    diabetes130,
-    load_adult,
-    load_diabetes130,
-    load_kddcup99,
-    load_mnist,
-    load_uci_regression,
-    uci_regression,
-)
+from tacit.datasets import Dataset, load_adult, load_kddcup99, load_mnist
 from tacit.datasets.base import Scaled, encode, feature_names
 from tacit.erm.minimization import MechanismName
 from tacit.linear_model import LinearRegression, LogisticRegression

@@ -11,9 +11,8 @@ from typing import Any
 
 import harness
 import scipy.stats
+import uci_regression
 from regret_problems import ENDLESS, problems
-
-from tacit.datasets import uci_regression
 
 REFERENCE, CONSTANT = "non-private", "constant"
 # An excess below this share of the non-private error counts as that much: nobody would notice it.

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cifar10 import load_cifar10
 from harness import results_folder
 
-from tacit.datasets import Dataset, load_cifar10, load_mnist
+from tacit.datasets import Dataset, load_mnist
 from tacit.images import ScatteringClassifier
 from tacit.records import MappedRows
 

@@ -24,14 +24,10 @@ from statistics import fmean, stdev  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
+from diabetes130 import ROW_NORM, load_diabetes130  # noqa: E402
+from uci_regression import load_uci_regression  # noqa: E402
 
-from tacit.datasets import (  # noqa: E402
-    Dataset,
-    load_adult,
-    load_diabetes130,
-    load_uci_regression,
-)
-from tacit.datasets.diabetes130 import ROW_NORM  # noqa: E402
+from tacit.datasets import Dataset, load_adult  # noqa: E402
 from tacit.linear_model import LinearRegression, LogisticRegression  # noqa: E402
 from tacit.tuning import DisjointSearch, PrivateSearch  # noqa: E402
 from tacit.tuning.space import candidates  # noqa: E402

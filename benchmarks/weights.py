@@ -20,9 +20,9 @@ from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 import sklearn.linear_model  # noqa: E402
+from diabetes130 import SCHEMA, load_diabetes130  # noqa: E402
 
-from tacit.datasets import Dataset, load_diabetes130  # noqa: E402
-from tacit.datasets.diabetes130 import SCHEMA  # noqa: E402
+from tacit.datasets import Dataset  # noqa: E402
 from tacit.linear_model import LinearSVC, LogisticRegression  # noqa: E402
 
 REPEATS = 10

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import aggregators
 import renamed
 import tacit
 
@@ -56,6 +57,10 @@ def test_the_list_of_pages_names_every_page() -> None:
 
 def test_the_page_of_renamed_names_is_up_to_date() -> None:
     assert renamed.PAGE.read_text(encoding="utf-8") == renamed.page(), "run make renamed"
+
+
+def test_the_table_of_aggregators_is_up_to_date() -> None:
+    assert aggregators.PAGE.read_text(encoding="utf-8") == aggregators.page(), "make trusted-code"
 
 
 @pytest.mark.parametrize("kind", ["names", "parameters", "members"])

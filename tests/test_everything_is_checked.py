@@ -10,6 +10,7 @@ import dataclasses
 
 from tacit.erm.losses import Loss, PointLoss
 from tacit.local import NoNoise, Sanitizer
+from tacit.pate.aggregators import AGGREGATORS, Aggregator
 from tacit.privacy import Event, NonPrivate
 from tests.declared import all_classes, concrete
 from tests.erm.test_losses import CASES, POINTS
@@ -39,3 +40,7 @@ def test_every_loss_is_tried() -> None:
     tried: set[type] = {type(loss) for loss, _ in CASES} | {type(loss) for loss in POINTS}
     found = concrete(under=Loss) | concrete(under=PointLoss)
     assert {cls for cls in found if dataclasses.is_dataclass(cls)} == tried
+
+
+def test_every_aggregator_is_registered() -> None:
+    assert concrete(under=Aggregator) == set(AGGREGATORS)

@@ -46,6 +46,12 @@ names too.
 
 {members}
 
+## Moved to benchmarks/
+
+Only benchmarks used these; they are in modules of the repository's folder, and not in the package.
+
+{benchmarks}
+
 ## Modules
 
 For code that imported from modules within packages, which [are not stable](stability.md).
@@ -76,6 +82,10 @@ def page() -> str:
     gone = dict(moved["move"])
     for row in moved["merge"]:
         gone.update(dict.fromkeys(row["of"], row["into"]))
+    for old, new in gone.items():  # a module may have gone on from where it went first
+        while gone.get(new, new) != new:
+            new = gone[new]
+        gone[old] = new
     # The table has rows of modules that were gone before it was applied.
     found = sorted(row for row in gone.items() if row[0] != row[1] and _is_module(row[1]))
     return _PAGE.format(
@@ -83,6 +93,7 @@ def page() -> str:
         names=_by_class(renamed["names"]),
         parameters=_by_class(renamed["parameters"]),
         members=_by_class(renamed["members"]),
+        benchmarks=_by_class(renamed["benchmarks"]),
         modules=_table("old | new", map(_code, found)),
     )
 

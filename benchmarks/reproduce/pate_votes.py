@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from pate_analysis import answers_to, epsilon_by_votes
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from reproduce.drawing import BLUE, GREEN, GREY, ORANGE, RED, log_ticks, panels, ranged
@@ -14,7 +15,6 @@ from reproduce.figure import Figure, Rows, Run, mean_of, require, where
 from reproduce.images import FILES, pooled
 from tacit.noise import seeded_source
 from tacit.pate import GNMax, LNMax, PATEClassifier
-from tacit.pate.analysis import _by_votes, answers_to
 from tacit.pate.teachers import each_vote
 from tacit.privacy import Guarantee, Relation
 from tacit.queries.votes import count_votes
@@ -70,7 +70,7 @@ def costs(n_queries: int) -> dict[str, Any]:
         "pure": n_queries * 2 * GAMMA,
         "laplace": laplace.epsilon(DELTA),
         "gaussian": gaussian.epsilon(DELTA),
-        "by_votes": _by_votes(said[:n_queries], NOISE_STD, DELTA),
+        "by_votes": epsilon_by_votes(said[:n_queries], NOISE_STD, DELTA),
     }
 
 

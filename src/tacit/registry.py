@@ -356,8 +356,8 @@ def _kernel(spec: ModelSpec) -> ModelSpec:
 
 
 _LOCAL: dict[Predicts, tuple[tuple[str, ...], Examples, Score | None]] = {
-    Predicts.CLASSES: ((*_CLASSIFIER, "_intercept_coordinate"), with_two_classes, ACCURACY),
-    Predicts.NUMBERS: ((*_REGRESSOR, "_intercept_coordinate"), with_numbers(), R2),
+    Predicts.CLASSES: (_CLASSIFIER, with_two_classes, ACCURACY),
+    Predicts.NUMBERS: (_REGRESSOR, with_numbers(), R2),
     Predicts.LOCATION: ((*_LOCATION, "_centre"), _BALL, None),
 }
 

@@ -1,9 +1,10 @@
 import gzip
 
+import diabetes130
 import numpy as np
 import pytest
+from diabetes130 import load_diabetes130
 
-from tacit.datasets import diabetes130, load_diabetes130
 from tacit.datasets.base import encode, feature_names, find_file
 from tests.datasets.helpers import check_only_own_record, needs
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-
-from tacit.datasets import make_linear_regression
+from synthetic import make_linear_regression
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+import uci_regression
+from uci_regression import load_uci_regression
 
-from tacit.datasets import load_uci_regression, uci_regression
 from tests.datasets.helpers import needs
 
 pytestmark = needs("uci_regression/published.csv")

@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 import tacit.deep.records as records_module
 import tacit.queries.noise as noisy_sum_module
 from tacit.deep import AdaptiveClip, AutomaticClip, FlatClip, PerLayerClip
-from tacit.deep.clipping import BookKeeper, gradients
+from tacit.deep.clipping import BookKeeper, layer_rules
 from tacit.deep.clipping.randomness import blank_keys
 from tacit.deep.records import TensorRecords
 from tacit.noise import SensitivityViolation
@@ -98,10 +98,10 @@ def test_a_layer_that_is_not_clipped_is_caught(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_bias_that_is_not_counted_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def of_weights(self: gradients.OuterProducts) -> Any:
+    def of_weights(self: layer_rules.OuterProducts) -> Any:
         return (self.a.square().sum(1) * self.g.square().sum(1)).sqrt().clamp(min=1e-6)
 
-    monkeypatch.setattr(gradients.OuterProducts, "lengths", of_weights)
+    monkeypatch.setattr(layer_rules.OuterProducts, "lengths", of_weights)
     caught("bias", clip=FlatClip(0.01))
 
 

@@ -19,8 +19,7 @@ from tacit.features import (
     RandomFourierFeatures,
 )
 from tacit.features.feature_map import declared_domain
-from tacit.features.fourier import rounded_frequencies
-from tacit.features.kernels import Uniforms
+from tacit.features.kernels import Uniforms, rounded_frequencies
 
 Array = npt.NDArray[np.float64]
 KERNELS: dict[str, Kernel] = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from tacit.features import fourier
-from tacit.features.fourier import waves
+from tacit.features import kernels
+from tacit.features.kernels import waves
 
 T = np.concatenate(
     [
@@ -36,7 +36,7 @@ def test_they_are_right() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 7), (3, 5), (130, 129), (2, 20_000)])
 def test_compiled_or_not_the_bits_are_the_same(shape: tuple[int, int]) -> None:
-    if fourier._compiled() is None:
+    if kernels._compiled() is None:
         pytest.skip("needs numba")
     t = np.random.default_rng(1).uniform(-1e6, 1e6, shape)
     assert made(t).tobytes() == made(t, compiled=True).tobytes()

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.local.agreement import Agreement
 from tacit.local.client import AlreadyAnswered, Client
-from tacit.local.messages import Question, Reason, Rejected, Report
+from tacit.local.protocol import Agreement, Question, Reason, Rejected, Report
 from tacit.local.sanitizers import HalfSphere, SphereNoise
 from tacit.local.subgradients import (
     Absolute,

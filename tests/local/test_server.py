@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.local.learners import GradientDescent, state_to_bytes
-from tacit.local.messages import Question, Reason, Rejected, Report
+from tacit.local.protocol import Question, Reason, Rejected, Report
 from tacit.local.sanitizers import SphereNoise
 from tacit.local.server import Accepted, Server
 from tests.local.protocol_helpers import (

@@ -14,7 +14,7 @@ import pytest
 
 from tacit.local.client import Client
 from tacit.local.learners import Banco, state_to_bytes
-from tacit.local.messages import Reason, Rejected, Report
+from tacit.local.protocol import Reason, Rejected, Report
 from tacit.local.server import Server
 from tacit.noise import secure_source
 from tests.local.protocol_helpers import D, agreement, everything

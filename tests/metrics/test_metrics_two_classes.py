@@ -7,8 +7,8 @@ import pytest
 from sklearn import metrics
 
 from tacit.metrics import evaluation_of, evaluation_plan
-from tacit.metrics.histogram import accuracy_std, bin_edges
 from tacit.metrics.metrics import beats_in
+from tacit.metrics.planning import accuracy_std, bin_edges
 from tacit.privacy import Budget, Guarantee, Relation
 from tests.metrics.helpers import INFINITE, coverage, exact, scored, simulated, sums_of
 

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from tacit.noise import secure_source
 from tacit.noise.gaussian import smooth_gaussian
 from tacit.pate import GNMax, LNMax, Majority, Sanitised
-from tacit.pate.accounting import SanitisedCost, SeveralClasses, TwoClasses, votes_renyi
+from tacit.pate.plan import SanitisedCost
 from tacit.privacy import (
     Budget,
     Composed,
@@ -23,7 +23,7 @@ from tacit.privacy import (
     SmoothGaussian,
 )
 from tacit.queries import Facts, Held, Session, Slot, Votes
-from tacit.queries.votes_cost import Table
+from tacit.queries.votes_cost import SeveralClasses, Table, TwoClasses, votes_renyi
 from tacit.records import Bounds
 
 DELTA = 1e-5

@@ -24,7 +24,6 @@ from tacit.pate import (
     Sanitised,
     SemiSupervised,
 )
-from tacit.pate.analysis import answers_to
 from tacit.pate.query_points import queries_of
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian, Relation, Repeated
 
@@ -197,36 +196,6 @@ def test_plans_need_no_data() -> None:
     assert plan.right(0.9) > plan.right(0.6) > 0.5
     one = PATEClassifier(n_queries=1, epsilon=1.31, delta=1e-5).plan(2)
     assert isinstance(one.aggregator, GNMax)
-
-
-@pytest.mark.parametrize("aggregator", [GNMax(), LNMax(), Majority(), Confident(50, 0.5)])
-@pytest.mark.parametrize("agreeing", [52.0, 100.0])
-def test_what_is_released_is_what_was_planned(aggregator: Any, agreeing: float) -> None:
-    """Whatever the votes: the same answers are given, or not, at the same cost."""
-    plan = PATEClassifier(n_queries=90, epsilon=3.0, delta=1e-5, aggregator=aggregator).plan(2)
-    votes = np.tile([[agreeing, 100.0 - agreeing]], (90, 1))
-    released = answers_to(plan.aggregator, votes, Relation.ADD_REMOVE)
-    assert released.event == plan.event
-    assert released.value.shape == (90,)
-    if not isinstance(aggregator, Confident):
-        assert np.all(released.value >= 0)
-
-
-@pytest.mark.parametrize("aggregator", [GNMax(), LNMax(), Majority(), Confident(50, 0.5)])
-def test_what_a_plan_expects_is_what_happens(aggregator: Any) -> None:
-    plan = PATEClassifier(
-        n_teachers=100, n_queries=100, epsilon=3.0, delta=1e-5, aggregator=aggregator
-    ).plan(2)
-    votes = np.tile([[70.0, 30.0]], (20_000, 1))
-    if isinstance(aggregator, Confident):
-        votes = votes[:50]
-        asked = [answers_to(plan.aggregator, votes, Relation.ADD_REMOVE) for _ in range(60)]
-        share, n = float(np.mean([a.value == 0 for a in asked])), 3000
-    else:
-        share = float(np.mean(answers_to(plan.aggregator, votes, Relation.ADD_REMOVE).value == 0))
-        n = 20_000
-    expected = plan.right(0.7)
-    assert abs(share - expected) < 6.5 * math.sqrt(expected * (1 - expected) / n) + 2e-3
 
 
 def test_regression() -> None:

@@ -7,14 +7,14 @@ import pytest
 from scipy.special import ndtr
 
 from tacit.pate import GNMax, LNMax, Majority
-from tacit.pate.accounting import (
+from tacit.privacy import Event, Gaussian, Guarantee, NoisyMajority, Relation, Repeated
+from tacit.queries.votes_cost import (
     SeveralClasses,
     TwoClasses,
     log_chance_of_upset,
     query_renyi,
     smooth_sensitivity,
 )
-from tacit.privacy import Event, Gaussian, Guarantee, NoisyMajority, Relation, Repeated
 
 from .exact import (
     Array,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pate_analysis import answers_to
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -16,15 +17,11 @@ from tacit.noise.selection import finite
 from tacit.pate import (
     Confident,
     GNMax,
-    LNMax,
-    Majority,
     PATEClassifier,
     PATEPlan,
     PATERegressor,
     teachers,
 )
-from tacit.pate.aggregators import AGGREGATORS as REGISTERED
-from tacit.pate.analysis import answers_to
 from tacit.privacy import Relation
 from tacit.queries import Votes
 from tacit.records import splits as parts_module
@@ -114,38 +111,6 @@ def neighbours(relation: Relation, n_classes: int) -> tuple[Any, Any]:
     if relation is REPLACE:
         return (rows, labels), (np.vstack([rows[:-1], ODD]), np.append(labels[:-1], 0))
     return (rows, labels), (np.vstack([rows, ODD]), np.append(labels, 0))
-
-
-AGGREGATORS = [
-    (GNMax(), 3),
-    (LNMax(), 3),
-    (Majority(), 2),
-    (Majority(cut=0.3), 2),
-    (Confident(n_answers=5, threshold=0.3), 3),
-]
-
-
-@pytest.mark.parametrize("relation", [ADD, REPLACE], ids=lambda r: r.value)
-@pytest.mark.parametrize(("aggregator", "n_classes"), AGGREGATORS, ids=repr)
-def test_classifiers_are_replayed(aggregator: Any, n_classes: int, relation: Relation) -> None:
-    first, second = neighbours(relation, n_classes)
-
-    def fit(data: Any) -> Any:
-        # A seed, so that both runs split the records by one key.
-        model = PATEClassifier(
-            OrderedTree(),
-            N_TEACHERS,
-            LogisticRegression(),
-            10,
-            classes=range(n_classes),
-            aggregator=aggregator,
-            relation=relation,
-            random_state=3,
-        )
-        return model.fit(data[0], data[1], POOL)
-
-    expected = 2 if isinstance(aggregator, Confident) else 1
-    assert replay(fit, first, second) == replay(fit, second, first) == expected
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -250,13 +215,9 @@ def test_what_is_not_as_planned_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
             gnmax.fit(*data, POOL)
 
 
-def test_every_aggregator_is_replayed() -> None:
-    assert {type(aggregator) for aggregator, _ in AGGREGATORS} == set(REGISTERED)
-
-
 def test_a_stop_that_depends_on_the_votes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: it goes on until the votes' own cost is spent, and so tells that cost."""
-    from tacit.pate.accounting import votes_renyi
+    from tacit.queries.votes_cost import votes_renyi
 
     honest = finite.gaussian_winners
 

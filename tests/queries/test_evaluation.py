@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.metrics.histogram import bin_edges
+from tacit.metrics.planning import bin_edges
 from tacit.noise import Norm
 from tacit.noise.summation import sum_sensitivity
 from tacit.privacy import Relation

@@ -68,7 +68,7 @@ def evaluate(
     from tacit.cli.ledger import ledger_to_charge
     from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
-    from tacit.metrics.histogram import bin_edges
+    from tacit.metrics.planning import bin_edges
 
     with before_records():
         check_report(report, force, model, data)

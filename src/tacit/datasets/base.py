@@ -83,16 +83,16 @@ class Dataset:
     **Guarantee**
 
     1. A row depends only on its own record and on literals of the schema: encoding
-       some of the records gives those rows of the encoding of all. `load_uci_regression` alone
-       does not guarantee this, and says so.
+       some of the records gives those rows of the encoding of all.
     2. A person with several records is on one side of the split.
 
     Examples
     --------
-    >>> from tacit.datasets import make_linear_regression
-    >>> data = make_linear_regression(n_records=100, n_features=3)
-    >>> data.train_rows.shape, data.feature_names
-    ((100, 3), ('x0', 'x1', 'x2'))
+    >>> import numpy as np
+    >>> from tacit.datasets import Dataset
+    >>> rows, labels = np.eye(3), np.arange(3)
+    >>> Dataset(rows, labels, rows, labels, ("x", "y", "z"), "Three points.").description
+    'Three points.'
     """
 
     train_rows: npt.NDArray[Any]

@@ -18,7 +18,7 @@ from tacit.deep.clipping import (
     PerLayerClip,
     without_batch_norm,
 )
-from tacit.deep.clipping.adaptive import AdaptiveClip
+from tacit.deep.clipping.clip import AdaptiveClip
 from tacit.deep.networks import PCALayer
 from tacit.deep.neural_network import NeuralClassifier, NeuralRegressor
 from tacit.deep.optimizer_step import constant, decayed_late

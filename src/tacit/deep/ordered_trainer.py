@@ -11,7 +11,7 @@ from torch import nn
 from tacit import checks
 from tacit.deep.callbacks import Callback, Moment
 from tacit.deep.clipping import Clip, FlatClip, book_keeper
-from tacit.deep.clipping.adaptive import AdaptiveClip
+from tacit.deep.clipping.clip import AdaptiveClip
 from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.optimizer_step import Descent, Schedule, constant
 from tacit.deep.planning import facts_of

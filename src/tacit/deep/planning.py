@@ -1,6 +1,6 @@
 """Plan a training: noise for a number of steps, or steps for a noise.
 
-The cost is also listed by epoch, by several accounting methods.
+The cost is also listed by epoch.
 """
 
 from __future__ import annotations
@@ -9,20 +9,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tacit import checks
 from tacit.deep.clipping import Clip
 from tacit.engine import Plan, without_noise
 from tacit.privacy import Budget, Event, Guarantee, Repeated, SampledGaussian
 from tacit.privacy.accounting.calibration import least_noise
-from tacit.privacy.accounting.composition import RenyiRoute, renyi_of
+from tacit.privacy.accounting.composition import RenyiRoute
 from tacit.queries import AtMost, Facts, GaussianNoise, Slot
 from tacit.records import Bounds
 
 _MOST_STEPS = 10_000_000
-_MOST_MOMENT = 256
-_SPLITS = 400  # grid size for the split of delta between steps and composition
 
 
 @dataclass(frozen=True)
@@ -59,6 +55,15 @@ class Sampling:
     def steps_per_epoch(self) -> int:
         """The number of steps that see as many records as there are, on average."""
         return max(1, round(1 / self.rate))
+
+
+@dataclass(frozen=True)
+class EpochCost:
+    """The epsilon of training up to the end of an epoch."""
+
+    epoch: int
+    n_steps: int
+    epsilon: float
 
 
 def plan_training(
@@ -150,7 +155,8 @@ def epsilon_by_epoch(plan: Plan, epochs: Sequence[int] | None = None) -> list[Ep
     wanted = [
         checks.count("epochs", epoch, remedy="pass some of 1, 2, 3 ...") for epoch in chosen_epochs
     ]
-    return [cost_after(step, min(e * each, n_steps), plan.budget.delta, e) for e in wanted]
+    made = [(epoch, min(epoch * each, n_steps)) for epoch in wanted]
+    return [EpochCost(e, n, Guarantee(_event(step, n)).epsilon(plan.budget.delta)) for e, n in made]
 
 
 def check_budget(budget: Budget) -> None:
@@ -219,65 +225,3 @@ def _greatest(fits: Callable[[int], bool], low: int, most: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-@dataclass(frozen=True)
-class EpochCost:
-    """The epsilon of training up to the end of an epoch.
-
-    ``epsilon`` is the guarantee, from the privacy loss distribution. The others are for
-    comparison: the moments accountant as published, and strong composition to first order,
-    the method before it.
-    """
-
-    epoch: int
-    n_steps: int
-    epsilon: float
-    moments: float
-    strong_composition: float
-
-
-def cost_after(step: SampledGaussian, n_steps: int, delta: float, epoch: int = 1) -> EpochCost:
-    """Return the cost of ``n_steps`` steps at a delta.
-
-    Examples
-    --------
-    >>> from tacit.deep.planning import cost_after
-    >>> from tacit.privacy import SampledGaussian
-    >>> cost = cost_after(SampledGaussian(4.0, 0.01), 10_000, 1e-5)
-    >>> [round(e, 3) for e in (cost.epsilon, cost.moments, cost.strong_composition)]
-    [0.947, 1.259, 9.338]
-    """
-    return EpochCost(
-        epoch,
-        n_steps,
-        Guarantee(_event(step, n_steps)).epsilon(delta),
-        moments_epsilon(step, n_steps, delta),
-        strong_composition_epsilon(step, n_steps, delta),
-    )
-
-
-def moments_epsilon(step: SampledGaussian, n_steps: int, delta: float) -> float:
-    """Return epsilon by the moments accountant of Abadi et al. (2016).
-
-        epsilon = min over whole l of (T alpha(l) + log(1 / delta)) / l,   alpha(l) = l r(l + 1)
-
-    with r the Renyi divergence of a step; today's conversion from r is tighter.
-    """
-    moments = np.arange(1.0, _MOST_MOMENT + 1)
-    alpha = moments * renyi_of(step, moments + 1)
-    return float(np.min((n_steps * alpha + math.log(1 / delta)) / moments))
-
-
-def strong_composition_epsilon(step: SampledGaussian, n_steps: int, delta: float) -> float:
-    """Return epsilon by strong composition of amplified steps, to first order; no guarantee.
-
-        e0 = sqrt(2 log(1.25 / d0)) / z,  e = q e0,  epsilon = e sqrt(2 T log(1 / d')) + T e^2
-
-    with T q d0 + d' = delta split optimally.
-    """
-    rate, z = step.sampling_rate, step.noise_multiplier
-    share = np.linspace(0.5, _SPLITS - 0.5, _SPLITS) / _SPLITS
-    of_step, rest = share * delta / (n_steps * rate), (1 - share) * delta
-    e = rate * np.sqrt(2 * np.log(1.25 / of_step)) / z
-    return float(np.min(e * np.sqrt(2 * n_steps * np.log(1 / rest)) + n_steps * e**2))

@@ -19,7 +19,7 @@ from tacit import checks
 from tacit.deep.callbacks import Callback, Moment, evaluate
 from tacit.deep.checkpoint import Checkpoint, CheckpointError, has_booked
 from tacit.deep.clipping import BookKeeper, Clip, FlatClip, book_keeper
-from tacit.deep.clipping.adaptive import AdaptiveState, state_of
+from tacit.deep.clipping.clip import AdaptiveState, state_of
 from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.optimizer_step import Descent, Schedule, constant
 from tacit.deep.planning import EpochCost, Sampling, epsilon_by_epoch, plan_training, with_slots

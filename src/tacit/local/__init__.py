@@ -1,6 +1,5 @@
 """Learn under local privacy: devices sanitise their answers, and the server learns from them."""
 
-from tacit.local.agreement import Agreement
 from tacit.local.client import AlreadyAnswered, Client
 from tacit.local.estimators import (
     LocalGeometricMedian,
@@ -20,7 +19,7 @@ from tacit.local.learners import (
     state_from_bytes,
     state_to_bytes,
 )
-from tacit.local.messages import Question, Reason, Rejected, Report
+from tacit.local.protocol import Agreement, Question, Reason, Rejected, Report
 from tacit.local.sanitizers import (
     GaussianNoise,
     HalfSphere,

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.local.agreement import Agreement
 from tacit.local.append_log import sync_folder, write_all
-from tacit.local.messages import (
+from tacit.local.protocol import (
     STEP_TYPES,
     TOKEN_BYTES,
+    Agreement,
     Question,
     Rejected,
     Report,
@@ -86,9 +86,9 @@ class Client:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.agreement import Agreement
+    >>> from tacit.local.protocol import Agreement
     >>> from tacit.local.client import Client
-    >>> from tacit.local.messages import Question
+    >>> from tacit.local.protocol import Question
     >>> from tacit.local.sanitizers import PrivUnit
     >>> from tacit.local.subgradients import Logistic
     >>> agreement = Agreement(Logistic(), PrivUnit(epsilon=2.0, n_features=2))

@@ -67,7 +67,7 @@ class Stream:
     learner: Learner
     loss: LocalLoss
     sanitizer: Sanitizer
-    intercept: float
+    intercept: float  # the coordinate that is appended to every row, or 0
 
     @property
     def n_features(self) -> int:
@@ -75,17 +75,27 @@ class Stream:
         return self.sanitizer.n_features
 
 
-def stream_of(
-    estimator: Any, loss: LocalLoss, n_columns: int, row_norm: float, unit: float
-) -> Stream:
-    """Return the stream of an estimator's parameters; ``unit`` is the expected size of weights."""
+def begin(
+    estimator: Any,
+    loss: LocalLoss,
+    n_columns: int,
+    row_norm: float,
+    unit: float,
+    intercept: float = 0.0,
+) -> None:
+    """Set up the stream of an estimator's parameters, without answers.
+
+    ``unit`` is the expected size of weights, and ``intercept`` the coordinate of the intercept.
+    """
     budget = Budget(estimator.epsilon, estimator.delta, Relation.REPLACE)
     warn_if_weak(budget)
-    constant = getattr(estimator, "_intercept_coordinate", 0.0)
-    d = n_columns + (constant > 0.0)
-    norm = loss.norm(d, math.hypot(row_norm, constant))
+    d = n_columns + (intercept > 0.0)
+    norm = loss.norm(d, math.hypot(row_norm, intercept))
     sanitizer = _sanitizer_of(estimator.sanitizer, budget, d, norm)
-    return Stream(_learner_of(estimator.learner, sanitizer, unit), loss, sanitizer, constant)
+    learner = _learner_of(estimator.learner, sanitizer, unit)
+    estimator._stream = Stream(learner, loss, sanitizer, intercept)
+    estimator._source = source_of(estimator.random_state)
+    estimator.state_ = learner.init(d)
 
 
 def _sanitizer_of(chosen: Any, budget: Budget, n_features: int, norm: float) -> Sanitizer:
@@ -116,45 +126,6 @@ def _learner_of(chosen: Any, sanitizer: Sanitizer, unit: float) -> Learner:
     return configured
 
 
-def run(
-    stream: Stream,
-    state: Any,
-    table: Any,
-    labels: Array,
-    limit: float,
-    *,
-    shuffle: bool,
-    source: Any,
-    verbose: int,
-) -> Any:
-    """Return the state after every row of the table has answered once.
-
-    Each row is scaled to norm ``limit`` at most, and the intercept's coordinate appended. Tables
-    are often sorted, which would mislead a betting learner. So rows are shuffled, in an order
-    that depends only on their number, as if people were drawn at random.
-    """
-    n = table.shape[0]
-    order = np.random.default_rng(n).permutation(n) if shuffle else np.arange(n)
-    step = max(1, _BLOCK_NUMBERS // stream.n_features)
-    compile_it = worth_compiling(n, stream.n_features)
-    with _progress(n, verbose) as advance:
-        for start in range(0, n, step):
-            people = order[start : start + step]
-            rows = _ready(table[people], limit, stream.intercept)
-            state = learn(
-                stream.learner,
-                state,
-                rows,
-                labels[people],
-                stream.loss,
-                stream.sanitizer,
-                source,
-                compile_it=compile_it,
-            )
-            advance(len(rows), state)
-    return state
-
-
 def _ready(block: Any, limit: float, constant: float) -> Array:
     dense = block.toarray() if hasattr(block, "toarray") else block
     rows = np.empty((dense.shape[0], dense.shape[1] + (constant > 0.0)))
@@ -164,10 +135,36 @@ def _ready(block: Any, limit: float, constant: float) -> Array:
     return rows
 
 
-def privacy_of(stream: Stream, source: Any, notes: tuple[str, ...]) -> Guarantee:
-    """Return the guarantee of every person."""
-    event = priced(stream.sanitizer.event, source)
-    return Guarantee(event, stream.sanitizer.delta, (_ONCE, *notes), (_PER_PERSON,))
+def go_on(
+    estimator: Any, table: Any, labels: Array, limit: float, notes: Any, shuffle: bool
+) -> Array:
+    """Ask every row of a table once, and return the estimate.
+
+    Each row is scaled to norm ``limit`` at most, and the intercept's coordinate appended. Tables
+    are often sorted, which would mislead a betting learner. So rows are shuffled, in an order
+    that depends only on their number, as if people were drawn at random.
+    """
+    stream: Stream = estimator._stream
+    learner, sanitizer, state = stream.learner, stream.sanitizer, estimator.state_
+    # A secure source is not stored: it cannot be copied, but models are.
+    source = estimator._source or secure_source()
+    n = table.shape[0]
+    order = np.random.default_rng(n).permutation(n) if shuffle else np.arange(n)
+    step = max(1, _BLOCK_NUMBERS // stream.n_features)
+    compile_it = worth_compiling(n, stream.n_features)
+    with _progress(n, estimator.verbose) as advance:
+        for start in range(0, n, step):
+            people = order[start : start + step]
+            rows, own = _ready(table[people], limit, stream.intercept), labels[people]
+            given = learner, state, rows, own, stream.loss, sanitizer, source
+            state = learn(*given, compile_it=compile_it)
+            advance(len(rows), state)
+    estimator.state_, estimator.n_reports_ = state, state.n_reports
+    estimator.sanitizer_, estimator.learner_ = sanitizer, learner
+    event = priced(sanitizer.event, source)
+    estimator.privacy_ = Guarantee(event, sanitizer.delta, (_ONCE, *notes), (_PER_PERSON,))
+    estimate: Array = state.estimate
+    return estimate
 
 
 @contextmanager
@@ -193,39 +190,6 @@ def _progress(n: int, verbose: int) -> Iterator[Any]:
             bar.update(task, advance=done, size=float(np.linalg.norm(state.estimate)))
 
         yield advance
-
-
-def begin(estimator: Any, loss: LocalLoss, n_columns: int, row_norm: float, unit: float) -> Stream:
-    """Set up a new stream without answers."""
-    stream = stream_of(estimator, loss, n_columns, row_norm, unit)
-    estimator._stream = stream
-    estimator._source = source_of(estimator.random_state)
-    estimator.state_ = stream.learner.init(stream.n_features)
-    return stream
-
-
-def go_on(
-    estimator: Any, table: Any, labels: Array, limit: float, notes: Any, shuffle: bool
-) -> Array:
-    """Ask every row once, and return the estimate."""
-    stream: Stream = estimator._stream
-    # A secure source is not stored: it cannot be copied, but models are.
-    source = estimator._source or secure_source()
-    estimator.state_ = run(
-        stream,
-        estimator.state_,
-        table,
-        labels,
-        limit,
-        shuffle=shuffle,
-        source=source,
-        verbose=estimator.verbose,
-    )
-    estimator.n_reports_ = estimator.state_.n_reports
-    estimator.sanitizer_, estimator.learner_ = stream.sanitizer, stream.learner
-    estimator.privacy_ = privacy_of(stream, source, notes)
-    estimate: Array = estimator.state_.estimate
-    return estimate
 
 
 class _LocalClassifier(ScoredClasses, BaseEstimator):
@@ -280,17 +244,16 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
             row_norm = self.row_norm_ = row_norm_of(resolved.row_norm)
             found = classes_of(resolved.classes if classes is None else classes, y)
             check_two_classes(self, found.value.size, "; declare two.")
-            self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
-            begin(self, self._loss, unread.n_columns, row_norm, 1.0 / row_norm)
+            intercept = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
+            begin(self, self._loss, unread.n_columns, row_norm, 1.0 / row_norm, intercept)
             self.classes_, self._notes = found.value, assumptions_of(found, names)
-        stream = self._stream
         table, labels = unread.read()
         codes, known = codes_of(np.asarray(labels), self.classes_)
         # A person of no declared class answers too, with the label 0 between the two.
         signs = np.where(known, np.where(codes == 1, 1.0, -1.0), 0.0)
         weights = go_on(self, table, signs, self.row_norm_, self._notes, shuffle)
-        self.coef_, self.intercept_ = split(weights, stream.intercept)
-        self.coef_ = self.coef_[None, :]
+        coef, self.intercept_ = split(weights, self._stream.intercept)
+        self.coef_ = coef[None, :]
         return self
 
 
@@ -449,13 +412,13 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
         unread, names = note_columns(self, X, y, first=first)
         if first:
             row_norm = self.row_norm_ = row_norm_of(with_table_facts(self, X).row_norm)
-            self._intercept_coordinate = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
-            begin(self, loss, unread.n_columns, row_norm, scale / row_norm)
+            intercept = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
+            begin(self, loss, unread.n_columns, row_norm, scale / row_norm, intercept)
             self._notes = assumptions_of(names)
         table, labels = unread.read()
         weights = go_on(self, table, as_numbers(labels), self.row_norm_, self._notes, shuffle)
-        self.coef_, intercept = split(weights, self._stream.intercept)
-        self.intercept_ = float(intercept[0])
+        self.coef_, constant = split(weights, self._stream.intercept)
+        self.intercept_ = float(constant[0])
         return self
 
 
@@ -502,17 +465,15 @@ class _LocalLocation(BaseEstimator):
         unread, names = note_columns(self, X, first=first, sparse=False)
         if first:
             radius = row_norm_of(with_table_facts(self, X).row_norm, _FARTHER)
-            centre = center_of(self.center, unread.n_columns)
+            self._centre = center_of(self.center, unread.n_columns)
             begin(self, self._loss, unread.n_columns, radius, radius)
             self._notes = assumptions_of(names)
-            self._centre = centre
         table, _ = unread.read()
         labels = np.zeros(table.shape[0])
         # A subgradient's norm does not depend on the record's size, so records are not clipped.
         with np.errstate(over="ignore"):  # a row that overflows has no direction: it answers zero
             away = table - self._centre
-        finished = go_on(self, away, labels, np.inf, self._notes, shuffle)
-        self.location_ = self._centre + finished
+        self.location_ = self._centre + go_on(self, away, labels, np.inf, self._notes, shuffle)
         return self
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.local.agreement import Agreement
 from tacit.local.append_log import Journal
 from tacit.local.learners import Learner, learner_from_dict, state_from_bytes, state_to_bytes
-from tacit.local.messages import (
+from tacit.local.protocol import (
     STEP_TYPES,
     TOKEN_BYTES,
+    Agreement,
     Question,
     Reason,
     Rejected,
@@ -77,7 +77,7 @@ class Server:
     Examples
     --------
     >>> from tacit.local import Banco
-    >>> from tacit.local.agreement import Agreement
+    >>> from tacit.local.protocol import Agreement
     >>> from tacit.local.client import Client
     >>> from tacit.local.sanitizers import PrivUnit
     >>> from tacit.local.server import Server
@@ -92,7 +92,7 @@ class Server:
     >>> server.receive(report)
     Traceback (most recent call last):
     ...
-    tacit.local.messages.Rejected: replayed: ...
+    tacit.local.protocol.Rejected: replayed: ...
     """
 
     def __init__(self, learner: Learner, agreement: Agreement, *, patience: int = 0) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.local import _compiled
-from tacit.local.learners.base import Learner, Step
+from tacit.local.learners import Learner, Step
 from tacit.local.sanitizers import Sanitizer
 from tacit.local.subgradients import LocalLoss, clipped
 from tacit.noise import PreparedRows, Source

@@ -7,9 +7,8 @@ already clipped, so that the norm of the answer is at most ``norm`` at any point
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,27 +52,6 @@ def clipped(vector: Array, norm: float) -> Array:
 
 # All pull functions have the same signature, so that one loop can run any of them.
 # ruff: noqa: ARG001
-
-
-Pull = Callable[[Array, Array, float, float], Array]
-
-
-class LocalLoss(Protocol):
-    """A loss whose subgradients have a known bound.
-
-    ``pull(point, features, label, width)`` returns the negative subgradient; ``width`` is the
-    loss's own parameter, 0 if it has none.
-    """
-
-    kind: ClassVar[str]
-    pull: ClassVar[Any]
-
-    @property
-    def width(self) -> float:
-        """The loss's own parameter, passed to ``pull``."""
-
-    def norm(self, n_features: int, row_norm: float) -> float:
-        """Return the largest norm of a subgradient, for records of norm at most ``row_norm``."""
 
 
 @compilable
@@ -127,16 +105,27 @@ def sign_pull(point: Array, features: Array, label: float, width: float) -> Arra
     return pull
 
 
-class _OfAScore:
-    """Base of losses of the score <w, x>."""
+class LocalLoss:
+    """A loss whose subgradients have a known bound.
+
+    ``pull(point, features, label, width)`` returns the negative subgradient; ``width`` is the
+    loss's own parameter, 0 if it has none.
+    """
+
+    kind: ClassVar[str]
+    pull: ClassVar[Any]
+    width: float = 0.0
 
     def norm(self, n_features: int, row_norm: float) -> float:
-        """Return row_norm, because the derivative in the score is at most 1."""
+        """Return the largest norm of a subgradient, for records of norm at most ``row_norm``.
+
+        It is ``row_norm`` for a loss of the score <w, x> whose derivative is at most 1.
+        """
         return row_norm
 
 
 @dataclass(frozen=True)
-class Logistic(_OfAScore):
+class Logistic(LocalLoss):
     """log(1 + exp(-y <w, x>)), y = -1 or 1.
 
     Examples
@@ -147,13 +136,12 @@ class Logistic(_OfAScore):
     array([0.25])
     """
 
-    kind: ClassVar[str] = "logistic"
-    pull: ClassVar[Any] = staticmethod(logistic_pull)
-    width: ClassVar[float] = 0.0
+    kind = "logistic"
+    pull = staticmethod(logistic_pull)
 
 
 @dataclass(frozen=True)
-class Hinge(_OfAScore):
+class Hinge(LocalLoss):
     """max(0, 1 - y <w, x>), y = -1 or 1.
 
     Examples
@@ -164,13 +152,12 @@ class Hinge(_OfAScore):
     array([-0.5])
     """
 
-    kind: ClassVar[str] = "hinge"
-    pull: ClassVar[Any] = staticmethod(hinge_pull)
-    width: ClassVar[float] = 0.0
+    kind = "hinge"
+    pull = staticmethod(hinge_pull)
 
 
 @dataclass(frozen=True)
-class Absolute(_OfAScore):
+class Absolute(LocalLoss):
     """|y - <w, x>|, whose minimiser is the conditional median.
 
     Examples
@@ -181,13 +168,12 @@ class Absolute(_OfAScore):
     array([0.5])
     """
 
-    kind: ClassVar[str] = "absolute"
-    pull: ClassVar[Any] = staticmethod(absolute_pull)
-    width: ClassVar[float] = 0.0
+    kind = "absolute"
+    pull = staticmethod(absolute_pull)
 
 
 @dataclass(frozen=True)
-class Huber(_OfAScore):
+class Huber(LocalLoss):
     """Huber's loss over its width: quadratic within ``width`` of 0, absolute beyond.
 
     Examples
@@ -198,8 +184,8 @@ class Huber(_OfAScore):
     array([0.25])
     """
 
-    kind: ClassVar[str] = "huber"
-    pull: ClassVar[Any] = staticmethod(huber_pull)
+    kind = "huber"
+    pull = staticmethod(huber_pull)
 
     width: float = 1.0
 
@@ -208,7 +194,7 @@ class Huber(_OfAScore):
 
 
 @dataclass(frozen=True)
-class Distance:
+class Distance(LocalLoss):
     """||w - x||, whose minimiser is the geometric median.
 
     Examples
@@ -219,9 +205,8 @@ class Distance:
     array([0.6, 0.8])
     """
 
-    kind: ClassVar[str] = "distance"
-    pull: ClassVar[Any] = staticmethod(distance_pull)
-    width: ClassVar[float] = 0.0
+    kind = "distance"
+    pull = staticmethod(distance_pull)
 
     def norm(self, n_features: int, row_norm: float) -> float:
         """Return 1, for any records."""
@@ -229,7 +214,7 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class SumOfDistances:
+class SumOfDistances(LocalLoss):
     """sum_j |w_j - x_j|, whose minimiser is the median of every column.
 
     Examples
@@ -240,9 +225,8 @@ class SumOfDistances:
     array([ 1., -1.])
     """
 
-    kind: ClassVar[str] = "sum_of_distances"
-    pull: ClassVar[Any] = staticmethod(sign_pull)
-    width: ClassVar[float] = 0.0
+    kind = "sum_of_distances"
+    pull = staticmethod(sign_pull)
 
     def norm(self, n_features: int, row_norm: float) -> float:
         """Return sqrt(d), because every coordinate is -1, 0 or 1."""

@@ -1,7 +1,5 @@
 """Estimators of location: mean, quantiles, geometric median."""
 
-from tacit.location.geometric_median import GeometricMedian
-from tacit.location.mean import Mean
-from tacit.location.median import Median
+from tacit.location.estimators import GeometricMedian, Mean, Median
 
 __all__ = ["GeometricMedian", "Mean", "Median"]

@@ -321,7 +321,10 @@ def several_class_evaluation(
     if plan.probabilities:
         x, noisy = np.concatenate([matrix, counts]), np.concatenate([noise, spread])
         whole = Form(np.concatenate([np.ones(k * k), np.zeros(len(counts))]))
-        for name, cell in (("brier", _brier(cells)), ("log_loss", _log_loss(cells))):
+        # For the log loss, -log p for the true class and 0 for the others; over all classes, the
+        # squares of `brier_cells` sum to the Brier score.
+        log_loss = np.concatenate([np.zeros(cells.n_bins), mean_log(cells.edges)])
+        for name, cell in (("brier", brier_cells(cells.edges)), ("log_loss", log_loss)):
             top = Form(np.concatenate([np.zeros(k * k), np.tile(cell, k)]))
             most = 2.0 if name == "brier" else math.inf
             metrics[name] = ratio(top, whole, x, noisy, 0.0, most)
@@ -336,14 +339,3 @@ def several_class_evaluation(
         confusion,
         Draws(draws),
     )
-
-
-def _brier(cells: SeveralClassCells) -> Array:
-    """Return (p - 1[true class])^2 by cell; the sum over classes is the Brier score."""
-    e = cells.edges
-    return np.concatenate([mean_square(e), mean_square(1 - e[::-1])[::-1]])
-
-
-def _log_loss(cells: SeveralClassCells) -> Array:
-    """Return -log p for the true class, and 0 for the others."""
-    return np.concatenate([np.zeros(cells.n_bins), mean_log(cells.edges)])

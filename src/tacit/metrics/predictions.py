@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 from sklearn.base import is_classifier
 
 from tacit.column_values import as_objects
-from tacit.metrics.histogram import squashed
 from tacit.noise import Source
 from tacit.privacy import Relation
 from tacit.queries import Answered, Facts, Private
@@ -161,4 +161,6 @@ def _answers(estimator: Any, rows: Any) -> Array:
     if hasattr(estimator, "predict_proba"):
         found = np.asarray(estimator.predict_proba(rows), dtype=np.float64)
         return found[:, 1] if found.shape[1] == 2 else found
-    return squashed(np.asarray(estimator.decision_function(rows), dtype=np.float64))
+    # 1 / (1 + exp(-score)) preserves the order and maps 0 to one half.
+    scores: Array = expit(np.asarray(estimator.decision_function(rows), dtype=np.float64))
+    return scores

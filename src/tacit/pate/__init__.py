@@ -1,10 +1,8 @@
 """Train teachers on disjoint parts of the records, and a student on their noisy votes."""
 
-from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
-from tacit.pate.analysis import Analysis, analysis
 from tacit.pate.classifier import PATEClassifier
-from tacit.pate.plan import PATEPlan
+from tacit.pate.plan import PATEPlan, Sanitised, SanitisedCost, WorstCase
 from tacit.pate.published_student import PublishedStudent, published
 from tacit.pate.query_points import (
     AllQueries,
@@ -18,7 +16,6 @@ from tacit.pate.student import SemiSupervised
 
 __all__ = [
     "AllQueries",
-    "Analysis",
     "ChosenQueries",
     "Confident",
     "DesignedQueries",
@@ -35,6 +32,5 @@ __all__ = [
     "SanitisedCost",
     "SemiSupervised",
     "WorstCase",
-    "analysis",
     "published",
 ]

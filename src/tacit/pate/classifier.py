@@ -32,11 +32,10 @@ from tacit.pate._base import (
     split,
     teacher_queries,
 )
-from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
 from tacit.pate.aggregators import UNANSWERED, Aggregator, Answers
-from tacit.pate.plan import PATEPlan, make_plan
+from tacit.pate.plan import PATEPlan, Sanitised, SanitisedCost, WorstCase, make_plan
 from tacit.pate.student import SemiSupervised, learned
-from tacit.pate.teachers import Votes, each_vote
+from tacit.pate.teachers import VotesOfOne, each_vote
 from tacit.privacy import AnyAccountant, Relation
 from tacit.queries import Session
 
@@ -71,8 +70,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
     classes
         The possible labels, which are public; "infer" reads them from the data.
     aggregator
-        `GNMax`, `Majority` (two classes), `Confident` or `LNMax`; by default `GNMax`, or `Majority`
-        if that needs less noise.
+        One of `tacit.pate.aggregators`; by default `GNMax`, or for two classes `Majority` if that
+        needs less noise.
     accounting
         "worst_case", or "sanitised" to also release the data-dependent cost (`Sanitised`).
     queries
@@ -211,7 +210,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         queried: TeacherQueries,
         classes: npt.NDArray[Any],
         source: Source | None,
-    ) -> Iterator[Votes]:
+    ) -> Iterator[VotesOfOne]:
         """Read the records, and let the teachers vote in turn."""
         rows, labels = queried.table.read()
         codes, known = codes_of(labels, classes)
@@ -224,8 +223,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         answered = self.answers_ != UNANSWERED
         if not answered.any():
             raise ValueError(
-                "no query was answered: no count passed the threshold. Lower Confident's "
-                "threshold, or use GNMax; the charge stays."
+                "no query was answered: no count passed the threshold. Lower the aggregator's "
+                "threshold, or use one that always answers, such as GNMax; the charge stays."
             )
         student = SemiSupervised() if self.student is None else self.student
         labels = self.classes_[self.answers_[answered]]

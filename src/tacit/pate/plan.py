@@ -2,20 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from tacit import checks
 from tacit.engine import plan_lines, without_noise
-from tacit.pate.accounting import Sanitised, WorstCase
 from tacit.pate.aggregators import AGGREGATORS, Aggregator
 from tacit.pate.aggregators.base import MOST_CLASSES
 from tacit.pate.teachers import facts_of
 from tacit.privacy import Budget, Event, Guarantee
 from tacit.privacy.accounting.root_finding import decreasing_root
-from tacit.queries import Facts, Slot, SmoothValue, Votes, composed
+from tacit.queries import Facts, Slot, SmoothValue, Votes, VotesCost, composed
+from tacit.queries.votes_cost import Table
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """Report only the worst-case cost, which is charged.
+
+    Examples
+    --------
+    >>> from tacit.pate.plan import WorstCase
+    >>> WorstCase()
+    WorstCase()
+    """
+
+
+@dataclass(frozen=True)
+class Sanitised:
+    """Report a data-dependent cost beside the charge: by Theorem 6, or exactly for two classes.
+
+    Parameters left out follow from the budget. All are fixed before any vote is counted.
+
+    Parameters
+    ----------
+    order
+        The Renyi order of the cost.
+    smoothness
+        The rate at which its sensitivity may change between neighbours, in logarithms.
+    noise_multiplier
+        The noise on it, in units of the smooth sensitivity.
+    failure
+        The probability with which the estimate may be too low.
+
+    Notes
+    -----
+    **Guarantee**. The cost is released with a `SmoothGaussian`, which is charged in addition to the
+    votes' worst case: it never lowers a charge. It is an estimate, too low with
+    probability ``failure``, and not a bound.
+
+    Examples
+    --------
+    >>> from tacit.pate.plan import Sanitised
+    >>> from tacit.privacy import Budget
+    >>> Sanitised(failure=0.01).fixed_for(Budget(1.0, 1e-5)).order
+    24.0
+    """
+
+    order: float | None = None
+    smoothness: float | None = None
+    noise_multiplier: float | None = None
+    failure: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("order", "smoothness", "noise_multiplier"):
+            if getattr(self, name) is not None:
+                checks.positive(name, getattr(self, name), least=1.0 if name == "order" else 0.0)
+        if not 0.0 < checks.real("failure", self.failure) < 0.5:
+            raise ValueError(
+                f"failure must be between 0 and 0.5, got {self.failure!r}: it is the probability "
+                "with which the estimate may be too low; 0.05 is one in twenty."
+            )
+
+    def fixed_for(self, budget: Budget) -> Sanitised:
+        """Return a copy with every parameter fixed, from the budget alone.
+
+        Half of epsilon goes to the conversion at the order, log(1/delta) / (a - 1); the
+        noise takes a twentieth of it, a / (2 z^2); smoothness is a third of what the order allows.
+        """
+        order = self.order
+        if order is None:
+            order = 1.0 + round(math.log(1.0 / budget.delta) / (0.5 * budget.epsilon))
+            order = max(order, 2.0)
+        smoothness = self.smoothness or math.log1p(1 / (order - 1)) / 6
+        multiplier = self.noise_multiplier or math.sqrt(order / (0.1 * budget.epsilon))
+        return Sanitised(order, smoothness, multiplier, self.failure)
+
+    @property
+    def fixed(self) -> tuple[float, float, float]:
+        """The order, smoothness and noise multiplier, once they are fixed."""
+        if self.order is None or self.smoothness is None or self.noise_multiplier is None:
+            raise ValueError("the parameters are not fixed; call fixed_for(budget) first.")
+        return self.order, self.smoothness, self.noise_multiplier
+
+    def query(self, votes: Votes, table: Table) -> SmoothValue:
+        """Return the query for the cost, once all parameters are fixed."""
+        _, smoothness, multiplier = self.fixed
+        margin = -float(ndtri(self.failure))
+        return SmoothValue(VotesCost(votes, table), multiplier, smoothness, margin)
+
+    def figure(self, noisy: float, query: SmoothValue, facts: Facts, delta: float) -> SanitisedCost:
+        """Convert a noisy answer to epsilon at delta, including the cost of its release."""
+        table = query.statistic.table
+        a = table.order
+        divergence = max(noisy, 0.0) + float(query.event(facts).renyi(np.array([a]))[0])
+        epsilon = divergence + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+        # The conditions of the proof depend on public numbers alone.
+        known = max(epsilon, 0.0) if table.conditions_hold() else None
+        return SanitisedCost(known, delta, a, self.failure)
+
+
+@dataclass(frozen=True)
+class SanitisedCost:
+    """The data-dependent cost of votes: an epsilon that is too low with probability ``failure``.
+
+    ``epsilon`` is None if the conditions of its proof (C5, C6) do not hold: then only the worst
+    case is known. Never charge it: it is a noisy estimate.
+    """
+
+    epsilon: float | None
+    delta: float
+    order: float
+    failure: float
+
+    def __str__(self) -> str:
+        if self.epsilon is None:
+            return "the conditions of the data-dependent bound do not hold: see the worst case"
+        return (
+            f"epsilon {self.epsilon:.3g} at delta {self.delta:g}, from the votes, sanitised; "
+            f"an estimate, too low with probability {self.failure:g}; the worst case is charged"
+        )
+
 
 # Shares of agreeing teachers for which a plan predicts the accuracy of answers.
 CONSENSUS = (0.6, 0.75, 0.9)
@@ -75,8 +196,9 @@ class PATEPlan:
             return None
         table = self.aggregator.cost_table(self.votes, how.fixed[0])
         if table is None:
+            proved = [each for each in AGGREGATORS if each.cost_table is not Aggregator.cost_table]
             raise ValueError(
-                "accounting='sanitised' is proved for GNMax and Majority; pass one of them, or "
+                f"accounting='sanitised' is proved for {_named(proved)}; pass one of them, or "
                 "accounting='worst_case'."
             )
         return how.query(self.votes, table)
@@ -154,30 +276,34 @@ def make_plan(
 ) -> PATEPlan:
     """Plan from public numbers, or raise if they are invalid.
 
-    Without an aggregator, the one with the least noise is taken: of `Majority` and `GNMax` for two
-    classes, `GNMax` for more.
+    Without an aggregator, the one with the least noise of those ``by_default`` is taken: of
+    `Majority` and `GNMax` for two classes, `GNMax` for more.
     """
     checks.count("n_teachers", n_teachers, least=1, most=2**31)
     checks.count("n_queries", n_queries)
     checks.count("n_classes", n_classes, least=2, most=MOST_CLASSES)
     if not isinstance(aggregator, Aggregator | None):
-        known = ", ".join(f"{each.__name__}()" for each in AGGREGATORS)
         raise TypeError(
-            f"aggregator must be an Aggregator, got {aggregator!r}; pass one of {known} of "
-            "tacit.pate, or None for the one with the least noise."
+            f"aggregator must be an Aggregator, got {aggregator!r}; pass one of "
+            f"{_named(AGGREGATORS)} of tacit.pate.aggregators, or None for the one with the least "
+            "noise."
         )
+    default = [each for each in AGGREGATORS if each.by_default and n_classes <= each.most_classes]
     if aggregator is not None and n_classes > aggregator.most_classes:
         raise ValueError(
             f"{type(aggregator).__name__} decides between {aggregator.most_classes} classes, got "
-            f"{n_classes}; pass aggregator=GNMax()."
+            f"{n_classes}; pass {_named(default)}."
         )
-    default = (each for each in AGGREGATORS if each.by_default and n_classes <= each.most_classes)
     tried = [aggregator] if aggregator is not None else [each() for each in default]
     plans = [PATEPlan(each, n_teachers, n_queries, n_classes, budget, accounting) for each in tried]
     if budget.is_infinite:
         return replace(plans[0], accounting=WorstCase())
     made = [_with_noise(plan) for plan in plans]
     return min(made, key=lambda plan: plan.settings.get("noise_std", 0.0))
+
+
+def _named(kinds: Iterable[type[Aggregator]]) -> str:
+    return ", ".join(f"{kind.__name__}()" for kind in kinds)
 
 
 def _with_noise(plan: PATEPlan) -> PATEPlan:

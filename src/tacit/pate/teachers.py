@@ -18,7 +18,7 @@ from tacit.queries import Facts
 from tacit.records import Bounds
 
 Places = npt.NDArray[np.int64]
-Votes = npt.NDArray[np.uint16]
+VotesOfOne = npt.NDArray[np.uint16]
 Said = Callable[[int, int], None]
 
 # Held while a teacher works: NumPy's global generator and warning filters are shared by threads.
@@ -37,7 +37,7 @@ def each_vote(
     key: bytes,
     n_jobs: int | None = None,
     progress: Said | None = None,
-) -> Iterator[Votes]:
+) -> Iterator[VotesOfOne]:
     """Yield the votes of each teacher in turn, a class number per query; no teacher is stored.
 
     Parameters
@@ -112,19 +112,19 @@ def seed_of(key: bytes, index: int) -> int:
 
 def vote(
     teacher: Any, classes: npt.NDArray[Any], queries: Any, rows: Any, codes: Places, seed: int
-) -> Votes:
+) -> VotesOfOne:
     """Return the votes of one teacher for all queries; errors become constant votes."""
     present = np.unique(codes)
     if present.size <= 1:
         said = int(present[0]) if present.size else CONSTANT
         return np.full(queries.shape[0], said, dtype=np.uint16)
 
-    def learned() -> Votes:
+    def learned() -> VotesOfOne:
         predicted = fitted(teacher, rows, classes[codes]).predict(queries)
         return _as_codes(predicted, classes, queries.shape[0])
 
     constant = np.full(queries.shape[0], CONSTANT, dtype=np.uint16)
-    said_of_each: Votes = undisturbed(learned, seed, constant)
+    said_of_each: VotesOfOne = undisturbed(learned, seed, constant)
     return said_of_each
 
 
@@ -156,7 +156,7 @@ def undisturbed(work: Callable[[], Any], seed: int, otherwise: Any) -> Any:
             np.random.set_state(state)  # noqa: NPY002
 
 
-def _as_codes(predicted: Any, classes: npt.NDArray[Any], n_queries: int) -> Votes:
+def _as_codes(predicted: Any, classes: npt.NDArray[Any], n_queries: int) -> VotesOfOne:
     """Return the number of each predicted class; an unknown one becomes the first."""
     said = np.asarray(predicted).reshape(-1)
     if said.shape != (n_queries,):

@@ -45,7 +45,7 @@ def log_chance_of_upset(votes: npt.ArrayLike, noise_std: float) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.accounting import log_chance_of_upset
+    >>> from tacit.queries.votes_cost import log_chance_of_upset
     >>> np.exp(log_chance_of_upset([[125, 125]], 40.0)).round(3)
     array([0.5])
     """
@@ -72,7 +72,7 @@ def votes_renyi(votes: npt.ArrayLike, noise_std: float, orders: npt.ArrayLike) -
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.accounting import votes_renyi
+    >>> from tacit.queries.votes_cost import votes_renyi
     >>> clear = np.array([[250] + [0] * 9])
     >>> bool(abs(votes_renyi(clear, 40.0, [20.0])[0] - 5.3213e-5) < 1e-9)
     True
@@ -283,7 +283,7 @@ def smooth_sensitivity(table: Table, votes: npt.ArrayLike, smoothness: float) ->
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.accounting import TwoClasses, smooth_sensitivity
+    >>> from tacit.queries.votes_cost import TwoClasses, smooth_sensitivity
     >>> table = TwoClasses(20.0, 250, order=10.0)
     >>> clear, close = np.array([[250, 0]]), np.array([[130, 120]])
     >>> smooth_sensitivity(table, clear, 0.1) < 0.01 * smooth_sensitivity(table, close, 0.1)

@@ -14,8 +14,8 @@ from torch.func import functional_call, grad, vmap
 
 from tacit.deep import AdaptiveClip, AutomaticClip, CannotClip, Clip, FlatClip, PerLayerClip
 from tacit.deep.clipping import BookKeeper, Like, book_keeper
-from tacit.deep.clipping.adaptive import AdaptiveState
-from tacit.deep.clipping.gradients import Room, SummedProducts, Whole
+from tacit.deep.clipping.clip import AdaptiveState
+from tacit.deep.clipping.layer_rules import Room, SummedProducts, Whole
 from tests.deep.architectures import ARCHITECTURES, CROSS_ENTROPY, Architecture
 
 TARGET = Like((), torch.int64)

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tacit.deep.clipping.gradients import Room
-from tacit.deep.clipping.layer_rules import Call, Patches
+from tacit.deep.clipping.layer_rules import Call, Patches, Room
 
 SETTINGS = [
     (kernel, stride, dilation, padding)

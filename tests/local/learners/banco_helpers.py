@@ -10,7 +10,7 @@ import pytest
 
 from tacit.local import Banco, PosterBanco
 from tacit.local._compiled import machine_code
-from tacit.local.learners.banco import (
+from tacit.local.learners import (
     LARGEST_LOG,
     log_scale_free_magnitude,
     log_uniform_magnitude,

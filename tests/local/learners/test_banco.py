@@ -9,7 +9,7 @@ import pytest
 
 from tacit.local import Banco, Tail
 from tacit.local._compiled import machine_code
-from tacit.local.learners.banco import BancoState
+from tacit.local.learners import BancoState
 from tests.local.learners.banco_helpers import (
     LEARNERS,
     MAGNITUDE,

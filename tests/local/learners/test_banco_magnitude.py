@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erfi, gammaln
 
-from tacit.local.learners.banco import (
+from tacit.local.learners import (
     LARGEST_LOG,
     log_scale_free_magnitude,
     log_uniform_magnitude,

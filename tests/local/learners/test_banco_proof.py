@@ -9,7 +9,7 @@ import pytest
 from scipy.special import erfi
 
 from tacit.local import Banco, PosterBanco, Tail
-from tacit.local.learners.banco import (
+from tacit.local.learners import (
     log_scale_free_magnitude,
     log_uniform_magnitude,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from tacit.local import GradientDescent
 from tacit.local._compiled import machine_code
-from tacit.local.learners.gradient_descent import GradientDescentState
+from tacit.local.learners import GradientDescentState
 
 pytest.importorskip("numba")
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.pate.sites import Round, SiteEntry
-from tacit.pate.sites.messages import KEY_BYTES, mask_of, public_key_of
+from tacit.pate.sites import KEY_BYTES, Round, SiteEntry, mask_of, public_key_of
 from tacit.privacy import Relation
 
 pytest.importorskip("cryptography")

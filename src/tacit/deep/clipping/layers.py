@@ -12,8 +12,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from tacit.deep.clipping.gradients import Room
-from tacit.deep.clipping.layer_rules import Rule, rule_of
+from tacit.deep.clipping.layer_rules import Room, Rule, rule_of
 
 _DROPOUT = (
     nn.Dropout,

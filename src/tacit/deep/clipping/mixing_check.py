@@ -21,9 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tacit.deep.clipping.book_keeping import BookKeeper, Loss, losses_of
+from tacit.deep.clipping.book_keeping import BookKeeper, Loss, Use, Watcher, losses_of
 from tacit.deep.clipping.clip import FlatClip
-from tacit.deep.clipping.hooks import Use, Watcher
 from tacit.deep.clipping.layer_rules import Dimensions, floats_of, tensors_of
 from tacit.deep.clipping.layers import CannotClip, layers_of
 from tacit.deep.clipping.model_state import ModelState, in_mode

@@ -57,7 +57,27 @@ def blank_keys(n: int) -> Keys:
     return np.zeros((n, 0), np.uint8)
 
 
-class RecordMasks(TorchFunctionMode):
+class _ReplacedDropouts(TorchFunctionMode):
+    """Call `_dropped` for every dropout that drops something; run everything else unchanged."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run a function of torch, or what replaces it."""
+        if func not in _DROPOUTS:
+            return func(*args, **(kwargs or {}))
+        x, p, inplace = _arguments(*args, **(kwargs or {}))
+        return x if p == 0.0 else self._dropped(func, x, p, inplace)
+
+    def _dropped(self, func: Callable[..., Any], x: Tensor, p: float, inplace: bool) -> Tensor:
+        raise NotImplementedError
+
+
+class RecordMasks(_ReplacedDropouts):
     """Replace torch's dropout masks by masks from the records' keys.
 
     Parameters
@@ -81,27 +101,15 @@ class RecordMasks(TorchFunctionMode):
         self._dimensions = tuple(dimensions)
         self.n_masks = 0
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Apply dropout by keys; run everything else unchanged."""
-        dropout = _DROPOUTS.get(func)
-        if dropout is None:
-            return func(*args, **(kwargs or {}))
-        x, p, inplace = _arguments(*args, **(kwargs or {}))
-        if p == 0.0:
-            return x
+    def _dropped(self, func: Callable[..., Any], x: Tensor, p: float, inplace: bool) -> Tensor:
         if self.n_masks >= len(self._dimensions):
             raise DependsOnRecords(_DEPENDS)
         dim = self._dimensions[self.n_masks]
         self.n_masks += 1
         if x.ndim <= dim or x.shape[dim] != len(self._keys):
             raise DependsOnRecords(_DEPENDS)
-        return dropout(x, self._mask, dim, p, inplace)
+        shape_of, applied = _DROPOUTS[func]
+        return applied(x, *self._mask(shape_of(x, dim), dim, p), inplace)
 
     def check_all_used(self) -> None:
         """Raise after a pass that used fewer dropouts than the model has."""
@@ -118,26 +126,15 @@ class RecordMasks(TorchFunctionMode):
         return torch.from_numpy(retained).movedim(0, dim), threshold / _WORDS
 
 
-class DropoutShapes(TorchFunctionMode):
+class DropoutShapes(_ReplacedDropouts):
     """Disable dropout, and record the shape of each dropout's input."""
 
     def __init__(self) -> None:
         super().__init__()
         self.shapes: list[torch.Size] = []
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Return a dropout's input; run everything else unchanged."""
-        if func not in _DROPOUTS:
-            return func(*args, **(kwargs or {}))
-        x, p, _ = _arguments(*args, **(kwargs or {}))
-        if p > 0.0:
-            self.shapes.append(x.shape)
+    def _dropped(self, func: Callable[..., Any], x: Tensor, p: float, inplace: bool) -> Tensor:
+        self.shapes.append(x.shape)
         return x
 
 
@@ -195,10 +192,6 @@ _DEPENDS = (
     "ones for every batch."
 )
 
-# From an input, a mask function, the dimension of records, the probability and the in-place flag.
-_Mask = Callable[[tuple[int, ...], int, float], tuple[Tensor, float]]
-_Dropout = Callable[[Tensor, _Mask, int, float, bool], Tensor]
-
 
 def _arguments(
     input: Tensor,  # noqa: A002 - torch's own name
@@ -212,28 +205,10 @@ def _arguments(
     return input, float(p) if on else 0.0, inplace
 
 
-def _of_values(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
-    """Drop single values, and scale the others: x m / P(m = 1)."""
-    retained, chance = mask(tuple(x.shape), dim, p)
+def _scaled(x: Tensor, retained: Tensor, chance: float, inplace: bool) -> Tensor:
+    """Drop values, and scale the others: x m / P(m = 1)."""
     factor = retained.to(x.dtype) / (chance or 1.0)
     return x.mul_(factor) if inplace else x * factor
-
-
-def _of_channels(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
-    """Drop whole channels of records: one bit for each entry of the first two dimensions."""
-    retained, chance = mask(_channels(x, dim), dim, p)
-    factor = retained.to(x.dtype) / (chance or 1.0)
-    return x.mul_(factor) if inplace else x * factor
-
-
-def _alpha(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
-    retained, chance = mask(tuple(x.shape), dim, p)
-    return _self_normalising(x, retained, chance, inplace)
-
-
-def _alpha_of_channels(x: Tensor, mask: _Mask, dim: int, p: float, inplace: bool) -> Tensor:
-    retained, chance = mask(_channels(x, dim), dim, p)
-    return _self_normalising(x, retained, chance, inplace)
 
 
 def _self_normalising(x: Tensor, retained: Tensor, chance: float, inplace: bool) -> Tensor:
@@ -250,7 +225,13 @@ def _self_normalising(x: Tensor, retained: Tensor, chance: float, inplace: bool)
     return x.copy_(made) if inplace else made
 
 
+def _values(x: Tensor, _: int) -> tuple[int, ...]:
+    """Return the shape of a mask of single values."""
+    return tuple(x.shape)
+
+
 def _channels(x: Tensor, dim: int) -> tuple[int, ...]:
+    """Return the shape of a mask of channels: one bit for each of the first two dimensions."""
     if dim != 0 or x.ndim < 2:
         raise CannotClip(
             "a dropout of channels is given a tensor whose first dimension is not that of records; "
@@ -259,12 +240,15 @@ def _channels(x: Tensor, dim: int) -> tuple[int, ...]:
     return (*x.shape[:2], *(1 for _ in x.shape[2:]))
 
 
-_DROPOUTS: dict[Callable[..., Any], _Dropout] = {
-    functional.dropout: _of_values,
-    torch.dropout: _of_values,
-    functional.dropout1d: _of_channels,
-    functional.dropout2d: _of_channels,
-    functional.dropout3d: _of_channels,
-    functional.alpha_dropout: _alpha,
-    functional.feature_alpha_dropout: _alpha_of_channels,
+# Each dropout function of torch: the shape of its mask, and how the mask is applied.
+_DROPOUTS: dict[
+    Callable[..., Any], tuple[Callable[..., tuple[int, ...]], Callable[..., Tensor]]
+] = {
+    functional.dropout: (_values, _scaled),
+    torch.dropout: (_values, _scaled),
+    functional.dropout1d: (_channels, _scaled),
+    functional.dropout2d: (_channels, _scaled),
+    functional.dropout3d: (_channels, _scaled),
+    functional.alpha_dropout: (_values, _self_normalising),
+    functional.feature_alpha_dropout: (_channels, _self_normalising),
 }

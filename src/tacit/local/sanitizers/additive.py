@@ -128,9 +128,7 @@ class GaussianNoise(Sanitizer):
         # P(chi-square_d > d + 2 sqrt(d x) + 2 x) <= e^-x (docs/proofs/local_sanitizers.md, 6)
         d, x = self.n_features, LOG_CHANCE_OF_REFUSAL
         longest = self.noise_std * math.sqrt(d + 2.0 * math.sqrt(d * x) + 2.0 * x) + self.norm
-        return float(np.linalg.norm(steps)) * self.spacing <= longest * norm_slack(
-            self.n_features
-        ) + (self.spacing * math.sqrt(d))
+        return _is_within(self, steps, longest)
 
 
 @dataclass(frozen=True)
@@ -217,9 +215,14 @@ class SphereNoise(Sanitizer):
         # P(Gamma(d) > d + sqrt(2 d x) + x) <= e^-x (docs/proofs/local_sanitizers.md, 6)
         d, x = self.n_features, LOG_CHANCE_OF_REFUSAL
         longest = self.width * (d + math.sqrt(2.0 * d * x) + x) + self.norm
-        return float(np.linalg.norm(steps)) * self.spacing <= longest * norm_slack(
-            self.n_features
-        ) + (self.spacing * math.sqrt(d))
+        return _is_within(self, steps, longest)
+
+
+def _is_within(sanitizer: Sanitizer, steps: Array, longest: float) -> bool:
+    """Return whether steps are no longer than a report can be, rounding included."""
+    d, spacing = sanitizer.n_features, sanitizer.spacing
+    most = longest * norm_slack(d) + spacing * math.sqrt(d)
+    return float(np.linalg.norm(steps)) * spacing <= most
 
 
 _STEPS_PER_NORM_BITS = 40

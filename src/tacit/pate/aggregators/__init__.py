@@ -1,27 +1,21 @@
 """Aggregate votes into answers, one aggregator per file.
 
-A new aggregator is a file and a line of `AGGREGATORS`; plans, help and tests find it there.
+A new aggregator is a file and a line here. Plans, error messages, the table in docs/pate.md and the
+conformance tests find it in `AGGREGATORS`.
 """
 
-from tacit.pate.aggregators.base import UNANSWERED, Aggregator, Answers
-from tacit.pate.aggregators.confident import Confident
-from tacit.pate.aggregators.majority import Majority
-from tacit.pate.aggregators.noisy_max import GNMax, LNMax
+from inspect import isabstract
 
-AGGREGATORS: tuple[type[Aggregator], ...] = (
-    Majority,
-    GNMax,
-    LNMax,
-    Confident,
-)
+from tacit.pate.aggregators.base import UNANSWERED as UNANSWERED
+from tacit.pate.aggregators.base import Aggregator as Aggregator
+from tacit.pate.aggregators.base import Answers as Answers
+from tacit.pate.aggregators.confident import Confident as Confident
+from tacit.pate.aggregators.majority import Majority as Majority
+from tacit.pate.aggregators.noisy_max import GNMax as GNMax
+from tacit.pate.aggregators.noisy_max import LNMax as LNMax
 
-__all__ = [
-    "AGGREGATORS",
-    "UNANSWERED",
-    "Aggregator",
-    "Answers",
-    "Confident",
-    "GNMax",
-    "LNMax",
-    "Majority",
-]
+_NAMED = tuple(vars().values())
+_FOUND = [kind for kind in _NAMED if isinstance(kind, type) and issubclass(kind, Aggregator)]
+AGGREGATORS: tuple[type[Aggregator], ...] = tuple(kind for kind in _FOUND if not isabstract(kind))
+
+__all__ = sorted(kind.__name__ for kind in _FOUND)

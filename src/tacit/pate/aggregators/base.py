@@ -32,6 +32,13 @@ class Aggregator(ABC):
     # The name in a plan, and a description in a sentence.
     name: ClassVar[str]
     reason: ClassVar[str]
+    # When to use it and what it costs, for the table in docs/pate.md.
+    use: ClassVar[str]
+    cost: ClassVar[str]
+    # The section of docs/proofs that proves its cost.
+    proof: ClassVar[str]
+    # Whether it can promise delta = 0.
+    is_pure: ClassVar[bool] = False
     # The fields that set the noise: None until a plan fixes them.
     noise: ClassVar[tuple[str, ...]] = ("noise_std",)
     most_classes: ClassVar[int] = MOST_CLASSES
@@ -59,9 +66,28 @@ class Aggregator(ABC):
         """Return a copy without its noise."""
         return replace(self, **dict.fromkeys(self.noise))
 
-    @abstractmethod
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Return aggregators for the conformance tests, without their noise."""
+        return (cls(),)
+
     def planned(self, budget: Budget, n_queries: int) -> Self:
         """Return a copy with its noise fixed: as given, or the least within the budget."""
+        given = {getattr(self, name) for name in self.noise}
+        if None not in given:
+            return self
+        if given != {None}:
+            raise ValueError(f"pass all of {', '.join(self.noise)}, or none of them.")
+        if budget.is_pure and not self.is_pure:
+            raise ValueError(
+                f"{type(self).__name__} needs a delta above 0; pass one, such as delta=1e-6, or "
+                "an aggregator of pure noise, such as LNMax()."
+            )
+        return replace(self, **self.least_noise(budget, n_queries))
+
+    @abstractmethod
+    def least_noise(self, budget: Budget, n_queries: int) -> dict[str, float]:
+        """Return the least noise within the budget, by the name of its field."""
 
     @abstractmethod
     def queries(self, votes: Votes) -> Mapping[str, Query[Any]]:

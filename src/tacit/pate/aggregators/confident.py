@@ -70,6 +70,9 @@ class Confident(Aggregator):
 
     name = "confident"
     reason = "the noisy winner where the greatest count passes a noisy threshold"
+    use = "pools with unclear rows"
+    cost = "every threshold, and the largest number of answers allowed"
+    proof = "pate.md#2-winners-with-noise-on-each-count"
     noise = ("noise_std", "threshold_noise_std")
 
     def __post_init__(self) -> None:
@@ -88,23 +91,23 @@ class Confident(Aggregator):
             "n_answers": float(self.n_answers),
         }
 
+    @classmethod
+    def examples(cls) -> tuple[Confident, ...]:
+        """Return one of few answers."""
+        return (cls(n_answers=5, threshold=0.3),)
+
     def planned(self, budget: Budget, n_queries: int) -> Confident:
-        """Return a copy with both noises fixed."""
-        given = (self.threshold_noise_std, self.noise_std)
-        if None not in given:
-            return self
-        if given != (None, None):
-            raise ValueError("pass both threshold_noise_std and noise_std, or neither.")
-        if budget.is_pure:
-            raise ValueError("Confident needs a delta above 0; pass one, such as delta=1e-6.")
+        """Return a copy with both noises fixed, and no more answers than queries."""
+        if self.noise_std is None:
+            self = replace(self, n_answers=min(self.n_answers, n_queries))
+        return super().planned(budget, n_queries)
+
+    def least_noise(self, budget: Budget, n_queries: int) -> dict[str, float]:
+        """Return the noise of both shares of mu^2."""
         squared = (gaussian_mu(budget.epsilon, budget.delta) * (1 - 1e-12)) ** 2
-        n_answers = min(self.n_answers, n_queries)
-        return replace(
-            self,
-            n_answers=n_answers,
-            threshold_noise_std=math.sqrt(n_queries / (self.threshold_share * squared)),
-            noise_std=math.sqrt(2.0 * n_answers / ((1.0 - self.threshold_share) * squared)),
-        )
+        answers = 2.0 * self.n_answers / ((1.0 - self.threshold_share) * squared)
+        thresholds = n_queries / (self.threshold_share * squared)
+        return {"noise_std": math.sqrt(answers), "threshold_noise_std": math.sqrt(thresholds)}
 
     def queries(self, votes: Votes) -> dict[str, Query[Any]]:
         """Return a threshold for every query, and a winner for every charged answer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
@@ -19,6 +19,8 @@ from tacit.queries import Leads, Majorities, Votes
 from tacit.queries.votes_cost import TwoClasses
 
 _ROOT_TWO = math.sqrt(2.0)
+# The number of orders on each side of a Gaussian's best one that calibration tries.
+_AROUND = 8
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class Majority(Aggregator):
 
     name = "majority"
     reason = "the majority of two classes, Gaussian noise on both counts, only the winner leaves"
+    use = "two classes, the default"
+    cost = "a sixth less epsilon than `GNMax`"
+    proof = "pate.md#3-two-classes-only-the-winner-leaves"
     most_classes = 2
     by_default = True
 
@@ -67,16 +72,29 @@ class Majority(Aggregator):
         """Return the noise and the cut."""
         return {**super().settings, "cut": self.cut}
 
-    def planned(self, budget: Budget, n_queries: int) -> Majority:
-        """Return a copy with its noise fixed."""
-        if self.noise_std is not None:
-            return self
-        if budget.is_pure:
-            raise ValueError(
-                "Majority needs a delta above 0; pass one, such as 1e-6, or aggregator=LNMax()."
-            )
+    @classmethod
+    def examples(cls) -> tuple[Majority, ...]:
+        """Return one of a half, and one of another cut."""
+        return cls(), cls(cut=0.3)
 
-        return replace(self, noise_std=_least_noise(budget, n_queries))
+    def least_noise(self, budget: Budget, n_queries: int) -> dict[str, float]:
+        """Return the least noise within the budget, by the divergence at a few orders.
+
+        A Gaussian of that mu has its best order near 1 + sqrt(2 log(1/delta)) / mu. The guarantee
+        takes the best of all orders, so it can only be lower.
+        """
+        mu = gaussian_mu(budget.epsilon, budget.delta)
+        best = 1.0 + math.sqrt(2.0 * math.log(1.0 / budget.delta)) / mu
+        at = int(np.searchsorted(ORDERS, best))
+        orders = ORDERS[max(at - _AROUND, 0) : at + _AROUND]
+        conversion = np.log1p(-1 / orders) - np.log(budget.delta * orders) / (orders - 1)
+
+        def excess(noise_std: float) -> float:
+            spent = n_queries * majority_renyi(_ROOT_TWO / noise_std, orders) + conversion
+            return math.log(max(float(np.min(spent)), 1e-300) / (budget.epsilon * (1 - 1e-10)))
+
+        guess = 0.85 * _ROOT_TWO * math.sqrt(n_queries) / mu
+        return {"noise_std": decreasing_root(excess, guess, 1e-6, spread=0.1)}
 
     def queries(self, votes: Votes) -> dict[str, Majorities]:
         """Return one query: the noisy winner of each row."""
@@ -93,27 +111,3 @@ class Majority(Aggregator):
         lead = (2.0 * consensus - 1.0) * n_teachers
         shift = abs(1.0 - 2.0 * self.cut) * n_teachers
         return float(ndtr((lead - shift) / (_ROOT_TWO * self.decided("noise_std"))))
-
-
-# The number of orders on each side of a Gaussian's best one that calibration tries.
-_AROUND = 8
-
-
-def _least_noise(budget: Budget, n_queries: int) -> float:
-    """Return the least noise within the budget, by the divergence at a few orders.
-
-    A Gaussian of that mu has its best order near 1 + sqrt(2 log(1/delta)) / mu. The guarantee
-    takes the best of all orders, so it can only be lower.
-    """
-    mu = gaussian_mu(budget.epsilon, budget.delta)
-    best = 1.0 + math.sqrt(2.0 * math.log(1.0 / budget.delta)) / mu
-    at = int(np.searchsorted(ORDERS, best))
-    orders = ORDERS[max(at - _AROUND, 0) : at + _AROUND]
-    conversion = np.log1p(-1 / orders) - np.log(budget.delta * orders) / (orders - 1)
-
-    def excess(noise_std: float) -> float:
-        spent = n_queries * majority_renyi(_ROOT_TWO / noise_std, orders) + conversion
-        return math.log(max(float(np.min(spent)), 1e-300) / (budget.epsilon * (1 - 1e-10)))
-
-    guess = 0.85 * _ROOT_TWO * math.sqrt(n_queries) / mu
-    return decreasing_root(excess, guess, 1e-6, spread=0.1)

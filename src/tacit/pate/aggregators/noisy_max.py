@@ -44,18 +44,15 @@ class GNMax(Aggregator):
 
     name = "gnmax"
     reason = "the class with most votes, Gaussian noise on every count"
+    use = "several classes, the default"
+    cost = "mu = sqrt(2 queries) / noise_std, exactly"
+    proof = "pate.md#2-winners-with-noise-on-each-count"
     by_default = True
 
-    def planned(self, budget: Budget, n_queries: int) -> GNMax:
-        """Return a copy with its noise fixed."""
-        if self.noise_std is not None:
-            return self
-        if budget.is_pure:
-            raise ValueError(
-                "GNMax needs a delta above 0; pass one, such as delta=1e-6, or aggregator=LNMax()."
-            )
+    def least_noise(self, budget: Budget, n_queries: int) -> dict[str, float]:
+        """Return sqrt(2 n_queries) / mu."""
         mu = gaussian_mu(budget.epsilon, budget.delta) * (1 - 1e-12)
-        return replace(self, noise_std=_ROOT_TWO * math.sqrt(n_queries) / mu)
+        return {"noise_std": _ROOT_TWO * math.sqrt(n_queries) / mu}
 
     def queries(self, votes: Votes) -> dict[str, GaussianWinners]:
         """Return one query: the noisy winner of each row."""
@@ -97,17 +94,19 @@ class LNMax(Aggregator):
 
     name = "lnmax"
     reason = "the class with most votes, Laplace noise on every count"
+    use = "delta = 0, comparisons"
+    cost = "2 gamma a query"
+    proof = "pate.md#2-winners-with-noise-on-each-count"
     noise = ("gamma",)
+    is_pure = True
 
-    def planned(self, budget: Budget, n_queries: int) -> LNMax:
-        """Return a copy with its noise fixed."""
-        if self.gamma is not None:
-            return self
+    def least_noise(self, budget: Budget, n_queries: int) -> dict[str, float]:
+        """Return the greatest gamma within the budget."""
 
         def family(noise: float) -> Event:
             return LNMax(1.0 / noise).event(n_queries, budget.relation)
 
-        return replace(self, gamma=1.0 / least_noise(family, budget))
+        return {"gamma": 1.0 / least_noise(family, budget)}
 
     def queries(self, votes: Votes) -> dict[str, LaplaceWinners]:
         """Return one query: the noisy winner of each row."""

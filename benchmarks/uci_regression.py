@@ -91,7 +91,7 @@ def prepared(rows: Array, labels: Array) -> tuple[Array, Array]:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.datasets.uci_regression import prepared
+    >>> from uci_regression import prepared
     >>> prepared(np.array([[1.0, 5.0], [3.0, 1.0]]), np.array([-2.0, 1.0]))[1]
     array([-1. ,  0.5])
     """

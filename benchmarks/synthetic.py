@@ -36,7 +36,7 @@ def make_linear_regression(
 
     Examples
     --------
-    >>> from tacit.datasets import make_linear_regression
+    >>> from synthetic import make_linear_regression
     >>> data = make_linear_regression(n_records=1000, n_features=5)
     >>> data.train_rows.shape, data.test_rows.shape
     ((1000, 5), (20000, 5))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tacit.local.messages import Question, Reason, Rejected, Report
+from tacit.local.protocol import Question, Reason, Rejected, Report
 
 TASK = bytes(range(16))
 TOKEN = bytes(range(16, 32))

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from tacit.deep import AdaptiveClip, FlatClip
 from tacit.deep.clipping import BookKeeper, Sums
-from tacit.deep.clipping.adaptive import AdaptiveState, FixedState
-from tacit.deep.clipping.clip import lengths_of
+from tacit.deep.clipping.clip import AdaptiveState, FixedState, lengths_of
 from tacit.deep.planning import facts_of
 from tacit.privacy import Budget
 from tacit.queries.clipped_sum import LENGTH_SLACK

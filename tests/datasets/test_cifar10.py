@@ -3,9 +3,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from cifar10 import CLASSES, load_cifar10, read_batch
 
-from tacit.datasets import load_cifar10
-from tacit.datasets.images import CLASSES, read_batch
 from tests.datasets.helpers import needs
 
 Image = pytest.importorskip("PIL.Image", reason="no Pillow, which reads the images")

@@ -1,8 +1,7 @@
-"""Load MNIST and CIFAR-10: small images with class labels."""
+"""Load CIFAR-10: small images of ten classes."""
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import zipfile
@@ -12,62 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.datasets.base import Dataset, find_file
-
-MNIST_DESCRIPTION = (
-    "MNIST (Y. LeCun, C. Cortes, C. J. C. Burges, 1998): the digit from 28 x 28 raw pixels, each "
-    "divided by 255; the official split."
-)
-
-_MNIST_SIDE = 28
-_BRIGHTEST = 255.0
-
-
-def load_mnist(folder: str | os.PathLike[str] | None = None) -> Dataset:
-    """Load MNIST as raw pixels in [0, 1].
-
-    Parameters
-    ----------
-    folder
-        Holds the four files of ``mnist/``; by default the environment variable ``TACIT_DATA``.
-
-    Returns
-    -------
-    Dataset
-        60,000 and 10,000 float32 rows of 784 pixels; the label is the digit.
-    """
-    train_rows, train_labels = _load("train", folder)
-    test_rows, test_labels = _load("t10k", folder)
-    names = tuple(
-        f"pixel {row},{column}" for row in range(_MNIST_SIDE) for column in range(_MNIST_SIDE)
-    )
-    return Dataset(train_rows, train_labels, test_rows, test_labels, names, MNIST_DESCRIPTION)
-
-
-def _load(
-    part: str, folder: str | os.PathLike[str] | None
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    pixels = read_idx(find_file(f"mnist/{part}-images-idx3-ubyte.gz", folder))
-    digits = read_idx(find_file(f"mnist/{part}-labels-idx1-ubyte.gz", folder))
-    rows = pixels.reshape(len(pixels), -1).astype(np.float32)
-    rows /= _BRIGHTEST
-    return rows, digits.astype(np.int64)
-
-
-def read_idx(path: Path) -> npt.NDArray[np.uint8]:
-    """Read the array in a gzipped idx file of bytes.
-
-    The format: two zero bytes, 8 for "unsigned byte", the number of dimensions, each dimension
-    as four bytes (most significant first), then the values.
-    """
-    content = gzip.decompress(path.read_bytes())
-    if content[:3] != b"\x00\x00\x08":
-        raise ValueError(f"{path} is not an idx file of unsigned bytes.")
-    n_dimensions = content[3]
-    shape = np.frombuffer(content, dtype=">u4", count=n_dimensions, offset=4)
-    values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * n_dimensions)
-    return values.reshape(shape.astype(int))
-
+from tacit.datasets import Dataset
+from tacit.datasets.base import find_file
 
 CLASSES = (
     "airplane",
@@ -87,6 +32,7 @@ DESCRIPTION = (
 )
 
 _SIDE = 32
+_BRIGHTEST = 255.0
 _COLOURS = ("red", "green", "blue")
 _TRAINING = tuple(f"data_batch_{i}" for i in range(1, 6))
 
@@ -103,7 +49,7 @@ def load_cifar10(folder: str | os.PathLike[str] | None = None) -> Dataset:
     -------
     Dataset
         50,000 and 10,000 float32 rows of 3,072 numbers, the colours of a pixel side by side; the
-        label is a number below 10, an index of `tacit.datasets.images.CLASSES`.
+        label is a number below 10, an index of `CLASSES`.
     """
     train = [read_batch(find_file(f"cifar10/{name}.zip", folder)) for name in _TRAINING]
     test_rows, test_labels = read_batch(find_file("cifar10/test_batch.zip", folder))

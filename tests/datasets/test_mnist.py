@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.datasets import load_mnist
-from tacit.datasets.images import read_idx
+from tacit.datasets.mnist import read_idx
 from tests.datasets.helpers import needs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.metrics.histogram import bin_edges, checked_edges, good_bins
+from tacit.metrics.planning import bin_edges, checked_edges, good_bins
 from tacit.queries.evaluation import bin_of
 
 

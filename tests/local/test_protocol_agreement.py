@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from tacit.local.agreement import Agreement
+from tacit.local.protocol import Agreement
 from tacit.local.sanitizers import GaussianNoise, HalfSphere, NoNoise, PrivUnit, SphereNoise
 from tacit.local.subgradients import (
     Absolute,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from tacit.audit.confidence_bounds import (
+from tacit.audit.distinguishing import (
     at_most,
     epsilon_of_errors,
     epsilon_promised,

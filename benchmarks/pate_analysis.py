@@ -1,4 +1,7 @@
-"""Analyse an ensemble of teachers on public data: consensus, accuracy and cost by noise."""
+"""Analyse an ensemble of teachers on public data: consensus, accuracy and cost by noise.
+
+Nothing here is private, so it is not in the package: votes are used without noise.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import numpy.typing as npt
 
 from tacit.estimators.parameters import classes_of, codes_of
 from tacit.noise import Release, Source, secure_source
-from tacit.pate.accounting import votes_renyi
 from tacit.pate.aggregators import Aggregator, Answers, GNMax, LNMax, Majority
 from tacit.pate.classifier import PATEClassifier, default_teacher
 from tacit.pate.teachers import each_vote, facts_of
@@ -19,6 +21,7 @@ from tacit.privacy import Guarantee, Relation
 from tacit.privacy.accounting.composition import ORDERS
 from tacit.queries import Held, Session, Votes
 from tacit.queries.votes import count_votes
+from tacit.queries.votes_cost import votes_renyi
 from tacit.records import as_labels, as_rows
 from tacit.records.splits import new_key, places_of_parts
 
@@ -42,7 +45,7 @@ class Analysis:
         labels are known, else as most teachers vote.
     epsilon
         For each number of queries (rows) the epsilon by worst case, by the votes, and of Laplace
-        noise with the same standard deviation, at the first noise_std.
+        noise with the same standard deviation, all at the fourth noise_std, or the last of fewer.
     """
 
     n_queries: tuple[int, ...]
@@ -87,13 +90,14 @@ def analysis(
     X_public, y_public
         Rows to vote on, all of them, and their labels, if known.
     noise_stds
-        Noise levels to try; `Analysis.epsilon` is for the fourth, or the last.
+        Noise levels to try; `Analysis.epsilon` is for the fourth, or the last of fewer.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from tacit.pate import PATEClassifier, analysis
+    >>> from pate_analysis import analysis
+    >>> from tacit.pate import PATEClassifier
     >>> rng = np.random.default_rng(0)
     >>> X, pool = rng.standard_normal((4000, 2)), rng.standard_normal((100, 2))
     >>> model = PATEClassifier(GaussianNB(), 40, classes=[False, True], delta=1e-5)
@@ -131,7 +135,7 @@ def _analysed(
     epsilon = [
         [
             _worst(exact, n, delta),
-            _by_votes(votes[:n], std, delta),
+            epsilon_by_votes(votes[:n], std, delta),
             _worst(laplace, n, delta),
         ]
         for n in numbers
@@ -154,7 +158,7 @@ def answers_to(
     --------
     >>> import numpy as np
     >>> from tacit.pate import GNMax
-    >>> from tacit.pate.analysis import answers_to
+    >>> from pate_analysis import answers_to
     >>> from tacit.privacy import Relation
     >>> answers_to(GNMax(2.0), np.array([[90.0, 10.0], [5.0, 95.0]]), Relation.REPLACE).value
     array([0, 1])
@@ -170,7 +174,7 @@ def _worst(aggregator: Aggregator, n_queries: int, delta: float) -> float:
     return Guarantee(aggregator.event(n_queries, Relation.ADD_REMOVE)).epsilon(delta)
 
 
-def _by_votes(votes: Array, noise_std: float, delta: float) -> float:
+def epsilon_by_votes(votes: Array, noise_std: float, delta: float) -> float:
     """Return the epsilon by Theorem 6, at the best order; it is itself private."""
     total = votes_renyi(votes, noise_std, ORDERS)
     epsilon = total + np.log1p(-1 / ORDERS) - np.log(delta * ORDERS) / (ORDERS - 1)

@@ -1,4 +1,4 @@
-"""Learn by betting on noisy coins (BANCO), without a learning rate.
+"""Learn from reports alone: BANCO without a learning rate, gradient descent, and stored states.
 
 A bettor with fraction v of its wealth on every coin would have exp(v x - v^2 y) after gains x and
 variance y. BANCO holds a mixture of such bettors; the magnitude is the mixture's derivative in x.
@@ -6,17 +6,79 @@ variance y. BANCO holds a mixture of such bettors; the magnitude is the mixture'
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import struct
+import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit import checks
 from tacit.local._compiled import compilable
-from tacit.local.learners.base import Array, Step, checked_report, weight_of_newest
 from tacit.local.sanitizers.base import Tail
+
+Array = npt.NDArray[np.float64]
+
+Step = Callable[[Any, Array, Any], Any]
+
+# No sanitizer makes a larger report; below it, sums of squares are finite for any number of people.
+LARGEST_REPORT = 1e100
+
+
+class Learner(Protocol):
+    """Learns from reports, each an unbiased estimate of a negative subgradient.
+
+    ``step(state, report, settings)`` is one update in plain arithmetic that can be compiled;
+    `update` calls it. States are immutable named tuples, so one can be stored,
+    saved (`tacit.local.state_to_bytes`) and resumed.
+    """
+
+    @property
+    def step(self) -> Step:
+        """The update as a function of state, report and settings."""
+
+    @property
+    def settings(self) -> Any:
+        """The learner's parameters, as a named tuple of floats."""
+
+    def init(self, n_features: int) -> Any:
+        """Return the state before any report."""
+
+    def update(self, state: Any, report: Array) -> Any:
+        """Return the state after another report."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+
+
+def checked_report(report: Array, point: Array) -> Array:
+    """Check a report: as long as the point, finite, and not above `LARGEST_REPORT`."""
+    checked = checks.vector("report", report, point.size)
+    largest = float(np.max(np.abs(checked)))
+    if largest > LARGEST_REPORT:
+        raise ValueError(
+            f"report has a coordinate of size {largest:g}, above {LARGEST_REPORT:g}: no sanitizer "
+            "makes such a report; it is refused."
+        )
+    return checked
+
+
+@compilable
+def weight_of_newest(n: int, averaging: float) -> float:
+    """Return the newest point's weight in the average of ``n`` points.
+
+        (1 + k) / (n + k)
+
+    k = 0 is the plain average; k > 0 gives point i a weight of about i^k, which forgets the
+    start of learning (Shamir and Zhang 2013).
+    """
+    return (1.0 + averaging) / (n + averaging)
+
 
 # Weights are exp(log magnitude): e^50 is beyond any model, and its square is finite.
 LARGEST_LOG = 50.0
@@ -231,7 +293,7 @@ class Banco(_Bettor):
 
         point = unit * m(x, y) * direction,   x = sum of s,   y = n (variance / 2 + norm^2)
 
-    with m the derivative of a mixture of bettors (`tacit.local.learners.banco`).
+    with m the derivative of a mixture of bettors (`tacit.local.learners`).
 
     Parameters
     ----------
@@ -262,7 +324,8 @@ class Banco(_Bettor):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local import Banco, Tail
+    >>> from tacit.local.learners import Banco
+    >>> from tacit.local import Tail
     >>> learner = Banco(Tail(variance=1.0))
     >>> state = learner.init(2)
     >>> for _ in range(500):
@@ -290,7 +353,8 @@ class PosterBanco(_Bettor):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local import PosterBanco, Tail
+    >>> from tacit.local.learners import PosterBanco
+    >>> from tacit.local import Tail
     >>> learner = PosterBanco(Tail(variance=1.0))
     >>> learner.update(learner.init(2), np.ones(2)).n_reports
     1
@@ -304,3 +368,207 @@ class PosterBanco(_Bettor):
     def step(self) -> Step:
         """The update, with the uniform mixture."""
         return uniform_step
+
+
+class GradientDescentState(NamedTuple):
+    """The state of gradient descent: ``point`` is the next question, ``estimate`` the average."""
+
+    n_reports: int
+    point: Array
+    estimate: Array
+
+
+class GradientDescentSettings(NamedTuple):
+    """The parameters of gradient descent."""
+
+    rate: float
+    decay: float
+    radius: float
+    averaging: float
+
+
+@compilable
+def gradient_step(
+    state: GradientDescentState, report: Array, settings: GradientDescentSettings
+) -> GradientDescentState:
+    """Return the state after a report: w <- project(w + rate n^-decay report)."""
+    n = state.n_reports + 1
+    updated = state.point + (settings.rate / n**settings.decay) * report
+    length = math.sqrt(np.dot(updated, updated))
+    if length > settings.radius:
+        updated = updated * (settings.radius / length)
+    share = weight_of_newest(n, settings.averaging)
+    estimate = state.estimate + share * (state.point - state.estimate)
+    return GradientDescentState(n, updated, estimate)
+
+
+@dataclass(frozen=True)
+class GradientDescent:
+    """Projected stochastic gradient descent with averaging.
+
+        w <- project(w + rate * n^-decay * report)   onto the ball of radius ``radius``
+
+    Parameters
+    ----------
+    rate : float
+        The learning rate. The best one depends on the unknown ||w*||; `Banco` needs none.
+    decay : float, default=0.5
+        0 for a constant rate, 0.5 for rate / sqrt(n).
+    radius : float, default=inf
+        The ball to which points are confined.
+    averaging : float, default=3.0
+        The estimate gives point number i a weight of about i^averaging; 0 is the plain average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.local.learners import GradientDescent
+    >>> learner = GradientDescent(rate=0.5, decay=0.0)
+    >>> learner.update(learner.init(2), np.array([1.0, -1.0])).point
+    array([ 0.5, -0.5])
+    """
+
+    kind: ClassVar[str] = "gradient_descent"
+
+    rate: float
+    decay: float = 0.5
+    radius: float = math.inf
+    averaging: float = 3.0
+
+    def __post_init__(self) -> None:
+        checks.positive("rate", self.rate)
+        if not checks.at_least("decay", self.decay, 0.0) <= 1.0:
+            raise ValueError(f"decay must be in [0, 1], got {self.decay!r}.")
+        checks.above_zero("radius", self.radius)
+        checks.at_least("averaging", self.averaging, 0.0)
+
+    @property
+    def step(self) -> Step:
+        """The update as a function of state, report and settings."""
+        return gradient_step
+
+    @property
+    def settings(self) -> GradientDescentSettings:
+        """The learner's parameters."""
+        return GradientDescentSettings(self.rate, self.decay, self.radius, self.averaging)
+
+    def init(self, n_features: int) -> GradientDescentState:
+        """Return the state before any report."""
+        d = checks.count("n_features", n_features)
+        return GradientDescentState(0, np.zeros(d), np.zeros(d))
+
+    def update(self, state: GradientDescentState, report: Array) -> GradientDescentState:
+        """Return the state after another report."""
+        return gradient_step(state, checked_report(report, state.point), self.settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        return {
+            "kind": self.kind,
+            "rate": self.rate,
+            "decay": self.decay,
+            "radius": None if math.isinf(self.radius) else self.radius,
+            "averaging": self.averaging,
+        }
+
+
+_MAGIC = b"tacit-state"
+_VERSION = 1
+# The order is stored in files: append, never reorder.
+_STATES: tuple[type[Any], ...] = (BancoState, GradientDescentState)
+_SCALARS = {BancoState: 2, GradientDescentState: 0}
+_VECTORS = {BancoState: 3, GradientDescentState: 2}
+_HEADER = struct.Struct("<BBIQ")  # version, kind of state, number of features, number of reports
+_LEARNERS: dict[str, Any] = {c.kind: c for c in (Banco, PosterBanco, GradientDescent)}
+
+
+def state_to_bytes(state: Any) -> bytes:
+    """Encode a learner's state as bytes, exactly.
+
+    Examples
+    --------
+    >>> from tacit.local.learners import GradientDescent, state_from_bytes, state_to_bytes
+    >>> state = GradientDescent(rate=1.0).init(3)
+    >>> state_from_bytes(state_to_bytes(state)).n_reports
+    0
+    """
+    kind = type(state)
+    if kind not in _STATES:
+        raise TypeError(f"state must be a learner's state, got {kind.__name__}.")
+    fields = tuple(state)
+    header = _HEADER.pack(_VERSION, _STATES.index(kind), state.point.size, state.n_reports)
+    scalars = np.array(fields[1 : 1 + _SCALARS[kind]], dtype="<f8").tobytes()
+    vectors = b"".join(np.asarray(v, dtype="<f8").tobytes() for v in fields[1 + _SCALARS[kind] :])
+    body = _MAGIC + header + scalars + vectors
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def state_from_bytes(data: bytes) -> Any:
+    """Decode the bytes of `state_to_bytes`; refuse anything else with a reason.
+
+    Examples
+    --------
+    >>> from tacit.local.learners import state_from_bytes
+    >>> state_from_bytes(b"something else")
+    Traceback (most recent call last):
+    ...
+    ValueError: not a tacit learner state: it does not begin with its mark.
+    """
+    start = len(_MAGIC) + _HEADER.size
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise ValueError("not a tacit learner state: it does not begin with its mark.")
+    if len(data) < start + 4:
+        raise ValueError(f"the state is truncated after {len(data)} bytes; use a whole file.")
+    if struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
+        raise ValueError("the state is damaged: its checksum differs; use an undamaged copy.")
+    version, code, d, n_reports = _HEADER.unpack(data[len(_MAGIC) : start])
+    if version != _VERSION or code >= len(_STATES):
+        raise ValueError(
+            f"the state has version {version} and kind {code}, unknown to this tacit; read it "
+            "with the version that wrote it, or newer."
+        )
+    kind = _STATES[code]
+    n_scalars, n_vectors = _SCALARS[kind], _VECTORS[kind]
+    if d < 1 or len(data) != start + 8 * (n_scalars + n_vectors * d) + 4:
+        raise ValueError(f"the state has {len(data)} bytes, which is wrong for {d} features.")
+    numbers = np.frombuffer(data[start:-4], dtype="<f8").astype(np.float64)
+    if not np.all(np.isfinite(numbers)):
+        raise ValueError("the state has a number that is not finite.")
+    scalars = [float(x) for x in numbers[:n_scalars]]
+    vectors = [v.copy() for v in numbers[n_scalars:].reshape(n_vectors, d)]
+    return kind(n_reports, *scalars, *vectors)
+
+
+def learner_from_dict(record: Mapping[str, Any]) -> Learner:
+    """Make the learner that ``to_dict`` described.
+
+    Examples
+    --------
+    >>> from tacit.local.learners import GradientDescent, learner_from_dict
+    >>> learner_from_dict(GradientDescent(rate=1.0).to_dict())
+    GradientDescent(rate=1.0, decay=0.5, radius=inf, averaging=3.0)
+    """
+    fields = dict(record)
+    kind = fields.pop("kind", None)
+    if kind not in _LEARNERS:
+        raise ValueError(f"unknown learner kind {kind!r}: this tacit knows {sorted(_LEARNERS)}.")
+    names = {field.name for field in dataclasses.fields(_LEARNERS[kind])}
+    if set(fields) != names:
+        raise ValueError(
+            f"a {kind!r} learner has the parameters {sorted(names)}, got {sorted(fields)}; pass "
+            "what to_dict returned."
+        )
+    if "tail" in fields:
+        tail = fields["tail"]
+        if not isinstance(tail, Mapping) or set(tail) != {"variance", "reach"}:
+            raise ValueError("tail must have a variance and a reach; pass what to_dict returned.")
+        fields["tail"] = Tail(tail["variance"], _or_infinity(tail["reach"]))
+    if "radius" in fields:
+        fields["radius"] = _or_infinity(fields["radius"])
+    learner: Learner = _LEARNERS[kind](**fields)
+    return learner
+
+
+def _or_infinity(value: Any) -> Any:
+    # JSON has no infinity.
+    return math.inf if value is None else value
