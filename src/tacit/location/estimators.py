@@ -16,11 +16,10 @@ from sklearn.base import BaseEstimator
 from tacit.engine import Plan, norm_in_words, release_answers, without_noise
 from tacit.erm import L2Ball, Mechanism, Objective, Problem, choose_plan, minimize_unread
 from tacit.erm import Plan as ErmPlan
-from tacit.erm.plan import Errors
-from tacit.erm.inference import check_gaussian_share, check_share
-from tacit.erm.inference import WITHIN
+from tacit.erm.inference import WITHIN, check_gaussian_share, check_share
 from tacit.erm.losses import DistanceLoss, QuantileLoss
 from tacit.erm.minimization import MechanismName
+from tacit.erm.plan import Errors
 from tacit.estimators.linear import gives_one_each, when_paid_for
 from tacit.estimators.parameters import (
     Fact,
