@@ -43,8 +43,6 @@ from tacit.saving.members import (
     schema_record,
     to_certificate,
 )
-from tacit.saving.student_file import KEYS as _STUDENT
-from tacit.saving.student_file import STUDENT, is_student, student_of, student_record
 from tacit.saving.validation import (
     KINDS,
     NOT_STORED,
@@ -58,11 +56,13 @@ from tacit.table_model import TableModel
 DOCUMENT = "model.json"
 FORMAT = "tacit-model"
 VERSION = 1
+STUDENT = "pate_student"
 
 _ESTIMATOR = {"kind", "parameters", "released", "plan"}
-_KEYS = {"format", "version", "tacit", "schema", *_ESTIMATOR}
-_STUDENT_KEYS = {"format", "version", "tacit", "schema", "kind", *_STUDENT}
-_PIPELINE_KEYS = {"format", "version", "tacit", "kind", "parameters", "steps", "feature_names_met"}
+_ANY = {"format", "version", "tacit", "kind", "parameters"}
+_KEYS = _ANY | _ESTIMATOR | {"schema"}
+_STUDENT_KEYS = _ANY | {"schema", "form", "arrays", "released"}
+_PIPELINE_KEYS = _ANY | {"steps", "feature_names_met"}
 
 
 class LoadedModel(Protocol):
@@ -99,10 +99,20 @@ def members_of(model: Any) -> dict[str, bytes]:
     else:
         if type(model) in (TableModel, Pipeline, sklearn_pipeline.Pipeline):
             schema, model = _parts(model)
-        of_model = student_record if is_student(model) else _estimator_record
-        record = {**head, **of_model(model, writer), "schema": schema}
+        record = {**head, **_record_alone(model, writer), "schema": schema}
     certificate = to_certificate(model.privacy_)
     return {DOCUMENT: to_json(record), CERTIFICATE: certificate, **writer.members}
+
+
+def _record_alone(model: Any, writer: Writer) -> dict[str, Any]:
+    """Return the entry of a fitted estimator that is no pipeline."""
+    # PATE is imported for its own models only.
+    if type(model).__module__.startswith("tacit.pate."):
+        from tacit.saving.student_file import is_student, student_record
+
+        if is_student(model):
+            return student_record(model, writer)
+    return _estimator_record(model, writer)
 
 
 def _estimator_record(model: Any, writer: Writer, place: str = "") -> dict[str, Any]:
@@ -144,6 +154,8 @@ def stored_in(members: Mapping[str, bytes]) -> Stored:
     if record["kind"] == PIPELINE:
         model: Any = pipeline_of(record, reader, promise, _estimator_of)
     elif record["kind"] == STUDENT:
+        from tacit.saving.student_file import student_of
+
         model = student_of(record, reader, promise)
     else:
         model = _estimator_of(record, reader, promise)

@@ -18,8 +18,6 @@ from tacit.saving.codec import Reader, Writer
 from tacit.saving.container import CannotSave, NotAModel
 from tacit.saving.validation import check_classes, check_features
 
-STUDENT = "pate_student"
-KEYS = {"form", "arrays", "released", "parameters"}
 _RELEASED = {"classes_", "met_", "label_range", "n_features_in_"}
 _ABOUT = {"epsilon", "delta", "relation", "n_teachers", "n_queries"}
 
@@ -48,7 +46,7 @@ def student_record(model: Any, writer: Writer) -> dict[str, Any]:
     if hasattr(student, NAMES):
         released[NAMES] = student.feature_names_in_
     return {
-        "kind": STUDENT,
+        "kind": "pate_student",
         "form": word,
         "parameters": writer.write_map(student.about_, "parameters"),
         "arrays": writer.write_map(fields, "arrays"),
