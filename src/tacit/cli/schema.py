@@ -223,7 +223,7 @@ def _answered(answers: _Answers, name: str) -> bool:
 
 def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
     """Return a line with the values that a person enters for its keys, or for all of it."""
-    from tacit.schema.toml_text import key_text, read_toml, value_text
+    from tacit.schema.schema_file import key_text, read_toml, value_text
 
     keys = [key for key in _EDITED if key in line]
     if not keys:
@@ -272,9 +272,9 @@ def _with_line(schema: Schema, name: str, line: dict[str, Any]) -> Schema:
 
 
 def _shown(schema: Schema, name: str) -> str:
-    from tacit.schema.schema_file import line_text
+    from tacit.schema.schema_file import column_text
 
-    return line_text(name, _line(schema, name))
+    return column_text(name, _line(schema, name))
 
 
 def _text(path: Path, text: str, schema: Schema, changed: frozenset[str]) -> str:
@@ -340,7 +340,7 @@ def draft(
     """  # noqa: D301
     from tacit.saving.container import write_whole
     from tacit.schema import draft_schema
-    from tacit.schema.toml_text import read_toml
+    from tacit.schema.schema_file import read_toml
 
     check_new(out, force, data)
     text = draft_schema(data, target, delimiter=delimiter)

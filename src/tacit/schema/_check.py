@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import json
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -184,3 +186,13 @@ def missing(where: str, value: object, fill: Callable[[str, str, object], Any]) 
 def text_of_number(number: float) -> str:
     """Format a number without needless decimals and without loss."""
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def quoted_if_unusual(name: str) -> str:
+    """Return a name as it stands in the names of features, which saved models hold.
+
+    A name of other characters than letters, digits, - and _ is quoted as in JSON.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return name
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,102 @@ from tacit.schema.columns import Column, Ignored
 from tacit.schema.missing import Fill, Indicator, Missing, Neutral
 from tacit.schema.schema import Schema, Unit
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
-from tacit.schema.toml_text import key_text, read_toml, value_text
 
-# An entry may span several lines, since lists of values do, but hardly more than this.
-_MOST_LINES = 1000
-_COMMENT = re.compile(r"\}\s*#\s*(.*)$")
+# A schema's longest dotted key, columns.NAME.missing.value, has 4 parts. The time and the memory
+# that tomllib needs for a key grow with the square of its parts: 50,000 took 42 s and 4 GB.
+_MOST_PARTS = 16
+# In the order in which tomllib would take them: a text of several lines may end in two quotes more.
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*+"""(?:"{0,2})'
+    r"|'''(?:[^']|'(?!''))*+'''(?:'{0,2})"
+    r'|(?P<open>"""|\'\'\')'
+    r"|#[^\n]*"
+    r'|(?P<part>[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\')'
+    r"|(?P<dot>[ \t]*\.[ \t]*)"
+    r"|(?P<stray>[\"'])"
+    r"|[ \t]+"
+    r"|.",
+    re.S,
+)
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """Parse a text in TOML; refuse long dotted keys before it is parsed.
+
+    Raises
+    ------
+    ValueError
+        If the text is not TOML, or has a dotted key of more than 16 parts.
+
+    Examples
+    --------
+    >>> from tacit.schema.schema_file import read_toml
+    >>> read_toml("age.lower = 0")
+    {'age': {'lower': 0}}
+    >>> read_toml("a." * 50_000 + "b = 0")
+    Traceback (most recent call last):
+        ...
+    ValueError: line 1 has a dotted key of more than 16 parts, which no schema has; shorten it...
+    """
+    if text.count(".") >= _MOST_PARTS:
+        _refuse_long_keys(text)
+    return tomllib.loads(text)
+
+
+def _refuse_long_keys(text: str) -> None:
+    n_parts, joined = 0, False  # parts of the key so far, and whether a dot follows them
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup in ("open", "stray"):
+            return  # a text without an end, at which tomllib stops
+        if token.lastgroup == "dot":
+            joined = n_parts > 0
+            continue
+        n_parts = (n_parts if joined else 0) + 1 if token.lastgroup == "part" else 0
+        joined = False
+        if n_parts > _MOST_PARTS:
+            line = text.count("\n", 0, token.start()) + 1
+            raise ValueError(
+                f"line {line} has a dotted key of more than {_MOST_PARTS} parts, which no schema "
+                'has; shorten it, or put a name that has dots into quotes, "a.b"'
+            )
+
+
+def key_text(name: str) -> str:
+    """Return a key as TOML, quoted if necessary."""
+    import tomlkit
+
+    return tomlkit.key(name).as_string()
+
+
+# Lists longer than half of it, in characters, are written on several lines.
+_WIDTH = 100
+
+
+def value_text(value: Any) -> str:
+    """Return a value as TOML, a table on one line.
+
+    Examples
+    --------
+    >>> from tacit.schema.schema_file import value_text
+    >>> print(value_text({"kind": "number", "lower": 0.5, "log": True}))
+    { kind = "number", lower = 0.5, log = true }
+    """
+    import tomlkit
+
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key_text(k)} = {value_text(v)}" for k, v in value.items()) + " }"
+    if not isinstance(value, list):
+        return str(tomlkit.item(value).as_string())
+    items = [value_text(item) for item in value]
+    line = "[" + ", ".join(items) + "]"
+    if len(line) <= _WIDTH // 2:
+        return line
+    lines = [" "]
+    for item in items:
+        if len(lines[-1]) + len(item) > _WIDTH:
+            lines.append(" ")
+        lines[-1] += f" {item},"
+    return "[\n" + "\n".join(lines) + "\n]"
 
 
 def toml_with(text: str, schema: Schema, changed: frozenset[str]) -> str:
@@ -48,22 +140,20 @@ def toml_with(text: str, schema: Schema, changed: frozenset[str]) -> str:
     [columns]
     age = { kind = "number", lower = 0, upper = 120 }
     """
-    lines = {line.pop("name"): line for line in schema.to_dict()["columns"]}
-    parts = [
-        line_text(name, lines[name]) if name in changed and name in lines else block
-        for name, block in _blocks(text)
-    ]
-    edited = "\n".join(parts)
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    lines = _columns_on_lines(document)
+    for name, facts in _facts(schema):
+        if name in changed and name in lines:
+            lines[name] = tomlkit.value(value_text(_as_in_toml(facts)))
+            lines[name].trivia.comment_ws = lines[name].trivia.comment = ""
+    edited = document.as_string()
     try:
         same = Schema.from_dict(read_toml(edited)) == schema
     except ValueError:
         same = False
     return edited if same else schema.to_toml()
-
-
-def json_of(schema: Schema) -> str:
-    """Return the content of a schema file in JSON."""
-    return json.dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 def comments_in(text: str) -> dict[str, str]:
@@ -75,31 +165,26 @@ def comments_in(text: str) -> dict[str, str]:
     >>> comments_in('[columns]\nage = { kind = "ignored" }  # guessed')
     {'age': 'guessed'}
     """
-    found = {name: _COMMENT.search(block) for name, block in _blocks(text) if name}
-    return {name: match[1] for name, match in found.items() if match}
+    import tomlkit
+
+    lines = _columns_on_lines(tomlkit.parse(text))
+    found = {name: line.trivia.comment.lstrip("# ") for name, line in lines.items()}
+    return {name: comment for name, comment in found.items() if comment}
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the text in pieces: the lines of a column with its name, others without."""
-    lines, start, inside = text.split("\n"), 0, False
-    while start < len(lines):
-        stop, found = _statement(lines, start)
-        block = "\n".join(lines[start:stop])
-        name = next(iter(found), "")
-        is_column = inside and len(found) == 1 and isinstance(found[name], Mapping)
-        inside = inside or found == {"columns": {}}
-        yield (name if is_column else "", block)
-        start = stop
+def _columns_on_lines(document: Any) -> Any:
+    """Return the table of columns if each is on a line of its own, else an empty one."""
+    from tomlkit.items import InlineTable
+
+    columns = document.get("columns")
+    whole = isinstance(columns, Mapping) and not isinstance(columns, InlineTable)
+    lines = whole and all(isinstance(line, InlineTable) for line in columns.values())
+    return columns if lines else {}
 
 
-def _statement(lines: list[str], start: int) -> tuple[int, dict[str, Any]]:
-    """Return the end of the statement that starts on a line, and its content."""
-    for stop in range(start + 1, min(len(lines), start + _MOST_LINES) + 1):
-        try:
-            return stop, read_toml("\n".join(lines[start:stop]))
-        except ValueError:
-            continue
-    return start + 1, {}
+def json_of(schema: Schema) -> str:
+    """Return the content of a schema file in JSON."""
+    return json.dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 FORMAT = "tacit-schema"
@@ -343,17 +428,22 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
     head = [] if schema.n_records is None else [f"n_records = {schema.n_records}", ""]
     lines = [*head, "[columns]"]
     for name, facts in _facts(schema):
-        line = line_text(name, facts)
+        line = column_text(name, facts)
         lines.append(f"{line}  # {comments[name]}" if comments and name in comments else line)
     return "\n".join(lines) + "\n"
 
 
-def line_text(name: str, facts: Mapping[str, Any]) -> str:
-    """Return the line of a column in TOML; merged classes become a table, which keeps its order."""
+def column_text(name: str, facts: Mapping[str, Any]) -> str:
+    """Return the line of a column in TOML."""
+    return f"{key_text(name)} = {value_text(_as_in_toml(facts))}"
+
+
+def _as_in_toml(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the facts of a column with merged classes as a table, which keeps its order."""
     classes = facts.get("classes", ())
     if any(isinstance(line, Mapping) for line in classes):
-        facts = {**facts, "classes": {line["name"]: line["values"] for line in classes}}
-    return f"{key_text(name)} = {value_text(dict(facts))}"
+        return {**facts, "classes": {line["name"]: line["values"] for line in classes}}
+    return facts
 
 
 def _facts(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
