@@ -41,12 +41,8 @@ def evaluate(
         ),
     ] = None,
     report: opt.Report = None,
-    ledger: opt.LedgerOption = None,
-    analyst: opt.Analyst = None,
-    partition: opt.Partition = None,
-    label: opt.Label = None,
-    purpose: opt.Purpose = None,
-    seen: opt.Certificates = None,
+    *,
+    charge: opt.Charge,
     delimiter: opt.Delimiter = None,
     force: opt.Force = False,
     as_json: opt.AsJson = False,
@@ -65,7 +61,6 @@ def evaluate(
       tacit evaluate model.tacit other_people.csv --epsilon 0.1
       tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
     """  # noqa: D301
-    from tacit.cli.ledger import ledger_to_charge
     from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
     from tacit.metrics.histogram import bin_edges
@@ -75,15 +70,7 @@ def evaluate(
         encoder, estimator = _model_of_tables(model, unit)
         with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)
-        accountant = ledger_to_charge(
-            ledger,
-            seen,
-            epsilon=epsilon,
-            analyst=analyst,
-            partition=partition,
-            label=label,
-            purpose=purpose,
-        )
+        accountant = charge.accountant(epsilon)
     warn_if_weak(epsilon, delta, rows)
     if math.isinf(epsilon):
         output.note(_NO_PRIVACY)

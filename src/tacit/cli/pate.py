@@ -44,12 +44,8 @@ def pate(
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="Teachers trained in parallel.")] = 1,
     report: opt.Report = None,
-    ledger: opt.LedgerOption = None,
-    analyst: opt.Analyst = None,
-    partition: opt.Partition = None,
-    label: opt.Label = None,
-    purpose: opt.Purpose = None,
-    seen: opt.Certificates = None,
+    *,
+    charge: opt.Charge,
     delimiter: opt.Delimiter = None,
     force: opt.Force = False,
     as_json: opt.AsJson = False,
@@ -67,7 +63,6 @@ def pate(
           --teachers 250 --queries 500 --teacher boosting --student forest \\
           --out student.tacit --report report.html
     """  # noqa: D301
-    from tacit.cli.ledger import ledger_to_charge
     from tacit.pate.query_points import check_pool
     from tacit.saving import inspect, save
     from tacit.schema import SchemaEncoder
@@ -79,15 +74,7 @@ def pate(
         check_report(report, force, data, schema, public, out)
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
-        paid = ledger_to_charge(
-            ledger,
-            seen,
-            epsilon=epsilon,
-            analyst=analyst,
-            partition=partition,
-            label=label,
-            purpose=purpose,
-        )
+        paid = charge.accountant(epsilon)
         model = _model(epsilon, delta, teachers, queries, teacher, student, sanitised, jobs, paid)
         model.set_params(classes=list(declared.target.labels))
         check_pool(pool, queries, len(declared.feature_names))
