@@ -206,7 +206,7 @@ def with_option_blocks(command: Callable[..., None]) -> Callable[..., None]:
     The fields of the dataclass become options, in the place of the parameter.
     """
     signature = inspect.signature(command, eval_str=True)
-    blocks = {
+    blocks: dict[str, Any] = {
         name: parameter.annotation
         for name, parameter in signature.parameters.items()
         if dataclasses.is_dataclass(parameter.annotation)
