@@ -17,7 +17,7 @@ from tacit.cli.running import Refused
 
 if TYPE_CHECKING:
     from tacit.schema import SchemaEncoder
-    from tacit.schema.check import Tally
+    from tacit.schema.encoding import Tally
 
 _FORMATS = (".csv", ".parquet", ".arrow", ".feather")
 PREDICTION = "prediction"
@@ -61,7 +61,7 @@ def predict(
     """  # noqa: D301
     from tacit.cli.schema import unreadable
     from tacit.saving.container import write_whole
-    from tacit.schema.check import Tally
+    from tacit.schema.encoding import Tally
 
     check_new(out, force, model, data)
     if out is not None and out.suffix.lower() not in _FORMATS:

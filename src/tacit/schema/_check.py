@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from tacit.io.errors import SchemaError
 from tacit.io.values import is_text, text_of
-from tacit.schema.missing import Fill, Indicator, Missing, Neutral
 
 # The difference of the ends of a wider range would overflow.
 _LARGEST = 1e300
@@ -170,17 +169,6 @@ def disjoint(where: str, true: tuple[str, ...], false: tuple[str, ...]) -> None:
             f"{where}: {shown(min(both))} is in both true and false; take it out of one. A list "
             "that is left out has its default words."
         )
-
-
-def missing(where: str, value: object, fill: Callable[[str, str, object], Any]) -> Missing:
-    """Check a treatment of missing values and its fill value."""
-    if isinstance(value, Fill):
-        return Fill(fill(where, "missing", value.value))
-    if isinstance(value, Neutral | Indicator):
-        return value
-    raise SchemaError(
-        f"{where}: missing must be Neutral(), Indicator() or Fill(value), got {shown(value)}."
-    )
 
 
 def text_of_number(number: float) -> str:

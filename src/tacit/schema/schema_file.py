@@ -22,8 +22,7 @@ from tacit.schema.column_kinds import (
     OpenCategory,
     OpenNumber,
 )
-from tacit.schema.columns import Column, Ignored
-from tacit.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.schema.columns import Column, Fill, Ignored, Indicator, Missing, Neutral
 from tacit.schema.schema import Schema, Unit
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
 
