@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import __version__
 from tacit.engine import Plan as PlanOfSteps
 from tacit.erm import Plan
-from tacit.estimators.parameters import budget_of, with_people
 from tacit.pipeline import Pipeline, PrivatePipeline, encoder_and_estimator
 from tacit.pipeline.introspection import with_encoder
-from tacit.privacy import Guarantee, Relation
+from tacit.privacy import Guarantee
 from tacit.registry import SOMETIMES, ModelSpec
 from tacit.saving.codec import Reader, Writer
 from tacit.saving.container import (
@@ -47,6 +46,7 @@ from tacit.saving.validation import (
     KINDS,
     NOT_STORED,
     STORED,
+    check_budget,
     check_released,
     kind_of,
     spec_of_kind,
@@ -230,30 +230,22 @@ def _restore(
     if spec.has_plan:
         model.plan_ = plan
     check_released(model, spec)
-    _check_budget(model, plan, spec)
+    _check_plan(model, plan, spec)
     check_promise(model)
 
 
-def _check_budget(model: Any, plan: Any, spec: ModelSpec) -> None:
-    try:
-        budget = budget_of(model.epsilon, model.delta, model.relation)
-    except (TypeError, ValueError) as why:
-        raise NotAModel(f"its parameters are not a budget: {why}") from why
+def _check_plan(model: Any, plan: Any, spec: ModelSpec) -> None:
     promise = model.privacy_
-    if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
-        budget = with_people(budget, has_people=True)  # the fit had a unit
     kinds = Plan if spec.check is None else PlanOfSteps
     if plan is not None and (not spec.has_plan or not isinstance(plan, kinds)):
         raise NotAModel("it has a plan that its kind of model does not have.")
-    # A search has a larger guarantee than its best trial, at its own delta.
     own = (
         plan is None
         or promise.event == plan.event
         or bool(promise.voided_by)
         or not is_part_of(plan.event, promise.event)
     )
-    if promise.relation is not budget.relation or (own and promise.target_delta != budget.delta):
-        raise NotAModel("its guarantee is for another budget than its parameters.")
+    budget = check_budget(promise, model.epsilon, model.delta, model.relation, own=own)
     if plan is None:
         return
     other = isinstance(plan, Plan) and plan.problem.n_features != spec.n_terms(model)
