@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.engine import Plan, release_answers
@@ -40,6 +40,10 @@ from tacit.table_facts import EncodedTable, TableFacts
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 Ranges = Sequence[tuple[float, float]]
+Columns = Sequence[str | int] | None
+BoundsOfColumns = (
+    tuple[float, float] | Sequence[tuple[float, float]] | Mapping[str | int, Any] | None
+)
 
 
 def places_of(columns: Any, names: Sequence[str]) -> Places:
@@ -191,16 +195,6 @@ def facts_with(
     )
 
 
-def on_one_scale(facts: TableFacts | None, known: Known, places: Places) -> TableFacts:
-    """Return the facts of a table whose chosen columns were mapped to [-1/2, 1/2].
-
-    row norm = sqrt(k / 4 + (norm of the others)^2)
-    """
-    ranges = known.with_ranges(places, [(-0.5, 0.5)] * len(places))
-    norm = math.hypot(math.sqrt(len(places)) / 2, known.norm_of(known.others(places)))
-    return facts_with(facts, known.names, norm, ranges)
-
-
 T = TypeVar("T")
 
 
@@ -298,6 +292,23 @@ class PrivateStep(TransformerMixin, BaseEstimator):
         if names is None:
             names = [f"x{place}" for place in range(self.n_features_in_)]
         return Known(tuple(names))
+
+
+class OnOneScale(OneToOneFeatureMixin, PrivateStep):
+    """A step that maps the chosen columns to [-1/2, 1/2], whatever it learns."""
+
+    columns: Columns
+
+    def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
+        """Return the public facts of the output rows.
+
+        row norm = sqrt(k / 4 + (norm of the others)^2)
+        """
+        known = self._known(facts)
+        places = places_of(self.columns, known.names)
+        ranges = known.with_ranges(places, [(-0.5, 0.5)] * len(places))
+        norm = math.hypot(math.sqrt(len(places)) / 2, known.norm_of(known.others(places)))
+        return facts_with(facts, known.names, norm, ranges)
 
 
 def numbers_of(X: Any) -> Array:
