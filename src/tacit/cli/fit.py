@@ -260,9 +260,8 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
 
 
 def _show(certificate: Any, out: Path, report: Path | None) -> None:
-    privacy, plan = certificate.privacy, certificate.estimator.plan_
-    style = "red" if privacy.voided_by else "yellow" if privacy.assumptions else "green"
-    output.boxed("Guarantee", certificate.statement, style)
+    plan = certificate.estimator.plan_
+    output.guarantee(certificate.privacy, certificate.statement)
     shown = {"model": f"{out} ({type(certificate.estimator).__name__})"}
     shown["sha256"] = certificate.sha256
     if plan is not None:

@@ -141,14 +141,14 @@ def _shape(
 ) -> tuple[Any, int, dict[str, Any]]:
     """Return the model, the number of features and the other public facts."""
     from tacit.cli.fit import read_schema
-    from tacit.cli.models import kind_for, model_kind, public_facts
+    from tacit.cli.models import kind_for, model_kind
     from tacit.registry import Predicts
 
     if (schema is None) == (columns is None):
         raise Refused("give the number of features, with either --columns or --schema.")
     if schema is not None:
         declared = read_schema(schema, target, unit)
-        facts = public_facts(declared)
+        facts = declared.facts.parameters()
         facts["by_person"] = declared.unit is not None
         if row_norm is not None:
             facts["row_norm"] = row_norm
