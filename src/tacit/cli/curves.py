@@ -54,15 +54,7 @@ class Curves:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and dictionaries."""
-        return {
-            "model": self.model,
-            "target": self.target,
-            "score": self.score,
-            "rule": self.rule,
-            "floor": self.floor,
-            "ceiling": self.ceiling,
-            "points": [vars(point) for point in self.points],
-        }
+        return {**vars(self), "points": [vars(point) for point in self.points]}
 
 
 @dataclass(frozen=True)

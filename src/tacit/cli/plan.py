@@ -93,7 +93,11 @@ def plan(
             schema, target, unit, model, columns, classes, label_range, row_norm
         )
         if facts.pop("by_person"):
-            _refuse_replace(relation)
+            if relation == "replace":
+                raise Refused(
+                    "--relation replace makes the number of records public, and a person (--unit) "
+                    "has any number of records; leave --relation out."
+                )
             relation = "add_remove_person"
         if public_rows or relation == "replace":
             facts["n_records"] = rows
@@ -119,14 +123,6 @@ def plan(
         output.note("The accuracy of a network cannot be predicted from public facts.")
     else:
         _show(record)
-
-
-def _refuse_replace(relation: str) -> None:
-    if relation == "replace":
-        raise Refused(
-            "--relation replace makes the number of records public, and a person (--unit) has "
-            "any number of records; leave --relation out."
-        )
 
 
 def _shape(

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
-from tacit.cli import options as opt
-from tacit.cli import output
-from tacit.cli.running import before_records
-
-if TYPE_CHECKING:
-    from tacit.schema import ColumnCheck
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli import options as opt
+from tacit.cli import output
 from tacit.cli.files import check_new
-from tacit.cli.running import Refused
+from tacit.cli.running import Refused, before_records
 
 if TYPE_CHECKING:
-    from tacit.schema import Schema
+    from tacit.schema import ColumnCheck, Schema
 
 
 _NOT_PRIVATE = (

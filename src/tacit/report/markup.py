@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -210,6 +210,12 @@ def page(title: str, header: Markup, main: Markup, footer: Markup) -> str:
     return join(
         Markup("<!DOCTYPE html>\n"), Markup('<html lang="en">\n'), head, body, Markup("</html>\n")
     )
+
+
+def figures(numbers: Iterable[tuple[str, str]]) -> Markup:
+    """Return large numbers side by side, each with its meaning below."""
+    pairs = (tag("div", tag("dt", meaning), tag("dd", number)) for number, meaning in numbers)
+    return tag("dl", *pairs, class_="figures")
 
 
 def section(name: str, heading: str, *children: Child, first: bool = False) -> Markup:

@@ -525,20 +525,6 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             )
         return {**{other: table[other] for other in names}, name: values}
 
-    def encode_target(self, X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Return the labels of the records that have one, and a mask of these records.
-
-        A record with an undeclared label is ignored, as in the estimators: an error or
-        a count of such records would reveal them.
-        """
-        target = self.schema.target
-        if target is None:
-            raise SchemaError("the schema has no target; declare one, or pass labels yourself.")
-        parts = [target.encode(chunk[target.name]) for _, chunk in chunks(X, [target.name])]
-        labels = [target.labels[:0], *(labels for labels, _ in parts)]
-        mask = [np.zeros(0, dtype=bool), *(mask for _, mask in parts)]
-        return np.concatenate(labels), np.concatenate(mask)
-
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the features."""
         return np.array(self.schema.feature_names, dtype=object)
