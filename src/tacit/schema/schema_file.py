@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -13,8 +14,6 @@ from typing import Any
 from tacit.io.errors import SchemaError, shown_path
 from tacit.schema import _check
 from tacit.schema.column_kinds import (
-    FALSE_WORDS,
-    TRUE_WORDS,
     Boolean,
     Category,
     Intervals,
@@ -190,16 +189,10 @@ FORMAT = "tacit-schema"
 VERSION = 1
 _LARGEST_FILE = 16 * 2**20
 
-# Per kind: the class, the required keys and the optional keys of a line.
-_KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
-    "number": (Number, ("lower", "upper"), ("log", "missing")),
-    "intervals": (Intervals, ("cuts",), ("reference", "missing")),
-    "category": (Category, ("values",), ("reference", "missing")),
-    "boolean": (Boolean, (), ("true", "false", "missing")),
-    "open_number": (OpenNumber, ("lower", "upper"), ("log", "missing")),
-    "open_category": (OpenCategory, ("max_values",), ("learned", "missing")),
-    "ignored": (Ignored, (), ()),
-    "unit": (Unit, (), ()),
+# The keys of a line are the fields of its class; those without a default are required.
+_KINDS: dict[str, type[Any]] = {
+    kind.kind: kind
+    for kind in (Number, Intervals, Category, Boolean, OpenNumber, OpenCategory, Ignored, Unit)
 }
 _REMEDIES = {
     "lower": "write the least value that should count, known without looking at the data",
@@ -330,11 +323,13 @@ def _column(where: str, name: str, facts: dict[str, Any]) -> Column:
         raise SchemaError(
             f"{where}: kind = {_check.shown(kind)} is not known; {_REMEDIES['kind']}."
         )
-    make, needed, optional = _KINDS[kind]
-    _refuse_unknown(f"{where} of kind {kind!r}", facts, needed + optional, also=("kind",))
-    for key in needed:
-        if key not in facts:
-            raise _absent(where, key)
+    make = _KINDS[kind]
+    keys = [field for field in dataclasses.fields(make) if field.name != "name"]
+    known = ("kind", *(field.name for field in keys))
+    _refuse_unknown(f"{where} of kind {kind!r}", facts, known)
+    for key in keys:
+        if key.default is dataclasses.MISSING and key.name not in facts:
+            raise _absent(where, key.name)
     if "missing" in facts:
         facts["missing"] = _missing(where, facts["missing"])
     column: Column = make(name, **facts)
@@ -401,14 +396,12 @@ def _absent(where: str, key: str) -> SchemaError:
     return SchemaError(f"{where}: {key} is not declared; {_REMEDIES[key]}.")
 
 
-def _refuse_unknown(
-    where: str, record: Mapping[str, Any], known: tuple[str, ...], also: tuple[str, ...] = ()
-) -> None:
+def _refuse_unknown(where: str, record: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in record:
         if key not in known:
-            allowed = ", ".join((*also, *known)) or "no other"
             raise SchemaError(
-                f"{where}: the key {_check.shown(key)} is not known; the keys are {allowed}."
+                f"{where}: the key {_check.shown(key)} is not known; the keys are "
+                f"{', '.join(known)}."
             )
 
 
@@ -454,26 +447,15 @@ def _facts(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-_IN_ORDER = (
-    *("lower", "upper", "log", "cuts", "values", "reference", "max_values", "learned"),
-    *("true", "false", "classes"),
-)
-_DEFAULTS = (
-    *(("log", False), ("reference", None), ("learned", None)),
-    *(("true", TRUE_WORDS), ("false", FALSE_WORDS)),
-)
-
-
-def _line(line: Column | Target) -> dict[str, Any]:
-    """Return the keys of a column that differ from their defaults."""
+def _line(line: Any) -> dict[str, Any]:
+    """Return the keys of a column or target that differ from their defaults."""
     facts: dict[str, Any] = {"kind": line.kind}
-    for key in _IN_ORDER:
-        if not hasattr(line, key):
-            continue
-        value = getattr(line, key)
-        if (key, value) in _DEFAULTS:
-            continue
-        facts[key] = list(map(_plain, value)) if isinstance(value, tuple) else _plain(value)
+    for field in dataclasses.fields(line):
+        value = getattr(line, field.name)
+        if field.name not in ("name", "missing", "words") and value != field.default:
+            facts[field.name] = (
+                list(map(_plain, value)) if isinstance(value, tuple) else _plain(value)
+            )
     if isinstance(line, ClassTarget) and line.words is not None:
         # A list, because the digest's JSON sorts the keys of tables.
         named = zip(line.classes, line.words, strict=True)
