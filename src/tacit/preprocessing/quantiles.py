@@ -18,7 +18,6 @@ from tacit.preprocessing._base import (
     BoundsOfColumns,
     Columns,
     Job,
-    Known,
     OnOneScale,
     Places,
     PrivateStep,
@@ -27,7 +26,10 @@ from tacit.preprocessing._base import (
     facts_with,
     largest,
     n_chosen,
+    norm_of,
+    others,
     places_of,
+    ranges_with,
     rows_to_transform,
 )
 from tacit.privacy import AnyAccountant, Budget, Relation
@@ -130,7 +132,9 @@ class PrivateQuantileBounds(OnOneScale):
             notes=(f"the {low:g} and {high:g} quantiles of {n_columns} columns",),
         )
 
-    def _job(self, resolved: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Array]:
+    def _job(
+        self, resolved: Self, budget: Budget, known: TableFacts, table: UnreadTable
+    ) -> Job[Array]:
         places = places_of(self.columns, known.names)
         limits = on_grids(bounds_of(self.bounds, known.ranges, known.names, places))
         levels = _levels(self.quantiles)
@@ -299,7 +303,9 @@ class PrivateMissing(PrivateStep):
             "mechanism, inside public bounds",
         )
 
-    def _job(self, resolved: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Array]:
+    def _job(
+        self, resolved: Self, budget: Budget, known: TableFacts, table: UnreadTable
+    ) -> Job[Array]:
         places = places_of(self.columns, known.names)
         limits = on_grids(bounds_of(self.bounds, known.ranges, known.names, places))
         plan = self._plan(budget, table.n_columns, None)
@@ -333,14 +339,14 @@ class PrivateMissing(PrivateStep):
         places = places_of(self.columns, known.names)
         limits = [(low, high) for low, high in self._limits(known, places).tolist()]
         own = math.hypot(largest(limits), math.sqrt(len(places)))
-        norm = math.hypot(known.norm_of(known.others(places)), own)
-        ranges = known.with_ranges(places, limits)
+        norm = math.hypot(norm_of(known, others(known, places)), own)
+        ranges = ranges_with(known, places, limits)
         if ranges is not None:
             ranges += [(0.0, 1.0)] * len(places)
         names = [*known.names, *(f"{known.names[place]} is missing" for place in places.tolist())]
-        return facts_with(facts, names, norm, ranges)
+        return facts_with(known, names, norm, ranges)
 
-    def _limits(self, known: Known, places: Places) -> Array:
+    def _limits(self, known: TableFacts, places: Places) -> Array:
         if self.bounds is None and known.ranges is None and hasattr(self, "bounds_"):
             return self.bounds_
         return bounds_of(self.bounds, known.ranges, known.names, places)

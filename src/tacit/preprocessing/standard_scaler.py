@@ -17,7 +17,6 @@ from tacit.preprocessing._base import (
     BoundsOfColumns,
     Columns,
     Job,
-    Known,
     OnOneScale,
     bounds_of,
     facts_of_rows,
@@ -31,6 +30,7 @@ from tacit.queries import ColumnMoments, GaussianNoise, Noise, NoisySum, Session
 from tacit.queries.moments import SHIFT, WEIGHT
 from tacit.records import UnreadTable
 from tacit.records.lazy_table import shown_rows
+from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]
 # Least variance, in squared units of half a range; avoids division by zero.
@@ -133,7 +133,7 @@ class PrivateStandardScaler(OnOneScale):
         return Plan("standard_scaler", event, budget, reason, settings, facts=facts, paid=paid)
 
     def _job(
-        self, resolved: Self, budget: Budget, known: Known, table: UnreadTable
+        self, resolved: Self, budget: Budget, known: TableFacts, table: UnreadTable
     ) -> Job[Moments]:
         places = places_of(self.columns, known.names)
         limits = bounds_of(self.bounds, known.ranges, known.names, places)

@@ -17,7 +17,11 @@ _VOID = frozenset({"br", "circle", "line", "link", "meta", "path", "polyline", "
 
 
 class Markup(str):
-    """Text that is already HTML. Only this module makes it from plain text."""
+    """Text that is already HTML. Only this module makes it from plain text.
+
+    Any string method gives plain text again, which is escaped when it is joined. markupsafe's type
+    of this name stays markup when it is cut or joined by hand, so that half a tag would pass.
+    """
 
     __slots__ = ()
 
