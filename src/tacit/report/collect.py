@@ -158,7 +158,7 @@ def _weights(
         ]
         if getattr(estimator, "fit_intercept", False):
             on_level = error.std * constant if error.std is not None and constant else None
-            rows.append(Coefficient("intercept", float(level), on_level, output))
+            rows.append(Coefficient("intercept", float(level), on_level, output, True))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
     return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
 
