@@ -18,7 +18,7 @@ PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: test test-slow test-all test-oldest golden wheel-test fuzz mutants demo docs lint format \
-	bench speed-gate trusted-code renamed reproduce clean \
+	bench speed-gate trusted-code renamed commands reproduce clean \
 	venv
 
 test: venv
@@ -85,6 +85,10 @@ trusted-code: venv
 # docs/renamed.md: public names and modules of 0.1, and what they are called now.
 renamed: venv
 	$(BIN)/python tools/renamed.py
+
+# docs/commands.md: every command with its options, from the commands themselves.
+commands: venv
+	$(BIN)/python tools/commands.py
 
 lint: venv
 	$(BIN)/ruff check .

@@ -20,6 +20,21 @@ def test_importing_tacit_loads_nothing_heavy() -> None:
     assert run.stdout.strip() == "[]"
 
 
+def test_importing_saving_loads_no_model() -> None:
+    """A file's words choose what is imported, when it is loaded."""
+    code = (
+        "import sys, tacit.saving\nprint(*[m for m in sys.modules if m.split('.')[0] == 'tacit'])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(run.stdout.split()) < 10
+    code = (
+        "import sys, tacit.saving; tacit.saving.load\n"
+        "print([m for m in sys.modules if m.startswith(('tacit.pate', 'tacit.deep'))])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
 def test_front_door() -> None:
     for name in tacit.__all__:
         assert getattr(tacit, name) is not None

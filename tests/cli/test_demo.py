@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.cli import demo as demo_module
-from tacit.cli.demo_data import OFTEN_SCHEMA, VISITS_SCHEMA, load_records
+from tacit.cli.demo import load_records, public_schemas
 from tacit.schema import encode_table
 from tests.cli.helpers import refused, run
 
@@ -61,7 +61,7 @@ def test_without_statsmodels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_public_schema_describes_the_records() -> None:
     records = load_records()
-    for schema in (OFTEN_SCHEMA, VISITS_SCHEMA):
+    for schema in public_schemas():
         rows, labels = encode_table(records, schema)
         assert rows.shape == (20_190, 9)
         assert len(labels) == 20_190

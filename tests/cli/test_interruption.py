@@ -76,7 +76,7 @@ CASES = {
     "schema draft": ("os", "replace", "schema draft people.csv -o new.toml"),
     "schema confirm": ("tacit.cli.schema", "ask", "schema confirm draft.toml"),
     "schema check": (
-        "tacit.schema.check",
+        "tacit.schema.encoding",
         "columns_of_batch",
         "schema check people.csv --schema schema.toml",
     ),

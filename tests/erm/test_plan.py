@@ -30,7 +30,7 @@ from tacit.erm.minimization import CANDIDATES, KINDS, MECHANISMS
 from tacit.erm.plan import Settings
 from tacit.privacy import Budget
 from tacit.records import Bounds
-from tacit.saving.registry import PARTS
+from tacit.saving.codec import PARTS
 
 BOUNDS = Bounds(label_range=(-1.0, 1.0), n_records=5000)
 

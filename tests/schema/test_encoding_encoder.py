@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from tacit.linear_model import LogisticRegression
-from tacit.schema import Ignored, Schema, SchemaEncoder, SchemaError
+from tacit.schema import Ignored, Number, Schema, SchemaEncoder, SchemaError, encode_table
 from tests.schema.helpers import LABELS, ROWS, SCHEMA, columns
 
 
@@ -43,12 +43,13 @@ def test_in_a_pipeline():
 
 
 def test_records_without_a_declared_label_do_not_count():
-    encoder = SchemaEncoder(SCHEMA)
-    assert encoder.encode_target(columns())[0].tolist() == LABELS
-    labels, kept = encoder.encode_target(pd.DataFrame({"ill": ["yes", "perhaps", None, "no"]}))
+    assert encode_table(columns(), SCHEMA)[1].tolist() == LABELS
+    schema, places = Schema((Number("age", 0, 100),), SCHEMA.target), []
+    table = pd.DataFrame({"age": [1, 2, 3, 4], "ill": ["yes", "perhaps", None, "no"]})
+    _, labels = encode_table(table, schema, places=places)
     assert labels.tolist() == ["yes", "no"]
-    assert kept.tolist() == [True, False, False, True]
-    empty, _ = encoder.encode_target(pd.DataFrame({"ill": []}, dtype=str))
+    assert places == [0, 3]
+    _, empty = encode_table(table[:0], schema)
     assert empty.dtype == labels.dtype
 
 
@@ -56,6 +57,6 @@ def test_what_cannot_be_encoded_is_refused():
     with pytest.raises(SchemaError, match="ignored"):
         SchemaEncoder(Schema((Ignored("a"),))).fit()
     with pytest.raises(SchemaError, match="no target"):
-        SchemaEncoder(Schema(SCHEMA.columns)).encode_target(columns())
+        encode_table(columns(), Schema(SCHEMA.columns))
     with pytest.raises(TypeError, match=r"Schema\.from_file"):
         SchemaEncoder("schema.toml").fit()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from tacit.cli.evaluate import evaluate
 from tacit.cli.fit import fit
 from tacit.cli.inspect import inspect
 from tacit.cli.ledger import ledger
+from tacit.cli.options import with_option_blocks
 from tacit.cli.pate import pate
 from tacit.cli.plan import plan
 from tacit.cli.predict import predict
@@ -99,7 +100,31 @@ def _options(
         typer.echo(context.get_help())
 
 
-for _command in (demo, plan, fit, pate, evaluate, predict, inspect, compare, audit):
-    app.command()(_command)
-app.add_typer(schema, name="schema")
-app.add_typer(ledger, name="ledger")
+# Every command is said here, in the order of the help. The help, docs/commands.md and the tests
+# that walk all commands follow from it.
+COMMANDS = (demo, plan, fit, pate, evaluate, predict, inspect, compare, audit)
+GROUPS = {"schema": schema, "ledger": ledger}
+
+for _command in COMMANDS:
+    app.command()(with_option_blocks(_command))
+for _name, _group in GROUPS.items():
+    app.add_typer(_group, name=_name)
+
+
+def all_commands() -> dict[str, Any]:
+    """Return every command by its words, such as ``schema draft``, with its parameters.
+
+    Examples
+    --------
+    >>> from tacit.cli.app import all_commands
+    >>> [words for words in all_commands() if words.startswith("schema")]
+    ['schema draft', 'schema confirm', 'schema check']
+    """
+    found: dict[str, Any] = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            found[name] = command
+        else:
+            found.update({f"{name} {word}": within for word, within in inner.items()})
+    return found

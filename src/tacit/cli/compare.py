@@ -67,7 +67,7 @@ def compare(
     """  # noqa: D301
     from tacit.cli.curves import Settings, measured, picture_of, show, which_apply
     from tacit.cli.fit import read_schema
-    from tacit.cli.models import kind_for, relation_for
+    from tacit.cli.models import kind_for
     from tacit.io import read_table
 
     if not public:
@@ -85,8 +85,9 @@ def compare(
         check_report(report, force, data, schema)
         declared = read_schema(schema, target, unit)
         check_relation(relation, declared, schema)
-        relation = relation_for(declared, relation)
-        settings = replace(settings, relation=relation)
+        if declared.unit is not None:
+            relation = "add_remove_person"
+            settings = replace(settings, relation=relation)
         kind = kind_for(declared, model)
         settings, left_out = which_apply(kind, declared, settings)
     output.note(_NOT_PRIVATE)

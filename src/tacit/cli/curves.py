@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.cli import output
-from tacit.cli.models import MODELS, make_estimator, public_facts
+from tacit.cli.models import MODELS, make_estimator
 from tacit.cli.running import Refused, before_records
 from tacit.erm import CannotSolve
 from tacit.erm.minimization import CANDIDATES, MECHANISMS
 from tacit.registry import ACCURACY, AUC, BALANCED_ACCURACY, ModelSpec, Score
+from tacit.report import AccuracyPicture, AccuracyPoint
 from tacit.schema import ClassTarget, Schema, encode_table
 
 _SPLIT_SEED = 0
@@ -40,16 +41,6 @@ FLOORS = {score.name: score.floor for score in _SCORES if score is not None}
 
 
 @dataclass(frozen=True)
-class Point:
-    """The mean and standard deviation of a score over repeated fits."""
-
-    mechanism: str
-    epsilon: float
-    mean: float
-    sd: float
-
-
-@dataclass(frozen=True)
 class Curves:
     """Scores of one model, between a constant answer (floor) and no privacy (ceiling)."""
 
@@ -58,20 +49,12 @@ class Curves:
     score: str
     floor: float
     ceiling: float
-    points: tuple[Point, ...]
+    points: tuple[AccuracyPoint, ...]
     rule: str = ""  # the reason for the choice of score
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and dictionaries."""
-        return {
-            "model": self.model,
-            "target": self.target,
-            "score": self.score,
-            "rule": self.rule,
-            "floor": self.floor,
-            "ceiling": self.ceiling,
-            "points": [vars(point) for point in self.points],
-        }
+        return {**vars(self), "points": [vars(point) for point in self.points]}
 
 
 @dataclass(frozen=True)
@@ -137,7 +120,7 @@ def measured(
         for epsilon in settings.epsilons:
             scores = [score(epsilon, mechanism) for _ in range(settings.repeats)]
             spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
-            points.append(Point(mechanism, epsilon, statistics.fmean(scores), spread))
+            points.append(AccuracyPoint(mechanism, epsilon, statistics.fmean(scores), spread))
     assert schema.target is not None
     floor = _floor(judge, labels, test_labels)
     ceiling = score(math.inf, "auto")
@@ -183,7 +166,7 @@ def _estimator(
         mechanism=mechanism,
         relation=settings.relation,
         quantile=settings.quantile,
-        **public_facts(schema),
+        **schema.facts.parameters(),
     )
 
 
@@ -233,22 +216,20 @@ def show(curves: Sequence[Curves]) -> None:
         output.table(title, ["", *(f"epsilon {e:g}" for e in epsilons)], rows)
 
 
-def _cell(point: Point) -> str:
+def _cell(point: AccuracyPoint) -> str:
     return f"{point.mean:.3f}±{f'{point.sd:.3f}'.removeprefix('0')}"
 
 
-def _line(curve: Curves, point: Point) -> list[str]:
+def _line(curve: Curves, point: AccuracyPoint) -> list[str]:
     numbers = (point.epsilon, point.mean, point.sd, curve.ceiling, curve.floor)
     names = (curve.model, curve.target, curve.score, point.mechanism)
     return [*names, *(f"{number:.6g}" for number in numbers)]
 
 
-def picture_of(curves: Curves, why_public: str) -> Any:
-    """Convert the scores for a report."""
-    from tacit.report import AccuracyPicture, AccuracyPoint
-
+def picture_of(curves: Curves, why_public: str) -> AccuracyPicture:
+    """Return the scores as a report shows them."""
     return AccuracyPicture(
-        tuple(AccuracyPoint(p.mechanism, p.epsilon, p.mean, p.sd) for p in curves.points),
+        curves.points,
         why_public,
         score=curves.score,
         floor=curves.floor,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -41,12 +41,8 @@ def evaluate(
         ),
     ] = None,
     report: opt.Report = None,
-    ledger: opt.LedgerOption = None,
-    analyst: opt.Analyst = None,
-    partition: opt.Partition = None,
-    label: opt.Label = None,
-    purpose: opt.Purpose = None,
-    seen: opt.Certificates = None,
+    *,
+    charge: opt.Charge,
     delimiter: opt.Delimiter = None,
     force: opt.Force = False,
     as_json: opt.AsJson = False,
@@ -65,25 +61,19 @@ def evaluate(
       tacit evaluate model.tacit other_people.csv --epsilon 0.1
       tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
     """  # noqa: D301
-    from tacit.cli.ledger import ledger_to_charge
+    from tacit.cli.models import saved_predictor
     from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
     from tacit.metrics.planning import bin_edges
 
     with before_records():
         check_report(report, force, model, data)
-        encoder, estimator = _model_of_tables(model, unit)
+        encoder, estimator = saved_predictor(model)
+        if unit is not None:
+            encoder = _with_unit(encoder, unit, model)
         with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)
-        accountant = ledger_to_charge(
-            ledger,
-            seen,
-            epsilon=epsilon,
-            analyst=analyst,
-            partition=partition,
-            label=label,
-            purpose=purpose,
-        )
+        accountant = charge.accountant(epsilon)
     warn_if_weak(epsilon, delta, rows)
     if math.isinf(epsilon):
         output.note(_NO_PRIVACY)
@@ -107,28 +97,17 @@ def evaluate(
         _show(found, report)
 
 
-def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
-    """Return the encoder and the estimator of a saved model."""
-    from tacit.pipeline.introspection import encoder_and_row_model
-    from tacit.saving import load
+def _with_unit(encoder: SchemaEncoder, unit: str, path: Path) -> SchemaEncoder:
+    """Return the encoder of a saved model with a column that identifies people."""
     from tacit.schema import SchemaEncoder
 
-    encoder, estimator = encoder_and_row_model(load(path))
-    if encoder is None or not hasattr(estimator, "predict"):
+    schema = encoder.schema.with_unit(unit)
+    if schema.feature_names != encoder.schema.feature_names:
         raise Refused(
-            f"{path.name} is not a predictor of raw tables, so it cannot be "
-            "evaluated; make one with tacit fit."
+            f"--unit {unit!r} is a column that {path.name} predicts from; name the column that "
+            "identifies the person of a record."
         )
-    if unit is not None:
-        schema = encoder.schema.with_unit(unit)
-        if schema.feature_names != encoder.schema.feature_names:
-            raise Refused(
-                f"--unit {unit!r} is a column that {path.name} predicts from; name the column that "
-                "identifies the person of a record."
-            )
-        allowed = encoder.allow_unconfirmed
-        encoder = SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=allowed)
-    return encoder, estimator
+    return SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=encoder.allow_unconfirmed)
 
 
 def _show(found: Evaluation, report: Path | None) -> None:

@@ -186,5 +186,13 @@ def write_evaluation(path: Path, title: str, evaluation: Any) -> None:
     write_whole(path, render_evaluation(title, evaluation, made_on=_today()).encode("utf-8"))
 
 
+def write_student(path: Path, title: str, model: Any, scores: Any) -> None:
+    """Write the page of a PATE student."""
+    from tacit.report.pages import render_student
+    from tacit.saving.container import write_whole
+
+    write_whole(path, render_student(title, model, scores, made_on=_today()).encode("utf-8"))
+
+
 def _today() -> str:
     return datetime.date.today().isoformat()

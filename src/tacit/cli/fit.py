@@ -116,12 +116,8 @@ def fit(
             "them, with noise. This costs no further budget.",
         ),
     ] = 0.0,
-    ledger: opt.LedgerOption = None,
-    analyst: opt.Analyst = None,
-    partition: opt.Partition = None,
-    label: opt.Label = None,
-    purpose: opt.Purpose = None,
-    seen: opt.Certificates = None,
+    *,
+    charge: opt.Charge,
     delimiter: opt.Delimiter = None,
     float32: Annotated[
         bool, typer.Option("--float32", help="Encode the table in half the memory.")
@@ -159,7 +155,6 @@ def fit(
           --scheduler tls://head:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
     """  # noqa: D301
     from tacit.cli.evaluate import show_metrics
-    from tacit.cli.ledger import ledger_to_charge
     from tacit.saving import inspect, save
 
     with before_records():
@@ -184,15 +179,7 @@ def fit(
             evaluate=evaluate,
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,
-            accountant=ledger_to_charge(
-                ledger,
-                seen,
-                epsilon=epsilon,
-                analyst=analyst,
-                partition=partition,
-                label=label,
-                purpose=purpose,
-            ),
+            accountant=charge.accountant(epsilon),
         )
     warn_if_weak(epsilon, delta, declared.n_records)
     with room_for(out, report):
@@ -273,9 +260,8 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
 
 
 def _show(certificate: Any, out: Path, report: Path | None) -> None:
-    privacy, plan = certificate.privacy, certificate.estimator.plan_
-    style = "red" if privacy.voided_by else "yellow" if privacy.assumptions else "green"
-    output.boxed("Guarantee", certificate.statement, style)
+    plan = certificate.estimator.plan_
+    output.guarantee(certificate.privacy, certificate.statement)
     shown = {"model": f"{out} ({type(certificate.estimator).__name__})"}
     shown["sha256"] = certificate.sha256
     if plan is not None:

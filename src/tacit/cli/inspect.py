@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,23 +59,25 @@ def terms_of(model: Any) -> Terms:
     [('yes', 'feature', 'feature 2'), ('yes', 'intercept', 'intercept')]
     """
     from tacit.pipeline import encoder_and_estimator
-    from tacit.registry import spec_of
     from tacit.report import facts_of
 
     found = facts_of(model).coefficients
     if found is None:
         raise Refused("the model has no coefficients; leave --coefficients out.")
     _, estimator = encoder_and_estimator(model)
-    spec = spec_of(estimator)
-    n_features = spec.n_terms(estimator) if spec else int(estimator.n_features_in_)
     classes = [str(label) for label in getattr(estimator, "classes_", ())]
     of_two = classes[1] if len(classes) == 2 else ""
-    rows = []
-    for output_name, group in groupby(found.rows, key=lambda row: row.output):
-        for place, row in enumerate(group):
-            kind = _FEATURE if place < n_features else _INTERCEPT
-            rows.append(Term(output_name or of_two, kind, row.name, row.value, row.error))
-    return Terms(tuple(rows), (found.meaning, found.about_errors))
+    rows = tuple(
+        Term(
+            row.output or of_two,
+            _INTERCEPT if row.is_intercept else _FEATURE,
+            row.name,
+            row.value,
+            row.error,
+        )
+        for row in found.rows
+    )
+    return Terms(rows, (found.meaning, found.about_errors))
 
 
 def write_csv(terms: Terms) -> None:

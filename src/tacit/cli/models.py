@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from tacit.cli.running import Refused
 from tacit.registry import MODELS as DECLARED
 from tacit.registry import ModelSpec, Predicts, spec_elsewhere
-from tacit.schema import ClassTarget, Schema
+from tacit.schema import ClassTarget, Schema, SchemaEncoder
 
 MODELS: dict[str, ModelSpec] = {spec.word: spec for spec in DECLARED if spec.is_offered}
 # Models that need torch, by the kind of their files; imported on demand.
@@ -68,19 +69,6 @@ def kind_for(schema: Schema, name: str | None) -> ModelSpec:
     return kind
 
 
-def public_facts(schema: Schema) -> dict[str, Any]:
-    """Return the public facts that an estimator needs, from the schema.
-
-    Examples
-    --------
-    >>> from tacit.cli.models import public_facts
-    >>> from tacit.schema import ClassTarget, Number, Schema
-    >>> public_facts(Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes"))))
-    {'n_records': None, 'row_norm': 0.5, 'classes': ['no', 'yes']}
-    """
-    return schema.facts.parameters()
-
-
 def class_weight_of(words: Sequence[str] | None, classes: Sequence[Any]) -> Any:
     """Parse the class weights of ``--class-weight``.
 
@@ -106,19 +94,6 @@ def class_weight_of(words: Sequence[str] | None, classes: Sequence[Any]) -> Any:
                 f"CLASS=NUMBER for classes among {', '.join(names)}."
             ) from None
     return weights
-
-
-def relation_for(schema: Schema, relation: str) -> str:
-    """Return the relation of a fit: by person if the schema has a unit.
-
-    Examples
-    --------
-    >>> from tacit.cli.models import relation_for
-    >>> from tacit.schema import Number, Schema, Unit
-    >>> relation_for(Schema((Number("age", 0, 100), Unit("patient"))), "add_remove")
-    'add_remove_person'
-    """
-    return relation if schema.unit is None else "add_remove_person"
 
 
 def make_estimator(
@@ -185,3 +160,22 @@ def _network_of(
         raise Refused(f"--model {kind.word} has no class weights; leave --class-weight out.")
     own.pop("row_norm", None)
     return kind.model(epsilon, delta, relation=relation, **own)
+
+
+def saved_predictor(path: Path) -> tuple[SchemaEncoder, Any]:
+    """Return the encoder and the estimator of a saved model that predicts from raw tables."""
+    from tacit.pipeline.introspection import encoder_and_row_model
+    from tacit.saving import load
+
+    encoder, estimator = encoder_and_row_model(load(path))
+    if encoder is None:
+        raise Refused(
+            f"{path.name} was saved without a schema, so it cannot read raw tables; load it in "
+            "Python with tacit.load, or make a model with tacit fit."
+        )
+    if not hasattr(estimator, "predict"):
+        raise Refused(
+            f"{path.name} is a {type(estimator).__name__}, which predicts nothing; tacit inspect "
+            "--coefficients shows it."
+        )
+    return encoder, estimator

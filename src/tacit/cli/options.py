@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +15,7 @@ from tacit.cli import output
 from tacit.cli.running import Refused
 
 if TYPE_CHECKING:
+    from tacit.ledger import Ledger
     from tacit.schema import Schema
 
 
@@ -167,6 +172,67 @@ Certificates = Annotated[
         "copy, is refused.",
     ),
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Charge:
+    """The options of a command that charges a ledger, for `with_option_blocks`."""
+
+    ledger: LedgerOption = None
+    analyst: Analyst = None
+    partition: Partition = None
+    label: Label = None
+    purpose: Purpose = None
+    seen: Certificates = None
+
+    def accountant(self, epsilon: float) -> Ledger | None:
+        """Return the ledger to charge, or None if none was named."""
+        from tacit.cli.ledger import ledger_to_charge
+
+        return ledger_to_charge(
+            self.ledger,
+            self.seen,
+            epsilon=epsilon,
+            analyst=self.analyst,
+            partition=self.partition,
+            label=self.label,
+            purpose=self.purpose,
+        )
+
+
+def with_option_blocks(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of each dataclass among its parameters.
+
+    The fields of the dataclass become options, in the place of the parameter.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    blocks: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if dataclasses.is_dataclass(parameter.annotation)
+    }
+    expanded = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in signature.parameters.items()
+        for option in (
+            inspect.signature(blocks[name], eval_str=True).parameters.values()
+            if name in blocks
+            else [parameter]
+        )
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, block in blocks.items():
+            own = {field.name: given.pop(field.name) for field in dataclasses.fields(block)}
+            given[name] = block(**own)
+        command(**given)
+
+    run.__signature__ = signature.replace(parameters=expanded)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in expanded}
+    return run
+
+
 Report = Annotated[
     Path | None, typer.Option("--report", help="Also write a report, one HTML file.")
 ]

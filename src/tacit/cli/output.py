@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tacit.privacy import Guarantee
+
 _WIDEST = 100
 
 
@@ -80,6 +82,12 @@ def boxed(title: str, text: str, style: str = "green") -> None:
     from rich.text import Text
 
     out.print(Panel(Text(text), title=title, title_align="left", border_style=style))
+
+
+def guarantee(privacy: Guarantee, statement: str) -> None:
+    """Print the statement of a guarantee, coloured by what it rests on."""
+    style = "red" if privacy.voided_by else "yellow" if privacy.assumptions else "green"
+    boxed("Guarantee", statement, style)
 
 
 def shown(text: str) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.files import check_new, check_public, check_report, room_for
+from tacit.cli.files import check_new, check_public, check_report, room_for, write_student
 from tacit.cli.options import warn_if_weak
 from tacit.cli.running import Refused, before_records
 
@@ -44,12 +44,8 @@ def pate(
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="Teachers trained in parallel.")] = 1,
     report: opt.Report = None,
-    ledger: opt.LedgerOption = None,
-    analyst: opt.Analyst = None,
-    partition: opt.Partition = None,
-    label: opt.Label = None,
-    purpose: opt.Purpose = None,
-    seen: opt.Certificates = None,
+    *,
+    charge: opt.Charge,
     delimiter: opt.Delimiter = None,
     force: opt.Force = False,
     as_json: opt.AsJson = False,
@@ -67,7 +63,7 @@ def pate(
           --teachers 250 --queries 500 --teacher boosting --student forest \\
           --out student.tacit --report report.html
     """  # noqa: D301
-    from tacit.cli.ledger import ledger_to_charge
+    from tacit.pate import PATEClassifier
     from tacit.pate.query_points import check_pool
     from tacit.saving import inspect, save
     from tacit.schema import SchemaEncoder
@@ -79,17 +75,18 @@ def pate(
         check_report(report, force, data, schema, public, out)
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
-        paid = ledger_to_charge(
-            ledger,
-            seen,
-            epsilon=epsilon,
-            analyst=analyst,
-            partition=partition,
-            label=label,
-            purpose=purpose,
+        model = PATEClassifier(
+            _named("--teacher", teacher, _teachers()),
+            teachers,
+            _named("--student", student, _students()),
+            queries,
+            epsilon,
+            delta,
+            accounting="sanitised" if sanitised else "worst_case",
+            classes=list(declared.target.labels),
+            accountant=charge.accountant(epsilon),
+            n_jobs=jobs,
         )
-        model = _model(epsilon, delta, teachers, queries, teacher, student, sanitised, jobs, paid)
-        model.set_params(classes=list(declared.target.labels))
         check_pool(pool, queries, len(declared.feature_names))
         plan = model.plan()
         if not as_json:
@@ -103,7 +100,7 @@ def pate(
     save(whole, out)
     scores = _scores(model, pool, truth)
     if report is not None:
-        _write_report(report, declared.target.name, model, scores)
+        write_student(report, f"Student of {declared.target.name}", model, scores)
     _show(inspect(out), model, scores, out, report, as_json)
 
 
@@ -134,32 +131,6 @@ def _pool(path: Path, declared: Any, delimiter: str | None) -> tuple[Any, Any]:
         blind = SchemaEncoder(replace(without, target=None))
         names = [column.name for column in without.encoded]
         return blind.transform(read_table(path, names, delimiter=delimiter)), None
-
-
-def _model(
-    epsilon: float,
-    delta: float,
-    n_teachers: int,
-    n_queries: int,
-    teacher: str,
-    student: str,
-    sanitised: bool,
-    jobs: int,
-    accountant: Any,
-) -> Any:
-    from tacit.pate import PATEClassifier
-
-    return PATEClassifier(
-        _named("--teacher", teacher, _teachers()),
-        n_teachers,
-        _named("--student", student, _students()),
-        n_queries,
-        epsilon,
-        delta,
-        accounting="sanitised" if sanitised else "worst_case",
-        accountant=accountant,
-        n_jobs=jobs,
-    )
 
 
 def _named(option: str, word: str, known: dict[str, Any]) -> Any:
@@ -217,17 +188,6 @@ def _scores(model: Any, pool: Any, truth: Any) -> Any:
     return PublicScores(right, student, int(other.size))
 
 
-def _write_report(path: Path, name: str, model: Any, scores: Any) -> None:
-    import datetime
-
-    from tacit.report.pages import render_student
-    from tacit.saving.container import write_whole
-
-    today = datetime.date.today().isoformat()
-    text = render_student(f"Student of {name}", model, scores, made_on=today)
-    write_whole(path, text.encode("utf-8"))
-
-
 def _show(
     certificate: Any, model: Any, scores: Any, out: Path, report: Path | None, as_json: bool
 ) -> None:
@@ -239,9 +199,7 @@ def _show(
         found = {**files, "public_scores": public, "sanitised": cost_record}
         output.document({**certificate.to_dict(), **found, "plan": dict(model.plan_.settings)})
         return
-    privacy = certificate.privacy
-    style = "red" if privacy.voided_by else "yellow" if privacy.assumptions else "green"
-    output.boxed("Guarantee", certificate.statement, style)
+    output.guarantee(certificate.privacy, certificate.statement)
     shown = {"student": str(out), "sha256": certificate.sha256}
     if scores is not None:
         shown["accuracy of the answers"] = f"{scores.answers:.1%}, by public labels"

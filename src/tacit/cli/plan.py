@@ -93,7 +93,11 @@ def plan(
             schema, target, unit, model, columns, classes, label_range, row_norm
         )
         if facts.pop("by_person"):
-            _refuse_replace(relation)
+            if relation == "replace":
+                raise Refused(
+                    "--relation replace makes the number of records public, and a person (--unit) "
+                    "has any number of records; leave --relation out."
+                )
             relation = "add_remove_person"
         if public_rows or relation == "replace":
             facts["n_records"] = rows
@@ -121,14 +125,6 @@ def plan(
         _show(record)
 
 
-def _refuse_replace(relation: str) -> None:
-    if relation == "replace":
-        raise Refused(
-            "--relation replace makes the number of records public, and a person (--unit) has "
-            "any number of records; leave --relation out."
-        )
-
-
 def _shape(
     schema: Path | None,
     target: str | None,
@@ -141,14 +137,14 @@ def _shape(
 ) -> tuple[Any, int, dict[str, Any]]:
     """Return the model, the number of features and the other public facts."""
     from tacit.cli.fit import read_schema
-    from tacit.cli.models import kind_for, model_kind, public_facts
+    from tacit.cli.models import kind_for, model_kind
     from tacit.registry import Predicts
 
     if (schema is None) == (columns is None):
         raise Refused("give the number of features, with either --columns or --schema.")
     if schema is not None:
         declared = read_schema(schema, target, unit)
-        facts = public_facts(declared)
+        facts = declared.facts.parameters()
         facts["by_person"] = declared.unit is not None
         if row_norm is not None:
             facts["row_norm"] = row_norm

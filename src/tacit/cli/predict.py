@@ -17,7 +17,7 @@ from tacit.cli.running import Refused
 
 if TYPE_CHECKING:
     from tacit.schema import SchemaEncoder
-    from tacit.schema.check import Tally
+    from tacit.schema.encoding import Tally
 
 _FORMATS = (".csv", ".parquet", ".arrow", ".feather")
 PREDICTION = "prediction"
@@ -59,14 +59,20 @@ def predict(
       tacit predict model.tacit new_people.csv --keep id --out predictions.csv
       tacit predict model.tacit new_people.parquet --proba | head
     """  # noqa: D301
+    from tacit.cli.models import saved_predictor
     from tacit.cli.schema import unreadable
     from tacit.saving.container import write_whole
-    from tacit.schema.check import Tally
+    from tacit.schema.encoding import Tally
 
     check_new(out, force, model, data)
     if out is not None and out.suffix.lower() not in _FORMATS:
         raise Refused(f"--out {out.name!r}: predictions go to {', '.join(_FORMATS)} files.")
-    encoder, estimator = _model_of_tables(model, proba)
+    encoder, estimator = saved_predictor(model)
+    if proba and not hasattr(estimator, "predict_proba"):
+        raise Refused(
+            f"{model.name} is a {type(estimator).__name__}, which has no probabilities; "
+            "leave --proba out."
+        )
     schema = encoder.schema
     tally = Tally(schema.encoded)
     header, rows = _predictions(encoder, estimator, data, keep or [], proba, delimiter, tally)
@@ -82,30 +88,6 @@ def predict(
     # The guarantee does not protect the table to predict, so its counts may be printed.
     for sentence in unreadable(tally.checks):
         output.note(sentence)
-
-
-def _model_of_tables(path: Path, proba: bool) -> tuple[SchemaEncoder, Any]:
-    """Return the encoder and the estimator of a saved model."""
-    from tacit.pipeline.introspection import encoder_and_row_model
-    from tacit.saving import load
-
-    encoder, estimator = encoder_and_row_model(load(path))
-    if encoder is None:
-        raise Refused(
-            f"{path.name} was saved without a schema, so it cannot read raw tables; load it in "
-            "Python with tacit.load, or make a model with tacit fit."
-        )
-    if not hasattr(estimator, "predict"):
-        raise Refused(
-            f"{path.name} is a {type(estimator).__name__}, which predicts nothing; tacit inspect "
-            "--coefficients shows it."
-        )
-    if proba and not hasattr(estimator, "predict_proba"):
-        raise Refused(
-            f"{path.name} is a {type(estimator).__name__}, which has no probabilities; "
-            "leave --proba out."
-        )
-    return encoder, estimator
 
 
 def _predictions(

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
-from tacit.cli import options as opt
-from tacit.cli import output
-from tacit.cli.running import before_records
-
-if TYPE_CHECKING:
-    from tacit.schema import ColumnCheck
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli import options as opt
+from tacit.cli import output
 from tacit.cli.files import check_new
-from tacit.cli.running import Refused
+from tacit.cli.running import Refused, before_records
 
 if TYPE_CHECKING:
-    from tacit.schema import Schema
+    from tacit.schema import ColumnCheck, Schema
 
 
 _NOT_PRIVATE = (
@@ -223,7 +217,7 @@ def _answered(answers: _Answers, name: str) -> bool:
 
 def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
     """Return a line with the values that a person enters for its keys, or for all of it."""
-    from tacit.schema.toml_text import key_text, read_toml, value_text
+    from tacit.schema.schema_file import key_text, read_toml, value_text
 
     keys = [key for key in _EDITED if key in line]
     if not keys:
@@ -272,9 +266,9 @@ def _with_line(schema: Schema, name: str, line: dict[str, Any]) -> Schema:
 
 
 def _shown(schema: Schema, name: str) -> str:
-    from tacit.schema.schema_file import line_text
+    from tacit.schema.schema_file import column_text
 
-    return line_text(name, _line(schema, name))
+    return column_text(name, _line(schema, name))
 
 
 def _text(path: Path, text: str, schema: Schema, changed: frozenset[str]) -> str:
@@ -340,7 +334,7 @@ def draft(
     """  # noqa: D301
     from tacit.saving.container import write_whole
     from tacit.schema import draft_schema
-    from tacit.schema.toml_text import read_toml
+    from tacit.schema.schema_file import read_toml
 
     check_new(out, force, data)
     text = draft_schema(data, target, delimiter=delimiter)

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from tacit.io.arrow import ArrowFile, ParquetFile
 from tacit.io.csv_file import CsvFile
@@ -26,14 +26,20 @@ from tacit.io.memory_tables import DECLARED, refuse_absent
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-class _Table(Protocol):
-    def names(self) -> list[str]: ...
+class TableFile(Protocol):
+    """A file that holds a table."""
 
-    def type_of(self, name: str) -> Any: ...
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
 
-    def count(self) -> int: ...
+    def type_of(self, name: str) -> Any:
+        """Return the type that the file declares for a column; None if it declares none."""
 
-    def batches(self, names: Sequence[str]) -> Iterator[Any]: ...
+    def count(self) -> int:
+        """Return an upper bound on the number of records."""
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns as pyarrow RecordBatches."""
 
 
 def shown_paths(paths: Paths) -> str:
@@ -115,25 +121,19 @@ def _fsspec() -> Any:
     return fsspec.core
 
 
-class LocalCopy:
-    """A local copy of a remote file, in an unnamed temporary file."""
-
-    def __init__(self, address: str) -> None:
-        self._file = tempfile.TemporaryFile(prefix="tacit-")  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-        try:
-            with _fsspec().open(address, "rb") as remote:
-                shutil.copyfileobj(remote, self._file, 1 << 20)
-        except Exception as error:
-            raise TableError(
-                f"{shown_path(address)} cannot be read ({type(error).__name__}); check the address."
-            ) from None
-        self._file.flush()
-
-    @property
-    def path(self) -> Path:
-        """The path at which the copy can be opened."""
-        return Path(f"/proc/self/fd/{self._file.fileno()}")
+def _local_copy(address: str) -> IO[bytes]:
+    """Return a local copy of a remote file, in an unnamed temporary file."""
+    file = tempfile.TemporaryFile(prefix="tacit-")  # noqa: SIM115
+    try:
+        with _fsspec().open(address, "rb") as remote:
+            shutil.copyfileobj(remote, file, 1 << 20)
+    except Exception as error:
+        file.close()
+        raise TableError(
+            f"{shown_path(address)} cannot be read ({type(error).__name__}); check the address."
+        ) from None
+    file.flush()
+    return file
 
 
 def fingerprint(files: Sequence[str]) -> str:
@@ -160,7 +160,7 @@ class SeveralFiles:
 
     paths: tuple[str, ...]
     shown: str
-    open_one: Callable[[str], _Table]
+    open_one: Callable[[str], TableFile]
 
     def names(self) -> list[str]:
         """Return the columns of all files, each as often as the file that repeats it most."""
@@ -190,46 +190,6 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
 _REQUESTED = "which is requested; check the name, in the table's header too"
-
-
-class TableFile(Protocol):
-    """A file that holds a table."""
-
-    def names(self) -> list[str]:
-        """Return the names of the columns."""
-
-    def type_of(self, name: str) -> Any:
-        """Return the type that the file declares for a column; None if it declares none."""
-
-    def count(self) -> int:
-        """Return an upper bound on the number of records."""
-
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the named columns as pyarrow RecordBatches."""
-
-
-@dataclass(frozen=True)
-class HeldTable:
-    """A table in a local copy; it keeps the copy alive."""
-
-    table: TableFile
-    copy: LocalCopy
-
-    def names(self) -> list[str]:
-        """Return the names of the columns."""
-        return self.table.names()
-
-    def type_of(self, name: str) -> Any:
-        """Return the type that the file declares for a column."""
-        return self.table.type_of(name)
-
-    def count(self) -> int:
-        """Return an upper bound on the number of records."""
-        return self.table.count()
-
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the named columns as pyarrow RecordBatches."""
-        yield from self.table.batches(names)
 
 
 def open_table(path: Paths, *, delimiter: str | None = None) -> TableFile:
@@ -271,8 +231,10 @@ def open_table(path: Paths, *, delimiter: str | None = None) -> TableFile:
 def _open_one(path: str, delimiter: str | None) -> TableFile:
     shown = shown_path(path)
     if is_address(path):
-        copy = LocalCopy(path)
-        return HeldTable(_open_as(Path(path), copy.path, shown, delimiter), copy)
+        copy = _local_copy(path)
+        table = _open_as(Path(path), Path(f"/proc/self/fd/{copy.fileno()}"), shown, delimiter)
+        weakref.finalize(table, copy.close)  # the copy lives as long as the table
+        return table
     check_path(path, shown)
     return _open_as(Path(path), Path(path), shown, delimiter)
 

@@ -1,8 +1,7 @@
 """Learn preprocessing from records under a budget: scalers, bounds, vocabulary, PCA."""
 
-from tacit.preprocessing.missing import PrivateMissing
 from tacit.preprocessing.pca import PrivatePCA
-from tacit.preprocessing.quantile_bounds import PrivateQuantileBounds
+from tacit.preprocessing.quantiles import PrivateMissing, PrivateQuantileBounds
 from tacit.preprocessing.standard_scaler import PrivateStandardScaler
 from tacit.preprocessing.vocabulary import PrivateVocabulary
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.engine import Plan, release_answers
@@ -40,6 +40,10 @@ from tacit.table_facts import EncodedTable, TableFacts
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 Ranges = Sequence[tuple[float, float]]
+Columns = Sequence[str | int] | None
+BoundsOfColumns = (
+    tuple[float, float] | Sequence[tuple[float, float]] | Mapping[str | int, Any] | None
+)
 
 
 def places_of(columns: Any, names: Sequence[str]) -> Places:
@@ -127,41 +131,29 @@ def largest(ranges: Ranges) -> float:
     return math.hypot(*(max(abs(low), abs(high)) for low, high in ranges))
 
 
-@dataclass(frozen=True)
-class Known:
-    """The public facts of a step's input rows.
+def others(facts: TableFacts, places: Places) -> Places:
+    """Return the positions of the columns that were not chosen."""
+    return np.setdiff1d(np.arange(len(facts.names)), places)
 
-    ``ranges`` and ``row_norm`` are None if undeclared.
-    """
 
-    names: tuple[str, ...]
-    ranges: Ranges | None = None
-    row_norm: float | None = None
+def norm_of(facts: TableFacts, places: Places) -> float:
+    """Bound the norm of some of a row's numbers; infinite if unknown."""
+    norm = facts.row_norm
+    if facts.ranges is not None:
+        norm = min(norm, largest([facts.ranges[place] for place in places.tolist()]))
+    return norm if len(places) else 0.0
 
-    @classmethod
-    def of(cls, facts: TableFacts) -> Known:
-        """Take the facts of a table."""
-        return cls(facts.names, facts.ranges, facts.row_norm)
 
-    def norm_of(self, places: Places) -> float:
-        """Bound the norm of some of a row's numbers; infinite if unknown."""
-        norm = math.inf if self.row_norm is None else self.row_norm
-        if self.ranges is not None:
-            norm = min(norm, largest([self.ranges[place] for place in places.tolist()]))
-        return norm if len(places) else 0.0
-
-    def with_ranges(self, places: Places, chosen: Ranges) -> list[tuple[float, float]] | None:
-        """Return all ranges with those of the chosen columns replaced; None if unknown."""
-        if self.ranges is None and len(self.others(places)):
-            return None
-        ranges = list(self.ranges or [(0.0, 0.0)] * len(self.names))
-        for place, pair in zip(places.tolist(), chosen, strict=True):
-            ranges[place] = pair
-        return ranges
-
-    def others(self, places: Places) -> Places:
-        """Return the positions of the columns that were not chosen."""
-        return np.setdiff1d(np.arange(len(self.names)), places)
+def ranges_with(
+    facts: TableFacts, places: Places, chosen: Ranges
+) -> list[tuple[float, float]] | None:
+    """Return all ranges with those of the chosen columns replaced; None if unknown."""
+    if facts.ranges is None and len(others(facts, places)):
+        return None
+    ranges = list(facts.ranges or [(0.0, 0.0)] * len(facts.names))
+    for place, pair in zip(places.tolist(), chosen, strict=True):
+        ranges[place] = pair
+    return ranges
 
 
 def facts_with(
@@ -189,16 +181,6 @@ def facts_with(
         row_norm=row_norm,
         ranges=None if ranges is None else tuple((float(low), float(high)) for low, high in ranges),
     )
-
-
-def on_one_scale(facts: TableFacts | None, known: Known, places: Places) -> TableFacts:
-    """Return the facts of a table whose chosen columns were mapped to [-1/2, 1/2].
-
-    row norm = sqrt(k / 4 + (norm of the others)^2)
-    """
-    ranges = known.with_ranges(places, [(-0.5, 0.5)] * len(places))
-    norm = math.hypot(math.sqrt(len(places)) / 2, known.norm_of(known.others(places)))
-    return facts_with(facts, known.names, norm, ranges)
 
 
 T = TypeVar("T")
@@ -280,24 +262,43 @@ class PrivateStep(TransformerMixin, BaseEstimator):
         """Return the plan of a fit with this many columns."""
 
     @abstractmethod
-    def _job(self, resolved: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[Any]:
+    def _job(
+        self, resolved: Self, budget: Budget, known: TableFacts, table: UnreadTable
+    ) -> Job[Any]:
         """Return the release of a fit; ``resolved`` has its parameters from the facts."""
 
     def _filled(self, rows: Array) -> Array:
         """Return the rows to query; NaN marks missing values."""
         return rows
 
-    def _known(self, resolved: Any) -> Known:
-        """Return the public facts of a table, or of the fitted one."""
+    def _known(self, resolved: Any) -> TableFacts:
+        """Return the public facts of a table, or the names alone of the fitted one."""
         facts = resolved.facts if isinstance(resolved, EncodedTable) else resolved
         if isinstance(facts, TableFacts):
-            return Known.of(facts)
+            return facts
         if resolved is None:
             check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             names = [f"x{place}" for place in range(self.n_features_in_)]
-        return Known(tuple(names))
+        return TableFacts(tuple(names), math.inf)
+
+
+class OnOneScale(OneToOneFeatureMixin, PrivateStep):
+    """A step that maps the chosen columns to [-1/2, 1/2], whatever it learns."""
+
+    columns: Columns
+
+    def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
+        """Return the public facts of the output rows.
+
+        row norm = sqrt(k / 4 + (norm of the others)^2)
+        """
+        known = self._known(facts)
+        places = places_of(self.columns, known.names)
+        ranges = ranges_with(known, places, [(-0.5, 0.5)] * len(places))
+        norm = math.hypot(math.sqrt(len(places)) / 2, norm_of(known, others(known, places)))
+        return facts_with(known, known.names, norm, ranges)
 
 
 def numbers_of(X: Any) -> Array:

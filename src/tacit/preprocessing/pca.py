@@ -15,7 +15,6 @@ from tacit.engine import Plan, norm_in_words, without_noise
 from tacit.estimators.parameters import row_norm_of
 from tacit.preprocessing._base import (
     Job,
-    Known,
     PrivateStep,
     facts_of_rows,
     facts_with,
@@ -135,7 +134,9 @@ class PrivatePCA(PrivateStep):
             queries={"second moment": moment},
         )
 
-    def _job(self, resolved: Self, budget: Budget, known: Known, table: UnreadTable) -> Job[_Found]:
+    def _job(
+        self, resolved: Self, budget: Budget, known: TableFacts, table: UnreadTable
+    ) -> Job[_Found]:
         norm = row_norm_of(resolved.row_norm)
         bounds = Bounds(row_norm=norm, intercept=_CONSTANT * norm if self.centered else 0.0)
         facts = Facts(bounds, table.n_columns, budget.relation)

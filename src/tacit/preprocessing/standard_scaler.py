@@ -8,24 +8,22 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
 from tacit.engine import Plan, without_noise
 from tacit.estimators.parameters import n_records_of
 from tacit.preprocessing._base import (
+    BoundsOfColumns,
+    Columns,
     Job,
-    Known,
-    PrivateStep,
+    OnOneScale,
     bounds_of,
     facts_of_rows,
     n_chosen,
-    on_one_scale,
     places_of,
     rows_to_transform,
 )
-from tacit.preprocessing.quantile_bounds import Bounds, Columns
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import ColumnMoments, GaussianNoise, Noise, NoisySum, Session, Slot, SphereNoise
@@ -39,7 +37,7 @@ Array = npt.NDArray[np.float64]
 _LEAST_VARIANCE = 2.0**-40
 
 
-class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
+class PrivateStandardScaler(OnOneScale):
     """Subtract a column's mean, divide by its standard deviation, clip and map to [-1/2, 1/2].
 
     Means and mean squares of all columns, and the number of records if it is private, are one
@@ -101,7 +99,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
         delta: float = 1e-6,
         *,
         columns: Columns = None,
-        bounds: Bounds = None,
+        bounds: BoundsOfColumns = None,
         clip: float = 3.0,
         n_records: int | str | None = None,
         relation: Relation | str = "add_remove",
@@ -135,7 +133,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
         return Plan("standard_scaler", event, budget, reason, settings, facts=facts, paid=paid)
 
     def _job(
-        self, resolved: Self, budget: Budget, known: Known, table: UnreadTable
+        self, resolved: Self, budget: Budget, known: TableFacts, table: UnreadTable
     ) -> Job[Moments]:
         places = places_of(self.columns, known.names)
         limits = bounds_of(self.bounds, known.ranges, known.names, places)
@@ -163,11 +161,6 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateStep):
             deviations = (rows[:, self.columns_] - self.mean_) / self.scale_ / (2 * self.clip)
         rows[:, self.columns_] = np.nan_to_num(np.clip(deviations, -0.5, 0.5))
         return rows
-
-    def facts_out(self, facts: TableFacts | None = None) -> TableFacts:
-        """Return the public facts of the output rows."""
-        known = self._known(facts)
-        return on_one_scale(facts, known, places_of(self.columns, known.names))
 
 
 @dataclass(frozen=True, eq=False)

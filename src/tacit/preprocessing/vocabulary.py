@@ -31,7 +31,6 @@ from tacit.io.memory_tables import (
     n_rows_of,
     names_of,
     refuse_absent,
-    values_of,
 )
 from tacit.io.values import Values, word_of
 from tacit.preprocessing._base import facts_of_rows, facts_with
@@ -185,7 +184,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
         for n, chunk in table.chunks():
             rows, start = np.zeros((n, parts[0].shape[1])), 0
             for name, words in self.values_.items():
-                codes = chunk[name].codes({word: place for place, word in enumerate(words)})
+                codes = chunk[str(name)].codes({word: place for place, word in enumerate(words)})
                 (found,) = np.nonzero(codes >= 0)
                 rows[found, start + codes[found]] = 1.0
                 start += self.columns[name]
@@ -254,30 +253,25 @@ def _vocabulary_plan(budget: Budget, n_columns: int) -> Plan:
 
 
 class _Words:
-    """The word columns of an unread table."""
+    """The word columns of an unread table, by the text of their names."""
 
     def __init__(self, table: Any, names: list[Name]) -> None:
         self._table, self._names = table, names
 
-    def chunks(self) -> Iterator[tuple[int, Mapping[Name, Values]]]:
+    def chunks(self) -> Iterator[tuple[int, Mapping[str, Values]]]:
         """Yield the columns in chunks, each with its number of records."""
-        table = self._table.read()[0] if isinstance(self._table, EncodedTable) else self._table
-        if isinstance(self._table, EncodedTable) or _is_plain(table):
-            places = _places(self._table, self._names)
-            array = np.asarray(table)
-            yield (
-                len(array),
-                {n: values_of(str(n), array[:, p]) for n, p in places.items()},
-            )
-        else:
-            yield from chunks(table, self._names)  # type: ignore[misc, arg-type]
+        table = self._table
+        if isinstance(table, EncodedTable):
+            places, rows = _places(table, self._names), np.asarray(table.read()[0])
+            table = {str(name): rows[:, place] for name, place in places.items()}
+        yield from chunks(table, list(map(str, self._names)))
 
     def words(self, unit: Any, of_people: bool) -> list[list[str | None]]:
         """Return the words of each column, one per record or per person."""
         raw: dict[Name, list[Any]] = {name: [] for name in self._names}
         for _, chunk in self.chunks():
             for name in self._names:
-                raw[name].extend(chunk[name].raw())
+                raw[name].extend(chunk[str(name)].raw())
         if of_people:
             owners = unit if unit is not None else self._table.identifiers()
             chosen = people_of(owners).one_each().tolist()
@@ -299,17 +293,10 @@ def _read(values: Iterable[Any]) -> list[str | None]:
     return words
 
 
-def _is_plain(table: Any) -> bool:
-    """Return whether a table is an array without column names."""
-    return isinstance(table, list) or (isinstance(table, np.ndarray) and table.dtype.names is None)
-
-
-def _places(table: Any, names: list[Name]) -> dict[Name, int]:
-    if isinstance(table, EncodedTable):
-        known = table.facts.names
-        refuse_absent(known, [name for name in names if isinstance(name, str)], _WHY)
-        return {n: known.index(n) if isinstance(n, str) else n for n in names}
-    return {name: int(name) for name in names}
+def _places(table: EncodedTable, names: list[Name]) -> dict[Name, int]:
+    known = table.facts.names
+    refuse_absent(known, [name for name in names if isinstance(name, str)], _WHY)
+    return {name: known.index(name) if isinstance(name, str) else name for name in names}
 
 
 def _noted(X: Any, names: list[Name], unit: Any) -> tuple[_Words, Assumed]:
@@ -319,28 +306,30 @@ def _noted(X: Any, names: list[Name], unit: Any) -> tuple[_Words, Assumed]:
             raise ValueError("this table already has a unit column, or none; pass no unit=.")
         _places(X, names)
         return _Words(X, names), X.facts
-    if _is_plain(X):
-        array = np.asarray(X, dtype=object) if isinstance(X, list) else X
-        if array.ndim != 2 or not all(
-            isinstance(n, int) and 0 <= n < array.shape[1] for n in names
-        ):
-            raise TableError(
-                "an array of words has two dimensions, and its columns are chosen by whole numbers "
-                f"from 0 on, got {names}; or pass a table with named columns."
-            )
-        n_rows, X = len(array), array
-    else:
-        refuse_absent(names_of(X), [str(name) for name in names], _WHY)
-        n_rows = n_rows_of(X)
-        for _, chunk in chunks(_without_records(X, names), names):  # type: ignore[arg-type]
-            for name in names:
-                chunk[str(name)].raw()  # without records; refuses columns of unreadable types
-    if unit is not None and n_identifiers(unit) != n_rows:
+    table, texts = _with_names(X, names), list(map(str, names))
+    refuse_absent(names_of(table), texts, _WHY)
+    for _, chunk in chunks(_without_records(table, texts), texts):
+        for text in texts:
+            chunk[text].raw()  # without records; refuses columns of unreadable types
+    if unit is not None and n_identifiers(unit) != n_rows_of(table):
         raise TableError("the table and unit are of different lengths; pass one identifier a row.")
-    return _Words(X, names), column_names(None)  # all columns read are declared
+    return _Words(table, names), column_names(None)  # all columns read are declared
 
 
-def _without_records(table: Any, names: list[Name]) -> Any:
+def _with_names(table: Any, names: list[Name]) -> Any:
+    """Return a table with named columns; the columns of an array are named by their positions."""
+    array = np.asarray(table, dtype=object) if isinstance(table, list) else table
+    if not isinstance(array, np.ndarray) or array.dtype.names is not None:
+        return table
+    if array.ndim != 2 or not all(isinstance(n, int) and 0 <= n < array.shape[1] for n in names):
+        raise TableError(
+            "an array of words has two dimensions, and its columns are chosen by whole numbers "
+            f"from 0 on, got {names}; or pass a table with named columns."
+        )
+    return {str(name): array[:, name] for name in names}  # type: ignore[index]
+
+
+def _without_records(table: Any, names: list[str]) -> Any:
     """Return a table with the same columns and no records."""
     if hasattr(table, "num_rows"):  # a pyarrow table without records has no batch to read
         return {name: table.column(name)[:0] for name in names}

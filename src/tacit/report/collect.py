@@ -24,7 +24,7 @@ from tacit.report.facts import (
     PublicFact,
     ReportFacts,
 )
-from tacit.report.wording import about_predictions, alone, mechanisms_for, public_facts
+from tacit.report.wording import about_predictions, alone, capital, mechanisms_for, public_facts
 
 Array = npt.NDArray[np.float64]
 
@@ -108,7 +108,7 @@ def _title(estimator: Any, schema: Any) -> str:
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(estimator).__name__)
     plain = words.strip().replace("s v c", "SVC")
     of = f" of {schema.target.name}" if schema is not None and schema.target is not None else ""
-    return plain[:1].upper() + plain[1:] + of
+    return capital(plain) + of
 
 
 def _public(estimator: Any, promise: Guarantee) -> list[PublicFact]:
@@ -158,7 +158,7 @@ def _weights(
         ]
         if getattr(estimator, "fit_intercept", False):
             on_level = error.std * constant if error.std is not None and constant else None
-            rows.append(Coefficient("intercept", float(level), on_level, output))
+            rows.append(Coefficient("intercept", float(level), on_level, output, True))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
     return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
 

@@ -73,6 +73,7 @@ class Coefficient:
     value: float
     error: float | None = None
     output: str = ""
+    is_intercept: bool = False
 
     def __post_init__(self) -> None:
         if self.error is not None and not 0.0 <= self.error < math.inf:

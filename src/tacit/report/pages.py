@@ -23,7 +23,18 @@ from tacit.pate.aggregators import UNANSWERED
 from tacit.pate.plan import CONSENSUS, PATEPlan, make_plan
 from tacit.report.charts import Level, LineChart, Series, drawn, linear_axis
 from tacit.report.facts import ReportFacts
-from tacit.report.markup import Heading, Markup, Row, join, named, page, section, table, tag
+from tacit.report.markup import (
+    Heading,
+    Markup,
+    Row,
+    figures,
+    join,
+    named,
+    page,
+    section,
+    table,
+    tag,
+)
 from tacit.report.sections.guarantee import guarantee_section
 from tacit.report.wording import probability, rounded_down, rounded_up, short
 from tacit.saving.container import write_whole
@@ -68,7 +79,7 @@ def render_audit(audit: Audit) -> str:
 
 
 def _found(audit: Audit) -> Markup:
-    figures = (
+    numbers = (
         (rounded_down(audit.strongest.epsilon, 3), "best lower bound on epsilon"),
         (short(audit.claim.epsilon), "epsilon claimed"),
         (probability(audit.claim.delta), "delta claimed"),
@@ -79,11 +90,7 @@ def _found(audit: Audit) -> Markup:
         "found",
         "Lower bounds on epsilon",
         tag("p", audit.conclusion, class_="statement"),
-        tag(
-            "dl",
-            *(tag("div", tag("dt", what), tag("dd", number)) for number, what in figures),
-            class_="figures",
-        ),
+        figures(numbers),
         table(
             f"Lower bounds on epsilon at the claimed delta; each holds with confidence {sure} %",
             [Heading("found"), Heading("assuming"), Heading("at least", number=True)],
@@ -202,7 +209,7 @@ def _left(now: LedgerStatus) -> Markup:
         role="img",
         aria_label=f"{percent} of the budget is spent",
     )
-    figures = (
+    numbers = (
         (rounded_up(now.spent), f"epsilon spent, of {short(budget.epsilon)}"),
         (rounded_down(now.left), "largest epsilon that a release may still spend"),
         (probability(budget.delta), "delta: the probability with which the guarantee may fail"),
@@ -220,11 +227,7 @@ def _left(now: LedgerStatus) -> Markup:
         ),
         meter,
         tag("p", f"{percent} of the budget is spent. Filter: {type(now.terms.rule).__name__}."),
-        tag(
-            "dl",
-            *(tag("div", tag("dt", what), tag("dd", number)) for number, what in figures),
-            class_="figures",
-        ),
+        figures(numbers),
         table(
             "Number of releases that would still be accepted on all records, by their epsilon",
             [Heading("epsilon of each"), Heading("number", number=True)],

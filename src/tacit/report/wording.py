@@ -191,15 +191,10 @@ def public_facts(
     order = {name: place for place, name in enumerate(_NAMES)}
     for name in sorted(parameters, key=lambda name: (order.get(name, len(order)), name)):
         if name not in _LEFT_OUT:
-            title, remark = _NAMES.get(name, (_plain(name), ""))
+            title, remark = _NAMES.get(name, (capital(name.replace("_", " ")), ""))
             value = parameters[name]
             facts.append(PublicFact(title, _text(name, value), "" if value is None else remark))
     return facts
-
-
-def _plain(name: str) -> str:
-    words = name.replace("_", " ")
-    return words[:1].upper() + words[1:]
 
 
 def _text(name: str, value: Any) -> str:
@@ -228,7 +223,7 @@ def _text(name: str, value: Any) -> str:
         more = len(value) - _MOST_SHOWN
         return shown + (f", and {more:,} more" if more > 0 else "")
     # The repr of an arbitrary object is not under our control, so only its type is shown.
-    return _plain(type(value).__name__)
+    return capital(type(value).__name__)
 
 
 def _mechanism(value: Any) -> str:
@@ -248,7 +243,7 @@ def mechanism_title(name: str) -> str:
     >>> mechanism_title("noisy_gradient"), mechanism_title("my_own")
     ('Noisy gradient descent', 'My own')
     """
-    return _TITLES.get(name, _capital(name.replace("_", " ")))
+    return _TITLES.get(name, capital(name.replace("_", " ")))
 
 
 def planned(plan: Plan, chosen: bool) -> PlannedMechanism:
@@ -260,7 +255,7 @@ def planned(plan: Plan, chosen: bool) -> PlannedMechanism:
 
 def alone(plan: engine.Plan) -> PlannedMechanism:
     """Describe a plan without alternatives, such as that of a network."""
-    said = ". ".join(text[:1].upper() + text[1:] for text in (plan.reason, *plan.notes))
+    said = ". ".join(capital(text) for text in (plan.reason, *plan.notes))
     settings = tuple((name, float(value)) for name, value in plan.settings.items())
     return PlannedMechanism(plan.name, None, f"{said}.", chosen=True, settings=settings)
 
@@ -280,7 +275,7 @@ def mechanisms_for(estimator: Any, plan: Plan, expected: int | None) -> list[Pla
         try:
             others.append(planned(_plan_with(estimator, plan, name, expected), chosen=False))
         except (CannotSolve, ValueError) as why:
-            others.append(PlannedMechanism(name, None, _capital(str(why))))
+            others.append(PlannedMechanism(name, None, capital(str(why))))
     rows = [planned(run, chosen=True), *others]
     return sorted(rows, key=lambda row: (row.excess_risk is None, row.excess_risk or 0.0))
 
@@ -334,5 +329,6 @@ def about_predictions(plan: Plan, expected: int | None) -> str:
     )
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """Return a text that begins with a capital; other letters are unchanged."""
     return text[:1].upper() + text[1:]

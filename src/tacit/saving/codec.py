@@ -7,26 +7,52 @@
     dict with numbers for keys            {"pairs": [[key, value], ...]}
     Relation                              {"relation": "replace"}
     Event                                 {"event": {...}}, as in a certificate
-    a part (see `tacit.saving.registry`)     {"part": "l2_ball", "fields": {...}}
+    a part (one of `PARTS`)               {"part": "l2_ball", "fields": {...}}
     array                                 {"array": {"dtype", "shape", "fortran_order"}}
     array of Python objects               {"objects": [...]}
 
 An array is stored in the member named after its place, such as ``released.coef_.npy``.
+
+A part is a frozen piece of a model (a mechanism, a set, a loss, a plan). It is stored with its
+fields under a short word whose meaning never changes. A file can name only the words of `PARTS`:
+no name in a file is ever imported.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import types
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.privacy import Event, Relation, event_from_dict
+from tacit.engine import Plan as PlanOfSteps
+from tacit.erm import (
+    Balanced,
+    Box,
+    L1Ball,
+    L2Ball,
+    NoisePace,
+    Objective,
+    Plan,
+    Problem,
+    SecondMoment,
+    Simplex,
+    WholeSpace,
+)
+from tacit.erm.inference import PlanWithErrors
+from tacit.erm.losses import LOSSES
+from tacit.erm.minimization import KINDS
+from tacit.features import Domain, GaussianKernel, LaplacianKernel, MaternKernel
+from tacit.privacy import Budget, Event, Relation, event_from_dict
+from tacit.records import Bounds
 from tacit.saving.container import CannotSave, NotAModel, is_member_name
-from tacit.saving.registry import fields_of, make_part, word_of
 
 AnyArray = npt.NDArray[Any]
 
@@ -96,6 +122,100 @@ def _header(dtype: str, shape: tuple[int, ...], fortran_order: bool) -> bytes:
     used = len(_MAGIC) + 2 + len(text) + 1
     text += " " * (-used % _ALIGNED) + "\n"
     return _MAGIC + len(text).to_bytes(2, "little") + text.encode("ascii")
+
+
+PARTS: Mapping[str, type[Any]] = {
+    **KINDS,
+    **LOSSES,
+    "balanced": Balanced,
+    "box": Box,
+    "domain": Domain,
+    "l1_ball": L1Ball,
+    "l2_ball": L2Ball,
+    "gaussian_kernel": GaussianKernel,
+    "laplacian_kernel": LaplacianKernel,
+    "matern_kernel": MaternKernel,
+    "noise_pace": NoisePace,
+    "second_moment": SecondMoment,
+    "simplex": Simplex,
+    "whole_space": WholeSpace,
+    "bounds": Bounds,
+    "budget": Budget,
+    "objective": Objective,
+    "plan": Plan,
+    "plan_of_steps": PlanOfSteps,
+    "plan_with_errors": PlanWithErrors,
+    "problem": Problem,
+}
+_WORDS = {part: word for word, part in PARTS.items()}
+
+# Old names in files of version 1, and their current names: fields by the part's word, and
+# keys of a plan's settings.
+_OLD_FIELDS: Mapping[str, Mapping[str, str]] = {"plan_with_errors": {"asked": "clipping_norms"}}
+_OLD_SETTINGS: Mapping[str, str] = {"steadying": "slope_ridge"}
+
+
+def word_of(value: Any) -> str | None:
+    """Return the word of a part, or None if it is not one."""
+    return _WORDS.get(type(value))
+
+
+def fields_of(part: Any) -> dict[str, Any]:
+    """Return the constructor arguments of a part."""
+    return {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if f.init}
+
+
+def make_part(word: Any, fields: Mapping[str, Any]) -> Any:
+    """Make a part anew, so that its own checks run again."""
+    part = PARTS.get(word) if isinstance(word, str) else None
+    if part is None:
+        raise NotAModel(f"it names a part {str(word)[:60]!r}, unknown to this tacit.")
+    fields = _translated(str(word), fields)
+    hints = typing.get_type_hints(part)
+    names = {f.name for f in dataclasses.fields(part) if f.init}
+    for name, value in fields.items():
+        if name not in names or not _fits(value, hints[name]):
+            raise NotAModel(f"the part {word} has no such field as {name[:60]!r} with that value.")
+    try:
+        return part(**fields)
+    except (TypeError, ValueError, ArithmeticError) as why:
+        raise NotAModel(f"the part {word} is not possible: {why}") from why
+
+
+def _translated(word: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields under their current names."""
+    old = _OLD_FIELDS.get(word, {})
+    found = {old.get(name, name): value for name, value in fields.items()}
+    settings = found.get("settings")
+    if isinstance(settings, dict):
+        found["settings"] = {_OLD_SETTINGS.get(key, key): v for key, v in settings.items()}
+    return found
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value has the declared type of a field, as far as files can hold it."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, option) for option in inner)
+    if hint in (None, types.NoneType):
+        return value is None
+    if hint is float:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        return number and not math.isnan(value)
+    if hint is int:
+        return type(value) is int
+    if origin is tuple:
+        rest = inner[-1:] == (...,)
+        kinds = inner[:1] * len(value) if rest and isinstance(value, tuple) else inner
+        return (
+            isinstance(value, tuple) and len(value) == len(kinds) and all(map(_fits, value, kinds))
+        )
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, dict) and all(_fits(item, inner[1]) for item in value.values())
+    if getattr(hint, "_is_protocol", False):
+        return word_of(value) is not None
+    kind = origin or hint
+    return isinstance(value, kind) if isinstance(kind, type) else False
 
 
 _MOST_INTEGER = 2**63

@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import __version__
 from tacit.engine import Plan as PlanOfSteps
 from tacit.erm import Plan
-from tacit.estimators.parameters import budget_of, with_people
 from tacit.pipeline import Pipeline, PrivatePipeline, encoder_and_estimator
 from tacit.pipeline.introspection import with_encoder
-from tacit.privacy import Guarantee, Relation
+from tacit.privacy import Guarantee
 from tacit.registry import SOMETIMES, ModelSpec
 from tacit.saving.codec import Reader, Writer
 from tacit.saving.container import (
@@ -43,12 +42,11 @@ from tacit.saving.members import (
     schema_record,
     to_certificate,
 )
-from tacit.saving.student_file import KEYS as _STUDENT
-from tacit.saving.student_file import STUDENT, is_student, student_of, student_record
 from tacit.saving.validation import (
     KINDS,
     NOT_STORED,
     STORED,
+    check_budget,
     check_released,
     kind_of,
     spec_of_kind,
@@ -58,11 +56,13 @@ from tacit.table_model import TableModel
 DOCUMENT = "model.json"
 FORMAT = "tacit-model"
 VERSION = 1
+STUDENT = "pate_student"
 
 _ESTIMATOR = {"kind", "parameters", "released", "plan"}
-_KEYS = {"format", "version", "tacit", "schema", *_ESTIMATOR}
-_STUDENT_KEYS = {"format", "version", "tacit", "schema", "kind", *_STUDENT}
-_PIPELINE_KEYS = {"format", "version", "tacit", "kind", "parameters", "steps", "feature_names_met"}
+_ANY = {"format", "version", "tacit", "kind", "parameters"}
+_KEYS = _ANY | _ESTIMATOR | {"schema"}
+_STUDENT_KEYS = _ANY | {"schema", "form", "arrays", "released"}
+_PIPELINE_KEYS = _ANY | {"steps", "feature_names_met"}
 
 
 class LoadedModel(Protocol):
@@ -99,10 +99,20 @@ def members_of(model: Any) -> dict[str, bytes]:
     else:
         if type(model) in (TableModel, Pipeline, sklearn_pipeline.Pipeline):
             schema, model = _parts(model)
-        of_model = student_record if is_student(model) else _estimator_record
-        record = {**head, **of_model(model, writer), "schema": schema}
+        record = {**head, **_record_alone(model, writer), "schema": schema}
     certificate = to_certificate(model.privacy_)
     return {DOCUMENT: to_json(record), CERTIFICATE: certificate, **writer.members}
+
+
+def _record_alone(model: Any, writer: Writer) -> dict[str, Any]:
+    """Return the entry of a fitted estimator that is no pipeline."""
+    # PATE is imported for its own models only.
+    if type(model).__module__.startswith("tacit.pate."):
+        from tacit.saving.student_file import is_student, student_record
+
+        if is_student(model):
+            return student_record(model, writer)
+    return _estimator_record(model, writer)
 
 
 def _estimator_record(model: Any, writer: Writer, place: str = "") -> dict[str, Any]:
@@ -144,6 +154,8 @@ def stored_in(members: Mapping[str, bytes]) -> Stored:
     if record["kind"] == PIPELINE:
         model: Any = pipeline_of(record, reader, promise, _estimator_of)
     elif record["kind"] == STUDENT:
+        from tacit.saving.student_file import student_of
+
         model = student_of(record, reader, promise)
     else:
         model = _estimator_of(record, reader, promise)
@@ -218,30 +230,22 @@ def _restore(
     if spec.has_plan:
         model.plan_ = plan
     check_released(model, spec)
-    _check_budget(model, plan, spec)
+    _check_plan(model, plan, spec)
     check_promise(model)
 
 
-def _check_budget(model: Any, plan: Any, spec: ModelSpec) -> None:
-    try:
-        budget = budget_of(model.epsilon, model.delta, model.relation)
-    except (TypeError, ValueError) as why:
-        raise NotAModel(f"its parameters are not a budget: {why}") from why
+def _check_plan(model: Any, plan: Any, spec: ModelSpec) -> None:
     promise = model.privacy_
-    if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
-        budget = with_people(budget, has_people=True)  # the fit had a unit
     kinds = Plan if spec.check is None else PlanOfSteps
     if plan is not None and (not spec.has_plan or not isinstance(plan, kinds)):
         raise NotAModel("it has a plan that its kind of model does not have.")
-    # A search has a larger guarantee than its best trial, at its own delta.
     own = (
         plan is None
         or promise.event == plan.event
         or bool(promise.voided_by)
         or not is_part_of(plan.event, promise.event)
     )
-    if promise.relation is not budget.relation or (own and promise.target_delta != budget.delta):
-        raise NotAModel("its guarantee is for another budget than its parameters.")
+    budget = check_budget(promise, model.epsilon, model.delta, model.relation, own=own)
     if plan is None:
         return
     other = isinstance(plan, Plan) and plan.problem.n_features != spec.n_terms(model)

@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.estimators.parameters import budget_of, with_people
 from tacit.pate import PATEClassifier, PATERegressor, PublishedStudent, published
 from tacit.pate.published_student import ConstantForm, Form, KernelForm, LinearForm, TreesForm
-from tacit.privacy import Guarantee, Relation
+from tacit.privacy import Guarantee
 from tacit.registry import NAMES
 from tacit.saving.codec import Reader, Writer
 from tacit.saving.container import CannotSave, NotAModel
-from tacit.saving.validation import check_classes, check_features
+from tacit.saving.validation import check_budget, check_classes, check_features
 
-STUDENT = "pate_student"
-KEYS = {"form", "arrays", "released", "parameters"}
 _RELEASED = {"classes_", "met_", "label_range", "n_features_in_"}
 _ABOUT = {"epsilon", "delta", "relation", "n_teachers", "n_queries"}
 
@@ -48,7 +45,7 @@ def student_record(model: Any, writer: Writer) -> dict[str, Any]:
     if hasattr(student, NAMES):
         released[NAMES] = student.feature_names_in_
     return {
-        "kind": STUDENT,
+        "kind": "pate_student",
         "form": word,
         "parameters": writer.write_map(student.about_, "parameters"),
         "arrays": writer.write_map(fields, "arrays"),
@@ -69,25 +66,12 @@ def student_of(record: Mapping[str, Any], reader: Reader, promise: Guarantee) ->
     for name, value in released.items():
         setattr(student, name, value)
     student.privacy_, student.about_ = promise, about
-    _check_budget(student)
+    check_budget(promise, about["epsilon"], about["delta"], about["relation"])
     check_features(student)
     n_outputs = _n_outputs(student)
     student.form_ = _form(_FORMS[record["form"]], fields)
     _check_form(student.form_, student.n_features_in_, n_outputs)
     return student
-
-
-def _check_budget(student: PublishedStudent) -> None:
-    about = student.about_
-    try:
-        budget = budget_of(about["epsilon"], about["delta"], about["relation"])
-    except (TypeError, ValueError) as why:
-        raise NotAModel(f"its parameters are not a budget: {why}") from why
-    promise = student.privacy_
-    if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
-        budget = with_people(budget, has_people=True)  # the fit had a unit
-    if promise.relation is not budget.relation or promise.target_delta != budget.delta:
-        raise NotAModel("its guarantee is for another budget than its parameters.")
 
 
 def _n_outputs(student: PublishedStudent) -> int:

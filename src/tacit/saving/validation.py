@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tacit.estimators.parameters import budget_of, with_people
+from tacit.privacy import Budget, Guarantee, Relation
 from tacit.registry import (
     ELSEWHERE,
     ERRORS,
@@ -42,6 +44,25 @@ def kind_of(model: Any) -> str | None:
     """Return the word of a model's class, or None if it cannot be saved."""
     spec = spec_of(model)
     return spec.kind if spec is not None and spec.model is type(model) else None
+
+
+def check_budget(
+    promise: Guarantee, epsilon: Any, delta: Any, relation: Any, *, own: bool = True
+) -> Budget:
+    """Return the budget of a model's parameters; refuse a guarantee for another one.
+
+    ``own`` is whether the guarantee is that of this fit. A search has a larger guarantee than its
+    best trial, at its own delta.
+    """
+    try:
+        budget = budget_of(epsilon, delta, relation)
+    except (TypeError, ValueError) as why:
+        raise NotAModel(f"its parameters are not a budget: {why}") from why
+    if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
+        budget = with_people(budget, has_people=True)  # the fit had a unit
+    if promise.relation is not budget.relation or (own and promise.target_delta != budget.delta):
+        raise NotAModel("its guarantee is for another budget than its parameters.")
+    return budget
 
 
 def check_released(model: Any, spec: ModelSpec) -> None:

@@ -1,7 +1,6 @@
 """Declare what is public about a table, and encode its records as rows of features."""
 
 from tacit.io.errors import SchemaError, TableError
-from tacit.schema.check import check_file
 from tacit.schema.column_kinds import (
     Boolean,
     Category,
@@ -13,11 +12,20 @@ from tacit.schema.column_kinds import (
 from tacit.schema.columns import (
     Column,
     ColumnCheck,
+    Fill,
     Ignored,
+    Indicator,
+    Missing,
+    Neutral,
 )
 from tacit.schema.draft import draft_schema
-from tacit.schema.encoding import SchemaEncoder, encode_file, encode_rows, encode_table
-from tacit.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.schema.encoding import (
+    SchemaEncoder,
+    check_file,
+    encode_file,
+    encode_rows,
+    encode_table,
+)
 from tacit.schema.schema import Schema, Unit
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
 

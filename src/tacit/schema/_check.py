@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,7 +15,6 @@ import numpy as np
 
 from tacit.io.errors import SchemaError
 from tacit.io.values import is_text, text_of
-from tacit.schema.missing import Fill, Indicator, Missing, Neutral
 
 # The difference of the ends of a wider range would overflow.
 _LARGEST = 1e300
@@ -170,17 +171,16 @@ def disjoint(where: str, true: tuple[str, ...], false: tuple[str, ...]) -> None:
         )
 
 
-def missing(where: str, value: object, fill: Callable[[str, str, object], Any]) -> Missing:
-    """Check a treatment of missing values and its fill value."""
-    if isinstance(value, Fill):
-        return Fill(fill(where, "missing", value.value))
-    if isinstance(value, Neutral | Indicator):
-        return value
-    raise SchemaError(
-        f"{where}: missing must be Neutral(), Indicator() or Fill(value), got {shown(value)}."
-    )
-
-
 def text_of_number(number: float) -> str:
     """Format a number without needless decimals and without loss."""
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def quoted_if_unusual(name: str) -> str:
+    """Return a name as it stands in the names of features, which saved models hold.
+
+    A name of other characters than letters, digits, - and _ is quoted as in JSON.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return name
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")

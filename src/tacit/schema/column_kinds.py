@@ -19,6 +19,9 @@ from tacit.schema.columns import (
     Absent,
     ColumnCheck,
     Encodes,
+    Fill,
+    Indicator,
+    Missing,
     OfLevels,
     OnOneScale,
     Out,
@@ -26,8 +29,6 @@ from tacit.schema.columns import (
     check_words,
     write_ones,
 )
-from tacit.schema.missing import Fill, Indicator, Missing
-from tacit.schema.toml_text import key_text
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,8 @@ class Intervals(OfLevels):
 
     def _level_names(self) -> list[str]:
         # "name < 20", "20 <= name < 25", "name >= 25"; an unusual name is quoted
-        name, cuts = key_text(self.name), [_check.text_of_number(cut) for cut in self.cuts]
+        name = _check.quoted_if_unusual(self.name)
+        cuts = [_check.text_of_number(cut) for cut in self.cuts]
         between = [f"{low} <= {name} < {high}" for low, high in pairwise(cuts)]
         return [f"{name} < {cuts[0]}", *between, f"{name} >= {cuts[-1]}"]
 

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from tacit.io.errors import SchemaError
 from tacit.io.values import MISSING, UNKNOWN, ArrayValues, Numbers, Values
 from tacit.schema import _check
-from tacit.schema.missing import Indicator, Missing, Neutral
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,53 @@ def check_words(name: str, kind: str, values: Values, place: Mapping[str, int]) 
     missing, unreadable = int((codes == MISSING).sum()), int((codes == UNKNOWN).sum())
     return ColumnCheck(name, kind, len(codes), missing, unreadable)
 
+
+# How a missing value is encoded is a public choice per column, never a statistic.
+@dataclass(frozen=True)
+class Neutral:
+    """Encode a missing value as neutral: the middle of a number's range, no category at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Neutral, Number
+    >>> Number("age", 0, 100, missing=Neutral()).encode(np.array([20.0, np.nan]))
+    array([[-0.3],
+           [ 0. ]])
+    """
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """Give a missing value its own feature, which is 1; the others are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Indicator, Number
+    >>> Number("age", 0, 100, missing=Indicator()).encode(np.array([20.0, np.nan]))
+    array([[-0.3,  0. ],
+           [ 0. ,  1. ]])
+    """
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Replace a missing value by a declared one, in the column's own units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Fill, Number
+    >>> Number("age", 0, 100, missing=Fill(40)).encode(np.array([20.0, np.nan]))
+    array([[-0.3],
+           [-0.1]])
+    """
+
+    value: float | str | bool
+
+
+Missing = Neutral | Indicator | Fill
 
 Out = npt.NDArray[Any]
 Absent = npt.NDArray[np.bool_]
@@ -168,7 +214,14 @@ class Encodes:
 
     def _settle_missing(self, where: str, fill: Callable[[str, str, object], Any]) -> None:
         """Check the treatment of missing values; ``fill`` checks a replacement."""
-        object.__setattr__(self, "missing", _check.missing(where, self.missing, fill))
+        value: object = self.missing
+        if isinstance(value, Fill):
+            object.__setattr__(self, "missing", Fill(fill(where, "missing", value.value)))
+        elif not isinstance(value, Neutral | Indicator):
+            raise SchemaError(
+                f"{where}: missing must be Neutral(), Indicator() or Fill(value), got "
+                f"{_check.shown(value)}."
+            )
 
 
 class OnOneScale(Encodes):

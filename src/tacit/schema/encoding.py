@@ -23,8 +23,9 @@ from tacit.io.memory_tables import (
     type_of_column,
 )
 from tacit.io.reading import Paths, TableFile, open_table, refuse_absent_in, shown_paths
-from tacit.schema.columns import Column
+from tacit.schema.columns import Column, ColumnCheck
 from tacit.schema.schema import Schema
+from tacit.schema.targets import Target
 from tacit.table_facts import EncodedTable, TableFacts
 
 Rows = npt.NDArray[Any]
@@ -524,20 +525,6 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             )
         return {**{other: table[other] for other in names}, name: values}
 
-    def encode_target(self, X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Return the labels of the records that have one, and a mask of these records.
-
-        A record with an undeclared label is ignored, as in the estimators: an error or
-        a count of such records would reveal them.
-        """
-        target = self.schema.target
-        if target is None:
-            raise SchemaError("the schema has no target; declare one, or pass labels yourself.")
-        parts = [target.encode(chunk[target.name]) for _, chunk in chunks(X, [target.name])]
-        labels = [target.labels[:0], *(labels for labels, _ in parts)]
-        mask = [np.zeros(0, dtype=bool), *(mask for _, mask in parts)]
-        return np.concatenate(labels), np.concatenate(mask)
-
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the features."""
         return np.array(self.schema.feature_names, dtype=object)
@@ -549,3 +536,99 @@ def _unused_name(schema: Schema) -> str:
     while name in schema.names:
         name += "_"
     return name
+
+
+# What follows counts values without noise. Nothing of it is private.
+
+
+class Tally:
+    """Checks of several columns, accumulated over batches of records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Number
+    >>> from tacit.schema.encoding import Tally
+    >>> from tacit.io.values import ArrayValues
+    >>> tally = Tally([Number("age", 0, 100)])
+    >>> tally.add({"age": ArrayValues(np.array(["39", "old"]))})
+    >>> tally.add({"age": ArrayValues(np.array(["130"]))})
+    >>> tally.checks
+    (ColumnCheck(name='age', kind='number', records=3, missing=0, unreadable=1, clipped=1),)
+    """
+
+    def __init__(self, columns: Sequence[Column | Target]) -> None:
+        self._columns = tuple(columns)
+        self.checks = tuple(ColumnCheck(column.name, column.kind) for column in columns)
+
+    def add(self, chunk: Chunk) -> None:
+        """Count the values of another batch of records."""
+        more = (column.check(chunk[column.name]) for column in self._columns)
+        self.checks = tuple(old + new for old, new in zip(self.checks, more, strict=True))
+
+
+def check_file(
+    path: Paths,
+    schema: Schema,
+    *,
+    delimiter: str | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[ColumnCheck, ...]:
+    r"""Count how a schema reads the values of a file, in batches.
+
+    A fit treats unreadable values as missing without a warning, because their number is private.
+    This function is for the holder of the table: **it reads the records without any privacy**,
+    and its result must not be published.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.tsv`` file (also with ``.gz``), ``.parquet``, ``.arrow`` or ``.feather``.
+    schema
+        The public schema of the table, with or without a target.
+    delimiter
+        The separator of the fields of a CSV; by default a comma, and a tab in ``.tsv``.
+    progress
+        Called from time to time with the share of the file read, 1.0 at the end.
+
+    Returns
+    -------
+    checks
+        One per encoded column, in the schema's order, and one for the target, last.
+        Ignored columns are not read. Lines of a CSV that are not records are not counted.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read or lacks a column. Messages never quote the file.
+    SchemaError
+        If every column of the schema is ignored.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.schema import Category, Number, Schema, check_file
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("age,sex\n39,M\n41.5,Male\nforty,\n")
+    >>> for check in check_file(path, Schema((Number("age", 0, 40), Category("sex", ("F", "M"))))):
+    ...     print(check.name, check.records, check.missing, check.unreadable, check.clipped)
+    age 3 0 1 1
+    sex 3 1 1 0
+    """
+    columns = [*schema.encoded, *([] if schema.target is None else [schema.target])]
+    if not columns:
+        raise SchemaError(
+            "every column of the schema is ignored, so there is nothing to check; declare at least "
+            "one that is not."
+        )
+    names = [column.name for column in columns]
+    file = open_table(path, delimiter=delimiter)
+    refuse_absent_in(path, file.names(), names)
+    tally, capacity = Tally(columns), max(file.count(), 1)
+    for batch in file.batches(names):
+        tally.add(columns_of_batch(batch))
+        if progress is not None:
+            progress(min(tally.checks[0].records / capacity, 1.0))
+    if progress is not None:
+        progress(1.0)
+    return tally.checks

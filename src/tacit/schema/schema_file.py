@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tacit.io.errors import SchemaError, shown_path
 from tacit.schema import _check
 from tacit.schema.column_kinds import (
-    FALSE_WORDS,
-    TRUE_WORDS,
     Boolean,
     Category,
     Intervals,
@@ -21,15 +21,105 @@ from tacit.schema.column_kinds import (
     OpenCategory,
     OpenNumber,
 )
-from tacit.schema.columns import Column, Ignored
-from tacit.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.schema.columns import Column, Fill, Ignored, Indicator, Missing, Neutral
 from tacit.schema.schema import Schema, Unit
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
-from tacit.schema.toml_text import key_text, read_toml, value_text
 
-# An entry may span several lines, since lists of values do, but hardly more than this.
-_MOST_LINES = 1000
-_COMMENT = re.compile(r"\}\s*#\s*(.*)$")
+# A schema's longest dotted key, columns.NAME.missing.value, has 4 parts. The time and the memory
+# that tomllib needs for a key grow with the square of its parts: 50,000 took 42 s and 4 GB.
+_MOST_PARTS = 16
+# In the order in which tomllib would take them: a text of several lines may end in two quotes more.
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*+"""(?:"{0,2})'
+    r"|'''(?:[^']|'(?!''))*+'''(?:'{0,2})"
+    r'|(?P<open>"""|\'\'\')'
+    r"|#[^\n]*"
+    r'|(?P<part>[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\')'
+    r"|(?P<dot>[ \t]*\.[ \t]*)"
+    r"|(?P<stray>[\"'])"
+    r"|[ \t]+"
+    r"|.",
+    re.S,
+)
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """Parse a text in TOML; refuse long dotted keys before it is parsed.
+
+    Raises
+    ------
+    ValueError
+        If the text is not TOML, or has a dotted key of more than 16 parts.
+
+    Examples
+    --------
+    >>> from tacit.schema.schema_file import read_toml
+    >>> read_toml("age.lower = 0")
+    {'age': {'lower': 0}}
+    >>> read_toml("a." * 50_000 + "b = 0")
+    Traceback (most recent call last):
+        ...
+    ValueError: line 1 has a dotted key of more than 16 parts, which no schema has; shorten it...
+    """
+    if text.count(".") >= _MOST_PARTS:
+        _refuse_long_keys(text)
+    return tomllib.loads(text)
+
+
+def _refuse_long_keys(text: str) -> None:
+    n_parts, joined = 0, False  # parts of the key so far, and whether a dot follows them
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup in ("open", "stray"):
+            return  # a text without an end, at which tomllib stops
+        if token.lastgroup == "dot":
+            joined = n_parts > 0
+            continue
+        n_parts = (n_parts if joined else 0) + 1 if token.lastgroup == "part" else 0
+        joined = False
+        if n_parts > _MOST_PARTS:
+            line = text.count("\n", 0, token.start()) + 1
+            raise ValueError(
+                f"line {line} has a dotted key of more than {_MOST_PARTS} parts, which no schema "
+                'has; shorten it, or put a name that has dots into quotes, "a.b"'
+            )
+
+
+def key_text(name: str) -> str:
+    """Return a key as TOML, quoted if necessary."""
+    import tomlkit
+
+    return tomlkit.key(name).as_string()
+
+
+# Lists longer than half of it, in characters, are written on several lines.
+_WIDTH = 100
+
+
+def value_text(value: Any) -> str:
+    """Return a value as TOML, a table on one line.
+
+    Examples
+    --------
+    >>> from tacit.schema.schema_file import value_text
+    >>> print(value_text({"kind": "number", "lower": 0.5, "log": True}))
+    { kind = "number", lower = 0.5, log = true }
+    """
+    import tomlkit
+
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key_text(k)} = {value_text(v)}" for k, v in value.items()) + " }"
+    if not isinstance(value, list):
+        return str(tomlkit.item(value).as_string())
+    items = [value_text(item) for item in value]
+    line = "[" + ", ".join(items) + "]"
+    if len(line) <= _WIDTH // 2:
+        return line
+    lines = [" "]
+    for item in items:
+        if len(lines[-1]) + len(item) > _WIDTH:
+            lines.append(" ")
+        lines[-1] += f" {item},"
+    return "[\n" + "\n".join(lines) + "\n]"
 
 
 def toml_with(text: str, schema: Schema, changed: frozenset[str]) -> str:
@@ -48,22 +138,20 @@ def toml_with(text: str, schema: Schema, changed: frozenset[str]) -> str:
     [columns]
     age = { kind = "number", lower = 0, upper = 120 }
     """
-    lines = {line.pop("name"): line for line in schema.to_dict()["columns"]}
-    parts = [
-        line_text(name, lines[name]) if name in changed and name in lines else block
-        for name, block in _blocks(text)
-    ]
-    edited = "\n".join(parts)
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    lines = _columns_on_lines(document)
+    for name, facts in _facts(schema):
+        if name in changed and name in lines:
+            lines[name] = tomlkit.value(value_text(_as_in_toml(facts)))
+            lines[name].trivia.comment_ws = lines[name].trivia.comment = ""
+    edited = document.as_string()
     try:
         same = Schema.from_dict(read_toml(edited)) == schema
     except ValueError:
         same = False
     return edited if same else schema.to_toml()
-
-
-def json_of(schema: Schema) -> str:
-    """Return the content of a schema file in JSON."""
-    return json.dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 def comments_in(text: str) -> dict[str, str]:
@@ -75,47 +163,36 @@ def comments_in(text: str) -> dict[str, str]:
     >>> comments_in('[columns]\nage = { kind = "ignored" }  # guessed')
     {'age': 'guessed'}
     """
-    found = {name: _COMMENT.search(block) for name, block in _blocks(text) if name}
-    return {name: match[1] for name, match in found.items() if match}
+    import tomlkit
+
+    lines = _columns_on_lines(tomlkit.parse(text))
+    found = {name: line.trivia.comment.lstrip("# ") for name, line in lines.items()}
+    return {name: comment for name, comment in found.items() if comment}
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the text in pieces: the lines of a column with its name, others without."""
-    lines, start, inside = text.split("\n"), 0, False
-    while start < len(lines):
-        stop, found = _statement(lines, start)
-        block = "\n".join(lines[start:stop])
-        name = next(iter(found), "")
-        is_column = inside and len(found) == 1 and isinstance(found[name], Mapping)
-        inside = inside or found == {"columns": {}}
-        yield (name if is_column else "", block)
-        start = stop
+def _columns_on_lines(document: Any) -> Any:
+    """Return the table of columns if each is on a line of its own, else an empty one."""
+    from tomlkit.items import InlineTable
+
+    columns = document.get("columns")
+    whole = isinstance(columns, Mapping) and not isinstance(columns, InlineTable)
+    lines = whole and all(isinstance(line, InlineTable) for line in columns.values())
+    return columns if lines else {}
 
 
-def _statement(lines: list[str], start: int) -> tuple[int, dict[str, Any]]:
-    """Return the end of the statement that starts on a line, and its content."""
-    for stop in range(start + 1, min(len(lines), start + _MOST_LINES) + 1):
-        try:
-            return stop, read_toml("\n".join(lines[start:stop]))
-        except ValueError:
-            continue
-    return start + 1, {}
+def json_of(schema: Schema) -> str:
+    """Return the content of a schema file in JSON."""
+    return json.dumps(schema.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 FORMAT = "tacit-schema"
 VERSION = 1
 _LARGEST_FILE = 16 * 2**20
 
-# Per kind: the class, the required keys and the optional keys of a line.
-_KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
-    "number": (Number, ("lower", "upper"), ("log", "missing")),
-    "intervals": (Intervals, ("cuts",), ("reference", "missing")),
-    "category": (Category, ("values",), ("reference", "missing")),
-    "boolean": (Boolean, (), ("true", "false", "missing")),
-    "open_number": (OpenNumber, ("lower", "upper"), ("log", "missing")),
-    "open_category": (OpenCategory, ("max_values",), ("learned", "missing")),
-    "ignored": (Ignored, (), ()),
-    "unit": (Unit, (), ()),
+# The keys of a line are the fields of its class; those without a default are required.
+_KINDS: dict[str, type[Any]] = {
+    kind.kind: kind
+    for kind in (Number, Intervals, Category, Boolean, OpenNumber, OpenCategory, Ignored, Unit)
 }
 _REMEDIES = {
     "lower": "write the least value that should count, known without looking at the data",
@@ -246,11 +323,13 @@ def _column(where: str, name: str, facts: dict[str, Any]) -> Column:
         raise SchemaError(
             f"{where}: kind = {_check.shown(kind)} is not known; {_REMEDIES['kind']}."
         )
-    make, needed, optional = _KINDS[kind]
-    _refuse_unknown(f"{where} of kind {kind!r}", facts, needed + optional, also=("kind",))
-    for key in needed:
-        if key not in facts:
-            raise _absent(where, key)
+    make = _KINDS[kind]
+    keys = [field for field in dataclasses.fields(make) if field.name != "name"]
+    known = ("kind", *(field.name for field in keys))
+    _refuse_unknown(f"{where} of kind {kind!r}", facts, known)
+    for key in keys:
+        if key.default is dataclasses.MISSING and key.name not in facts:
+            raise _absent(where, key.name)
     if "missing" in facts:
         facts["missing"] = _missing(where, facts["missing"])
     column: Column = make(name, **facts)
@@ -317,14 +396,12 @@ def _absent(where: str, key: str) -> SchemaError:
     return SchemaError(f"{where}: {key} is not declared; {_REMEDIES[key]}.")
 
 
-def _refuse_unknown(
-    where: str, record: Mapping[str, Any], known: tuple[str, ...], also: tuple[str, ...] = ()
-) -> None:
+def _refuse_unknown(where: str, record: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in record:
         if key not in known:
-            allowed = ", ".join((*also, *known)) or "no other"
             raise SchemaError(
-                f"{where}: the key {_check.shown(key)} is not known; the keys are {allowed}."
+                f"{where}: the key {_check.shown(key)} is not known; the keys are "
+                f"{', '.join(known)}."
             )
 
 
@@ -343,17 +420,22 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
     head = [] if schema.n_records is None else [f"n_records = {schema.n_records}", ""]
     lines = [*head, "[columns]"]
     for name, facts in _facts(schema):
-        line = line_text(name, facts)
+        line = column_text(name, facts)
         lines.append(f"{line}  # {comments[name]}" if comments and name in comments else line)
     return "\n".join(lines) + "\n"
 
 
-def line_text(name: str, facts: Mapping[str, Any]) -> str:
-    """Return the line of a column in TOML; merged classes become a table, which keeps its order."""
+def column_text(name: str, facts: Mapping[str, Any]) -> str:
+    """Return the line of a column in TOML."""
+    return f"{key_text(name)} = {value_text(_as_in_toml(facts))}"
+
+
+def _as_in_toml(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the facts of a column with merged classes as a table, which keeps its order."""
     classes = facts.get("classes", ())
     if any(isinstance(line, Mapping) for line in classes):
-        facts = {**facts, "classes": {line["name"]: line["values"] for line in classes}}
-    return f"{key_text(name)} = {value_text(dict(facts))}"
+        return {**facts, "classes": {line["name"]: line["values"] for line in classes}}
+    return facts
 
 
 def _facts(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
@@ -365,26 +447,15 @@ def _facts(schema: Schema) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-_IN_ORDER = (
-    *("lower", "upper", "log", "cuts", "values", "reference", "max_values", "learned"),
-    *("true", "false", "classes"),
-)
-_DEFAULTS = (
-    *(("log", False), ("reference", None), ("learned", None)),
-    *(("true", TRUE_WORDS), ("false", FALSE_WORDS)),
-)
-
-
-def _line(line: Column | Target) -> dict[str, Any]:
-    """Return the keys of a column that differ from their defaults."""
+def _line(line: Any) -> dict[str, Any]:
+    """Return the keys of a column or target that differ from their defaults."""
     facts: dict[str, Any] = {"kind": line.kind}
-    for key in _IN_ORDER:
-        if not hasattr(line, key):
-            continue
-        value = getattr(line, key)
-        if (key, value) in _DEFAULTS:
-            continue
-        facts[key] = list(map(_plain, value)) if isinstance(value, tuple) else _plain(value)
+    for field in dataclasses.fields(line):
+        value = getattr(line, field.name)
+        if field.name not in ("name", "missing", "words") and value != field.default:
+            facts[field.name] = (
+                list(map(_plain, value)) if isinstance(value, tuple) else _plain(value)
+            )
     if isinstance(line, ClassTarget) and line.words is not None:
         # A list, because the digest's JSON sorts the keys of tables.
         named = zip(line.classes, line.words, strict=True)

@@ -17,7 +17,7 @@ from tacit.report.charts import (
 )
 from tacit.report.facts import AccuracyPicture, ReportFacts
 from tacit.report.markup import Heading, Markup, Row, named, section, table, tag
-from tacit.report.wording import mechanism_title, short
+from tacit.report.wording import capital, mechanism_title, short
 
 _MOST_TICKS = 7
 _NEAREST = 1.25  # ratio of neighbouring ticks below which labels would overlap
@@ -75,7 +75,7 @@ def _figure(picture: AccuracyPicture) -> Markup:
     y = linear_axis(picture.score, min(ends) - room, max(ends) + room)
     chart = LineChart(x, y, series, _alternative(picture, series), levels)
     bars = any(point.sd > 0 for point in picture.points)
-    caption = f"{picture.score[:1].upper()}{picture.score[1:]} (vertical axis) at each epsilon." + (
+    caption = f"{capital(picture.score)} (vertical axis) at each epsilon." + (
         " Bars show one standard deviation over repeated fits." if bars else ""
     )
     return tag("figure", drawn(chart), _legend(series), tag("figcaption", caption))
@@ -129,10 +129,7 @@ def _numbers(picture: AccuracyPicture) -> Markup:
         for epsilon in sorted({point.epsilon for point in picture.points})
     ]
     headings = [Heading("Budget"), *(Heading(line.name, number=True, name=True) for line in series)]
-    beside = "".join(
-        f" {level.name[:1].upper()}{level.name[1:]}: {level.value:.4f}."
-        for level in _levels(picture)
-    )
+    beside = "".join(f" {capital(level.name)}: {level.value:.4f}." for level in _levels(picture))
     caption = f"Table of {picture.score}: mean \N{PLUS-MINUS SIGN} standard deviation."
     return table(caption + beside, headings, rows, stacked=True)
 

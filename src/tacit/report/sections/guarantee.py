@@ -8,8 +8,8 @@ from tacit.privacy import Guarantee, Relation
 from tacit.privacy.guarantee import Curve
 from tacit.report.charts import LineChart, Series, drawn, linear_axis, log_axis
 from tacit.report.facts import PlannedMechanism, ReportFacts
-from tacit.report.markup import Heading, Markup, Row, join, section, table, tag
-from tacit.report.wording import mechanism_title, probability, rounded_up, short
+from tacit.report.markup import Heading, Markup, Row, figures, join, section, table, tag
+from tacit.report.wording import capital, mechanism_title, probability, rounded_up, short
 
 _DECIMALS = 4
 _WHETHER = {
@@ -73,11 +73,7 @@ def _figures(promise: Guarantee) -> Markup:
             f"how often a guess of {whether} is right at most; a coin gets 50\N{NO-BREAK SPACE}%",
         ),
     )
-    return tag(
-        "dl",
-        *(tag("div", tag("dt", what), tag("dd", number)) for number, what in numbers),
-        class_="figures",
-    )
+    return figures(numbers)
 
 
 def _curve(promise: Guarantee) -> list[Markup]:
@@ -233,4 +229,4 @@ def _plain(name: str) -> str:
         return _SETTINGS[name]
     words = name.replace("_std", " standard deviation").replace("n_", "number of ", 1)
     words = words.replace("_", " ")
-    return words[:1].upper() + words[1:]
+    return capital(words)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.report.facts import PublicFact, ReportFacts
 from tacit.report.markup import Child, Heading, Markup, Row, join, named, section, table, tag
-from tacit.report.wording import short
+from tacit.report.wording import capital, short
 from tacit.schema import (
     Boolean,
     Category,
@@ -77,7 +77,7 @@ def _notes(facts: ReportFacts) -> Markup | None:
 
 
 def _sentence(line: str) -> str:
-    return line[:1].upper() + line[1:] + ("" if line.endswith(".") else ".")
+    return capital(line) + ("" if line.endswith(".") else ".")
 
 
 def _schema(schema: Schema) -> Markup:

@@ -12,7 +12,7 @@ from tacit.erm import Box, L2Ball, NoisySGD, PublicCandidates
 from tacit.erm.losses import HuberLoss
 from tacit.records import Bounds
 from tacit.saving import NotAModel
-from tacit.saving.registry import PARTS, fields_of, make_part, word_of
+from tacit.saving.codec import PARTS, fields_of, make_part, word_of
 
 
 def test_every_mechanism_set_and_loss_has_a_word() -> None:
