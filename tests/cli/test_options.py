@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from tacit.cli.app import all_commands
+from tacit.cli.options import Charge
 from tests.cli.helpers import SCHEMA, refused, run
 
 LOUD = "WEAK PROMISE"
@@ -40,3 +43,16 @@ def test_replace_names_the_line_to_add(people: Path, schema: Path, command: str)
     schema.write_text("n_records = 2000\n" + SCHEMA)
     if command == "fit":
         assert run(*words).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate", "pate"])
+def test_commands_that_charge_a_ledger_share_their_options(command: str) -> None:
+    names = [parameter.name for parameter in all_commands()[command].params]
+    block = [field.name for field in fields(Charge)]
+    start = names.index(block[0])
+    assert names[start : start + len(block)] == block
+
+
+def test_a_block_of_options_is_checked_before_the_table_is_read(people: Path, schema: Path) -> None:
+    words = ("fit", people, "--schema", schema, "-e", 1, "-o", people.parent / "m.tacit")
+    assert "--partition needs a ledger" in refused(*words, "--partition", "north")

@@ -44,7 +44,8 @@ def test_in_a_pipeline():
 
 def test_records_without_a_declared_label_do_not_count():
     assert encode_table(columns(), SCHEMA)[1].tolist() == LABELS
-    schema, places = Schema((Number("age", 0, 100),), SCHEMA.target), []
+    places: list[int] = []
+    schema = Schema((Number("age", 0, 100),), SCHEMA.target)
     table = pd.DataFrame({"age": [1, 2, 3, 4], "ill": ["yes", "perhaps", None, "no"]})
     _, labels = encode_table(table, schema, places=places)
     assert labels.tolist() == ["yes", "no"]

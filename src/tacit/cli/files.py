@@ -49,7 +49,8 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
         raise Refused(f"{shown} is a folder; name a file in it.")
     if exists and not path.is_file():
         raise Refused(f"{shown} is not a regular file and would be replaced; name another.")
-    if any(other is not None and _same(path, other) for other in inputs):
+    read_too = {os.path.realpath(other) for other in inputs if other is not None}
+    if os.path.realpath(path) in read_too:
         raise Refused(f"{shown} is also a file this command reads or writes; choose another name.")
     if exists and not force:
         raise Refused(f"{shown} exists; name another file, or pass --force.")
@@ -130,10 +131,6 @@ def _exists(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def check_public(public: Path, data: Path) -> None:

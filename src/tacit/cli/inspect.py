@@ -144,21 +144,16 @@ def inspect(
     if report is not None:
         write_model_report(report, certificate.model)
     if coefficients:
-        _show_coefficients(certificate.model, as_csv, as_json)
+        terms = terms_of(certificate.model)
+        if as_json:
+            output.document({"coefficients": [term.to_dict() for term in terms.rows]})
+        elif as_csv:
+            write_csv(terms)
+        else:
+            show(terms)
     elif as_json:
         output.document(certificate.to_dict())
     else:
         output.say(str(certificate))
     if report is not None and not as_json:
         output.note(f"wrote {report}")
-
-
-def _show_coefficients(model: Any, as_csv: bool, as_json: bool) -> None:
-
-    terms = terms_of(model)
-    if as_json:
-        output.document({"coefficients": [term.to_dict() for term in terms.rows]})
-    elif as_csv:
-        write_csv(terms)
-    else:
-        show(terms)

@@ -230,7 +230,7 @@ class PrivateStep(TransformerMixin, BaseEstimator):
         check_shape(n_features, n_records)
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         warn_if_weak(budget, n_records)
-        return self._plan(budget, n_features, n_records)
+        return self._plan(budget, n_features)
 
     def fit(self, X: Any, y: Any = None, unit: Any = None) -> Self:
         """Learn from the rows of ``X``, which are read after the plan is charged.
@@ -258,7 +258,7 @@ class PrivateStep(TransformerMixin, BaseEstimator):
         return self
 
     @abstractmethod
-    def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
+    def _plan(self, budget: Budget, n_features: int) -> Plan:
         """Return the plan of a fit with this many columns."""
 
     @abstractmethod

@@ -110,7 +110,7 @@ class PrivatePCA(PrivateStep):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
+    def _plan(self, budget: Budget, n_features: int) -> Plan:
         checks.count("n_components", self.n_components, most=n_features)
         # The cost of a query does not depend on the row norm, which a fit declares.
         facts = facts_of_rows(n_features, budget)
@@ -140,7 +140,7 @@ class PrivatePCA(PrivateStep):
         norm = row_norm_of(resolved.row_norm)
         bounds = Bounds(row_norm=norm, intercept=_CONSTANT * norm if self.centered else 0.0)
         facts = Facts(bounds, table.n_columns, budget.relation)
-        plan = replace(resolved._plan(budget, table.n_columns, None), facts=facts)
+        plan = replace(resolved._plan(budget, table.n_columns), facts=facts)
 
         def work(session: Session) -> _Found:
             if budget.is_infinite:

@@ -118,7 +118,7 @@ class PrivateQuantileBounds(OnOneScale):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
+    def _plan(self, budget: Budget, n_features: int) -> Plan:
         n_columns = n_chosen(self.columns, n_features)
         facts = facts_of_rows(n_features, budget)
         plan = replace(column_plan(budget, 2 * n_columns), facts=facts)
@@ -138,7 +138,7 @@ class PrivateQuantileBounds(OnOneScale):
         places = places_of(self.columns, known.names)
         limits = on_grids(bounds_of(self.bounds, known.ranges, known.names, places))
         levels = _levels(self.quantiles)
-        plan = self._plan(budget, table.n_columns, None)
+        plan = self._plan(budget, table.n_columns)
 
         def keep(found: Array) -> None:
             # (k, 2): widened by a public rule, so that no interval is empty
@@ -290,7 +290,7 @@ class PrivateMissing(PrivateStep):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
+    def _plan(self, budget: Budget, n_features: int) -> Plan:
         n_columns = n_chosen(self.columns, n_features)
         facts = facts_of_rows(n_features, budget)
         plan = replace(column_plan(budget, n_columns), facts=facts)
@@ -308,7 +308,7 @@ class PrivateMissing(PrivateStep):
     ) -> Job[Array]:
         places = places_of(self.columns, known.names)
         limits = on_grids(bounds_of(self.bounds, known.ranges, known.names, places))
-        plan = self._plan(budget, table.n_columns, None)
+        plan = self._plan(budget, table.n_columns)
 
         def keep(found: Array) -> None:
             self.fill_, self.bounds_, self.columns_ = found[:, 0].copy(), limits, places

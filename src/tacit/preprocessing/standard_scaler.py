@@ -116,7 +116,7 @@ class PrivateStandardScaler(OnOneScale):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, budget: Budget, n_features: int, n_records: int | None) -> Plan:
+    def _plan(self, budget: Budget, n_features: int) -> Plan:
         checks.positive("clip", self.clip, remedy="pass how many standard deviations count.")
         facts = facts_of_rows(n_features, budget)
         if budget.is_infinite:
@@ -138,7 +138,7 @@ class PrivateStandardScaler(OnOneScale):
         places = places_of(self.columns, known.names)
         limits = bounds_of(self.bounds, known.ranges, known.names, places)
         n_records = n_records_of(resolved.n_records, shown_rows(table), budget.relation)
-        plan = self._plan(budget, table.n_columns, None)
+        plan = self._plan(budget, table.n_columns)
         middle, half = limits.mean(axis=1), (limits[:, 1] - limits[:, 0]) / 2
         pairs = tuple((low, high) for low, high in limits.tolist())
         statistic = ColumnMoments(tuple(places.tolist()), pairs, counts=n_records.value is None)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tacit import __version__, engine
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
-from tacit.metrics import Evaluation
 from tacit.pipeline.introspection import encoder_and_estimator, feature_names_of, summary_of
 from tacit.privacy import Guarantee
 from tacit.registry import MARGIN, spec_of
@@ -21,7 +20,6 @@ from tacit.report.facts import (
     Coefficient,
     Coefficients,
     PlannedMechanism,
-    PublicFact,
     ReportFacts,
 )
 from tacit.report.wording import about_predictions, alone, capital, mechanisms_for, public_facts
@@ -88,16 +86,20 @@ def facts_of(
     plan = planned if isinstance(planned, Plan) else None
     names = _feature_names(model, estimator)
     as_declared = schema is not None and len(getattr(model, "steps_", ())) <= 2
+    parameters: Mapping[str, Any] = estimator.get_params(deep=False)
+    classes = estimator.classes_.tolist() if hasattr(estimator, "classes_") else None
+    # A pipeline or `TableModel` has the evaluation on held-out records, or the model inside has.
+    evaluated = model if hasattr(model, "evaluation_") else getattr(model, "estimator_", None)
     return ReportFacts(
         title=title or _title(estimator, schema),
         privacy=promise,
         schema=schema,
-        public=tuple(_public(estimator, promise)),
+        public=tuple(public_facts(parameters, promise.relation, classes)),
         mechanisms=tuple(_mechanisms(estimator, planned, expected_records)),
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
         coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
         summary=summary_of(model),
-        evaluation=_evaluation(model),
+        evaluation=getattr(evaluated, "evaluation_", None),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
         made_on=made_on,
@@ -109,12 +111,6 @@ def _title(estimator: Any, schema: Any) -> str:
     plain = words.strip().replace("s v c", "SVC")
     of = f" of {schema.target.name}" if schema is not None and schema.target is not None else ""
     return capital(plain) + of
-
-
-def _public(estimator: Any, promise: Guarantee) -> list[PublicFact]:
-    parameters: Mapping[str, Any] = estimator.get_params(deep=False)
-    classes = getattr(estimator, "classes_", None)
-    return public_facts(parameters, promise.relation, None if classes is None else classes.tolist())
 
 
 def _mechanisms(estimator: Any, plan: Any, expected: int | None) -> list[PlannedMechanism]:
@@ -150,7 +146,7 @@ def _weights(
     intercept = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
     constant = plan.problem.objective.bounds.intercept if plan is not None else 0.0
     error = _noise_error(estimator, plan, _weight_norm(estimator, plan, coef, intercept))
-    outputs = _outputs(estimator, coef.shape[0])
+    outputs = [str(label) for label in estimator.classes_] if len(coef) > 1 else [""]
     rows: list[Coefficient] = []
     for output, line, level in zip(outputs, coef, intercept, strict=True):
         rows += [
@@ -161,16 +157,6 @@ def _weights(
             rows.append(Coefficient("intercept", float(level), on_level, output, True))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
     return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
-
-
-def _evaluation(model: Any) -> Evaluation | None:
-    """Return the private evaluation on held-out records of a pipeline or `TableModel`."""
-    inner = model if hasattr(model, "evaluation_") else getattr(model, "estimator_", None)
-    return getattr(inner, "evaluation_", None)
-
-
-def _outputs(estimator: Any, count: int) -> list[str]:
-    return [str(c) for c in estimator.classes_] if count > 1 else [""]
 
 
 def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Array) -> float | None:

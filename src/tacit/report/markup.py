@@ -135,7 +135,13 @@ def table(
     head = tag(
         "tr",
         *(
-            tag("th", _head(h), scope="col", class_=_kind(h), role=role("columnheader"))
+            tag(
+                "th",
+                named(h.text) if h.name else h.text,
+                scope="col",
+                class_=_kind(h),
+                role=role("columnheader"),
+            )
             for h in headings
         ),
         role=role("row"),
@@ -171,10 +177,6 @@ def table(
         ),
         class_="table",
     )
-
-
-def _head(heading: Heading) -> Child:
-    return named(heading.text) if heading.name else heading.text
 
 
 def _kind(heading: Heading) -> str | None:

@@ -108,7 +108,10 @@ def _scores_picture(audit: Audit) -> Markup | None:
     bins = min(_BINS, math.isqrt(both.size))
     edges = np.linspace(float(both.min()), float(both.max()), bins + 1)
     centres = (edges[1:] + edges[:-1]) / 2
-    counts = [_shares(scores, edges) for scores in (audit.without, audit.with_it)]
+    counts = [
+        np.asarray(100 * np.histogram(scores, edges)[0] / scores.size)
+        for scores in (audit.without, audit.with_it)
+    ]
     top = max(float(shares.max()) for shares in counts)
     chart = LineChart(
         x=linear_axis("score", float(edges[0]), float(edges[-1])),
@@ -128,10 +131,6 @@ def _scores_picture(audit: Audit) -> Markup | None:
     )
     figure = tag("figure", drawn(chart), tag("figcaption", caption))
     return section("scores", "Scores with and without the record", figure)
-
-
-def _shares(scores: Array, edges: Array) -> Array:
-    return np.asarray(100 * np.histogram(scores, edges)[0] / scores.size)
 
 
 def _notes(audit: Audit) -> Markup | None:
@@ -442,14 +441,11 @@ def _judged(scores: PublicScores | None) -> Markup | None:
 def _budgets(plan: PATEPlan) -> Markup | None:
     if plan.budget.is_infinite or plan.budget.is_pure:
         return None
-    rows = [_budget_row(plan, epsilon) for epsilon in _budgets_of(plan)]
+    budgets = sorted({*_OTHER_BUDGETS, plan.budget.epsilon})
+    rows = [_budget_row(plan, epsilon) for epsilon in budgets]
     shares = [Heading(f"{share:.0%} agree", number=True) for share in CONSENSUS]
     headings = (Heading("Epsilon"), *shares)
     return section("budgets", "Effect of other budgets", table(_IF, headings, rows))
-
-
-def _budgets_of(plan: PATEPlan) -> Sequence[float]:
-    return sorted({*_OTHER_BUDGETS, plan.budget.epsilon})
 
 
 def _budget_row(plan: PATEPlan, epsilon: float) -> Row:

@@ -125,17 +125,18 @@ def _numbers(picture: AccuracyPicture) -> Markup:
         for (epsilon, mean), sd in zip(line.points, line.spread, strict=True)
     }
     rows = [
-        Row((_budget(epsilon), *(_cell(cells.get((line.name, epsilon))) for line in series)))
+        Row(
+            (
+                tag("span", f"epsilon {short(epsilon)}", class_="word"),
+                *(_cell(cells.get((line.name, epsilon))) for line in series),
+            )
+        )
         for epsilon in sorted({point.epsilon for point in picture.points})
     ]
     headings = [Heading("Budget"), *(Heading(line.name, number=True, name=True) for line in series)]
     beside = "".join(f" {capital(level.name)}: {level.value:.4f}." for level in _levels(picture))
     caption = f"Table of {picture.score}: mean \N{PLUS-MINUS SIGN} standard deviation."
     return table(caption + beside, headings, rows, stacked=True)
-
-
-def _budget(epsilon: float) -> Markup:
-    return tag("span", f"epsilon {short(epsilon)}", class_="word")
 
 
 def _cell(found: tuple[float, float] | None) -> str:
@@ -183,15 +184,11 @@ def metric_name(name: str) -> str:
 def _metrics(evaluation: Evaluation) -> Markup:
     found = {**evaluation.metrics, "records": evaluation.n_records}
     rows = [
-        Row((metric_name(name), short(estimate.value), _interval(estimate)))
-        for name, estimate in found.items()
+        Row((metric_name(name), short(e.value), f"{short(e.low)} to {short(e.high)}"))
+        for name, e in found.items()
     ]
     headings = (Heading("Metric"), Heading("Value", number=True), Heading("Interval", number=True))
     return table(_INTERVALS, headings, rows)
-
-
-def _interval(estimate: Estimate) -> str:
-    return f"{short(estimate.low)} to {short(estimate.high)}"
 
 
 def _confusion(matrix: ConfusionMatrix) -> Markup:

@@ -23,7 +23,14 @@ def guarantee_section(facts: ReportFacts) -> Markup:
     """Return the section; it begins with an alarm if the guarantee is void."""
     promise = facts.privacy
     if promise.voided_by:
-        return section("guarantee", "Privacy guarantee", _void(promise), first=True)
+        alarm = tag(
+            "div",
+            tag("h3", "There is no privacy guarantee"),
+            tag("p", tag("strong", promise.statement())),
+            tag("p", "Nothing on this page is protected. Treat the page like the data."),
+            class_="alarm loud",
+        )
+        return section("guarantee", "Privacy guarantee", alarm, first=True)
     return section(
         "guarantee",
         "Privacy guarantee" if facts.accuracy is None else "Privacy guarantee of the model",
@@ -38,16 +45,6 @@ def guarantee_section(facts: ReportFacts) -> Markup:
         *_curve(promise),
         _not_said(promise.relation),
         first=True,
-    )
-
-
-def _void(promise: Guarantee) -> Markup:
-    return tag(
-        "div",
-        tag("h3", "There is no privacy guarantee"),
-        tag("p", tag("strong", promise.statement())),
-        tag("p", "Nothing on this page is protected. Treat the page like the data."),
-        class_="alarm loud",
     )
 
 
@@ -150,7 +147,9 @@ def plan_section(facts: ReportFacts) -> Markup | None:
     if not facts.mechanisms:
         return None
     if len(facts.mechanisms) == 1 and facts.mechanisms[0].excess_risk is None:
-        return _alone(facts.mechanisms[0])
+        run = facts.mechanisms[0]
+        said = tag("p", f"{mechanism_title(run.name)}. {run.noise}")
+        return section("plan", "Mechanism", said, _settings((run,)))
     risks = [row.excess_risk for row in facts.mechanisms if row.excess_risk is not None]
     best = min(risks, default=0.0)
     headings = (
@@ -174,12 +173,6 @@ def plan_section(facts: ReportFacts) -> Markup | None:
     )
 
 
-def _alone(run: PlannedMechanism) -> Markup:
-    """Return the section of a plan without alternatives."""
-    said = tag("p", f"{mechanism_title(run.name)}. {run.noise}")
-    return section("plan", "Mechanism", said, _settings((run,)))
-
-
 def _lead(mechanisms: tuple[PlannedMechanism, ...]) -> str:
     chosen = next((row for row in mechanisms if row.chosen), None)
     where = "Several mechanisms can give the same guarantee. "
@@ -197,15 +190,10 @@ def _row(row: PlannedMechanism, best: float) -> Row:
         name = join(name, " ", tag("span", "was run", class_="badge"))
     if row.excess_risk is None:
         return Row((name, "\N{EN DASH}", "does not apply", row.noise))
-    times = _beside(row.excess_risk, best)
+    times = f"{short(row.excess_risk / best, 3)}\N{NO-BREAK SPACE}times" if best > 0 else ""
+    times = "the least" if row.excess_risk == best else times
     kind = "chosen" if row.chosen else None
     return Row((name, short(row.excess_risk, 3), times, row.noise), kind)
-
-
-def _beside(risk: float, best: float) -> str:
-    if risk == best:
-        return "the least"
-    return f"{short(risk / best, 3)}\N{NO-BREAK SPACE}times" if best > 0 else ""
 
 
 def _settings(mechanisms: tuple[PlannedMechanism, ...]) -> Markup | None:

@@ -161,16 +161,9 @@ def _missing(line: Any) -> Child:
 
 
 def _parameters(facts: tuple[PublicFact, ...]) -> Markup:
-    rows = [Row((fact.name, join(tag("bdi", fact.value), _remark(fact.remark)))) for fact in facts]
-    return join(
-        tag("h3", "Settings"),
-        table(
-            "Parameters of the model.",
-            (Heading("Setting"), Heading("Value")),
-            rows,
-        ),
-    )
-
-
-def _remark(text: str) -> Markup | None:
-    return tag("span", text, class_="remark") if text else None
+    rows = []
+    for fact in facts:
+        remark = tag("span", fact.remark, class_="remark") if fact.remark else None
+        rows.append(Row((fact.name, join(tag("bdi", fact.value), remark))))
+    headings = (Heading("Setting"), Heading("Value"))
+    return join(tag("h3", "Settings"), table("Parameters of the model.", headings, rows))
