@@ -201,7 +201,6 @@ class PreconditionedGradient:
 
     Sums are in double precision; the sensitivity includes a bound on the rounding
     (docs/proofs/noisy_gradient.md, section 7).
-    (docs/proofs/noisy_gradient.md, section 7).
 
     Parameters
     ----------
