@@ -131,10 +131,6 @@ class Objective:
         """Return the sum over a block of the records' gradients, each clipped to norm ``clip``."""
         return self.loss.gradient(block, weights, self.bounds, clip)
 
-    def is_sharp(self, steepest: float = math.inf) -> bool:
-        """Return whether d1, of size up to ``steepest``, jumps or nearly jumps."""
-        return self.loss.is_sharp(self.bounds, steepest)
-
 
 def n_changed(relation: Relation) -> int:
     """Return how many contributions, of records or people, differ between neighbours."""

@@ -155,13 +155,9 @@ class Gradient:
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return the functions that clip rows and gradients, and bound a record's term."""
-        return (
-            clip_factors,
-            clipped_rows,
-            RowLattice.whole_sum,
-            self.objective.loss.sum_in_steps,
-            self.objective.loss.vectors,
-        )
+        loss = self.objective.loss
+        in_steps = (loss.sum_in_steps,) if self.objective.is_linear_model else ()
+        return clip_factors, clipped_rows, RowLattice.whole_sum, *in_steps, loss.vectors
 
     @property
     def _rounding(self) -> Rounding:
@@ -204,7 +200,6 @@ class PreconditionedGradient:
     """The sum of gradients in coordinates A x, each clipped to a norm in these coordinates.
 
     Sums are in double precision; the sensitivity includes a bound on the rounding
-    (docs/proofs/noisy_gradient.md, section 7).
     (docs/proofs/noisy_gradient.md, section 7).
 
     Parameters

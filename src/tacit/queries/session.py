@@ -594,11 +594,6 @@ class Session:
         """The place where the charge is recorded, if any."""
         return self._tally.booking
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the session accepts no more queries."""
-        return self._tally.is_closed
-
     def ask(
         self, query: Query[T], slot: str, *, of: Held | None = None, noise: Ahead | None = None
     ) -> T:

@@ -20,9 +20,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.arrays import Array, Integers, Mask
 from tacit.disk_arrays import own
@@ -246,6 +248,11 @@ def factors_of(rows: Any, bounds: Bounds) -> Array:
     return clip_factors(norms, bounds.row_norm, rows.shape[1])
 
 
+def some_of(values: npt.NDArray[Any] | None, at: Any) -> npt.NDArray[Any] | None:
+    """Return the values at some places, None if there are no values."""
+    return None if values is None else values[at]
+
+
 def make_block(
     rows: Any, labels: Any | None, factors: Array, bounds: Bounds, weights: Any | None = None
 ) -> Block:
@@ -434,6 +441,17 @@ class Workers:
             return [function(share) for share in shares]
         with _controller().limit(limits=1, user_api="blas"):
             return list(self._pool.map(function, shares))
+
+    def share(
+        self, function: Callable[[Sequence[int]], T], starts: Sequence[int], *, several: bool
+    ) -> list[T]:
+        """Return the results of each thread's contiguous share of the blocks, in order.
+
+        One thread does all of a small table (not ``several``).
+        """
+        n_shares = min(self.n_threads, len(starts)) if several else 1
+        edges = [len(starts) * i // n_shares for i in range(n_shares + 1)]
+        return self.map(function, [starts[a:b] for a, b in pairwise(edges)])
 
 
 class Buffers:

@@ -21,6 +21,7 @@ from tacit.records.block import (
     float_error,
     make_block,
     of_a_class,
+    some_of,
     usual_rows,
 )
 from tacit.records.bounds import Bounds
@@ -253,11 +254,7 @@ def _cut(parts: Iterator[Part], step: int) -> Iterator[Part]:
 
 def _taken(part: Part, at: Any) -> Part:
     rows, labels, weights = part
-    return (
-        rows[at],
-        None if labels is None else labels[at],
-        None if weights is None else weights[at],
-    )
+    return rows[at], some_of(labels, at), some_of(weights, at)
 
 
 def _joined(parts: list[Part]) -> Part:

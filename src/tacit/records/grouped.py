@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array, Integers, Mask
 from tacit.disk_arrays import is_on_disk, own, rows_at
-from tacit.records.block import Block, Coordinates, of_a_class
+from tacit.records.block import Block, Coordinates, of_a_class, some_of
 from tacit.records.bounds import Bounds
 from tacit.records.memory import MemoryRecords
 from tacit.records.privacy_unit import People, n_identifiers, people_of
@@ -214,23 +214,19 @@ class PeopleInMemory(MemoryRecords):
                 "rows and identifiers are of different lengths; pass one identifier for each row."
             )
         labels = None if labels is None else own(np.asarray(labels))
+        weights = None if weights is None else np.asarray(weights)
         counting = of_a_class(labels, bounds)
         if counting is not None:
             people, at = people.where(counting), np.flatnonzero(counting)
             rows = rows_at(rows, at) if is_on_disk(rows) else rows[at]
-            labels, weights = (
-                None if values is None else np.asarray(values)[at] for values in (labels, weights)
-            )
+            labels, weights = some_of(labels, at), some_of(weights, at)
         order = people.order()
         if not np.array_equal(order, np.arange(len(people))):
             if is_on_disk(rows):
                 rows = rows_at(rows, order)
             else:
                 rows = rows.tocsr()[order] if hasattr(rows, "tocsr") else rows[order]
-            labels, weights = (
-                None if values is None else np.asarray(values)[order]
-                for values in (labels, weights)
-            )
+            labels, weights = some_of(labels, order), some_of(weights, order)
         super().__init__(rows, labels, bounds, weights)
         self._people = People(people.owner[order], people.words)
         self._sizes = people.sizes()
@@ -251,9 +247,7 @@ class PeopleInMemory(MemoryRecords):
     def poisson_sample(self, rate: float, words: Words) -> Sample:
         """Return each person, with all their records, independently with probability ``rate``."""
         mask = np.repeat(poisson_choice(rate, len(self._sizes), words), self._sizes)
-        labels, weights = (
-            None if values is None else values[mask] for values in (self._labels, self._weights)
-        )
+        labels, weights = some_of(self._labels, mask), some_of(self._weights, mask)
         people = self._people.where(mask)
         return Sample(PeopleInMemory(self.rows[mask], labels, self.bounds, people, weights), rate)
 

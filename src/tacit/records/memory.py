@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from tacit.records.block import (
     float_error,
     make_block,
     of_a_class,
+    some_of,
     usual_rows,
 )
 from tacit.records.bounds import Bounds
@@ -92,7 +92,7 @@ class MemoryRecords:
         if self._counting is not None:
             at = np.flatnonzero(self._counting)
             rows = rows_at(rows, at) if is_on_disk(rows) else rows[at]
-            self._labels, self._weights = _at(self._labels, at), _at(self._weights, at)
+            self._labels, self._weights = some_of(self._labels, at), some_of(self._weights, at)
         self.rows = rows
         self.bounds = bounds
         self._may_change = may_change_rows(self.rows)
@@ -144,10 +144,19 @@ class MemoryRecords:
         if self._workers is None:
             self._workers = Workers()
         is_large = self.count() * self.n_features * 8 > _SHARED_BYTES
-        n_shares = min(self._workers.n_threads, len(starts)) if is_large else 1
-        edges = [len(starts) * i // n_shares for i in range(n_shares + 1)]
-        shares = [starts[a:b] for a, b in pairwise(edges)]
-        return self._workers.map(function, shares)
+        return self._workers.share(function, starts, several=is_large)
+
+    def _of_each(self, numbers: Callable[[slice], Array]) -> Array:
+        """Return one number of each record, computed in one pass, block by block."""
+        found = empty_like_rows(self.rows, (self.count(),), np.float64)
+        step = self._block_rows()
+
+        def fill(starts: Sequence[int]) -> None:
+            for at in starts:
+                found[at : at + step] = numbers(slice(at, at + step))
+
+        self._shared(fill, range(0, self.count(), step))
+        return found
 
     def sum_in_steps(
         self,
@@ -229,7 +238,7 @@ class MemoryRecords:
 
     def where(self, at: Any) -> MemoryRecords:
         """Return the records at some places."""
-        labels, weights = _at(self._labels, at), _at(self._weights, at)
+        labels, weights = some_of(self._labels, at), some_of(self._weights, at)
         some = MemoryRecords(self.rows[at], labels, self.bounds, weights)
         # Otherwise factors are found with the rows, which are computed or copied now.
         if self._is_mapped == some._is_mapped and not self._may_change:
@@ -249,18 +258,11 @@ class MemoryRecords:
         """
         if self._may_change:
             return self
-        known = empty_like_rows(self.rows, (self.count(),), np.float64)
-        step = self._block_rows()
-
-        def fill(starts: Sequence[int]) -> None:
-            for at in starts:
-                # Ignore stored norms, which may belong to other coordinates.
-                block = replace(self._block(at, at + step), lengths=None)
-                known[at : at + step] = lengths(block)
-
-        self._shared(fill, range(0, self.count(), step))
         same = copy.copy(self)
-        same._lengths = known
+        # Ignore stored norms, which may belong to other coordinates.
+        same._lengths = self._of_each(
+            lambda at: lengths(replace(self._block(at.start, at.stop), lengths=None))
+        )
         return same
 
     def _block_rows(self, fine: bool = False) -> int:
@@ -275,16 +277,7 @@ class MemoryRecords:
         are those of this moment, and no guarantee may depend on them.
         """
         if self._factors is None or np.isnan(self._factors).any():
-            # Computed in one pass, and kept for the fit.
-            factors = empty_like_rows(self.rows, (self.count(),), np.float64)
-            step = self._block_rows()
-
-            def fill(starts: Sequence[int]) -> None:
-                for at in starts:
-                    rows = self._rows(slice(at, at + step))
-                    factors[at : at + step] = factors_of(rows, self.bounds)
-
-            self._shared(fill, range(0, self.count(), step))
+            factors = self._of_each(lambda at: factors_of(self._rows(at), self.bounds))
             if self._may_change:
                 return factors
             self._factors = factors
@@ -321,13 +314,9 @@ class MemoryRecords:
             factors = self._noted_factors()[at]
             if self._is_mapped and np.isnan(factors).any():
                 factors[:] = factors_of(rows, self.bounds)
-        labels, weights = _at(self._labels, at), _at(self._weights, at)
+        labels, weights = some_of(self._labels, at), some_of(self._weights, at)
         block = make_block(rows, labels, factors, self.bounds, weights)
         return block if self._lengths is None else replace(block, lengths=self._lengths[at])
-
-
-def _at(values: npt.NDArray[Any] | None, at: Any) -> npt.NDArray[Any] | None:
-    return None if values is None else values[at]
 
 
 def refuse_undeclared_weights(weights: Any | None, bounds: Bounds) -> None:

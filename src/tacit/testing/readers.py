@@ -84,7 +84,7 @@ class Reader:
         try:
             return self.encode(records)
         except Exception as error:
-            return "\n".join(_messages(error))
+            return "\n".join(map(str, shown_errors(error)))
 
 
 def check_reader(reader: Reader, kind: str, positions: Sequence[int] | None = None) -> int:
@@ -220,10 +220,10 @@ class _Lines(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-def _messages(error: BaseException | None) -> Iterator[str]:
-    """Yield the messages of a traceback: the error, and the errors that caused it."""
+def shown_errors(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the errors of a traceback: the error, and the errors that caused it."""
     while error is not None:
-        yield str(error)
+        yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 

@@ -17,6 +17,7 @@ from tacit.erm.losses import LogisticLoss
 from tacit.privacy import Budget
 from tacit.records import Block, Bounds, MemoryRecords, RecordSource
 from tacit.row_clipping import clipped_rows
+from tacit.testing.readers import shown_errors
 from tacit.testing.replay import replay
 
 Make = Callable[[Any, Any, Bounds], RecordSource]
@@ -388,9 +389,5 @@ def _check_silence(make_source: Make) -> None:
 
 def _said(error: BaseException) -> str:
     """Return the displayed text of an error and of the errors that caused it."""
-    text = ""
-    shown: BaseException | None = error
-    while shown is not None:
-        text += "".join(traceback.format_exception_only(shown))
-        shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
-    return text
+    lines = map(traceback.format_exception_only, shown_errors(error))
+    return "".join(line for each in lines for line in each)

@@ -102,7 +102,7 @@ def test_a_whole_descent_on_a_corner(loss: Loss, layout: Layout) -> None:
 
 @pytest.mark.parametrize("loss", CORNERS, ids=str)
 def test_losses_with_corners_are_sharp(loss: Loss) -> None:
-    assert Objective(loss, Bounds(label_range=(-1.0, 1.0))).is_sharp()
+    assert loss.is_sharp(Bounds(label_range=(-1.0, 1.0)))
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,14 @@ def test_losses_with_corners_are_sharp(loss: Loss) -> None:
     ids=str,
 )
 def test_smooth_losses_are_not(loss: Loss) -> None:
-    objective = Objective(loss, Bounds(label_range=(-1.0, 1.0)))
-    assert not objective.is_sharp()
-    assert not objective.is_sharp(0.25)
+    bounds = Bounds(label_range=(-1.0, 1.0))
+    assert not loss.is_sharp(bounds)
+    assert not loss.is_sharp(bounds, 0.25)
 
 
 def test_what_a_clip_leaves_of_a_slope_decides() -> None:
     # clipped to slopes of 1e-9, a residual is all but its sign
-    assert Objective(SquaredLoss(), Bounds(label_range=(-1.0, 1.0))).is_sharp(1e-9)
+    assert SquaredLoss().is_sharp(Bounds(label_range=(-1.0, 1.0)), 1e-9)
 
 
 def schedule(n: int, epsilon: float = 1.0) -> tuple[int, np.ndarray[Any, Any]]:

@@ -142,20 +142,6 @@ class AnyLoss(ABC):
         If the block is grouped by person, the sums of each person are clipped too (`person_sums`).
         """
 
-    def gradient_clipped_in(
-        self, coordinates: Coordinates, block: Block, weights: Array, bounds: Bounds, clip: float
-    ) -> Array:
-        """Return the sum of the records' gradients, each clipped in preconditioned coordinates."""
-        raise TypeError("preconditioned gradients exist only for losses on scores.")
-
-    def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
-        """Return every record's d1, clipped to ``limit``."""
-        raise TypeError("derivatives d1 exist only for losses on scores.")
-
-    def sum_in_steps(self, block: LatticeBlock, weights: Array, rows: RowLattice) -> Array:
-        """Return the sum of gradients in whole lattice steps, each clipped to the lattice."""
-        return rows.whole_sum(block, block.weighed(self.slopes(block, weights, rows.limit)))
-
     @abstractmethod
     def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
         """Return every record's clipped gradient, or each person's sum, one per row.
@@ -166,18 +152,6 @@ class AnyLoss(ABC):
     @abstractmethod
     def value_and_gradient(self, block: Block, weights: Array) -> tuple[Array, Array]:
         """Return the sums of the records' losses and gradients, in one pass."""
-
-    def clipped_second_derivative(self, block: Block, weights: Array, limit: float) -> Array:
-        """Return every record's second derivative, 0 if its d1 is clipped to ``limit``."""
-        raise TypeError("standard errors exist only for losses on one score.")
-
-    def hessian_trace_per_record(self, block: Block | LatticeBlock, weights: Array) -> Array:
-        """Return the trace of every record's Hessian in its scores."""
-        raise TypeError("second derivatives in scores exist only for losses on scores.")
-
-    def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
-        """Return the square of every record's d1, clipped to ``limit``."""
-        raise TypeError("standard errors exist only for losses on one score.")
 
     def hessian(self, block: Block, weights: Array) -> Array:
         """Return the sum of the records' Hessians."""
@@ -294,11 +268,15 @@ class Loss(AnyLoss):
         return block.weighted_sum(clip_slopes(slopes, limits))
 
     def slopes(self, block: Block | LatticeBlock, weights: Array, limit: float) -> Array:
-        """Return d1, clipped; each score depends on its own record to the last bit."""
+        """Return every record's d1, clipped to ``limit``, a function of that record to the bit."""
         slopes = self.steady_d1(block.steady_scores(weights), self.labels(block))
         if isinstance(block, LatticeBlock) and block.weights is None:
             return slopes  # `RowLattice` clips to the same limit
         return clip_slopes(slopes, limit)
+
+    def sum_in_steps(self, block: LatticeBlock, weights: Array, rows: RowLattice) -> Array:
+        """Return the sum of gradients in whole lattice steps, each clipped to the lattice."""
+        return rows.whole_sum(block, block.weighed(self.slopes(block, weights, rows.limit)))
 
     def vectors(self, block: Block, weights: Array, bounds: Bounds, clip: float) -> Array:
         """Return d1 x, summed per person; ungrouped records count as one person each."""
@@ -314,7 +292,7 @@ class Loss(AnyLoss):
         return value, block.weighted_sum(self.d1(scores, labels))
 
     def clipped_second_derivative(self, block: Block, weights: Array, limit: float) -> Array:
-        """Return d2, clipped to `usual_second_derivative`.
+        """Return d2, clipped to `usual_second_derivative`; 0 if d1 is clipped to ``limit``.
 
         Rounding shows where d2 jumps, so each score depends on its own record to the last bit.
         """
@@ -330,7 +308,7 @@ class Loss(AnyLoss):
         return d2 if d2.ndim == 1 else np.asarray(_one_stretch_each(d2).sum(axis=1))
 
     def squared_slopes(self, block: Block, weights: Array, limit: float) -> Array:
-        """Return d1^2."""
+        """Return the square of every record's d1, clipped to ``limit``."""
         slopes = self.d1(block.steady_scores(weights), self.labels(block))
         return clip_slopes(slopes, limit) ** 2
 

@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,7 +24,15 @@ import numpy.typing as npt
 
 from tacit.arrays import Array
 from tacit.disk_arrays import is_on_disk, may_change
-from tacit.records.block import Block, Buffers, Workers, added_up, bounded_labels, shares_of
+from tacit.records.block import (
+    Block,
+    Buffers,
+    Workers,
+    added_up,
+    bounded_labels,
+    shares_of,
+    some_of,
+)
 from tacit.records.bounds import Bounds
 from tacit.records.exact.kernels import TILE_ROWS, small_rows
 from tacit.records.exact.tiles import Tiles
@@ -385,8 +392,7 @@ class LatticeTable:
 
     def some(self, at: Any) -> LatticeTable:
         """Return the rows at some places."""
-        labels = None if self._labels is None else self._labels[at]
-        weights = None if self._weights is None else self._weights[at]
+        labels, weights = some_of(self._labels, at), some_of(self._weights, at)
         rows = self.rows
         if isinstance(rows, Tiles):
             places = np.arange(rows.shape[0])[at]
@@ -413,10 +419,7 @@ class LatticeTable:
         if self._workers is None:
             self._workers = Workers()
         is_large = n * d * n_outputs >= _SHARED_NUMBERS
-        n_shares = min(self._workers.n_threads, len(starts)) if is_large else 1
-        edges = [len(starts) * i // n_shares for i in range(n_shares + 1)]
-        shares = [starts[a:b] for a, b in pairwise(edges)]
-        return added_up(iter(self._workers.map(total, shares)), fine=False)
+        return added_up(iter(self._workers.share(total, starts, several=is_large)), fine=False)
 
     def _some_labels(self, at: slice) -> Array | None:
         if self._labels is None:
@@ -436,7 +439,7 @@ class LatticeTable:
             row_step(self.bounds.row_norm),
             self._some_labels(at),
             self.bounds.intercept,
-            shares_of(None if self._weights is None else self._weights[at], self.bounds),
+            shares_of(some_of(self._weights, at), self.bounds),
             buffer,
         )
 

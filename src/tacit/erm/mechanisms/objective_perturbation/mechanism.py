@@ -488,7 +488,7 @@ def _choose_regularization(
     """
     objective = problem.objective
     is_pure = kind is SpherePerturbationSettings
-    unit = ridge_per_noise(objective, kind(1.0, 1.0).units)
+    unit = ridge_per_noise(objective, kind.units)
     free = objective.loss.free_regularization(objective.row_norm, budget.epsilon)
     if free is not None and not is_pure:  # a closed form: no search needed
         noise_scale = n_changed(budget.relation) / gaussian_mu(budget.epsilon, budget.delta)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from tacit.erm.losses import AnyLoss
 from tacit.erm.objective import Objective
@@ -30,10 +31,6 @@ from tacit.records import Bounds
 # Share of the output release: of mu^2 (Gaussian), of epsilon (pure).
 _GAUSSIAN_OUTPUT, _PURE_OUTPUT = 1 / 2500, 0.01
 _COMPOSED_ORDER = 4.0  # Renyi order at which sphere and Gaussian noise are compared
-# Limit on how far noise may move a score in a direction without data: 2 score units (Gaussian),
-# 4 (sphere). Sphere noise is used at such large epsilon that halving the ridge is worth more: it
-# saves error in all other directions.
-_GAUSSIAN_UNITS, _SPHERE_UNITS = 2.0, 4.0
 # Objective perturbation spends 5 % of mu^2 on the second moment, if rows may be anisotropic.
 MOMENT = SecondMoment(share=0.05)
 
@@ -49,6 +46,8 @@ class GaussianPerturbationSettings(Settings):
     row_scale: float = 1.0  # factor on feature rows, relative to the intercept's coordinate
     trace_noise_multiplier: float = 0.0  # 0: weights are not shrunk
     moment_noise_multiplier: float = 0.0  # 0: the second moment of the rows is not queried
+    # Limit on the move of a score in a direction without data, in score units.
+    units: ClassVar[float] = 2.0
 
     def law(self, budget: Budget) -> GaussianObjectiveNoise:
         """Return the distributions of b and of the output noise, which has a fiftieth of the mu."""
@@ -76,11 +75,6 @@ class GaussianPerturbationSettings(Settings):
     def noise(self) -> float:
         """Noise scale: the standard deviation s."""
         return self.noise_std
-
-    @property
-    def units(self) -> float:
-        """Limit on the move of a score in a direction without data, in score units."""
-        return _GAUSSIAN_UNITS
 
     def with_noise(self, noise: float) -> GaussianPerturbationSettings:
         """Return a copy with another noise scale."""
@@ -129,6 +123,9 @@ class SpherePerturbationSettings(Settings):
     slope_ridge: float = 0.0  # an additional ridge on every weight except the intercept
     row_scale: float = 1.0  # factor on feature rows, relative to the intercept's coordinate
     trace_epsilon: float = 0.0  # 0: weights are not shrunk
+    # Sphere noise is used at such large epsilon that halving the ridge is worth more than a small
+    # move of scores in directions without data: it saves error in all other directions.
+    units: ClassVar[float] = 4.0
 
     def law(self, budget: Budget) -> SphereObjectiveNoise:
         """Return the distributions of b and of the output noise, which has 1 % of epsilon."""
@@ -156,11 +153,6 @@ class SpherePerturbationSettings(Settings):
     def noise(self) -> float:
         """Noise scale: the radius r."""
         return self.noise_radius
-
-    @property
-    def units(self) -> float:
-        """Limit on the move of a score in a direction without data, in score units."""
-        return _SPHERE_UNITS
 
     def with_noise(self, noise: float) -> SpherePerturbationSettings:
         """Return a copy with another noise scale."""
