@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from harness import Run, machine, pin_threads, results_folder, write_csv
@@ -177,18 +178,10 @@ def race(
             rows, labels = problem.people(n, rng)
             prepared = sanitizer.prepare(n, source)
             for name, learner in learners.items():
-                states[name] = learn_prepared(
-                    tracked_step(learner.step),
-                    learner.settings,
-                    states[name],
-                    rows,
-                    labels,
-                    problem.loss,
-                    prepared,
-                    sanitizer.norm,
-                    sanitizer.spacing,
-                    compile_it=True,
-                )
+                step = tracked_step(learner.step)
+                tracked: Any = SimpleNamespace(step=step, settings=learner.settings)
+                given = tracked, states[name], rows, labels, problem.loss, sanitizer, prepared
+                states[name] = learn_prepared(*given, compile_it=True)
             done += n
         for name, state in states.items():
             if not all(np.all(np.isfinite(v)) for v in (state.point, state.estimate, state.plain)):

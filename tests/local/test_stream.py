@@ -95,18 +95,8 @@ def test_the_loop_is_clients_and_a_learner(loss: Any, kind: Any) -> None:
     learner = Banco(sanitizer.tail, sanitizer.norm)
     source = seeded_source(1)
     prepared = sanitizer.prepare(len(rows), source)
-    whole = learn_prepared(
-        learner.step,
-        learner.settings,
-        learner.init(D),
-        rows,
-        labels,
-        loss,
-        prepared,
-        sanitizer.norm,
-        sanitizer.spacing,
-        compile_it=False,
-    )
+    given = learner, learner.init(D), rows, labels, loss, sanitizer, prepared
+    whole = learn_prepared(*given, compile_it=False)
     state = learner.init(D)
     for i, (row, label) in enumerate(zip(rows, labels, strict=True)):
         pull = loss.pull(state.point, row, label, loss.width)
@@ -170,18 +160,8 @@ def test_the_exact_path_hides_the_loops_own_value() -> None:
     rows, labels = people(n=10)
     prepared = sanitizer.prepare(10, seeded_source(0))
     prepared.margins[:] = math.inf
-    learn_prepared(
-        learner.step,
-        learner.settings,
-        learner.init(D),
-        rows,
-        labels,
-        Fickle(),
-        prepared,
-        1.0,
-        sanitizer.spacing,
-        compile_it=False,
-    )
+    given = learner, learner.init(D), rows, labels, Fickle(), sanitizer, prepared
+    learn_prepared(*given, compile_it=False)
     assert len(calls) == 10
 
 

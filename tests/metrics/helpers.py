@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.metrics import Evaluation, EvaluationPlan, evaluation_of, evaluation_plan
+from tacit.metrics.predictions import answered
+from tacit.noise import Release
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.queries import Answered, NumberSums, plain_facts
+from tacit.queries import Answered, NumberSums, Session, plain_facts
 
 Array = npt.NDArray[np.float64]
 INFINITE = Budget(float("inf"))
@@ -30,6 +32,13 @@ def sums_of(plan: EvaluationPlan, answers: Any, labels: Any) -> Array:
     """Return the sums without noise."""
     held = Answered(np.asarray(answers), np.asarray(labels))
     return plan.cells.total(held, plain_facts(Relation.ADD_REMOVE))
+
+
+def counted_on(plan: EvaluationPlan, model: Any, rows: Any, labels: Any) -> Release[Array]:
+    """Return the noisy sums of a plan over records."""
+    held = answered(model, rows, labels, relation=plan.budget.relation)
+    session = Session(held, plan.facts, plan.event, plan.slots())
+    return session.release(plan.sums(session))
 
 
 def exact(plan: EvaluationPlan, sums: Array) -> Evaluation:

@@ -20,7 +20,7 @@ from sklearn.metrics import accuracy_score, r2_score
 import tacit
 from tacit.linear_model import LinearSVC, LogisticRegression, Ridge
 from tacit.location import Mean
-from tacit.metrics import Evaluation, TooFewRecords, counted_on, evaluate, plan_for
+from tacit.metrics import Evaluation, TooFewRecords, evaluate, plan_for
 from tacit.metrics.predictions import answers_of
 from tacit.noise import Norm, ReplayMismatch
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Relation, SumOfEpsilons
@@ -29,6 +29,7 @@ from tacit.queries.evaluation import Answered, TwoClassCells
 from tacit.schema import Category, ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_model import TableModel
 from tacit.testing import replay
+from tests.metrics.helpers import counted_on
 
 INF = float("inf")
 Data = tuple[Any, Any, Any]

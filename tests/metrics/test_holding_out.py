@@ -10,13 +10,14 @@ import pytest
 
 from tacit.engine import Plan, release
 from tacit.linear_model import LogisticRegression
-from tacit.metrics import Evaluation, counted_on, evaluate, evaluation_of, evaluation_plan
+from tacit.metrics import Evaluation, evaluate, evaluation_of, evaluation_plan
 from tacit.noise import Release
 from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Accountant, Budget, Guarantee, Parallel, Relation
 from tacit.records.splits import parts_of
 from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.testing import replay
+from tests.metrics.helpers import counted_on
 
 BUDGET = Budget(1.0, 1e-6)
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from tacit.schema import Category as OneHot
 from tacit.schema import Column as Feature
-from tacit.schema import ColumnCheck, Intervals, Number, encode_rows
+from tacit.schema import ColumnCheck, Intervals, Number
+from tacit.schema import encode_rows as encode
 
 VARIABLE = "TACIT_DATA"
 
@@ -192,20 +193,6 @@ def LogScaled(column: str, high: float) -> FromZero:  # noqa: N802
            [1. ]])
     """
     return FromZero(Number(column, 0.0, high, log=True))
-
-
-def encode(table: Table, schema: Sequence[Feature]) -> Array:
-    """Encode the rows of a table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tacit.datasets.base import OneHot, Scaled, encode
-    >>> table = np.array([(30.0, "Male")], dtype=[("age", "f8"), ("sex", "U6")])
-    >>> encode(table, (Scaled("age", 0.0, 100.0), OneHot("sex", ("Female", "Male"))))
-    array([[0.3, 0. , 1. ]])
-    """
-    return encode_rows(table, schema)
 
 
 def feature_names(schema: Sequence[Feature]) -> tuple[str, ...]:

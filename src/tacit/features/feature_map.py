@@ -87,6 +87,27 @@ class Domain:
         return np.asarray(dense * factors[:, None] if np.any(factors < 1.0) else dense)
 
 
+@dataclass(frozen=True)
+class RowByRow:
+    """A `RowMap` that writes the features of one row after the other, within a domain."""
+
+    domain: Domain
+
+    @property
+    def n_columns(self) -> int:
+        """The number of output columns."""
+        return self.domain.n_columns
+
+    def __call__(self, rows: Any, out: Array) -> None:
+        """Write the features of finite rows to ``out``."""
+        for row, made in zip(self.domain.held(rows), out, strict=True):
+            made[:] = self.features(row)
+
+    @abstractmethod
+    def features(self, row: Array) -> npt.NDArray[Any]:
+        """Return the features of a row."""
+
+
 def declared_domain(names: Sequence[str], row_norm: Any, ranges: Any) -> Domain:
     """Return the domain of the parameters: a norm, and one range for all columns or one for each.
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.features.feature_map import Domain, FeatureMap
+from tacit.features.feature_map import Domain, FeatureMap, RowByRow
 from tacit.features.normalization import to_unit
 
 Array = npt.NDArray[np.float64]
@@ -21,23 +21,17 @@ N_COLOURS = 3
 
 
 @dataclass(frozen=True)
-class Opponents:
-    """Lightness and two colour differences of each pixel, row by row."""
+class Opponents(RowByRow):
+    """Lightness and two colour differences of each pixel."""
 
-    domain: Domain
-
-    @property
-    def n_columns(self) -> int:
-        """The number of output columns."""
-        return self.domain.n_columns
-
-    def __call__(self, rows: Any, out: Array) -> None:
-        """Write the features of finite rows to ``out``."""
-        for row, made in zip(self.domain.held(rows), out, strict=True):
-            red, green, blue = row.reshape(-1, N_COLOURS).T
-            made[0::N_COLOURS] = (red + green + blue) / math.sqrt(3.0)
-            made[1::N_COLOURS] = (red - blue) / math.sqrt(2.0)
-            made[2::N_COLOURS] = (red - 2.0 * green + blue) / math.sqrt(6.0)
+    def features(self, row: Array) -> Array:
+        """Return the three channels of each pixel, side by side."""
+        red, green, blue = row.reshape(-1, N_COLOURS).T
+        lightness = (red + green + blue) / math.sqrt(3.0)
+        across = (red - blue) / math.sqrt(2.0)
+        return np.stack(
+            [lightness, across, (red - 2.0 * green + blue) / math.sqrt(6.0)], axis=1
+        ).reshape(-1)
 
 
 class OpponentColours(FeatureMap):
@@ -304,10 +298,9 @@ def image_shape_of(shape: Any) -> Shape:
 
 
 @dataclass(frozen=True)
-class Scatterings:
-    """The scattering of every row, an image with its channels interleaved, row by row."""
+class Scatterings(RowByRow):
+    """The scattering of every row, an image with its channels interleaved."""
 
-    domain: Domain
     shape: Shape
     centred: bool
 
@@ -316,11 +309,9 @@ class Scatterings:
         """The number of output columns."""
         return self.shape[2] * N_PATHS * math.prod(grid_of(*self.shape[:2]))
 
-    def __call__(self, rows: Any, out: Array) -> None:
-        """Write the features of finite rows to ``out``."""
-        for row, made in zip(self.domain.held(rows), out, strict=True):
-            image = row.reshape(self.shape)
-            made[:] = scattered(image, centred=self.centred).reshape(-1)
+    def features(self, row: Array) -> Single:
+        """Return the scattering of an image."""
+        return scattered(row.reshape(self.shape), centred=self.centred).reshape(-1)
 
 
 class Scattering(FeatureMap):
@@ -393,10 +384,9 @@ class Scattering(FeatureMap):
 
 
 @dataclass(frozen=True)
-class SlowWaves:
-    """Cosine waves over the places of each channel, low frequencies first, row by row."""
+class SlowWaves(RowByRow):
+    """Cosine waves over the places of each channel, low frequencies first."""
 
-    domain: Domain
     grid: tuple[int, int]
     n_waves: int
     mirrored: bool = False
@@ -449,13 +439,12 @@ class SlowWaves:
         """The number of output columns."""
         return len(self._pairs[0])
 
-    def __call__(self, rows: Any, out: Array) -> None:
-        """Write the features of finite rows to ``out``."""
+    def features(self, row: Array) -> Array:
+        """Return the waves, or their mirror-symmetric part, scaled to norm 1."""
         own, factor, its, sign = self._pairs
-        for row, made in zip(self.domain.held(rows), out, strict=True):
-            # low frequencies first, the channels of each frequency side by side
-            waves = (row.reshape(self.n_channels, -1) @ self.matrix).T.reshape(-1)
-            made[:] = to_unit(factor * waves[own] + sign * waves[its])
+        # low frequencies first, the channels of each frequency side by side
+        waves = (row.reshape(self.n_channels, -1) @ self.matrix).T.reshape(-1)
+        return to_unit(factor * waves[own] + sign * waves[its])
 
 
 def _cosines(side: int) -> Array:

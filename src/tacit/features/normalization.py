@@ -11,27 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.features.feature_map import Domain, FeatureMap
+from tacit.features.feature_map import Domain, FeatureMap, RowByRow
 
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SignedLogarithms:
-    """The signed logarithm of every number, row by row."""
+class SignedLogarithms(RowByRow):
+    """The signed logarithm of every number."""
 
-    domain: Domain
     unit: float
 
-    @property
-    def n_columns(self) -> int:
-        """The number of output columns."""
-        return self.domain.n_columns
-
-    def __call__(self, rows: Any, out: Array) -> None:
-        """Write the features of finite rows to ``out``."""
-        for row, made in zip(self.domain.held(rows), out, strict=True):
-            made[:] = np.copysign(np.log1p(np.abs(row) / self.unit), row)
+    def features(self, row: Array) -> Array:
+        """Return sign(x) log(1 + |x| / unit)."""
+        return np.copysign(np.log1p(np.abs(row) / self.unit), row)
 
 
 class Logarithms(FeatureMap):
@@ -134,26 +127,19 @@ def group_sizes(groups: int | Sequence[int], n: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Groups:
+class Groups(RowByRow):
     """Rows of norm 1 whose groups of neighbouring columns have mean 0 and the given norms."""
 
-    domain: Domain
     sizes: tuple[int, ...]
     lengths: tuple[float, ...]
 
-    @property
-    def n_columns(self) -> int:
-        """The number of output columns."""
-        return self.domain.n_columns
-
-    def __call__(self, rows: Any, out: Array) -> None:
-        """Write the features of finite rows to ``out``."""
+    def features(self, row: Array) -> Array:
+        """Return the normalised row."""
         sizes = np.array(self.sizes)
         # a group of more columns has smaller entries; for groups of one size this is the norm
         each = np.array(self.lengths) / np.sqrt(sizes / sizes.max())
-        for row, made in zip(self.domain.held(rows), out, strict=True):
-            centred, _, spread = levelled(row, sizes)
-            made[:] = to_unit(centred / np.repeat(spread / each, sizes))
+        centred, _, spread = levelled(row, sizes)
+        return to_unit(centred / np.repeat(spread / each, sizes))
 
 
 def levelled(row: Array, sizes: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
@@ -237,7 +223,7 @@ class GroupNormalization(FeatureMap):
 
 
 @dataclass(frozen=True)
-class Levels:
+class Levels(RowByRow):
     """The parts that `GroupNormalization` removes: the mean and the spread of each group.
 
         mean,  log((spread + FAINT) / USUAL)
@@ -256,7 +242,6 @@ class Levels:
     array([[ 2.09,  4.  ,  0.  , -2.3 ]])
     """
 
-    domain: Domain
     sizes: tuple[int, ...]
 
     @property
@@ -264,9 +249,7 @@ class Levels:
         """The number of output columns."""
         return 2 * len(self.sizes)
 
-    def __call__(self, rows: Any, out: Array) -> None:
-        """Write the features of finite rows to ``out``."""
-        sizes = np.array(self.sizes)
-        for row, made in zip(self.domain.held(rows), out, strict=True):
-            _, means, spread = levelled(row, sizes)
-            made[:] = np.concatenate([means, np.log((spread + FAINT) / USUAL)])
+    def features(self, row: Array) -> Array:
+        """Return the means, then the logarithms of the spreads."""
+        _, means, spread = levelled(row, np.array(self.sizes))
+        return np.concatenate([means, np.log((spread + FAINT) / USUAL)])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.local import _compiled
-from tacit.local.learners import Learner, Step
+from tacit.local.learners import Learner
 from tacit.local.sanitizers import Sanitizer
 from tacit.local.subgradients import LocalLoss, clipped
 from tacit.noise import PreparedRows, Source
@@ -52,35 +52,26 @@ def learn(
     batch = max(1, _BATCH_NUMBERS // d)
     for start in range(0, n, batch):
         people = slice(start, min(start + batch, n))
-        state = learn_prepared(
-            learner.step,
-            learner.settings,
-            state,
-            rows[people],
-            labels[people],
-            loss,
-            sanitizer.prepare(people.stop - start, source),
-            sanitizer.norm,
-            sanitizer.spacing,
-            compile_it=compile_it,
-        )
+        prepared = sanitizer.prepare(people.stop - start, source)
+        given = learner, state, rows[people], labels[people], loss, sanitizer, prepared
+        state = learn_prepared(*given, compile_it=compile_it)
     return state
 
 
 def learn_prepared(
-    step: Step,
-    settings: Any,
+    learner: Learner,
     state: Any,
     rows: Array,
     labels: Array,
     loss: LocalLoss,
+    sanitizer: Sanitizer,
     prepared: PreparedRows,
-    norm: float,
-    spacing: float,
     *,
     compile_it: bool,
 ) -> Any:
     """Run `learn` with noise already drawn, a row of it for each person."""
+    step, settings = learner.step, learner.settings
+    norm, spacing = sanitizer.norm, sanitizer.spacing
     pull, width = type(loss).pull, float(loss.width)
     loop = _loop(pull, type(prepared).kernel, step, compile_it)
     people = np.ascontiguousarray(rows)

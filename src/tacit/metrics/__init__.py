@@ -1,6 +1,6 @@
 """Evaluate a model on sensitive records: all metrics follow from one noisy release."""
 
-from tacit.metrics.evaluate import counted_on, evaluate, evaluation_of, plan_for, private_score
+from tacit.metrics.evaluate import evaluate, evaluation_of, plan_for, private_score
 from tacit.metrics.evaluation import ConfusionMatrix, Curve, Estimate, Evaluation, TooFewRecords
 from tacit.metrics.planning import EvaluationPlan, evaluation_plan
 
@@ -11,7 +11,6 @@ __all__ = [
     "Evaluation",
     "EvaluationPlan",
     "TooFewRecords",
-    "counted_on",
     "evaluate",
     "evaluation_of",
     "evaluation_plan",

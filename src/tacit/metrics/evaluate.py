@@ -268,37 +268,6 @@ def plan_for(
     return evaluation_plan(budget, label_range=found, n_records=n_records)
 
 
-def counted_on(
-    plan: EvaluationPlan,
-    estimator: Any,
-    rows: Any,
-    labels: Any,
-    people: People | None = None,
-    source: Source | None = None,
-) -> Release[Array]:
-    """Return the noisy sums of a plan over records; call it after the plan was charged.
-
-    Use it for a plan that is part of another; `evaluate` charges by itself.
-
-    Parameters
-    ----------
-    plan
-        A plan of `plan_for` or `evaluation_plan`.
-    estimator
-        The model to evaluate.
-    rows, labels
-        The records.
-    people
-        The person of each record, under ADD_REMOVE_PERSON: one record per person counts.
-    source
-        The randomness; a secure one by default.
-    """
-    check_order(plan, estimator)
-    held = answered(estimator, rows, labels, people, relation=plan.budget.relation)
-    session = Session(held, plan.facts, plan.event, plan.slots(), source)
-    return session.release(plan.sums(session))
-
-
 def check_order(plan: EvaluationPlan, estimator: Any) -> None:
     """Refuse a model whose classes are not in the order of the counts."""
     if not isinstance(plan.cells, TwoClassCells | SeveralClassCells):
