@@ -10,7 +10,7 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.files import check_report, room_for, write_evaluation
+from tacit.cli.files import check_report, ledger_files, room_for, write_evaluation
 from tacit.cli.options import warn_if_weak
 from tacit.cli.running import Refused, before_records
 
@@ -71,7 +71,7 @@ def evaluate(
     from tacit.metrics.histogram import bin_edges
 
     with before_records():
-        check_report(report, force, model, data)
+        check_report(report, force, model, data, *ledger_files(ledger), *(seen or ()))
         encoder, estimator = _model_of_tables(model, unit)
         with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)

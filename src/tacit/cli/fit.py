@@ -12,7 +12,13 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.files import check_new, check_report, room_for, write_model_report
+from tacit.cli.files import (
+    check_new,
+    check_report,
+    ledger_files,
+    room_for,
+    write_model_report,
+)
 from tacit.cli.options import check_relation, warn_if_weak
 from tacit.cli.running import Refused, before_records
 
@@ -163,8 +169,9 @@ def fit(
     from tacit.saving import inspect, save
 
     with before_records():
-        check_new(out, force, Path(data), schema, report)
-        check_report(report, force, Path(data), schema, out)
+        kept = (Path(data), schema, *ledger_files(ledger), *(seen or ()))
+        check_new(out, force, *kept, report)
+        check_report(report, force, *kept, out)
         check_tls(scheduler, tls_ca, tls_cert, tls_key)
         declared = read_schema(schema, target, unit)
         # An intercept and all levels of a category are collinear: see check_references.

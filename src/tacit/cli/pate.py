@@ -10,7 +10,7 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.files import check_new, check_public, check_report, room_for
+from tacit.cli.files import check_new, check_public, check_report, ledger_files, room_for
 from tacit.cli.options import warn_if_weak
 from tacit.cli.running import Refused, before_records
 
@@ -75,8 +75,9 @@ def pate(
 
     with before_records():
         check_public(public, data)
-        check_new(out, force, data, schema, public, report)
-        check_report(report, force, data, schema, public, out)
+        kept = (data, schema, public, *ledger_files(ledger), *(seen or ()))
+        check_new(out, force, *kept, report)
+        check_report(report, force, *kept, out)
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
         paid = ledger_to_charge(

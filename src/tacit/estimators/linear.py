@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from tacit import checks
 from tacit.erm import Objective, Plan, Problem, WholeSpace, minimize_unread
 from tacit.erm.losses import Loss
 from tacit.erm.minimization import Opened, make_plan
@@ -21,6 +22,8 @@ from tacit.estimators.parameters import (
     assumptions_of,
     budget_of,
     check_shape,
+    classes_of,
+    is_inferred,
     n_records_of,
     row_norm_of,
     source_of,
@@ -126,7 +129,9 @@ class LinearModel(BaseEstimator):
         bounds = Bounds(
             row_norm=row_norm,
             n_records=n_records,
-            intercept=INTERCEPT_SHARE * row_norm if self.fit_intercept else 0.0,
+            intercept=INTERCEPT_SHARE * row_norm
+            if checks.flag("fit_intercept", self.fit_intercept)
+            else 0.0,
             **labels.bounds,
         )
         feasible = WholeSpace() if self.constraint is None else self.constraint
@@ -159,6 +164,9 @@ class LinearModel(BaseEstimator):
         row_norm = row_norm_of(self.row_norm)
         public = n_records_of(self.n_records, n_records, budget.relation)
         weights = self._weights(self.max_weight is not None)
+        declared = getattr(self, "classes", None)
+        if declared is not None and not is_inferred(declared):
+            weights.of_records(budget, classes_of(declared, None).value)  # refuses other classes
         objective = self._objective(budget, row_norm, public.value, labels, weights)
         if budget.is_infinite:
             raise ValueError("epsilon is infinite: there is no noise to plan; pass a finite one.")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import validate_data
 
 from tacit.estimators.parameters import (
@@ -106,15 +108,38 @@ def progress_of(model: Any) -> Said | None:
     return said
 
 
+def check_learners(teacher: Any, student: Any, *, of_classes: bool) -> None:
+    """Refuse an invalid teacher or student, before anything is charged."""
+    check_teacher(teacher)
+    learners = [("teacher", teacher)]
+    if student is not None:
+        _check_learner("student", student, "fit", "learn")
+        learners.append(("student", student))
+    for name, learner in learners:
+        if (is_regressor if of_classes else is_classifier)(learner):
+            wanted, is_a = ("classes", "regressor") if of_classes else ("numbers", "classifier")
+            raise TypeError(
+                f"{name} must predict {wanted}, and {type(learner).__name__} is a {is_a}; pass "
+                f"a {'classifier' if of_classes else 'regressor'}."
+            )
+        if hasattr(learner, "_validate_params"):
+            learner._validate_params()  # scikit-learn's own check of parameters, without data
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Refuse a number of processes that joblib would refuse after the charge."""
+    if n_jobs is not None and (
+        isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or not n_jobs
+    ):
+        raise ValueError(
+            f"n_jobs must be a whole number other than 0, got {n_jobs!r}; pass None for one "
+            "process, or -1 for as many as there are processors."
+        )
+
+
 def check_teacher(teacher: Any) -> None:
     """Refuse an invalid teacher, before anything is charged."""
     _check_learner("teacher", teacher, "fit")
-
-
-def check_student(student: Any) -> None:
-    """Refuse an invalid student, which would otherwise fail after the charge."""
-    if student is not None:
-        _check_learner("student", student, "fit", "learn")
 
 
 def _check_learner(name: str, learner: Any, *ways: str) -> None:

@@ -24,8 +24,8 @@ from tacit.noise import Source
 from tacit.pate._base import (
     PUBLIC_POOL,
     TeacherQueries,
-    check_student,
-    check_teacher,
+    check_jobs,
+    check_learners,
     key_of,
     progress_of,
     rows_to_ask,
@@ -168,6 +168,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         return self._plan(budget, n_classes)
 
     def _plan(self, budget: Any, n_classes: int) -> PATEPlan:
+        check_jobs(self.n_jobs)
         how = self.accounting
         if isinstance(how, str):
             if how not in _ACCOUNTING:
@@ -182,8 +183,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         their records then belongs to one teacher, and is protected as a whole.
         """
         teacher = default_teacher() if self.teacher is None else self.teacher
-        check_teacher(teacher)
-        check_student(self.student)
+        check_learners(teacher, self.student, of_classes=True)
         classes = classes_of(with_table_facts(self, X).classes, y)
         queried = teacher_queries(self, X, y, X_public, unit)
         plan = self._plan(queried.budget, classes.value.size)

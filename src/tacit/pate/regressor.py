@@ -18,6 +18,7 @@ from tacit.estimators.parameters import (
     assumptions_of,
     budget_of,
     label_range_of,
+    refuse_no_numbers,
     source_of,
     with_table_facts,
 )
@@ -25,8 +26,8 @@ from tacit.noise import Source
 from tacit.pate._base import (
     PUBLIC_POOL,
     TeacherQueries,
-    check_student,
-    check_teacher,
+    check_jobs,
+    check_learners,
     key_of,
     progress_of,
     rows_to_ask,
@@ -115,6 +116,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         return self._plan(budget_of(self.epsilon, self.delta, self.relation, self.accountant))
 
     def _plan(self, budget: Budget) -> engine.Plan:
+        check_jobs(self.n_jobs)
         checks.count("n_teachers", self.n_teachers)
         checks.count("n_queries", self.n_queries)
         low, high = label_range_of(self.label_range).value
@@ -139,9 +141,9 @@ class PATERegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, X_public: Any = None, unit: Any = None) -> Self:
         """Learn from records ``X`` with numbers ``y``, and public rows ``X_public``."""
         teacher = _forest() if self.teacher is None else self.teacher
-        check_teacher(teacher)
-        check_student(self.student)
+        check_learners(teacher, self.student, of_classes=False)
         resolved = with_table_facts(self, X)
+        refuse_no_numbers(y)
         queried = teacher_queries(self, X, y, X_public, unit)
         plan = resolved._plan(queried.budget)
         source = source_of(self.random_state)

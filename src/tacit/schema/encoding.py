@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any, Self
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from tacit.disk_arrays import zeros_somewhere
 from tacit.io.errors import SchemaError, TableError
 from tacit.io.memory_tables import (
+    DIFFERENT_LENGTHS,
     Chunk,
     chunks,
     columns_of_batch,
@@ -25,6 +26,7 @@ from tacit.io.memory_tables import (
 from tacit.io.reading import Paths, TableFile, open_table, refuse_absent_in, shown_paths
 from tacit.schema.columns import Column
 from tacit.schema.schema import Schema
+from tacit.schema.targets import refuse_times
 from tacit.table_facts import EncodedTable, TableFacts
 
 Rows = npt.NDArray[Any]
@@ -195,7 +197,13 @@ def refuse_without_columns(table: Any, schema: Schema) -> None:
     refuse_absent(names_of(table), _unit_of(schema), _OF_UNIT)
     refuse_absent(names_of(table), _wanted(schema, False))
     assert schema.target is not None
+    for column in schema.encoded:
+        refuse_times(column.name, type_of_column(table, column.name))
     schema.target.refuse_type(type_of_column(table, schema.target.name))
+    if isinstance(table, Mapping):
+        wanted = [table[name] for name in _wanted(schema, with_unit=True)]
+        if len({len(column) for column in wanted if hasattr(column, "__len__")}) > 1:
+            raise TableError(DIFFERENT_LENGTHS)
 
 
 def refuse_file_without_columns(
@@ -211,9 +219,11 @@ def refuse_file_without_columns(
 
 
 def refuse_type_in(path: Paths, table: TableFile, schema: Schema) -> None:
-    """Refuse a file whose target has a type that cannot hold a declared label."""
+    """Refuse a file with a column of dates, or a target that cannot hold a declared label."""
     assert schema.target is not None
     try:
+        for column in schema.encoded:
+            refuse_times(column.name, table.type_of(column.name))
         schema.target.refuse_type(table.type_of(schema.target.name))
     except TableError as error:
         raise TableError(f"{shown_paths(path)}: {error}") from None
@@ -407,6 +417,15 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
                 f"the schema's lines on {names} are not confirmed: they were guessed from the "
                 "data, which would leak. Check each line and remove its `confirmed = false`, or "
                 "pass allow_unconfirmed=True, and the guarantee will say so."
+            )
+        try:
+            known = np.dtype(self.dtype).kind in "iuf"
+        except TypeError:
+            known = False
+        if not known:
+            raise TypeError(
+                f"dtype must be a type of numbers, got {self.dtype!r}; pass numpy.float64 or "
+                "numpy.float32."
             )
         return self.schema.facts
 
