@@ -84,7 +84,7 @@ def test_a_stream_that_goes_on_does_not_say_it_again() -> None:
 
 def test_a_schema_declares_it() -> None:
     schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
-    table = pd.DataFrame({"age": [10.0, 90.0] * 20, "ill": ["no", "yes"] * 20})
+    table = pd.DataFrame({"age": [10.0, 90.0] * 500, "ill": ["no", "yes"] * 500})
     for epsilon, expected in ((1.0, []), (20.0, [tacit.WeakPromiseWarning])):
         model = LogisticRegression(epsilon)
         steps = [("encode", SchemaEncoder(schema)), ("model", model)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -169,9 +170,9 @@ def fit(
     from tacit.saving import inspect, save
 
     with before_records():
-        kept = (Path(data), schema, *ledger_files(ledger), *(seen or ()))
-        check_new(out, force, *kept, report)
-        check_report(report, force, *kept, out)
+        inputs = (Path(data), schema, *ledger_files(ledger), *(seen or ()))
+        check_new(out, force, *inputs, report)
+        check_report(report, force, *inputs, out)
         check_tls(scheduler, tls_ca, tls_cert, tls_key)
         declared = read_schema(schema, target, unit)
         # An intercept and all levels of a category are collinear: see check_references.
@@ -202,7 +203,7 @@ def fit(
             ),
         )
     warn_if_weak(epsilon, delta, declared.n_records)
-    with room_for(out, report):
+    with room_for(out, report), somebody_counts(epsilon, delta, ledger):
         if scheduler is not None:
             with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
                 fit_on_cluster(fitted, data, client, "float32" if float32 else "float64", delimiter)
@@ -220,6 +221,27 @@ def fit(
     _show(certificate, out, report)
     if certificate.evaluation is not None:
         show_metrics(certificate.evaluation)
+
+
+@contextlib.contextmanager
+def somebody_counts(epsilon: float, delta: float, ledger: str | None) -> Iterator[None]:
+    """Refuse to go on if the released count says that about no record had a declared label.
+
+    The fit is released and charged, and its model is one of noise: it is not saved as a model.
+    """
+    from tacit.estimators.parameters import NobodyCountedWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NobodyCountedWarning)
+        try:
+            yield
+        except NobodyCountedWarning as why:
+            where = "" if ledger is None else " to the ledger"
+            raise Refused(
+                f"{why} No model was saved; epsilon {epsilon:g} and delta {delta:g} were "
+                f"charged{where}. Compare the target's classes in the schema with the table, and "
+                "the delimiter; if the table has so few records, declare n_records in the schema."
+            ) from None
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.engine import release_answers, without_noise
-from tacit.erm.inference.estimator_law import Errors, Solved
+from tacit.erm.inference.estimator_law import Counted, Errors, Solved
 from tacit.erm.objective import Objective
 from tacit.erm.planning.plan import Mechanism, Plan, Problem
 from tacit.erm.planning.planner import choose_plan
@@ -35,13 +35,14 @@ class Result:
     """Released weights, their guarantee, and the plan they came from.
 
     ``plan`` is None for an infinite budget. ``errors`` is None if no standard errors were
-    requested.
+    requested. ``count`` is the number of records as it was released, None if it was not.
     """
 
     weights: Array
     privacy: Guarantee
     plan: Plan | None
     errors: Errors | None = None
+    count: Counted | None = None
 
 
 def minimize(
@@ -140,7 +141,7 @@ def minimize_unread(
     solved = done.value
     if solved.risk is not None:
         plan = replace(plan, excess_risk=solved.risk)  # the estimate from the releases
-    return Result(solved.weights, done.privacy, plan, solved.errors)
+    return Result(solved.weights, done.privacy, plan, solved.errors, solved.count)
 
 
 def make_plan(
@@ -184,14 +185,18 @@ def _without_noise(
 
     def exact(records: RecordSource) -> Solved:
         weights, objective = _exact(problem, records)
+        n = float(records.count())
+        count = Counted(n, n, n, 0.0)
         if not inference:
-            return Solved(weights)
+            return Solved(weights, count=count)
         from tacit.erm.inference.plan import errors_without_noise
 
-        return Solved(weights, errors=errors_without_noise(records, objective, weights))
+        errors = errors_without_noise(records, objective, weights)
+        return Solved(weights, errors=errors, count=count)
 
     done = release_answers(plan, opened, lambda session: session.without_noise(exact), **engine)
-    return Result(done.value.weights, done.privacy, None, done.value.errors)
+    solved = done.value
+    return Result(solved.weights, done.privacy, None, solved.errors, solved.count)
 
 
 def check_people(records: Opened, relation: Relation) -> None:

@@ -67,6 +67,10 @@ class UndeclaredWarning(UserWarning):
     """A fact that strongly affects accuracy was left at its default."""
 
 
+class NobodyCountedWarning(UserWarning):
+    """The released number of records that counted cannot be told from 0."""
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the first line outside tacit in the call stack."""
     frame, level = sys._getframe(), 1

@@ -116,13 +116,15 @@ def check_learners(teacher: Any, student: Any, *, of_classes: bool) -> None:
         _check_learner("student", student, "fit", "learn")
         learners.append(("student", student))
     for name, learner in learners:
+        if not hasattr(learner, "__sklearn_tags__"):
+            continue
         if (is_regressor if of_classes else is_classifier)(learner):
             wanted, is_a = ("classes", "regressor") if of_classes else ("numbers", "classifier")
             raise TypeError(
                 f"{name} must predict {wanted}, and {type(learner).__name__} is a {is_a}; pass "
                 f"a {'classifier' if of_classes else 'regressor'}."
             )
-        if hasattr(learner, "_validate_params"):
+        if hasattr(learner, "_parameter_constraints"):
             learner._validate_params()  # scikit-learn's own check of parameters, without data
 
 

@@ -140,13 +140,13 @@ def encode_file(
     Returns
     -------
     rows, labels
-        Records without a label, or with an undeclared one, are left out of both.
+        Records without a label, or with an undeclared one, are left out of both. If none is left,
+        both are empty: an error would reveal the first record of a table with one record more.
 
     Raises
     ------
     TableError
-        If the file cannot be read, lacks a column or has no valid record. Messages never
-        quote the file.
+        If the file cannot be read or lacks a column. Messages never quote the file.
     SchemaError
         If the schema has no target or nothing to predict it from.
 
@@ -180,12 +180,6 @@ def encode_file(
         if progress is not None:
             progress(filler.share)
     rows, labels = filler.result()
-    if not len(rows):
-        raise TableError(
-            f"{shown_paths(path)} has no valid record: none has both as many fields as the "
-            "header and a target that the schema declares; check the target's classes and the "
-            "delimiter."
-        )
     if progress is not None:
         progress(1.0)
     return rows, labels

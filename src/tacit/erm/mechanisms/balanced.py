@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.erm.inference.estimator_law import Solved
+from tacit.erm.inference.estimator_law import Counted, Solved
 from tacit.erm.planning.plan import NUMBER_SHARE, CannotSolve, Mechanism, NoiseError, Plan, Problem
 from tacit.erm.planning.planner import choose_plan
 from tacit.noise import Norm
@@ -105,11 +106,15 @@ class Balanced(Mechanism):
         """Count the classes, weight the records, and run the other mechanism."""
         query, inner = _class_counts(plan.budget), self._inner(plan)
         counts = np.asarray(session.ask(query, "classes"))
-        shares = balanced_shares(counts, query.noise_std(session.facts))
+        std = query.noise_std(session.facts)
+        shares = balanced_shares(counts, std)
         child = session.on(Reweighted(ClassWeights(shares))).child("weights", inner)
         solved = inner.solve(child)
         child.close()
-        return Solved(solved.weights)
+        total, of_total = float(counts.sum()), std * math.sqrt(counts.size)
+        least = max(total - 2 * of_total, 1.0)
+        count = Counted(max(total, of_total, 1.0), least, total, of_total)
+        return Solved(solved.weights, count=count)
 
     def _inner(self, plan: Plan) -> Plan:
         """Return the part of a plan that belongs to the other mechanism."""

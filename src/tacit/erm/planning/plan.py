@@ -6,13 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.engine import norm_in_words, plan_lines
-from tacit.erm.inference.estimator_law import Solved
+from tacit.erm.inference.estimator_law import Counted, Solved
 from tacit.erm.objective import Objective
 from tacit.privacy import Budget, Event, Relation
 from tacit.queries import Count, Facts, Noise, NoisySum, Session, Slot
@@ -23,23 +23,14 @@ NUMBER_SHARE = 0.01
 PURE_SHARE = 1 / 50
 
 
-class Counted(NamedTuple):
-    """A noisy number of records, and a lower bound on the true number.
-
-    Use ``at_least`` for decisions that are harmed by an overestimate.
-    """
-
-    n_records: float
-    at_least: float
-
-
 def ask_count(session: Session, noise: Noise, slot: str) -> Counted:
     """Ask for the number of records; a count below its own noise is raised to the noise."""
     query = NoisySum(Count(), noise)
     std = query.noise_std(session.facts)
-    n_records = max(float(np.asarray(session.ask(query, slot))), std, 1.0)
+    answer = float(np.asarray(session.ask(query, slot)))
+    n_records = max(answer, std, 1.0)
     # two standard deviations: one count in forty is further above the truth
-    return Counted(n_records, max(n_records - 2 * std, 1.0))
+    return Counted(n_records, max(n_records - 2 * std, 1.0), answer, std)
 
 
 Array = npt.NDArray[np.float64]
