@@ -142,6 +142,13 @@ def test_nothing_is_charged(name: str) -> None:
     assert not Path("new.tacit").exists()
 
 
+def test_an_export_does_not_replace_its_ledger() -> None:
+    for command in ("export survey.ledger --out", "show survey.ledger --html"):
+        said = refused("ledger", *command.split(), "survey.ledger", "--force")
+        assert "reads or writes" in said
+    assert Ledger.open("survey.ledger").head.entry == 0
+
+
 # --- nobody's label counted -----------------------------------------------------------------------
 
 

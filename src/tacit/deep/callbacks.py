@@ -133,6 +133,9 @@ class Progress:
 class PublicEvaluation:
     """Score the model on public data after every epoch.
 
+    The untrained model is scored once before the training is charged, so that a wrong shape or
+    metric costs nothing.
+
     Parameters
     ----------
     data

@@ -69,7 +69,8 @@ class PrivateTrainer:
     clip
         `FlatClip`, `PerLayerClip`, `AutomaticClip` or `AdaptiveClip`.
     schedule
-        A function of the share of steps done to a factor of the learning rate.
+        A function of the share of steps done to a factor of the learning rate; it is asked once
+        for each step, before the charge.
     average_last
         The share of steps, at the end, over which weights are averaged.
     micro_batch

@@ -221,6 +221,8 @@ def evaluate(
         return evaluation_of(plan, released.value, released.privacy)
     except TooFewRecords as why:
         remedy = _KNOW_HOW_MANY if n_records is None else ""
+        if not isinstance(plan.cells, NumberSums):
+            remedy = f" Only records with a class of the model count.{remedy}"
         raise TooFewRecords(f"{why} {_PAID}{remedy}") from None
 
 
