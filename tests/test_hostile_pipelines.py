@@ -19,6 +19,7 @@ import sklearn
 from sklearn import linear_model, preprocessing
 from sklearn.utils import all_estimators
 
+from tacit.estimators.parameters import NobodyCountedWarning
 from tacit.features import GaussianKernel, RandomFourierFeatures
 from tacit.linear_model import LogisticRegression
 from tacit.pipeline import PrivatePipeline, Vouched
@@ -303,7 +304,8 @@ def test_a_part_without_records_is_like_any_other(
     )
     with pytest.warns(UserWarning, match="has no result") as said:
         made = pipeline(STEPS[name], epsilon=1.0, evaluate=0.4).fit(ROWS[:2], LABELS[:2])
-    assert len(said) == 1
+    others = [w for w in said if w.category is not NobodyCountedWarning]  # two records are few
+    assert len(others) == 1
     assert made.evaluation_ is None
     assert made.predict(ROWS).shape == (300,)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tacit import table_model as table_model
     from tacit import testing as testing
     from tacit import tuning as tuning
+    from tacit.estimators.parameters import NobodyCountedWarning as NobodyCountedWarning
     from tacit.estimators.parameters import UndeclaredWarning as UndeclaredWarning
     from tacit.pipeline import Pipeline as Pipeline
     from tacit.privacy import Accountant as Accountant
@@ -80,6 +81,7 @@ _NAMES = {
     "Accountant": "privacy",
     "Budget": "privacy",
     "Guarantee": "privacy",
+    "NobodyCountedWarning": "estimators.parameters",
     "Pipeline": "pipeline",
     "Relation": "privacy",
     "TableModel": "table_model",

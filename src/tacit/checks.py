@@ -79,6 +79,13 @@ def count(
     return found
 
 
+def flag(name: str, value: object) -> bool:
+    """Return ``value``; raise unless it is True, False, 1 or 0: a text such as "no" is true."""
+    if not isinstance(value, bool | np.bool_ | Integral) or value not in (0, 1):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def keep_plain_numbers(record: Any) -> None:
     """Convert numbers of a frozen dataclass to Python's: a NumPy int8 overflows when squared."""
     for name, value in vars(record).items():

@@ -40,8 +40,7 @@ def test_a_function_that_returns_one_module_is_refused_before_anything_is_paid()
 
     purse = Accountant(Budget(50.0, 1e-3))
     for network in (lambda shape, n: module, cached):
-        model = classifier(network)
-        for one in (model, search(model)):
+        for one in (classifier(network), search(classifier(network))):
             with pytest.raises(ValueError, match=r"same module twice.*new one at every call"):
                 one.set_params(accountant=purse).fit(ROWS, LABELS)
     assert purse.events == ()

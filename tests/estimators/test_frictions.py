@@ -44,7 +44,8 @@ def told(work: Any) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         work()
-    return said
+    # Whether sixty records can be told from none is a matter of the noise.
+    return [one for one in said if one.category is not tacit.NobodyCountedWarning]
 
 
 def without_norm(spec: ModelSpec, **parameters: Any) -> Any:
@@ -84,7 +85,7 @@ def test_a_stream_that_goes_on_does_not_say_it_again() -> None:
 
 def test_a_schema_declares_it() -> None:
     schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
-    table = pd.DataFrame({"age": [10.0, 90.0] * 20, "ill": ["no", "yes"] * 20})
+    table = pd.DataFrame({"age": [10.0, 90.0] * 500, "ill": ["no", "yes"] * 500})
     for epsilon, expected in ((1.0, []), (20.0, [tacit.WeakPromiseWarning])):
         model = LogisticRegression(epsilon)
         steps = [("encode", SchemaEncoder(schema)), ("model", model)]

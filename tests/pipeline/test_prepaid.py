@@ -194,8 +194,12 @@ def test_a_class_that_takes_no_accountant_is_refused(search: Any) -> None:
 
 
 @pytest.mark.parametrize("search", [PrivateSearch, DisjointSearch])
-def test_a_search_leaves_an_accountant_of_its_estimator_alone(search: Any) -> None:
+def test_a_search_refuses_an_accountant_of_its_estimator(search: Any) -> None:
     purse = Accountant(Budget(1.0, 1e-6))
     model = LogisticRegression(classes=[0, 1], row_norm=1.5, accountant=purse)
-    assert search(model, SPACE).fit(ROWS, LABELS).best_estimator_.accountant is None
+    with pytest.raises(ValueError, match="pass it to the search"):
+        search(model, SPACE).fit(ROWS, LABELS)
     assert purse.events == ()
+    model.set_params(accountant=None)
+    paid = search(model, SPACE, accountant=Accountant(Budget(2.0, 1e-5))).fit(ROWS, LABELS)
+    assert paid.best_estimator_.accountant is None

@@ -244,3 +244,19 @@ def test_profiles_are_rounded_up_before_they_are_reflected(monkeypatch: pytest.M
     for found, exact in zip((with_record, without), both, strict=True):
         assert np.all(found >= np.minimum(exact * (1 + 0.9e-8), 1.0))
         np.testing.assert_allclose(found, exact, rtol=1.1e-8, atol=1e-200)
+
+
+def test_a_bound_that_rises_is_mended_upwards() -> None:
+    """The hull of points that rise at the end is no profile: it follows the last value instead."""
+    own = np.array([0.30, 0.10, 0.02, 0.05])
+    other = np.array([0.25, 0.12, 0.08, 0.01])
+    pmf = loss_distribution._hull(own, other, 0.5)
+    found = np.array([pmf.get_delta_for_epsilon(e) for e in np.arange(-1.5, 4.0, 0.25)])
+    assert np.all(np.diff(found) <= 1e-12)
+    assert np.all(
+        np.diff(np.diff(found[::2]) / np.diff(np.exp(np.arange(-1.5, 4.0, 0.5)))) >= -1e-12
+    )
+    at = dict(zip(np.arange(-1.5, 4.0, 0.25).tolist(), found.tolist(), strict=True))
+    assert at[1.5] == pytest.approx(0.05)
+    assert at[1.0] == pytest.approx(0.05)
+    assert at[0.0] == pytest.approx(0.25)

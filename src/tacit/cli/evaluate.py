@@ -67,7 +67,7 @@ def evaluate(
     from tacit.metrics.planning import bin_edges
 
     with before_records():
-        check_report(report, force, model, data)
+        check_report(report, force, model, data, *charge.files)
         encoder, estimator = saved_predictor(model)
         if unit is not None:
             encoder = _with_unit(encoder, unit, model)

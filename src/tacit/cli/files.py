@@ -63,6 +63,20 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
         )
 
 
+def ledger_files(address: str | None) -> tuple[Path, ...]:
+    """Return the files of a ledger, which no output may replace; none if it is in a database.
+
+    Examples
+    --------
+    >>> from tacit.cli.files import ledger_files
+    >>> [path.name for path in ledger_files("survey.ledger")]
+    ['survey.ledger', 'survey.ledger-wal', 'survey.ledger-shm', 'survey.ledger-journal']
+    """
+    if address is None or "://" in address:
+        return ()
+    return tuple(Path(address + end) for end in ("", "-wal", "-shm", "-journal"))
+
+
 @contextlib.contextmanager
 def room_for(*paths: Path | None) -> Iterator[None]:
     """Reserve disk space for files that are written after a charge, or refuse before it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,12 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.files import check_new, check_report, room_for, write_model_report
+from tacit.cli.files import (
+    check_new,
+    check_report,
+    room_for,
+    write_model_report,
+)
 from tacit.cli.options import check_relation, warn_if_weak
 from tacit.cli.running import Refused, before_records
 
@@ -158,8 +164,9 @@ def fit(
     from tacit.saving import inspect, save
 
     with before_records():
-        check_new(out, force, Path(data), schema, report)
-        check_report(report, force, Path(data), schema, out)
+        inputs = (Path(data), schema, *charge.files)
+        check_new(out, force, *inputs, report)
+        check_report(report, force, *inputs, out)
         check_tls(scheduler, tls_ca, tls_cert, tls_key)
         declared = read_schema(schema, target, unit)
         # An intercept and all levels of a category are collinear: see check_references.
@@ -182,7 +189,7 @@ def fit(
             accountant=charge.accountant(epsilon),
         )
     warn_if_weak(epsilon, delta, declared.n_records)
-    with room_for(out, report):
+    with room_for(out, report), somebody_counts(epsilon, delta, charge.ledger):
         if scheduler is not None:
             with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
                 fit_on_cluster(fitted, data, client, "float32" if float32 else "float64", delimiter)
@@ -200,6 +207,27 @@ def fit(
     _show(certificate, out, report)
     if certificate.evaluation is not None:
         show_metrics(certificate.evaluation)
+
+
+@contextlib.contextmanager
+def somebody_counts(epsilon: float, delta: float, ledger: str | None) -> Iterator[None]:
+    """Refuse to go on if the released count says that about no record had a declared label.
+
+    The fit is released and charged, and its model is one of noise: it is not saved as a model.
+    """
+    from tacit.estimators.parameters import NobodyCountedWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NobodyCountedWarning)
+        try:
+            yield
+        except NobodyCountedWarning as why:
+            where = "" if ledger is None else " to the ledger"
+            raise Refused(
+                f"{why} No model was saved; epsilon {epsilon:g} and delta {delta:g} were "
+                f"charged{where}. Compare the target's classes in the schema with the table, and "
+                "the delimiter; if the table has so few records, declare n_records in the schema."
+            ) from None
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:

@@ -19,7 +19,7 @@ import typer
 
 from tacit.cli import options as opt
 from tacit.cli import output
-from tacit.cli.files import check_new, check_report
+from tacit.cli.files import check_new, check_report, ledger_files
 from tacit.cli.running import before_records
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def show(
     from tacit.ledger import Ledger
 
     with before_records():
-        check_report(html, force)
+        check_report(html, force, *ledger_files(address))
         opened = Ledger.open(address, seen=bookings(certificate))
     if html is not None:
         from tacit.report import write_ledger
@@ -315,7 +315,7 @@ def export(
     from tacit.ledger import Ledger
     from tacit.saving.container import write_whole
 
-    check_new(out, force)
+    check_new(out, force, *ledger_files(address))
     entries = Ledger.open(address).export()
     if as_json and out is None:
         output.document({"entries": list(entries)})

@@ -185,6 +185,13 @@ class Charge:
     purpose: Purpose = None
     seen: Certificates = None
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of the ledger and the certificates, which no output may replace."""
+        from tacit.cli.files import ledger_files
+
+        return (*ledger_files(self.ledger), *(self.seen or ()))
+
     def accountant(self, epsilon: float) -> Ledger | None:
         """Return the ledger to charge, or None if none was named."""
         from tacit.cli.ledger import ledger_to_charge

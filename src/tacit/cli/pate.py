@@ -71,8 +71,9 @@ def pate(
 
     with before_records():
         check_public(public, data)
-        check_new(out, force, data, schema, public, report)
-        check_report(report, force, data, schema, public, out)
+        inputs = (data, schema, public, *charge.files)
+        check_new(out, force, *inputs, report)
+        check_report(report, force, *inputs, out)
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
         model = PATEClassifier(
@@ -126,11 +127,22 @@ def _pool(path: Path, declared: Any, delimiter: str | None) -> tuple[Any, Any]:
     mine = [column for column in declared.columns if column.name != declared.unit]
     without = replace(declared, columns=tuple(mine))
     try:
-        return SchemaEncoder(without).unread_file(path, delimiter=delimiter).read()
+        rows, labels = SchemaEncoder(without).unread_file(path, delimiter=delimiter).read()
     except TableError:
-        blind = SchemaEncoder(replace(without, target=None))
-        names = [column.name for column in without.encoded]
-        return blind.transform(read_table(path, names, delimiter=delimiter)), None
+        labels = None
+    else:
+        if len(rows):
+            return rows, labels
+    blind = SchemaEncoder(replace(without, target=None))
+    names = [column.name for column in without.encoded]
+    rows = blind.transform(read_table(path, names, delimiter=delimiter))
+    if labels is not None and len(rows):  # public rows may be looked at
+        raise Refused(
+            f"no row of {path.name} has one of the classes {list(declared.target.classes)!r} that "
+            f"the schema declares for {declared.target.name!r}; compare them with the file, or "
+            "leave that column out of it."
+        )
+    return rows, None
 
 
 def _named(option: str, word: str, known: dict[str, Any]) -> Any:

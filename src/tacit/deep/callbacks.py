@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -47,6 +48,53 @@ class Moment:
 Callback = Callable[[Moment], bool | None]
 
 
+def checked_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    """Return callbacks; refuse what cannot be called with a moment.
+
+    Examples
+    --------
+    >>> from tacit.deep.callbacks import checked_callbacks
+    >>> checked_callbacks([print])
+    (<built-in function print>,)
+    """
+    such_as = "pass functions of a tacit.deep.callbacks.Moment, callbacks=[...]."
+    try:
+        found = tuple(callbacks)
+    except TypeError:
+        raise TypeError(f"callbacks must be a sequence, got {callbacks!r}; {such_as}") from None
+    for callback in found:
+        if isinstance(callback, type):
+            raise TypeError(
+                f"callbacks has the class {callback.__name__} itself; pass {callback.__name__}()."
+            )
+        if not callable(callback):
+            raise TypeError(f"callbacks has {callback!r}, which cannot be called; {such_as}")
+        try:
+            inspect.signature(callback).bind(None)
+        except TypeError:
+            raise TypeError(
+                f"callbacks has {callback!r}, which does not take one argument; {such_as}"
+            ) from None
+        except ValueError:  # a built-in without a signature
+            continue
+    return found
+
+
+def try_evaluations(callbacks: tuple[Callback, ...], model: nn.Module) -> None:
+    """Score the untrained model on public data, so that a mistake there shows before the charge."""
+    for callback in callbacks:
+        if not isinstance(callback, PublicEvaluation):
+            continue
+        try:
+            evaluate(model, callback.data, callback.metric)
+        except Exception as why:
+            raise ValueError(
+                "PublicEvaluation could not score the untrained model on its public data "
+                f"({type(why).__name__}: {why}); check the shapes of PublicData(X, y), and that "
+                "metric is a function of outputs and targets to a number. Nothing was charged."
+            ) from why
+
+
 @dataclass
 class Progress:
     """Print a live line: steps, and epsilon after every epoch.
@@ -84,6 +132,9 @@ class Progress:
 @dataclass
 class PublicEvaluation:
     """Score the model on public data after every epoch.
+
+    The untrained model is scored once before the training is charged, so that a wrong shape or
+    metric costs nothing.
 
     Parameters
     ----------

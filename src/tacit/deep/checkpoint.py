@@ -12,6 +12,7 @@ import fcntl
 import io
 import json
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,13 @@ _FORMAT = "tacit-training"
 
 class CheckpointError(ValueError):
     """A checkpoint belongs to another training, is in use, or is damaged."""
+
+
+def checkpoint_path(path: object) -> str | os.PathLike[str]:
+    """Return the path of a checkpoint; refuse what is no path."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"checkpoint must be the path of a file, got {path!r}; pass a str.")
+    return path
 
 
 class Checkpoint:
@@ -55,6 +63,25 @@ class Checkpoint:
     def exists(self) -> bool:
         """Whether a training was charged and begun here."""
         return self._steps_path.exists()
+
+    def check_place(self) -> None:
+        """Refuse a file that cannot be written, before a training is charged."""
+        folder = Path(os.path.realpath(self.path)).parent
+        why = None
+        if self.path.is_dir():
+            why = "it is a folder; name a file in it"
+        elif not folder.is_dir():
+            why = f"{folder} is not an existing folder; make it first, or name another"
+        else:
+            try:
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+            except OSError as error:
+                why = f"{error.strerror}; name another place"
+        if why is not None:
+            raise CheckpointError(
+                f"checkpoint={str(self.path)!r} cannot be written: {why}. Nothing was charged."
+            )
 
     @property
     def is_open(self) -> bool:

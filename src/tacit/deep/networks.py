@@ -195,6 +195,8 @@ def _stack(shape: tuple[int, ...], hidden: Sequence[int], n_outputs: int) -> nn.
     for size in shape:
         width *= size
     layers: list[nn.Module] = [nn.Flatten()]
+    if not hasattr(hidden, "__iter__"):
+        raise TypeError(f"hidden must be a sequence of widths, got {hidden!r}; pass (64,), say.")
     for size in hidden:
         layers += [nn.Linear(width, checks.count("hidden", size)), nn.Tanh()]
         width = size

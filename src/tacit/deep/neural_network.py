@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
 import sys
 from abc import abstractmethod
@@ -22,6 +23,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from tacit import checks
 from tacit.deep.callbacks import Callback, Progress
 from tacit.deep.clipping import Clip, FlatClip, Like
+from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.networks import Factory, network_of, parameter_count
 from tacit.deep.optimizer_step import decayed_late
 from tacit.deep.planning import EpochCost, Sampling, check_budget, epsilon_by_epoch, plan_training
@@ -36,6 +38,7 @@ from tacit.estimators.parameters import (
     check_shape,
     classes_of,
     codes_of,
+    is_inferred,
     label_range_of,
     n_records_of,
     source_of,
@@ -83,6 +86,10 @@ class Neural(BaseEstimator):
     @abstractmethod
     def _n_outputs(self, labels: Any) -> int: ...
 
+    def _planned_outputs(self) -> int:
+        """Return the number of outputs as far as it is declared."""
+        return 1
+
     @abstractmethod
     def _loss(self) -> nn.Module: ...
 
@@ -129,10 +136,14 @@ class Neural(BaseEstimator):
             The number of rows, if the estimator does not declare ``n_records``.
         """
         check_shape(n_features, n_records)
-        self._shape(n_features)
+        shape = self._shape(n_features)
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         public = n_records_of(self.n_records, n_records, budget.relation)
-        return self._plan(budget, self._sampling(public.value or n_records))
+        sampling = self._sampling(public.value or n_records)
+        plan = self._plan(budget, sampling)
+        # so that a pipeline or a search refuses now, and not after its charge
+        self._trainer(self._fresh(shape, self._planned_outputs()), budget, sampling)
+        return plan
 
     def epsilon_by_epoch(self) -> list[EpochCost]:
         """Return the cost of a fitted training after every epoch."""
@@ -177,13 +188,17 @@ class Neural(BaseEstimator):
             seed = int(check_random_state(self.random_state).randint(2**31))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return network_of(self.network, shape, self.hidden, n_outputs, to_train=True)
+            made = network_of(self.network, shape, self.hidden, n_outputs, to_train=True)
+        _check_outputs(made, shape, n_outputs)
+        return made
 
     def _trainer(self, module: nn.Module, budget: Budget, sampling: Sampling) -> PrivateTrainer:
         rate = checks.positive("learning_rate", self.learning_rate)
         momentum = checks.real("momentum", self.momentum)
         if not 0.0 <= momentum < 1.0:
             raise ValueError(f"momentum must be in [0, 1), got {momentum!r}.")
+        if not isinstance(self.verbose, bool):
+            checks.count("verbose", self.verbose, least=0, remedy="pass 0, 1 or 2.")
         progress: tuple[Callback, ...] = (Progress(),) if self.verbose > 1 else ()
         return PrivateTrainer(
             module,
@@ -228,6 +243,25 @@ class Neural(BaseEstimator):
                 for start in range(0, len(rows), _BLOCK)
             ]
         return np.concatenate(parts)
+
+
+def _check_outputs(module: nn.Module, shape: tuple[int, ...], n_outputs: int) -> None:
+    """Refuse a network with another number of outputs than there are classes or targets.
+
+    A network that cannot be run at all is refused by the trainer, which says why.
+    """
+    try:
+        tried = copy.deepcopy(module)
+        with in_mode(tried, training=False), torch.no_grad():
+            found = tuple(tried(torch.zeros(2, *shape)).shape)
+    except Exception:
+        return
+    if found != (2, n_outputs):
+        raise ValueError(
+            f"network returns outputs of shape {found[1:]} for a record of shape {shape}, and "
+            f"{(n_outputs,)} is needed; end it with {n_outputs} outputs, the second argument of "
+            "the function. Nothing was charged."
+        )
 
 
 Array = npt.NDArray[np.float64]
@@ -334,6 +368,11 @@ class NeuralClassifier(ClassifierMixin, Neural):
 
     def _n_outputs(self, labels: npt.NDArray[Any]) -> int:
         return int(labels.size)
+
+    def _planned_outputs(self) -> int:
+        if self.classes is None or is_inferred(self.classes):
+            return 2
+        return self._n_outputs(classes_of(self.classes, None).value)
 
     def _loss(self) -> nn.Module:
         return nn.CrossEntropyLoss(reduction="none")

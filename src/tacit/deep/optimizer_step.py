@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +15,8 @@ from torch import Tensor, nn
 from tacit import checks
 
 Array = npt.NDArray[np.float64]
-# From the share of steps done to a factor of the learning rate.
+# From the share of steps done to a factor of the learning rate; asked once for each step, before
+# the charge.
 Schedule = Callable[[float], float]
 
 
@@ -34,6 +37,57 @@ def constant(progress: float) -> float:  # noqa: ARG001
     return 1.0
 
 
+def rate_factors(schedule: Schedule, n_steps: int) -> list[float]:
+    """Return the factor of the learning rate of every step, computed before anything is charged.
+
+    Examples
+    --------
+    >>> from tacit.deep.optimizer_step import decayed_late, rate_factors
+    >>> [round(factor, 2) for factor in rate_factors(decayed_late, 10)][6:]
+    [1.0, 1.0, 0.67, 0.33]
+    """
+    such_as = "pass a function of the share of steps done, such as tacit.deep.decayed_late."
+    if not callable(schedule) or isinstance(schedule, type):
+        raise TypeError(f"schedule must be a function, got {schedule!r}; {such_as}")
+    factors = []
+    for number in range(n_steps):
+        try:
+            factor = schedule(number / n_steps)
+        except Exception as why:
+            raise ValueError(
+                f"schedule({number / n_steps:g}) raised {type(why).__name__}: {why}; {such_as} "
+                "Nothing was charged."
+            ) from why
+        try:
+            found = float(factor)
+        except (TypeError, ValueError):
+            found = math.nan
+        if not 0.0 <= found < math.inf:
+            raise ValueError(
+                f"schedule({number / n_steps:g}) must be a factor of the learning rate, finite and "
+                f"at least 0, got {factor!r}; {such_as} Nothing was charged."
+            )
+        factors.append(found)
+    return factors
+
+
+def check_steps_alone(optimizer: torch.optim.Optimizer) -> None:
+    """Refuse an optimizer that evaluates the loss itself, or that takes sparse gradients alone."""
+    such_as = "pass one such as torch.optim.SGD or Adam. Nothing was charged."
+    try:
+        # of the class: schedulers of torch wrap the step of the instance
+        inspect.signature(type(optimizer).step).bind(optimizer)
+    except TypeError:
+        raise TypeError(
+            f"{type(optimizer).__name__} evaluates the loss by itself in each step, and the noise "
+            f"of a step is drawn once; {such_as}"
+        ) from None
+    except ValueError:  # a step without a signature
+        return
+    if isinstance(optimizer, torch.optim.SparseAdam):
+        raise TypeError(f"SparseAdam takes sparse gradients, and noise makes them dense; {such_as}")
+
+
 class Descent:
     """The weights of a model during training; nothing here sees a record."""
 
@@ -48,7 +102,8 @@ class Descent:
         if not 0.0 <= checks.real("average_last", average_last) <= 1.0:
             raise ValueError(f"average_last must be in [0, 1], got {average_last!r}.")
         self._parameters, self._optimizer = list(parameters), optimizer
-        self._n_steps, self._schedule = n_steps, schedule
+        check_steps_alone(optimizer)
+        self._factors = rate_factors(schedule, n_steps)
         self._first_averaged = n_steps - round(average_last * n_steps)
         self._rates = [group["lr"] for group in optimizer.param_groups]
         self._sums = [torch.zeros_like(p) for p in parameters]
@@ -75,7 +130,7 @@ class Descent:
         self._flat.copy_(torch.from_numpy(gradient))
         for parameter, part in zip(self._parameters, self._gradients, strict=True):
             parameter.grad = part
-        factor = self._schedule(number / self._n_steps)
+        factor = self._factors[number]
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
         self._optimizer.step()

@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from tacit import checks
-from tacit.deep.callbacks import Callback, Moment
+from tacit.deep.callbacks import Callback, Moment, checked_callbacks, try_evaluations
 from tacit.deep.clipping import Clip, FlatClip, book_keeper
 from tacit.deep.clipping.clip import AdaptiveClip
 from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.optimizer_step import Descent, Schedule, constant
 from tacit.deep.planning import facts_of
 from tacit.deep.records import Batches, records_of
-from tacit.deep.trainer import TRAINED_ALREADY, Loss, check_kinds
+from tacit.deep.trainer import TRAINED_ALREADY, Loss, check_kinds, check_source
 from tacit.engine import Plan, release_answers
 from tacit.noise import Source, secure_source
 from tacit.privacy import AnyAccountant, Budget, Guarantee
@@ -89,6 +89,12 @@ class OrderedTrainer:
         source: Source | None = None,
     ) -> None:
         check_kinds(model, optimizer, budget, clip)
+        check_source(source)
+        if noise is not None and not hasattr(noise, "spread"):
+            raise TypeError(
+                f"noise must be a CorrelatedNoise, got {noise!r}; pass tacit.deep.TreeNoise() or "
+                "BandedNoise(n)."
+            )
         if isinstance(clip, AdaptiveClip):
             raise TypeError(
                 "an AdaptiveClip changes between steps that share noise; pass a fixed clip."
@@ -100,7 +106,7 @@ class OrderedTrainer:
         self.epochs = checks.count("epochs", epochs)
         self.noise: CorrelatedNoise = TreeNoise() if noise is None else noise
         self.clip: Clip = FlatClip() if clip is None else clip
-        self.schedule, self.callbacks = schedule, tuple(callbacks)
+        self.schedule, self.callbacks = schedule, checked_callbacks(callbacks)
         self.accountant, self.source = accountant, source
         self._has_begun = False
 
@@ -146,6 +152,7 @@ class OrderedTrainer:
         n_steps = int(plan.settings["n_steps"])
         descent = Descent(keeper.parameters, self.optimizer, n_steps, self.schedule, 0.0)
         source = secure_source() if self.source is None else self.source
+        try_evaluations(self.callbacks, self.model)
 
         def work(session: Session) -> None:
             self._has_begun = True

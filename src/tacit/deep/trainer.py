@@ -16,8 +16,14 @@ import torch
 from torch import nn
 
 from tacit import checks
-from tacit.deep.callbacks import Callback, Moment, evaluate
-from tacit.deep.checkpoint import Checkpoint, CheckpointError, has_booked
+from tacit.deep.callbacks import (
+    Callback,
+    Moment,
+    checked_callbacks,
+    evaluate,
+    try_evaluations,
+)
+from tacit.deep.checkpoint import Checkpoint, CheckpointError, checkpoint_path, has_booked
 from tacit.deep.clipping import BookKeeper, Clip, FlatClip, book_keeper
 from tacit.deep.clipping.clip import AdaptiveState, state_of
 from tacit.deep.clipping.model_state import in_mode
@@ -63,7 +69,8 @@ class PrivateTrainer:
     clip
         `FlatClip`, `PerLayerClip`, `AutomaticClip` or `AdaptiveClip`.
     schedule
-        A function of the share of steps done to a factor of the learning rate.
+        A function of the share of steps done to a factor of the learning rate; it is asked once
+        for each step, before the charge.
     average_last
         The share of steps, at the end, over which weights are averaged.
     micro_batch
@@ -149,6 +156,7 @@ class PrivateTrainer:
         source: Source | None = None,
     ) -> None:
         check_kinds(model, optimizer, budget, clip)
+        check_source(source)
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.budget = planning_budget(budget, accountant)
         self.sampling = Sampling(n_records, batch_size)
@@ -160,8 +168,8 @@ class PrivateTrainer:
         self.clip: Clip = FlatClip() if clip is None else clip
         self.schedule, self.average_last = schedule, average_last
         self.micro_batch = None if micro_batch is None else checks.count("micro_batch", micro_batch)
-        self.callbacks = tuple(callbacks)
-        self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+        self.callbacks = checked_callbacks(callbacks)
+        self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint_path(checkpoint))
         self.checkpoint_every = checks.count("checkpoint_every", checkpoint_every)
         self.accountant, self.source = accountant, source
         self._begun: _Begun | None = None
@@ -212,6 +220,7 @@ class PrivateTrainer:
             raise RuntimeError(TRAINED_ALREADY)
         keeper = book_keeper(self.model, self.loss, *records.likes(), self.micro_batch)
         run = self._run(keeper, keeper.parameters, records)
+        try_evaluations(self.callbacks, self.model)
         self.privacy_, self.plan_ = run.released(assumptions).privacy, run.plan
         return self
 
@@ -294,6 +303,7 @@ class _Run:
             return self._charged(accountant, assumptions, lambda session: None)
         with closing(checkpoint):
             if not checkpoint.exists:
+                checkpoint.check_place()
 
                 def start(session: Session) -> None:
                     checkpoint.start(self.plan, session.booking, assumptions)
@@ -428,6 +438,15 @@ class _Run:
 
     def _saved_state(self) -> dict[str, Any]:
         return {"descent": self._descent.state(), "norm": self._state.clip.max_grad_norm}
+
+
+def check_source(source: object) -> None:
+    """Refuse what is no source of randomness."""
+    if source is not None and not hasattr(source, "is_secure"):
+        raise TypeError(
+            f"source must be a source of randomness, got {type(source).__name__}; leave it out, or "
+            "pass tacit.noise.seeded_source(...) for a test."
+        )
 
 
 def check_kinds(model: Any, optimizer: Any, budget: Any, clip: Any) -> None:

@@ -18,7 +18,7 @@ from tacit.erm.mechanisms.objective_perturbation.mechanism import ObjectivePertu
 from tacit.erm.mechanisms.output_perturbation import OutputPerturbation
 from tacit.erm.mechanisms.sufficient_statistics import SufficientStatistics
 from tacit.erm.objective import Objective
-from tacit.erm.plan import CannotSolve, Errors, Mechanism, Plan, Problem, Solved
+from tacit.erm.plan import CannotSolve, Counted, Errors, Mechanism, Plan, Problem, Solved
 from tacit.erm.solvers import Perturbed, minimize_exactly
 from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
@@ -134,13 +134,14 @@ class Result:
     """Released weights, their guarantee, and the plan they came from.
 
     ``plan`` is None for an infinite budget. ``errors`` is None if no standard errors were
-    requested.
+    requested. ``count`` is the number of records as it was released, None if it was not.
     """
 
     weights: Array
     privacy: Guarantee
     plan: Plan | None
     errors: Errors | None = None
+    count: Counted | None = None
 
 
 def minimize(
@@ -240,7 +241,7 @@ def minimize_unread(
     solved = done.value
     if solved.risk is not None:
         plan = replace(plan, excess_risk=solved.risk)  # the estimate from the releases
-    return Result(solved.weights, done.privacy, plan, solved.errors)
+    return Result(solved.weights, done.privacy, plan, solved.errors, solved.count)
 
 
 def make_plan(
@@ -284,14 +285,18 @@ def _without_noise(
 
     def exact(records: RecordSource) -> Solved:
         weights, objective = _exact(problem, records)
+        n = float(records.count())
+        count = Counted(n, n, n, 0.0)
         if not inference:
-            return Solved(weights)
+            return Solved(weights, count=count)
         from tacit.erm.inference import errors_without_noise
 
-        return Solved(weights, errors=errors_without_noise(records, objective, weights))
+        errors = errors_without_noise(records, objective, weights)
+        return Solved(weights, errors=errors, count=count)
 
     done = release_answers(plan, opened, lambda session: session.without_noise(exact), **engine)
-    return Result(done.value.weights, done.privacy, None, done.value.errors)
+    solved = done.value
+    return Result(solved.weights, done.privacy, None, solved.errors, solved.count)
 
 
 def check_people(records: Opened, relation: Relation) -> None:

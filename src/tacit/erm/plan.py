@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -134,17 +134,41 @@ class Errors:
     standard_errors: Array
 
 
+@dataclass(frozen=True)
+class Counted:
+    """A noisy number of records, and a lower bound on the true number.
+
+    Use ``at_least`` for decisions that are harmed by an overestimate. ``answer`` is the count as it
+    was released, with noise of standard deviation ``std``.
+    """
+
+    n_records: float
+    at_least: float
+    answer: float
+    std: float
+
+    @property
+    def may_be_none(self) -> bool:
+        """Whether the released count cannot be told from that of no records at all.
+
+        Of no records it is so in 39 cases of 40.
+        """
+        return self.answer <= 2 * self.std
+
+
 @dataclass(frozen=True, eq=False)
 class Solved:
     """Released weights, their law, their standard errors and their risk.
 
-    ``risk`` is the excess risk per record, estimated from the releases.
+    ``risk`` is the excess risk per record, estimated from the releases. ``count`` is the released
+    number of records, if the plan has one.
     """
 
     weights: Array
     law: Law | None = None
     errors: Errors | None = None
     risk: float | None = None
+    count: Counted | None = None
 
 
 # Share of mu^2 for a single number, a count or a trace: a tenth of the mu.
@@ -153,23 +177,14 @@ NUMBER_SHARE = 0.01
 PURE_SHARE = 1 / 50
 
 
-class Counted(NamedTuple):
-    """A noisy number of records, and a lower bound on the true number.
-
-    Use ``at_least`` for decisions that are harmed by an overestimate.
-    """
-
-    n_records: float
-    at_least: float
-
-
 def ask_count(session: Session, noise: Noise, slot: str) -> Counted:
     """Ask for the number of records; a count below its own noise is raised to the noise."""
     query = NoisySum(Count(), noise)
     std = query.noise_std(session.facts)
-    n_records = max(float(np.asarray(session.ask(query, slot))), std, 1.0)
+    answer = float(np.asarray(session.ask(query, slot)))
+    n_records = max(answer, std, 1.0)
     # two standard deviations: one count in forty is further above the truth
-    return Counted(n_records, max(n_records - 2 * std, 1.0))
+    return Counted(n_records, max(n_records - 2 * std, 1.0), answer, std)
 
 
 # Assumed if the number of records is private, for step counts and predictions only.

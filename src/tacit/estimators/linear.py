@@ -13,17 +13,23 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from tacit import checks
 from tacit.erm import Objective, Plan, Problem, WholeSpace, minimize_unread
 from tacit.erm.losses import Loss
 from tacit.erm.minimization import Opened, make_plan
+from tacit.erm.plan import Counted
 from tacit.estimators.parameters import (
     Fact,
+    NobodyCountedWarning,
     assumptions_of,
     budget_of,
     check_shape,
+    classes_of,
+    is_inferred,
     n_records_of,
     row_norm_of,
     source_of,
+    warn,
     warn_if_weak,
     with_people,
     with_table_facts,
@@ -126,7 +132,9 @@ class LinearModel(BaseEstimator):
         bounds = Bounds(
             row_norm=row_norm,
             n_records=n_records,
-            intercept=INTERCEPT_SHARE * row_norm if self.fit_intercept else 0.0,
+            intercept=INTERCEPT_SHARE * row_norm
+            if checks.flag("fit_intercept", self.fit_intercept)
+            else 0.0,
             **labels.bounds,
         )
         feasible = WholeSpace() if self.constraint is None else self.constraint
@@ -159,6 +167,9 @@ class LinearModel(BaseEstimator):
         row_norm = row_norm_of(self.row_norm)
         public = n_records_of(self.n_records, n_records, budget.relation)
         weights = self._weights(self.max_weight is not None)
+        declared = getattr(self, "classes", None)
+        if declared is not None and not is_inferred(declared):
+            weights.of_records(budget, classes_of(declared, None).value)  # refuses other classes
         objective = self._objective(budget, row_norm, public.value, labels, weights)
         if budget.is_infinite:
             raise ValueError("epsilon is infinite: there is no noise to plan; pass a finite one.")
@@ -210,7 +221,28 @@ class LinearModel(BaseEstimator):
         self.row_norm_, self.privacy_, self.plan_ = row_norm, result.privacy, result.plan
         self._publish(*split(result.weights, objective.bounds.intercept), labels)
         publish_errors(self, result.errors, objective.bounds.intercept, labels)
+        warn_if_nobody_counted(result.count, objective.bounds.n_classes, labels.fact.value)
         return self
+
+
+def warn_if_nobody_counted(count: Counted | None, n_classes: int | None, declared: Any) -> None:
+    """Warn if the released number of records cannot be told from 0; say nothing without one.
+
+    Only what was released decides, so the warning reveals nothing more.
+    """
+    if count is None or not count.may_be_none:
+        return
+    number = "there is none"
+    if count.std:
+        number = f"their noisy number is {count.answer:.0f}, give or take {2 * count.std:.0f}"
+    what, question = "a number as their label", "are they numbers"
+    if n_classes is not None:
+        what, question = "a declared class", f"is classes={declared.tolist()!r} right"
+    warn(
+        f"about 0 of your records had {what} ({number}); {question}? The model cannot be told from "
+        "one of no records, and the budget is spent.",
+        NobodyCountedWarning,
+    )
 
 
 def split(weights: Array, constant: float) -> tuple[Array, Array]:

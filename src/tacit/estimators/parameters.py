@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -65,6 +65,10 @@ def names_of_today(init: Callable[P, T]) -> Callable[P, T]:
 
 class UndeclaredWarning(UserWarning):
     """A fact that strongly affects accuracy was left at its default."""
+
+
+class NobodyCountedWarning(UserWarning):
+    """The released number of records that counted cannot be told from 0."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -218,6 +222,11 @@ def source_of(random_state: int | None) -> Source | None:
         return None
     if isinstance(random_state, np.random.RandomState):
         return seeded_source(int(random_state.randint(2**31)))
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
+        raise ValueError(
+            f"random_state must be a whole number or None, got {random_state!r}; None draws secure "
+            "noise, and a number voids the guarantee."
+        )
     return seeded_source(int(random_state))
 
 
@@ -240,6 +249,8 @@ def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
         check_classification_targets(found)
         return Fact(np.unique(found), what, Provenance.INFERRED)
     if declared is not None:
+        if isinstance(declared, str | bytes) or not hasattr(declared, "__len__"):
+            raise TypeError(f"classes must be a list of labels, got {declared!r}; pass [...].")
         named = _of_one_kind(as_labels(declared))
         if named is None or np.unique(named).size != len(declared):
             raise ValueError(f"classes must be distinct labels of one type, got {declared!r}.")
@@ -333,8 +344,34 @@ def label_range_of(declared: Any, labels: Any = None) -> Fact[tuple[float, float
             "label_range is not declared, and the least and greatest label are themselves "
             "records. Pass label_range=(low, high), or 'infer' to accept the leak."
         )
-    low, high = declared
-    return Fact((float(low), float(high)), what)
+    refuse_no_numbers(labels)
+    try:
+        low, high = (float(end) for end in declared)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"label_range must be two numbers, got {declared!r}; pass the least and greatest label "
+            "that may count, such as (0, 100)."
+        ) from None
+    return Fact((low, high), what)
+
+
+def refuse_no_numbers(labels: Any) -> None:
+    """Refuse labels whose type excludes numbers; no label is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.estimators.parameters import refuse_no_numbers
+    >>> refuse_no_numbers(np.array(["no", "yes"]))
+    Traceback (most recent call last):
+    ValueError: y holds something else than numbers, by its type (text): could not convert ...
+    """
+    kind = kind_of(labels)
+    if kind not in (None, "numbers", "booleans"):
+        raise ValueError(
+            f"y holds something else than numbers, by its type ({kind}): could not convert it to "
+            "float. Pass numbers, or use a classifier. Nothing was read or charged."
+        )
 
 
 def check_shape(n_features: object, n_records: object = None) -> None:
@@ -390,7 +427,15 @@ def row_norm_of(declared: Any, meaning: str = _LONGER) -> float:
 
 def center_of(declared: Any, n_columns: int) -> npt.NDArray[np.float64]:
     """Return the origin from which rows are measured: a public guess, 0 by default."""
-    guess = np.asarray(0.0 if declared is None else declared, dtype=np.float64)
+    try:
+        guess = np.asarray(0.0 if declared is None else declared, dtype=np.float64)
+    except (TypeError, ValueError):
+        guess = np.array(np.nan)
     if not np.all(np.isfinite(guess)):
         raise ValueError(f"center must be finite, got {declared!r}; pass a public guess.")
+    if guess.shape not in ((), (1,), (n_columns,)):
+        raise ValueError(
+            f"center must be one number, or {n_columns} of them for the columns, got {declared!r}; "
+            "pass a public guess."
+        )
     return np.broadcast_to(guess, (n_columns,))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tacit import checks
 from tacit.erm import NoisePace, NoisyGradient, Plan, SecondMoment
 from tacit.estimators.linear import ask_linear, publish_fit, refuse_sources
 from tacit.estimators.tables import note_columns
@@ -137,7 +138,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     def _row_map(self, n_columns: int) -> Chain:
         domain = declared_domain([""] * n_columns, None, self.pixel_range)
         shape = image_shape_of(self.image_shape)
-        if self.mirrored:
+        if checks.flag("mirrored", self.mirrored):
             return _of_photographs(shape, _FAINT * max(map(abs, self.pixel_range)), domain)
         waves = CosineWaves(grid_of(*shape[:2]), _N_WAVES)
         maps = Scattering(shape, centred=True), GroupNormalization(_N_GROUPS), waves

@@ -36,6 +36,9 @@ def n_rows_of(table: Any) -> int:
     return len(table)
 
 
+DIFFERENT_LENGTHS = "the columns of the table have different lengths; make them the same."
+
+
 def chunks(table: Any, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
     """Yield the columns of a table in chunks, each with its number of records.
 
@@ -68,7 +71,7 @@ def chunks(table: Any, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
     columns = {name: values_of(name, table[name]) for name in names}
     n_rows = n_rows_of(table)
     if any(len(column) != n_rows for column in columns.values()):
-        raise TableError("the columns of the table have different lengths; make them the same.")
+        raise TableError(DIFFERENT_LENGTHS)
     yield n_rows, columns
 
 

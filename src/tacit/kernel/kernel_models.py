@@ -89,6 +89,7 @@ class KernelModel(BaseEstimator):
             The number of rows, if known; it sharpens the predicted risk and changes nothing else.
         """
         check_shape(n_features, n_records)
+        self._kernel()  # refuses what is none
         self._domain(None, n_features)  # warns if the row norm is not declared
         plan: Plan = self._linear().plan(2 * self.n_frequencies, n_records)
         return plan

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from tacit.engine import release_answers
 from tacit.estimators.parameters import (
     budget_of,
+    refuse_no_numbers,
     refuse_other_kinds,
     source_of,
     warn_if_weak,
@@ -32,8 +33,9 @@ from tacit.queries.evaluation import (
     TwoClassCells,
     WrongAnswers,
 )
-from tacit.records.lazy_table import has_people, read_people
+from tacit.records.lazy_table import has_people, known_length, read_people
 from tacit.records.privacy_unit import People, n_identifiers, people_of
+from tacit.records.rows_and_labels import refuse_label_types
 from tacit.table_facts import EncodedTable
 
 
@@ -203,7 +205,9 @@ def evaluate(
         bins=bins,
         n_records=n_records,
     )
-    if isinstance(plan.cells, TwoClassCells | SeveralClassCells):
+    if isinstance(plan.cells, NumberSums):
+        refuse_no_numbers(table.labels)
+    else:
         refuse_other_kinds(table.labels, np.asarray(plan.cells.classes))
     released = release_answers(
         plan,
@@ -217,6 +221,8 @@ def evaluate(
         return evaluation_of(plan, released.value, released.privacy)
     except TooFewRecords as why:
         remedy = _KNOW_HOW_MANY if n_records is None else ""
+        if not isinstance(plan.cells, NumberSums):
+            remedy = f" Only records with a class of the model count.{remedy}"
         raise TooFewRecords(f"{why} {_PAID}{remedy}") from None
 
 
@@ -248,6 +254,11 @@ def plan_for(
 
     `tacit.metrics.evaluation_plan` plans without an estimator.
     """
+    if not hasattr(estimator, "__sklearn_tags__"):
+        raise TypeError(
+            f"model must be a classifier or a regressor, got {type(estimator).__name__}; pass what "
+            "fit returned, or tacit.load(path)."
+        )
     if is_classifier(estimator):
         plan = evaluation_plan(
             budget,
@@ -305,6 +316,9 @@ class _Raw:
         # As objects: one word among numbers would convert all of them to words.
         self._rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
         self.labels, self._unit = y, unit
+        refuse_label_types(y)
+        if known_length(y) not in (None, self._rows.shape[0] if self._rows.shape else None):
+            raise ValueError("X and y are of different lengths; pass one label for each row.")
         if unit is not None and n_identifiers(unit) != self._rows.shape[0]:
             raise ValueError("X and unit are of different lengths; pass one identifier a row.")
 

@@ -7,11 +7,19 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit import checks
@@ -24,6 +32,7 @@ from tacit.estimators.parameters import (
     codes_of,
     column_names,
     label_range_of,
+    refuse_no_numbers,
     source_of,
     warn_if_weak,
     with_people,
@@ -133,15 +142,40 @@ def progress_of(model: Any) -> Said | None:
     return said
 
 
+def check_learners(teacher: Any, student: Any, *, of_classes: bool) -> None:
+    """Refuse an invalid teacher or student, before anything is charged."""
+    check_teacher(teacher)
+    learners = [("teacher", teacher)]
+    if student is not None:
+        _check_learner("student", student, "fit", "learn")
+        learners.append(("student", student))
+    for name, learner in learners:
+        if not hasattr(learner, "__sklearn_tags__"):
+            continue
+        if (is_regressor if of_classes else is_classifier)(learner):
+            wanted, is_a = ("classes", "regressor") if of_classes else ("numbers", "classifier")
+            raise TypeError(
+                f"{name} must predict {wanted}, and {type(learner).__name__} is a {is_a}; pass "
+                f"a {'classifier' if of_classes else 'regressor'}."
+            )
+        if hasattr(learner, "_parameter_constraints"):
+            learner._validate_params()  # scikit-learn's own check of parameters, without data
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Refuse a number of processes that joblib would refuse after the charge."""
+    if n_jobs is not None and (
+        isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or not n_jobs
+    ):
+        raise ValueError(
+            f"n_jobs must be a whole number other than 0, got {n_jobs!r}; pass None for one "
+            "process, or -1 for as many as there are processors."
+        )
+
+
 def check_teacher(teacher: Any) -> None:
     """Refuse an invalid teacher, before anything is charged."""
     _check_learner("teacher", teacher, "fit")
-
-
-def check_student(student: Any) -> None:
-    """Refuse an invalid student, which would otherwise fail after the charge."""
-    if student is not None:
-        _check_learner("student", student, "fit", "learn")
 
 
 def _check_learner(name: str, learner: Any, *ways: str) -> None:
@@ -292,6 +326,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         return self._plan(budget, n_classes)
 
     def _plan(self, budget: Any, n_classes: int) -> PATEPlan:
+        check_jobs(self.n_jobs)
         how = self.accounting
         if isinstance(how, str):
             if how not in _ACCOUNTING:
@@ -306,8 +341,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         their records then belongs to one teacher, and is protected as a whole.
         """
         teacher = default_classifier() if self.teacher is None else self.teacher
-        check_teacher(teacher)
-        check_student(self.student)
+        check_learners(teacher, self.student, of_classes=True)
         classes = classes_of(with_table_facts(self, X).classes, y)
         queried = teacher_queries(self, X, y, X_public, unit)
         plan = self._plan(queried.budget, classes.value.size)
@@ -467,6 +501,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         return self._plan(budget_of(self.epsilon, self.delta, self.relation, self.accountant))
 
     def _plan(self, budget: Budget) -> Plan:
+        check_jobs(self.n_jobs)
         checks.count("n_teachers", self.n_teachers)
         checks.count("n_queries", self.n_queries)
         low, high = label_range_of(self.label_range).value
@@ -491,9 +526,9 @@ class PATERegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, X_public: Any = None, unit: Any = None) -> Self:
         """Learn from records ``X`` with numbers ``y``, and public rows ``X_public``."""
         teacher = default_regressor() if self.teacher is None else self.teacher
-        check_teacher(teacher)
-        check_student(self.student)
+        check_learners(teacher, self.student, of_classes=False)
         resolved = with_table_facts(self, X)
+        refuse_no_numbers(y)
         queried = teacher_queries(self, X, y, X_public, unit)
         plan = resolved._plan(queried.budget)
         source = source_of(self.random_state)

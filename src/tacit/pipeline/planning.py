@@ -207,6 +207,13 @@ class Planner:
                 f"the last step must be an estimator of tacit, got {type(last).__name__}; the "
                 "pipeline's guarantee needs its event."
             )
+        for name, step in all_steps(self.steps):
+            if getattr(step, "accountant", None) is not None:
+                raise ValueError(
+                    f"step {name!r} has an accountant of its own, and the pipeline pays for all "
+                    "steps at once; pass it to the pipeline, accountant=..., and leave it out of "
+                    "the step."
+                )
         return [name for name, step in all_steps(self.steps) if spends(step)]
 
 

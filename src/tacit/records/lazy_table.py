@@ -13,7 +13,13 @@ from tacit.arrays import Array, Mask
 from tacit.disk_arrays import may_change
 from tacit.records.block import canonical, usual_rows
 from tacit.records.privacy_unit import People, n_identifiers, people_of
-from tacit.records.rows_and_labels import as_labels, as_rows, refuse_types, shape_of
+from tacit.records.rows_and_labels import (
+    as_labels,
+    as_rows,
+    refuse_label_types,
+    refuse_types,
+    shape_of,
+)
 from tacit.records.source import RecordSource, assumptions_of_source
 
 
@@ -74,7 +80,9 @@ class TableInMemory:
         self._rows, self._labels, self._unit = X, y, unit
         self._shape = shape_of(X)
         refuse_types(X)
-        if y is not None and _length(y) not in (None, self._shape[0]):
+        if y is not None:
+            refuse_label_types(y)
+        if y is not None and known_length(y) not in (None, self._shape[0]):
             raise ValueError("X and y are of different lengths; pass one label for each row.")
         if unit is not None and n_identifiers(unit) != self._shape[0]:
             raise ValueError("X and unit are of different lengths; pass one identifier a row.")
@@ -155,7 +163,8 @@ class UnreadRecords:
         )
 
 
-def _length(y: Any) -> int | None:
+def known_length(y: Any) -> int | None:
+    """Return the number of labels, if it is known without reading them."""
     shape = getattr(y, "shape", None)
     if shape:
         return int(shape[0])

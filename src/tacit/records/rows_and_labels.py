@@ -15,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import Array, Integers, Mask
-from tacit.column_values import alone, as_objects
+from tacit.column_values import alone, as_objects, kind_of
 
 _FLOATS = [np.float64, np.float32]
 _COMPLEX = "Complex data not supported: {name} holds complex numbers; pass real ones."
+_NOT_A_COLUMN = (
+    "y should be a 1d array, got {n} dimensions instead; pass one label for each record."
+)
 _NUMBERS = "biufc"  # NumPy's kinds; complex numbers are refused in scikit-learn's words
 
 
@@ -65,6 +68,26 @@ def refuse_types(X: Any) -> None:
     for name, dtype in _types_of(X):
         if not _is_number(dtype):
             raise _not_numbers(name, dtype)
+        if getattr(dtype, "kind", None) == "c":
+            raise ValueError(_COMPLEX.format(name="X"))
+
+
+def refuse_label_types(y: Any) -> None:
+    """Raise if labels have several columns or are complex, by shape and type; no value is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.records.rows_and_labels import refuse_label_types
+    >>> refuse_label_types(np.zeros((5, 2)))
+    Traceback (most recent call last):
+    ValueError: y should be a 1d array, got 2 dimensions instead; pass one label for each record.
+    """
+    shape = getattr(y, "shape", None)
+    if isinstance(shape, tuple) and len(shape) != 1 and shape[1:] != (1,):
+        raise ValueError(_NOT_A_COLUMN.format(n=len(shape)))
+    if getattr(getattr(y, "dtype", None), "kind", None) == "c":
+        raise ValueError(_COMPLEX.format(name="y"))
 
 
 def _types_of(X: Any) -> Iterable[tuple[Any, Any]]:
@@ -175,10 +198,7 @@ def _one_column(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         warnings.warn(message, DataConversionWarning, stacklevel=2)
         return np.ravel(labels)
     if labels.ndim != 1:
-        raise ValueError(
-            f"y should be a 1d array, got {labels.ndim} dimensions instead; pass one label for "
-            "each record."
-        )
+        raise ValueError(_NOT_A_COLUMN.format(n=labels.ndim))
     return labels
 
 
@@ -487,6 +507,8 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
             "sample_weight has no or several dimensions, or another length than X; pass one weight "
             "for each record."
         )
+    if kind_of(weights) not in (None, "numbers", "booleans"):
+        raise ValueError("sample_weight holds something else than numbers; pass numbers.")
 
 
 def _numbers(values: Iterable[Any]) -> Array:

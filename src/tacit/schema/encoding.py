@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any, Self
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from tacit.disk_arrays import zeros_somewhere
 from tacit.io.errors import SchemaError, TableError
 from tacit.io.memory_tables import (
+    DIFFERENT_LENGTHS,
     Chunk,
     chunks,
     columns_of_batch,
@@ -25,7 +26,7 @@ from tacit.io.memory_tables import (
 from tacit.io.reading import Paths, TableFile, open_table, refuse_absent_in, shown_paths
 from tacit.schema.columns import Column, ColumnCheck
 from tacit.schema.schema import Schema
-from tacit.schema.targets import Target
+from tacit.schema.targets import Target, refuse_times
 from tacit.table_facts import EncodedTable, TableFacts
 
 Rows = npt.NDArray[Any]
@@ -139,13 +140,13 @@ def encode_file(
     Returns
     -------
     rows, labels
-        Records without a label, or with an undeclared one, are left out of both.
+        Records without a label, or with an undeclared one, are left out of both. If none is left,
+        both are empty: an error would reveal the first record of a table with one record more.
 
     Raises
     ------
     TableError
-        If the file cannot be read, lacks a column or has no valid record. Messages never
-        quote the file.
+        If the file cannot be read or lacks a column. Messages never quote the file.
     SchemaError
         If the schema has no target or nothing to predict it from.
 
@@ -179,12 +180,6 @@ def encode_file(
         if progress is not None:
             progress(filler.share)
     rows, labels = filler.result()
-    if not len(rows):
-        raise TableError(
-            f"{shown_paths(path)} has no valid record: none has both as many fields as the "
-            "header and a target that the schema declares; check the target's classes and the "
-            "delimiter."
-        )
     if progress is not None:
         progress(1.0)
     return rows, labels
@@ -196,7 +191,13 @@ def refuse_without_columns(table: Any, schema: Schema) -> None:
     refuse_absent(names_of(table), _unit_of(schema), _OF_UNIT)
     refuse_absent(names_of(table), _wanted(schema, False))
     assert schema.target is not None
+    for column in schema.encoded:
+        refuse_times(column.name, type_of_column(table, column.name))
     schema.target.refuse_type(type_of_column(table, schema.target.name))
+    if isinstance(table, Mapping):
+        wanted = [table[name] for name in _wanted(schema, with_unit=True)]
+        if len({len(column) for column in wanted if hasattr(column, "__len__")}) > 1:
+            raise TableError(DIFFERENT_LENGTHS)
 
 
 def refuse_file_without_columns(
@@ -212,9 +213,11 @@ def refuse_file_without_columns(
 
 
 def refuse_type_in(path: Paths, table: TableFile, schema: Schema) -> None:
-    """Refuse a file whose target has a type that cannot hold a declared label."""
+    """Refuse a file with a column of dates, or a target that cannot hold a declared label."""
     assert schema.target is not None
     try:
+        for column in schema.encoded:
+            refuse_times(column.name, table.type_of(column.name))
         schema.target.refuse_type(table.type_of(schema.target.name))
     except TableError as error:
         raise TableError(f"{shown_paths(path)}: {error}") from None
@@ -408,6 +411,15 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
                 f"the schema's lines on {names} are not confirmed: they were guessed from the "
                 "data, which would leak. Check each line and remove its `confirmed = false`, or "
                 "pass allow_unconfirmed=True, and the guarantee will say so."
+            )
+        try:
+            known = np.dtype(self.dtype).kind in "iuf"
+        except TypeError:
+            known = False
+        if not known:
+            raise TypeError(
+                f"dtype must be a type of numbers, got {self.dtype!r}; pass numpy.float64 or "
+                "numpy.float32."
             )
         return self.schema.facts
 

@@ -105,7 +105,7 @@ class ClassTarget:
     def refuse_type(self, dtype: Any) -> None:
         """Refuse a column that no declared class can stand in, by its type alone."""
         kind = None if dtype is None else kind_of_type(dtype)
-        _refuse_times(self.name, kind, dtype)
+        refuse_times(self.name, dtype)
         words = self._place
         can_be = {
             "numbers": any(not math.isnan(number_of(word)) for word in words),
@@ -193,15 +193,16 @@ class NumberTarget:
 
     def refuse_type(self, dtype: Any) -> None:
         """Refuse a column of which no number can be made, by its type alone."""
-        _refuse_times(self.name, None if dtype is None else kind_of_type(dtype), dtype)
+        refuse_times(self.name, dtype)
 
     def check(self, values: Values) -> ColumnCheck:
         """Count the labels that are missing, no number, or outside the range."""
         return check_numbers(self.name, self.kind, values, self.lower, self.upper)
 
 
-def _refuse_times(name: str, kind: str | None, dtype: Any) -> None:
-    if kind in ("dates", "spans of time"):
+def refuse_times(name: str, dtype: Any) -> None:
+    """Refuse a column of dates or times, by its type alone."""
+    if dtype is not None and kind_of_type(dtype) in ("dates", "spans of time"):
         raise wrong_type(name, dtype)
 
 

@@ -80,6 +80,11 @@ def check_model(model: Any) -> None:
             "that ends in one, with the parameters epsilon, delta and accountant; got "
             f"{type(model).__name__}."
         )
+    if own["accountant"] is not None:
+        raise ValueError(
+            "the estimator has an accountant of its own, and the search pays for all tries at "
+            "once; pass it to the search, accountant=..., and leave it out of the estimator."
+        )
 
 
 def configured(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,16 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.erm.minimization import choose_plan
-from tacit.erm.plan import NUMBER_SHARE, CannotSolve, Mechanism, NoiseError, Plan, Problem, Solved
+from tacit.erm.plan import (
+    NUMBER_SHARE,
+    CannotSolve,
+    Counted,
+    Mechanism,
+    NoiseError,
+    Plan,
+    Problem,
+    Solved,
+)
 from tacit.noise import Norm
 from tacit.privacy import Budget, Composed, Guarantee, Relation
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
@@ -102,11 +112,15 @@ class Balanced(Mechanism):
         """Count the classes, weight the records, and run the other mechanism."""
         query, inner = _class_counts(plan.budget), self._inner(plan)
         counts = np.asarray(session.ask(query, "classes"))
-        shares = balanced_shares(counts, query.noise_std(session.facts))
+        std = query.noise_std(session.facts)
+        shares = balanced_shares(counts, std)
         child = session.on(Reweighted(ClassWeights(shares))).child("weights", inner)
         solved = inner.solve(child)
         child.close()
-        return Solved(solved.weights)
+        total, of_total = float(counts.sum()), std * math.sqrt(counts.size)
+        least = max(total - 2 * of_total, 1.0)
+        count = Counted(max(total, of_total, 1.0), least, total, of_total)
+        return Solved(solved.weights, count=count)
 
     def _inner(self, plan: Plan) -> Plan:
         """Return the part of a plan that belongs to the other mechanism."""

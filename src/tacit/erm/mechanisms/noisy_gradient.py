@@ -366,10 +366,11 @@ class NoisyGradient(Descent):
         steps = trace = "everything"
         if not self._adapts(problem):
             steps, trace = "steps", "trace"
-        n = _most_counted(problem, budget)
+        n, count = _most_counted(problem, budget), None
         noise = self._noise(problem, budget)
         if "count" in noise:
-            n = ask_count(session, noise["count"], steps).n_records
+            count = ask_count(session, noise["count"], steps)
+            n = count.n_records
         preconditioner = None
         if self.preconditioner is not None and self.preconditioner.pays(problem, budget, n):
             preconditioner = self.preconditioner.ask(session, steps, problem, budget, n)
@@ -383,11 +384,11 @@ class NoisyGradient(Descent):
             step, momentum = self.pace.step(std, schedule.n_steps), self.pace.constant
         w = _descend(schedule, session, steps, each, problem, step, momentum)
         if preconditioner is not None:
-            return Solved(preconditioner.coordinates.of(w))
+            return Solved(preconditioner.coordinates.of(w), count=count)
         law, risk = schedule.law(std, step), None
         if "trace" in noise:
             w, risk = shrunk(w, law, session, noise["trace"], trace, n)
-        return Solved(w, law, risk=risk)
+        return Solved(w, law, risk=risk, count=count)
 
     def _noise(
         self, problem: Problem, budget: Budget, moment: SecondMoment | None = None

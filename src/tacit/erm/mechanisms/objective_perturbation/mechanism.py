@@ -226,9 +226,10 @@ class ObjectivePerturbation(Mechanism):
         steps = plan.slots().get("steps")
         if session.facts.bounds.max_weight is not None:
             steps = None  # the proof does not cover records weighted after planning
-        n, at_least = float(problem.n_records), None
+        n, at_least, count = float(problem.n_records), None, None
         if perturbation.count_noise:
-            n, at_least = ask_count(session, perturbation.count_noise, "count")
+            count = ask_count(session, perturbation.count_noise, "count")
+            n, at_least = count.n_records, count.at_least
         if perturbation.moment_noise and may_precondition(problem, budget, n):
             moment = MOMENT.ask(session, "second moment", problem, budget, n)
             preconditioner = best_preconditioner(moment, perturbation, problem, n)
@@ -250,16 +251,17 @@ class ObjectivePerturbation(Mechanism):
                         "weights",
                     )
                     lost = preconditioned_risk(moment, preconditioned, after, found, n)
-                    return Solved(preconditioner.coordinates.of(found), risk=lost)
+                    return Solved(preconditioner.coordinates.of(found), risk=lost, count=count)
                 if steps:
-                    return Solved(descend_instead(plan, steps, session, moment, n))
+                    weights = descend_instead(plan, steps, session, moment, n)
+                    return Solved(weights, count=count)
         if (
             perturbation.count_noise
             and steps
             and not problem.declared_ridge
             and may_ask(plan, steps, perturbation, n)
         ):
-            return Solved(descend_instead(plan, steps, session, None, n))
+            return Solved(descend_instead(plan, steps, session, None, n), count=count)
         if perturbation.count_noise or perturbation.moment_noise:
             problem, perturbation = adapt_to_count(perturbation, problem, n, at_least)
         query = _minimizer(problem, perturbation, budget)
@@ -270,7 +272,7 @@ class ObjectivePerturbation(Mechanism):
         )
         if perturbation.trace_noise:
             weights, risk = shrunk(weights, law, session, perturbation.trace_noise, "trace", n)
-        return Solved(weights, law, risk=risk)
+        return Solved(weights, law, risk=risk, count=count)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Describe the noise on the objective."""
