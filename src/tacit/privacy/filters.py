@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -291,11 +292,7 @@ class SumOrGaussian(Additive):
     @property
     def _reserve(self) -> float:
         # r^2: what the second total of mu^2 leaves unspent for life.
-        return RESERVE * self._squared_mu(self.budget)
-
-    @staticmethod
-    def _squared_mu(budget: Budget) -> float:
-        return gaussian_mu(budget.epsilon, GAUSSIAN_SHARE * budget.delta) ** 2
+        return RESERVE * _limit(self.budget)
 
     def planning_delta(self, delta: float) -> float:
         """Return 3/4 of it: the share of delta that sums have."""
@@ -303,6 +300,9 @@ class SumOrGaussian(Additive):
 
     def cost(self, charge: Charge) -> Totals:
         """Return epsilon, delta, mu^2, mu^2 beside the reserve, and the leak."""
+        return _cost(self, charge)
+
+    def _priced(self, charge: Charge) -> Totals:
         now = price_of(charge.event, self._leak)
         later = price_of(charge.event, self._leak, math.sqrt(self._reserve))
         leak = max(now.leak, later.leak)
@@ -314,8 +314,11 @@ class SumOrGaussian(Additive):
 
         A release that alone is within the budget is accepted, and may close it.
         """
+        return _first_cost(self, charge)
+
+    def _priced_first(self, charge: Charge) -> Totals:
         epsilon, delta, now, later, leak = self.cost(charge)
-        budget, squared = self.budget, self._squared_mu(self.budget)
+        budget, squared = self.budget, _limit(self.budget)
         first = first_price(
             charge.event, self._leak, squared, budget.epsilon, GAUSSIAN_SHARE * budget.delta
         )
@@ -353,7 +356,7 @@ class SumOrGaussian(Additive):
 
     def most(self, budget: Budget) -> Totals:
         """Return what each total may reach for its own filter to hold."""
-        squared = self._squared_mu(budget)
+        squared = _limit(budget)
         return (
             budget.epsilon,
             SUM_SHARE * budget.delta,
@@ -377,7 +380,7 @@ class SumOrGaussian(Additive):
         _, _, now, later, leak = totals
         if leak > LEAK_SHARE * budget.delta:
             return 0.0
-        squared = self._squared_mu(budget)
+        squared = _limit(budget)
         left = max(squared - now, squared - self._reserve - later)
         return gaussian_epsilon(math.sqrt(left), SUM_SHARE * budget.delta) if left > 0.0 else 0.0
 
@@ -413,6 +416,23 @@ class SumOrGaussian(Additive):
             "neither its epsilon at its delta nor a mu of it is known, or the deltas are used up; "
             "pass a smaller delta, or choose another mechanism"
         )
+
+
+# The same release is charged again and again: by a search, and by the transaction that books it.
+@lru_cache(maxsize=4096)
+def _cost(rule: SumOrGaussian, charge: Charge) -> Totals:
+    return rule._priced(charge)
+
+
+@lru_cache(maxsize=4096)
+def _first_cost(rule: SumOrGaussian, charge: Charge) -> Totals:
+    return rule._priced_first(charge)
+
+
+@lru_cache(maxsize=1024)
+def _limit(budget: Budget) -> float:
+    """Return m^2: what the mu^2 of Gaussian releases may add up to."""
+    return gaussian_mu(budget.epsilon, GAUSSIAN_SHARE * budget.delta) ** 2
 
 
 @dataclass(frozen=True)
