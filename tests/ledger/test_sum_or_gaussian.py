@@ -8,21 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.erm.planning.planner import MECHANISMS
 from tacit.ledger import Ledger
 from tacit.ledger.state import State
 from tacit.ledger.store import sealed
 from tacit.privacy import (
-    Accountant,
     Budget,
     BudgetExceeded,
     Gaussian,
-    Guarantee,
     PureEpsilon,
     Relation,
     SumOrGaussian,
 )
-from tacit.registry import MODELS, ModelSpec
 
 BUDGET = Budget(1.0, 1e-6)
 
@@ -94,42 +90,6 @@ def test_what_a_refusal_names_is_accepted(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded, match=r"any fit of epsilon up to 0\.4 at delta up to 4e-07"):
         fit(0.5, 4e-7)
     fit(0.4, 4e-7)
-
-
-def planned(spec: ModelSpec, mechanism: str | None, budget: Budget, accountant: Any) -> Any:
-    """Return the plan of a fit of a model, paid by an accountant."""
-    example = spec.examples()[0]
-    model = spec.model(**example.parameters)
-    model.set_params(epsilon=budget.epsilon, delta=budget.delta, accountant=accountant)
-    if mechanism is not None:
-        model.set_params(mechanism=mechanism)
-    return model.plan(example.rows.shape[1])
-
-
-CENTRAL = [spec for spec in MODELS if "accountant" in spec.model().get_params()]
-CASES = [
-    (spec, mechanism)
-    for spec in CENTRAL
-    for mechanism in ([None, *MECHANISMS] if "mechanism" in spec.model().get_params() else [None])
-]
-
-
-@pytest.mark.parametrize(
-    ("spec", "mechanism"), CASES, ids=lambda case: getattr(case, "word", str(case))
-)
-def test_every_estimator_gets_what_adds_up(spec: ModelSpec, mechanism: str | None) -> None:
-    for shares in ((1.0,), (0.5, 0.5), (0.3, 0.7)):
-        for delta in (1e-6, 0.0):
-            accountant = Accountant(Budget(1.0, 1e-6))
-            try:
-                plans = [planned(spec, mechanism, Budget(s, s * delta), accountant) for s in shares]
-            except (ValueError, TypeError):
-                continue  # this mechanism has no plan there, which tests of planners ask
-            for plan in plans:
-                accountant.charge(plan.event, plan.budget.delta)
-                asked = plan.budget.target_delta
-                assert Guarantee(plan.event, asked).within(plan.budget.epsilon, asked)
-            assert accountant.spent() <= 1.0 + 1e-9
 
 
 def test_plans_and_fits_agree(ledger: Ledger) -> None:
