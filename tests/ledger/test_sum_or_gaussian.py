@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.ledger import Ledger
+from tacit.ledger import Ledger, status
 from tacit.ledger.state import State
 from tacit.ledger.store import sealed
 from tacit.privacy import (
@@ -72,6 +72,74 @@ def test_a_share_of_half_buys_fits_that_add_up_to_half(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded, match="'ann'"):
         ann.charge(PureEpsilon(0.05))
     assert ann.remaining() == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("budget", [BUDGET, Budget(3.0, 1e-6)], ids=str)
+def test_half_of_epsilon_buys_planned_fits_of_half(tmp_path: Path, budget: Budget) -> None:
+    """Fits of any kind that add up to a share are accepted, each with its part of delta."""
+    from tacit.linear_model import LinearRegression, LogisticRegression
+
+    ledger = Ledger.create(tmp_path / "c.ledger", budget)
+    for name in ("ann", "bo"):
+        ledger.add_analyst(name, budget.epsilon / 2)
+    facts: dict[str, Any] = {"row_norm": 1.0, "n_records": 20_000}
+    for name in ("ann", "bo"):
+        mine = ledger.bound(analyst=name)
+        models = [
+            LinearRegression(**facts, label_range=(-1.0, 1.0)),
+            LogisticRegression(**facts, classes=[0, 1]),
+        ]
+        for model, share in zip(models, (0.2, 0.3), strict=True):
+            model.set_params(epsilon=share * budget.epsilon, delta=share * budget.delta)
+            plan = model.set_params(accountant=mine).plan(5)
+            mine.charge(plan.event, plan.budget.delta)
+    assert ledger.spent() <= budget.epsilon * (1 + 1e-9)
+    assert ledger.verify(prices=True).entries == 7
+
+
+def test_spent_left_and_share_agree(ledger: Ledger) -> None:
+    ledger.add_analyst("ann", 0.5)
+    ledger.add_analyst("bo")
+    ledger.add_partition("2026")
+    ann, bo = ledger.bound(analyst="ann"), ledger.bound(analyst="bo")
+    for _ in range(20):
+        ann.charge(Gaussian(100.0), 1e-8)
+    bo.charge(PureEpsilon(0.1))
+    now = status(ledger)
+    assert now.spent + now.left == pytest.approx(1.0)
+    assert now.share == pytest.approx(now.spent)
+    mine, whole = now.analysts
+    assert mine.cap == 0.5
+    assert mine.spent + mine.left == pytest.approx(0.5)
+    assert mine.largest == ann.remaining()
+    assert (whole.cap, whole.left, whole.largest) == (None, now.left, bo.remaining())
+    (part,) = now.partitions
+    assert part.spent + part.left == pytest.approx(1.0)
+
+
+def test_a_share_has_no_more_left_than_the_budget(ledger: Ledger) -> None:
+    ledger.add_analyst("ann", 0.9)
+    ledger.add_analyst("bo", 0.9)
+    ledger.bound(analyst="bo").charge(PureEpsilon(0.8))
+    (ann, _) = status(ledger).analysts
+    assert (ann.spent, ann.left) == (0.0, pytest.approx(0.2))
+
+
+def test_a_name_without_a_share_limits_nothing(ledger: Ledger) -> None:
+    """It may close the budget by a first release, which a share of the whole may not."""
+    ledger.bound(analyst="cy").charge(Gaussian(1 / 0.2188), 1e-6)
+    assert ledger.entry(1)["analyst"] == "cy"
+    assert not ledger.state().analysts
+    assert ledger.verify(prices=True).entries == 2
+
+
+def test_a_name_that_escapes_a_share_is_damage(ledger: Ledger) -> None:
+    ledger.add_analyst("ann", 0.1)
+    ledger.bound(analyst="ann").charge(PureEpsilon(0.05))
+    forged = {**ledger.entry(2), "number": 3, "analyst": "nobody"}
+    del forged["first"]
+    with pytest.raises(KeyError):
+        ledger.state().after(sealed(forged, "0" * 64).content)
 
 
 def test_what_a_refusal_names_is_accepted(tmp_path: Path) -> None:

@@ -65,14 +65,14 @@ def evaluate(
       tacit evaluate model.tacit other_people.csv --epsilon 0.1
       tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
     """  # noqa: D301
-    from tacit.cli.ledger import ledger_to_charge
+    from tacit.cli.ledger import Protected, ledger_to_charge
     from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
     from tacit.metrics.histogram import bin_edges
 
     with before_records():
         check_report(report, force, model, data)
-        encoder, estimator = _model_of_tables(model, unit)
+        encoder, estimator, columns = _model_of_tables(model, unit)
         with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)
         accountant = ledger_to_charge(
@@ -83,6 +83,9 @@ def evaluate(
             partition=partition,
             label=label,
             purpose=purpose,
+            release=f"evaluation of {model.name}"[:200],
+            table=data.name,
+            protected=Protected(encoder.schema.unit, columns),
         )
     warn_if_weak(epsilon, delta, rows)
     if math.isinf(epsilon):
@@ -107,8 +110,8 @@ def evaluate(
         _show(found, report)
 
 
-def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
-    """Return the encoder and the estimator of a saved model."""
+def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any, tuple[str, ...]]:
+    """Return the encoder and the estimator of a saved model, and the columns it declares."""
     from tacit.pipeline.introspection import encoder_and_row_model
     from tacit.saving import load
     from tacit.schema import SchemaEncoder
@@ -119,6 +122,7 @@ def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
             f"{path.name} is not a predictor of raw tables, so it cannot be "
             "evaluated; make one with tacit fit."
         )
+    columns = tuple(column.name for column in encoder.schema.columns)
     if unit is not None:
         schema = encoder.schema.with_unit(unit)
         if schema.feature_names != encoder.schema.feature_names:
@@ -128,7 +132,7 @@ def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
             )
         allowed = encoder.allow_unconfirmed
         encoder = SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=allowed)
-    return encoder, estimator
+    return encoder, estimator, columns
 
 
 def _show(found: Evaluation, report: Path | None) -> None:

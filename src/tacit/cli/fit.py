@@ -159,7 +159,7 @@ def fit(
           --scheduler tls://head:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
     """  # noqa: D301
     from tacit.cli.evaluate import show_metrics
-    from tacit.cli.ledger import ledger_to_charge
+    from tacit.cli.ledger import Protected, ledger_to_charge, record_file
     from tacit.saving import inspect, save
 
     with before_records():
@@ -171,6 +171,18 @@ def fit(
         declared = declared.with_references() if inference else declared
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)
+        accountant = ledger_to_charge(
+            ledger,
+            seen,
+            epsilon=epsilon,
+            analyst=analyst,
+            partition=partition,
+            label=label,
+            purpose=purpose,
+            release="model, and its evaluation" if evaluate else "model",
+            table=Path(data).name,
+            protected=Protected(declared.unit, column_names(schema)),
+        )
         fitted = _model(
             declared,
             model,
@@ -184,15 +196,7 @@ def fit(
             evaluate=evaluate,
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,
-            accountant=ledger_to_charge(
-                ledger,
-                seen,
-                epsilon=epsilon,
-                analyst=analyst,
-                partition=partition,
-                label=label,
-                purpose=purpose,
-            ),
+            accountant=accountant,
         )
     warn_if_weak(epsilon, delta, declared.n_records)
     with room_for(out, report):
@@ -206,6 +210,7 @@ def fit(
     if report is not None:
         write_model_report(report, fitted)
     certificate = inspect(out)
+    record_file(accountant, out, certificate)
     if as_json:
         files = {"out": str(out), "report": None if report is None else str(report)}
         output.document({**files, **certificate.to_dict()})
@@ -222,6 +227,13 @@ def read_schema(path: Path, target: str | None, unit: str | None = None) -> Sche
     declared = Schema.from_file(path)
     declared = declared if target is None else declared.with_target(target)
     return declared if unit is None else declared.with_unit(unit)
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the columns that a schema file declares."""
+    from tacit.schema import Schema
+
+    return tuple(column.name for column in Schema.from_file(path).columns)
 
 
 def _refuse_unconfirmed(schema: Schema, path: Path, allowed: bool) -> None:

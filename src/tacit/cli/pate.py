@@ -67,7 +67,8 @@ def pate(
           --teachers 250 --queries 500 --teacher boosting --student forest \\
           --out student.tacit --report report.html
     """  # noqa: D301
-    from tacit.cli.ledger import ledger_to_charge
+    from tacit.cli.fit import column_names
+    from tacit.cli.ledger import Protected, ledger_to_charge, record_file
     from tacit.pate.query_points import check_pool
     from tacit.saving import inspect, save
     from tacit.schema import SchemaEncoder
@@ -87,6 +88,9 @@ def pate(
             partition=partition,
             label=label,
             purpose=purpose,
+            release="student of a private vote",
+            table=data.name,
+            protected=Protected(declared.unit, column_names(schema)),
         )
         model = _model(epsilon, delta, teachers, queries, teacher, student, sanitised, jobs, paid)
         model.set_params(classes=list(declared.target.labels))
@@ -101,10 +105,12 @@ def pate(
     whole = TableModel(declared, model)
     whole.estimator_ = model
     save(whole, out)
+    certificate = inspect(out)
+    record_file(paid, out, certificate)
     scores = _scores(model, pool, truth)
     if report is not None:
         _write_report(report, declared.target.name, model, scores)
-    _show(inspect(out), model, scores, out, report, as_json)
+    _show(certificate, model, scores, out, report, as_json)
 
 
 def _schema(path: Path, target: str | None, unit: str | None) -> Any:

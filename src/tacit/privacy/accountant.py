@@ -21,6 +21,7 @@ from tacit.privacy.filters import (
 )
 from tacit.privacy.fork import generation
 from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.relation import Relation
 
 
 class BudgetExceeded(RuntimeError):
@@ -250,17 +251,37 @@ def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
         )
     if event.relation is not budget.relation:
         requested, held = event.relation.value, budget.relation.value
+        if event.relation.by_person is not budget.relation.by_person:
+            raise CannotCharge(_wrong_unit(event.relation))
         raise CannotCharge(
             f"the release is under the relation {requested}, but the budget is kept under {held}, "
             "and guarantees under different relations do not add up. Nothing was released. Keep "
             f"one budget of each: a ledger made by tacit ledger create --relation {requested}, or "
-            f"an accountant of Budget(..., relation=Relation.{event.relation.name}). Guarantees "
-            "for persons are those with a unit."
+            f"an accountant of Budget(..., relation=Relation.{event.relation.name})."
         )
     if delta is None:
         pure = math.isfinite(Guarantee(event).epsilon(0.0))
         delta = 0.0 if pure else budget.delta / 10
     return Charge(event, checks.delta(delta))
+
+
+def _wrong_unit(requested: Relation) -> str:
+    """Return the refusal of a release whose unit is a person and the budget's a record, or not."""
+    new = (
+        f"a ledger made by tacit ledger create --relation {requested.value}, or an accountant of "
+        f"Budget(..., relation=Relation.{requested.name})"
+    )
+    if requested.by_person:
+        return (
+            "the release has a unit: it protects a person with all their records, and the budget "
+            "protects single records; such guarantees do not add up. Nothing was released. Leave "
+            f"the unit out, or keep another budget for people: {new}."
+        )
+    return (
+        "the release has no unit: it protects single records, and the budget protects people with "
+        "all their records; such guarantees do not add up. Nothing was released. Name the unit, "
+        f"the column with the person of each record, or keep another budget for records: {new}."
+    )
 
 
 def planning_budget(budget: Budget, accountant: object) -> Budget:
