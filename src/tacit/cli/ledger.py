@@ -500,7 +500,7 @@ def _show(opened: Ledger, as_json: bool, more: Mapping[str, Any] | None = None) 
     output.facts(
         {
             "ledger": f"{opened.address} ({now.head.ledger})",
-            "budget": f"{budget}, by {type(now.terms.rule).__name__}",
+            "budget": f"{budget}, by the rule {now.terms.to_dict()['rule']['name']}",
             "spent": f"{output.bar(now.share)} {rounded_up(100 * now.share, 1)} %",
             "epsilon": f"{_up(now.spent)} spent of {budget.epsilon:g}, {_down(now.left)} left",
             "next": now.accepts,

@@ -17,6 +17,7 @@ from tacit.privacy.filters import (
     Charge,
     Charges,
     Filter,
+    Odometer,
     default_rule,
 )
 from tacit.privacy.fork import generation
@@ -167,21 +168,26 @@ class Accountant:
     def guarantee(self) -> Guarantee | None:
         """Return the guarantee of the charged events, as if they had been fixed in advance.
 
-        Its assumptions say so. Its notes give the cost by the accountant's rule, which also holds
-        for events that were chosen in view of earlier outputs.
+        Its assumptions say so. Its notes give what holds for events that were chosen in view of
+        earlier outputs: the budget. An `Odometer`, and a pure budget, promise what was spent.
         """
         charges = self._booked()
         if not charges:
             return None
-        by_rule = self.rule.spent(charges, self.budget.delta)
+        spent = self.rule.spent(charges, self.budget.delta)
+        spent = math.ceil(spent * 1e4) / 1e4 if math.isfinite(spent) else spent
+        # A filter promises the budget that was fixed in advance: what is spent when the analyst
+        # stops may depend on outputs.
+        is_running = isinstance(self.rule, Odometer) or self.budget.is_pure
+        most = spent if is_running else self.budget.epsilon
         return Guarantee(
             Composed(tuple(charge.event for charge in charges)),
             self.budget.delta,
             ("the list of releases was fixed before the first of them was seen",),
             (
                 "However the releases were chosen, they cost together at most epsilon = "
-                f"{math.ceil(by_rule * 1e4) / 1e4 if math.isfinite(by_rule) else by_rule:.4f} and "
-                f"delta = {self.budget.delta:g} by {type(self.rule).__name__}.",
+                f"{most:.4f} and delta = {self.budget.delta:g} by {type(self.rule).__name__}"
+                + ("." if is_running else f"; {spent:.4f} of it is spent."),
             ),
         )
 

@@ -113,8 +113,11 @@ def table(
     *,
     stacked: bool = False,
     forest: bool = False,
+    numbered: bool = False,
 ) -> Markup:
     """Return a table. On a phone a stacked table becomes blocks, a forest puts pictures below.
+
+    The first column of a numbered table is a short number; such a table may go over many pages.
 
     Examples
     --------
@@ -161,7 +164,8 @@ def table(
             tag("caption", caption),
             tag("thead", head, role=role("rowgroup")),
             tag("tbody", *body, role=role("rowgroup")),
-            class_="stack" if stacked else "forest" if forest else None,
+            class_=("stack" if stacked else "forest" if forest else "") + " numbered" * numbered
+            or None,
             role=role("table"),
         ),
         class_="table",
@@ -242,6 +246,7 @@ th:last-child, td:last-child { padding-right: 0; }
 thead th { border-bottom: 1px solid var(--rule); color: var(--soft); font-weight: 600;
   vertical-align: bottom; overflow-wrap: normal; }
 tbody th { font-weight: 500; min-width: 6.5rem; }
+.numbered tbody th { min-width: 0; }
 .number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
 .stack .number, th.number { white-space: normal; }
 .word { white-space: nowrap; }
@@ -301,6 +306,7 @@ footer p { max-width: none; }
     text-align: left; white-space: normal; overflow-wrap: anywhere; box-shadow: none;
     background: none; }
   .stack tbody th { font-weight: 600; }
+  .numbered tbody th::before { content: "entry "; }
   .stack td[data-name]::before { content: attr(data-name) ": "; color: var(--soft); }
   th, td { padding-right: .5rem; }
   .forest thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
@@ -320,7 +326,7 @@ footer p { max-width: none; }
   h2, h3, caption { break-after: avoid; }
   figure, tr, .statement, .alarm, .figures { break-inside: avoid; }
   thead { display: table-header-group; }
-  table:not(.forest) { break-inside: avoid; } p { orphans: 3; widows: 3; }
+  table:not(.forest, .numbered) { break-inside: avoid; } p { orphans: 3; widows: 3; }
   h1 { font-size: 18pt; } table { font-size: 9pt; } th, td { padding-top: .3rem;
     padding-bottom: .3rem; } figure, .table { margin: 1rem 0; }
   td.picture { padding-top: .1rem; padding-bottom: .1rem; }

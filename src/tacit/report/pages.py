@@ -244,10 +244,11 @@ def _left(now: LedgerStatus) -> Markup:
         "Remaining budget",
         tag(
             "p",
-            f"All releases charged to this ledger are together differentially private "
-            f"with epsilon = {rounded_up(now.spent)} and delta = {budget.delta:g}, with respect to "
-            f"{budget.relation.sentence}. The ledger refuses a release that would bring "
-            f"epsilon above {budget.epsilon:g}.",
+            f"All releases charged to this ledger, now and later, are together differentially "
+            f"private with epsilon = {short(budget.epsilon)} and delta = "
+            f"{probability(budget.delta)}, with respect to {budget.relation.sentence}, however "
+            f"they were chosen. Of this epsilon, {rounded_up(now.spent)} is spent; the ledger "
+            "refuses a release that would exceed it.",
             class_="statement",
         ),
         meter,
@@ -268,10 +269,17 @@ def _left(now: LedgerStatus) -> Markup:
     )
 
 
+_SHARES = (
+    "Epsilon of analysts. Left is at most what is left of the budget. A share counts every release "
+    "at its full price; the very first of a ledger may cost the ledger less."
+)
+_PARTITIONS = "Epsilon of disjoint partitions of the data: a record is in one of them at most."
+
+
 def _accounts(now: LedgerStatus) -> Markup | None:
     tables = [
-        _account_table("Shares of analysts", "analyst", now.analysts),
-        _account_table("Disjoint partitions of the data", "partition", now.partitions),
+        _account_table(_SHARES, "analyst", now.analysts),
+        _account_table(_PARTITIONS, "partition", now.partitions),
     ]
     if not (now.analysts or now.partitions):
         return None
@@ -334,7 +342,8 @@ def _entries(entries: Sequence[Line], now: LedgerStatus) -> Markup:
         ),
         table(
             f"{said}, the newest first. Epsilon and delta are those of the entry alone, delta as "
-            "the part that it takes of the budget's; together entries cost at most their sum.",
+            "the part that it takes of the budget's; together entries cost at most their sum. A "
+            "file that was recorded later is on the line of its charge.",
             [
                 Heading("entry", word=True),
                 Heading("when", word=True),
@@ -345,6 +354,7 @@ def _entries(entries: Sequence[Line], now: LedgerStatus) -> Markup:
             ],
             [_row(line) for line in reversed(entries)],
             stacked=True,
+            numbered=True,
         ),
     )
 
