@@ -10,7 +10,7 @@ import pytest
 from tacit.ledger import Ledger, LedgerError
 from tacit.report.wording import rounded_up
 from tacit.saving import inspect
-from tests.cli.helpers import refused, run
+from tests.cli.helpers import HOURS, refused, run
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_fit_is_paid_by_the_ledger(ledger: Path, people: Path, schema: Path) -
     (line,) = (line for line in shown if line.startswith("1\t"))
     assert "model (objective perturbation" in line
     assert f"from {people.name}; first; by age; m.tacit, SHA-256 {recorded['sha256'][:12]}" in line
-    assert line.endswith("\t1\t1e-06")  # its epsilon and delta, as they were asked for
+    assert line.endswith("\t1\t3.33e-07")  # a third of the budget is a third of its delta
     assert not any(line.startswith("2\t") for line in shown)
 
 
@@ -69,7 +69,33 @@ def test_an_evaluation_says_of_which_model(ledger: Path, people: Path, model: Pa
     assert line["what"] == f"evaluation of {model.name}"
     assert (line["table"], line["purpose"]) == (people.name, "is it good?")
     assert line["epsilon"] == pytest.approx(1.0)
-    assert line["delta"] == pytest.approx(1e-6)
+    assert line["delta"] == pytest.approx(1e-6 / 3)
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_fits_that_add_up_are_accepted_without_a_delta(
+    model: str, people: Path, schema: Path, tmp_path: Path
+) -> None:
+    if model == "linear":
+        schema.write_text(HOURS)
+    ledger = tmp_path / "l"
+    assert run("ledger", "create", ledger, "-e", 1, "-d", 1e-6, "--analyst", "a=0.5").exit_code == 0
+    fit = ("fit", people, "--schema", schema, "--model", model, "--ledger", ledger)
+    for place, epsilon in enumerate((0.3, 0.2)):
+        out = tmp_path / f"{place}.tacit"
+        result = run(*fit, "--out", out, "-e", epsilon, "--analyst", "a")
+        assert result.exit_code == 0, result.output
+        assert inspect(out).privacy.target_delta == pytest.approx(epsilon * 1e-6)
+    told = refused(*fit, "--out", tmp_path / "x.tacit", "-e", 0.45, "--analyst", "a")
+    assert "for 'a', whose share is epsilon 0.5" in told
+
+
+def test_a_pure_ledger_is_charged_pure_fits(people: Path, schema: Path, tmp_path: Path) -> None:
+    ledger, out = tmp_path / "l", tmp_path / "m.tacit"
+    assert run("ledger", "create", ledger, "-e", 1, "-d", 0).exit_code == 0
+    fit = ("fit", people, "--schema", schema, "--ledger", ledger, "-e", 1, "--out", out)
+    assert run(*fit).exit_code == 0
+    assert inspect(out).privacy.epsilon(0.0) <= 1.0
 
 
 def test_an_unpaid_fit_reads_no_table(ledger: Path, people: Path, schema: Path) -> None:

@@ -25,7 +25,7 @@ def evaluate(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that tacit fit saved.")],
     data: opt.Data,
     epsilon: opt.Epsilon,
-    delta: opt.Delta = 1e-6,
+    delta: opt.DeltaOfRelease = None,
     unit: opt.UnitColumn = None,
     relation: opt.RelationName = "add_remove",
     bins: Annotated[
@@ -65,7 +65,7 @@ def evaluate(
       tacit evaluate model.tacit other_people.csv --epsilon 0.1
       tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
     """  # noqa: D301
-    from tacit.cli.ledger import Protected, ledger_to_charge
+    from tacit.cli.ledger import Protected, delta_of_release, ledger_to_charge
     from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
     from tacit.metrics.histogram import bin_edges
@@ -73,7 +73,8 @@ def evaluate(
     with before_records():
         check_report(report, force, model, data)
         encoder, estimator, columns = _model_of_tables(model, unit)
-        with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
+        requested = budget_of(epsilon, delta_of_release(delta, epsilon, None), relation)
+        with_people(requested, encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)
         accountant = ledger_to_charge(
             ledger,
@@ -87,6 +88,7 @@ def evaluate(
             table=data.name,
             protected=Protected(encoder.schema.unit, columns),
         )
+        delta = delta_of_release(delta, epsilon, accountant)
     warn_if_weak(epsilon, delta, rows)
     if math.isinf(epsilon):
         output.note(_NO_PRIVACY)

@@ -90,7 +90,7 @@ def fit(
     schema: opt.SchemaFile,
     epsilon: opt.Epsilon,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the model.")],
-    delta: opt.Delta = 1e-6,
+    delta: opt.DeltaOfRelease = None,
     target: opt.TargetColumn = None,
     unit: opt.UnitColumn = None,
     model: opt.Model = None,
@@ -159,7 +159,7 @@ def fit(
           --scheduler tls://head:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
     """  # noqa: D301
     from tacit.cli.evaluate import show_metrics
-    from tacit.cli.ledger import Protected, ledger_to_charge, record_file
+    from tacit.cli.ledger import Protected, delta_of_release, ledger_to_charge, record_file
     from tacit.saving import inspect, save
 
     with before_records():
@@ -183,6 +183,7 @@ def fit(
             table=Path(data).name,
             protected=Protected(declared.unit, column_names(schema)),
         )
+        delta = delta_of_release(delta, epsilon, accountant)
         fitted = _model(
             declared,
             model,

@@ -131,6 +131,26 @@ def ledger_to_charge(
     )
 
 
+# Of a release that no ledger pays for.
+_DELTA = 1e-6
+
+
+def delta_of_release(delta: float | None, epsilon: float, ledger: Ledger | None) -> float:
+    """Return the delta of a release: as given, or its part of the ledger's delta.
+
+    Releases whose epsilons add up to the ledger's then have deltas that do.
+
+    Examples
+    --------
+    >>> from tacit.cli.ledger import delta_of_release
+    >>> delta_of_release(None, 0.5, None), delta_of_release(1e-7, 0.5, None)
+    (1e-06, 1e-07)
+    """
+    if delta is not None or ledger is None:
+        return _DELTA if delta is None else delta
+    return ledger.budget.delta * min(max(epsilon, 0.0) / ledger.budget.epsilon, 1.0)
+
+
 def record_file(ledger: Ledger | None, out: Path, certificate: Certificate) -> None:
     """Write the SHA-256 of a saved model into the ledger that paid for it.
 

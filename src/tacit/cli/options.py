@@ -60,6 +60,15 @@ Delta = Annotated[
     float,
     typer.Option("--delta", "-d", help="Probability with which the guarantee may fail; or 0."),
 ]
+DeltaOfRelease = Annotated[
+    float | None,
+    typer.Option(
+        "--delta",
+        "-d",
+        help="Probability with which the guarantee may fail; or 0. By default 1e-6, and with "
+        "--ledger as much of the ledger's delta as --epsilon is of its epsilon.",
+    ),
+]
 Model = Annotated[
     str | None,
     typer.Option(

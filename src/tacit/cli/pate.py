@@ -31,7 +31,7 @@ def pate(
     schema: opt.SchemaFile,
     epsilon: opt.Epsilon,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the student.")],
-    delta: opt.Delta = 1e-6,
+    delta: opt.DeltaOfRelease = None,
     target: opt.TargetColumn = None,
     unit: opt.UnitColumn = None,
     teachers: Annotated[int, typer.Option("--teachers", help="Number of teachers.")] = 250,
@@ -68,7 +68,7 @@ def pate(
           --out student.tacit --report report.html
     """  # noqa: D301
     from tacit.cli.fit import column_names
-    from tacit.cli.ledger import Protected, ledger_to_charge, record_file
+    from tacit.cli.ledger import Protected, delta_of_release, ledger_to_charge, record_file
     from tacit.pate.query_points import check_pool
     from tacit.saving import inspect, save
     from tacit.schema import SchemaEncoder
@@ -92,6 +92,7 @@ def pate(
             table=data.name,
             protected=Protected(declared.unit, column_names(schema)),
         )
+        delta = delta_of_release(delta, epsilon, paid)
         model = _model(epsilon, delta, teachers, queries, teacher, student, sanitised, jobs, paid)
         model.set_params(classes=list(declared.target.labels))
         check_pool(pool, queries, len(declared.feature_names))
