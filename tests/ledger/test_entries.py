@@ -30,7 +30,8 @@ def test_a_line_has_what_was_asked_for(ledger: Ledger) -> None:
     event = Gaussian(60.0)
     mine.charge(event, ledger.planning_delta(1e-7))
     pure, noisy = lines(ledger.export(), ledger.terms)[1:]
-    assert (pure.epsilon, pure.delta) == (pytest.approx(0.25), 0.0)
+    assert pure.epsilon == pytest.approx(0.25)
+    assert pure.delta == 0.0
     assert (pure.what, pure.table, pure.purpose, pure.label) == ("model", "t.csv", "why", "l")
     assert noisy.delta == pytest.approx(1e-7)
     assert noisy.epsilon == pytest.approx(alone(event, 0.75e-7))

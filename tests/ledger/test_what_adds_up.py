@@ -124,7 +124,7 @@ def test_every_mechanism_with_a_name_has_a_plan_above(mechanism: str) -> None:
 
 
 FOUR = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-NAMELESS = {
+NAMELESS: dict[str, Callable[[], Any]] = {
     "public_candidates": lambda: PublicCandidates(FOUR),
     "exponential_in_a_ball": ExponentialInABall,
 }

@@ -270,15 +270,15 @@ def composed(leaves: Leaves, interval: float) -> PrivacyLossDistribution:
 
 # A guarantee and a price ask for the same distribution one after the other. Few are kept: one may
 # take 16 MB. Nothing changes a distribution once it is made.
-_KEPT = 4
+_REMEMBERED = 4
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_REMEMBERED)
 def _one(event: Event, interval: float) -> PrivacyLossDistribution | None:
     return event.loss_distribution(interval)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_REMEMBERED)
 def _composed(leaves: tuple[tuple[Event, int], ...], interval: float) -> PrivacyLossDistribution:
     from dp_accounting.pld import privacy_loss_distribution
 
