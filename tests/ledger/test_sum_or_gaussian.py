@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tacit.privacy import (
     Relation,
     SumOrGaussian,
 )
+from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 
 BUDGET = Budget(1.0, 1e-6)
 
@@ -95,6 +97,32 @@ def test_half_of_epsilon_buys_planned_fits_of_half(tmp_path: Path, budget: Budge
             mine.charge(plan.event, plan.budget.delta)
     assert ledger.spent() <= budget.epsilon * (1 + 1e-9)
     assert ledger.verify(prices=True).entries == 7
+
+
+@pytest.mark.parametrize("rule", ["either", "sum", "renyi"])
+@pytest.mark.parametrize("asked", [0.9, 5.0])
+@pytest.mark.parametrize("others", [0.0, 0.75])
+def test_what_a_share_is_told_is_accepted(
+    tmp_path: Path, rule: str, asked: float, others: float
+) -> None:
+    """Advice fits the share and the budget, whichever of them refused."""
+    ledger = Ledger.create(tmp_path / "d.ledger", BUDGET, rule)
+    ledger.add_analyst("ann", 0.8)
+    ledger.add_analyst("bo")
+    bo, ann = ledger.bound(analyst="bo"), ledger.bound(analyst="ann")
+    if others:
+        bo.charge(Gaussian(7.0) if rule == "renyi" else PureEpsilon(others))
+    ann.charge(PureEpsilon(0.05))
+
+    def fit(epsilon: float) -> None:
+        event = Gaussian(1 / gaussian_mu(epsilon, ann.planning_delta(1e-7)))
+        ann.charge(event, ann.planning_delta(1e-7))
+
+    with pytest.raises(BudgetExceeded) as refused:
+        fit(asked)
+    told = str(refused.value).partition("Nothing was released.")[2]
+    largest = float(re.findall(r"\d+\.\d+(?= at delta| is left)", told)[0])
+    fit(largest)
 
 
 def test_spent_left_and_share_agree(ledger: Ledger) -> None:

@@ -122,18 +122,28 @@ def afford(
     after = before.after(draft.content)
     for exposure in after.exposures(bound.partition):
         if not terms.fits(exposure):
-            least = min(before.exposures(bound.partition), key=terms.left)
-            raise BudgetExceeded(_refusal(terms, charge, exposure, terms.accepts(least)))
+            raise BudgetExceeded(_refusal(terms, charge, exposure, _advice(terms, bound, before)))
     if bound.analyst is None or bound.analyst not in after.analysts:
         return draft, after
-    share, had = after.analysts[bound.analyst], before.analysts[bound.analyst]
+    share = after.analysts[bound.analyst]
     if share.epsilon is not None and not terms.fits(share.spent, share.epsilon):
         raise BudgetExceeded(
             f"for {bound.analyst!r}, whose share is epsilon {share.epsilon:g}, the release "
             f"{terms.over(share.spent, share.epsilon)}. Nothing was released. "
-            f"{terms.accepts(had.spent, share.epsilon)}"
+            f"{_advice(terms, bound, before)}"
         )
     return draft, after
+
+
+def _advice(terms: Terms, bound: Bound, state: State) -> str:
+    """Return what would be accepted, of the budget and of the analyst's share."""
+    accounts: list[tuple[Parts, float | None]] = [
+        (exposure, None) for exposure in state.exposures(bound.partition)
+    ]
+    share = None if bound.analyst is None else state.analysts.get(bound.analyst)
+    if share is not None and share.epsilon is not None:
+        accounts.append((share.spent, share.epsilon))
+    return terms.accepts(*accounts)
 
 
 def check_names(bound: Bound, state: State) -> None:

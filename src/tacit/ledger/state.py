@@ -184,9 +184,11 @@ class Terms:
             return 0.0
         return self.rule.left(totals_of(parts, self.most), self._within(epsilon))
 
-    def accepts(self, parts: Parts, epsilon: float | None = None) -> str:
-        """Return a sentence on the largest release that a total leaves room for."""
-        return self.rule.accepts(totals_of(parts, self.most), self._within(epsilon))
+    def accepts(self, *accounts: tuple[Parts, float | None]) -> str:
+        """Return a sentence on the largest release that fits totals, each within its epsilon."""
+        return self.rule.accepts(
+            *((totals_of(parts, self.most), self._within(epsilon)) for parts, epsilon in accounts)
+        )
 
     def over(self, parts: Parts, epsilon: float | None = None) -> str:
         """Return by how much a total is over the budget, as the end of a sentence."""

@@ -91,14 +91,13 @@ def status(ledger: Ledger) -> LedgerStatus:
         )
         for name in state.partitions
     )
-    worst = min(state.exposures(), key=terms.left)
     return LedgerStatus(
         terms,
         ledger.head,
         spent,
         left,
         state.left(terms, None, None),
-        terms.accepts(worst),
+        terms.accepts(*((exposure, None) for exposure in state.exposures())),
         share_spent(state, terms),
         tuple((e, _number(state, terms, e)) for e in (s * terms.budget.epsilon for s in _SHARES)),
         tuple(analysts),

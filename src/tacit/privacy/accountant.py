@@ -242,7 +242,7 @@ def _in_words(rule: Filter, charges: Charges, total: float, budget: Budget) -> t
     if isinstance(rule, Additive):
         before = charges[:-1]
         nothing = (0.0,) * len(rule.most(budget))
-        left = rule.accepts(rule.totals(before) if before else nothing, budget)
+        left = rule.accepts((rule.totals(before) if before else nothing, budget))
         return rule.over(rule.totals(charges), budget), left
     return f"would bring the total to epsilon {total:.6g}, over the budget ({budget})", ""
 

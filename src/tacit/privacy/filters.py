@@ -113,14 +113,18 @@ class Additive(ABC):
         most = self.most(budget)
         return self.holds([t <= m * (1 + ROUNDING) for t, m in zip(totals, most, strict=True)])
 
-    def accepts(self, totals: Totals, budget: Budget) -> str:
-        """Return a sentence on the largest release that would be accepted, rounded down."""
-        largest = _down(self.left(totals, budget))
+    def accepts(self, *accounts: tuple[Totals, Budget]) -> str:
+        """Return a sentence on the largest release that would be accepted, rounded down.
+
+        A release may have to fit several totals at once: those of a budget and those of a share.
+        """
+        largest = min(_down(self.left(totals, budget)) for totals, budget in accounts)
         if largest <= 0.0:
             return _NOTHING_LEFT
+        delta = accounts[0][1].delta
         return (
-            f"A Gaussian release of epsilon {largest:.10g} at delta {budget.delta:g} would still "
-            "be accepted."
+            f"A Gaussian release of epsilon {largest:.10g} at delta {delta:g} would still be "
+            "accepted."
         )
 
     def over(self, totals: Totals, budget: Budget) -> str:
@@ -178,9 +182,9 @@ class SumOfEpsilons(Additive):
         """Return the difference, for a release at the rest of delta."""
         return max(budget.epsilon - self.epsilon(totals, budget.delta), 0.0)
 
-    def accepts(self, totals: Totals, budget: Budget) -> str:
+    def accepts(self, *accounts: tuple[Totals, Budget]) -> str:
         """Return the epsilon that is left."""
-        largest = _down(self.left(totals, budget))
+        largest = min(_down(self.left(totals, budget)) for totals, budget in accounts)
         return f"Epsilon {largest:.10g} is left." if largest > 0.0 else _NOTHING_LEFT
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
@@ -384,16 +388,17 @@ class SumOrGaussian(Additive):
         left = max(squared - now, squared - self._reserve - later)
         return gaussian_epsilon(math.sqrt(left), SUM_SHARE * budget.delta) if left > 0.0 else 0.0
 
-    def accepts(self, totals: Totals, budget: Budget) -> str:
+    def accepts(self, *accounts: tuple[Totals, Budget]) -> str:
         """Return what sums leave for any release, and what noise leaves for Gaussian ones."""
-        by_sum = _down(self.left_by_sum(totals, budget))
-        by_noise = _down(self.left_by_noise(totals, budget))
-        delta = max(SUM_SHARE * budget.delta - totals[1], 0.0) / SUM_SHARE
+        by_sum = min(_down(self.left_by_sum(*account)) for account in accounts)
+        by_noise = min(_down(self.left_by_noise(*account)) for account in accounts)
+        used = max(totals[1] for totals, _ in accounts)
+        delta = max(SUM_SHARE * self.budget.delta - used, 0.0) / SUM_SHARE
         said = []
         if by_sum > 0.0:
             said.append(f"any fit of epsilon up to {by_sum:.10g} at delta up to {delta:.3g}")
         if by_noise > by_sum:
-            said.append(f"Gaussian ones up to {by_noise:.10g} at delta {budget.delta:g}")
+            said.append(f"Gaussian ones up to {by_noise:.10g} at delta {self.budget.delta:g}")
         return f"Accepted would be {', and '.join(said)}." if said else _NOTHING_LEFT
 
     def over(self, totals: Totals, budget: Budget) -> str:
