@@ -555,20 +555,22 @@ def _kind(is_pure: bool) -> str:
 
 
 def _up(epsilon: float) -> str:
-    """Format a cost with four digits, rounded up."""
-    return f"{_digits(epsilon, ROUND_CEILING):g}"
+    """Format a cost with four decimals, rounded up, as the page does; a small one with more."""
+    return f"{_digits(epsilon, ROUND_CEILING):.12g}"
 
 
 def _down(epsilon: float) -> str:
-    """Format a remaining budget with four digits, rounded down."""
-    return f"{_digits(epsilon, ROUND_FLOOR):g}"
+    """Format a remaining budget with four decimals, rounded down; a small one with more."""
+    return f"{_digits(epsilon, ROUND_FLOOR):.12g}"
 
 
 def _digits(value: float, rounding: str) -> float:
     if not math.isfinite(value):
         return value
     # Round to twelve digits first, so that the float 0.1 + 0.2 counts as 0.3.
-    return float(Context(prec=4, rounding=rounding).create_decimal(f"{value:.12g}"))
+    before_the_point = len(str(int(value))) if value >= 1.0 else 0
+    context = Context(prec=4 + before_the_point, rounding=rounding)
+    return float(context.create_decimal(f"{value:.12g}"))
 
 
 def _record(opened: Ledger, now: LedgerStatus) -> dict[str, Any]:

@@ -153,7 +153,11 @@ LedgerOption = Annotated[
     ),
 ]
 Analyst = Annotated[
-    str | None, typer.Option("--analyst", help="The analyst whose share of the ledger is charged.")
+    str | None,
+    typer.Option(
+        "--analyst",
+        help="The analyst whose share of the ledger is charged; a name without one is recorded.",
+    ),
 ]
 Partition = Annotated[
     str | None,
