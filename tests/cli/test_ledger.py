@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tacit.ledger import Ledger
+from tacit.ledger import Ledger, LedgerError
 from tacit.report.wording import rounded_up
 from tacit.saving import inspect
-from tests.cli.helpers import refused, run
+from tests.cli.helpers import HOURS, refused, run
 
 
 @pytest.fixture
@@ -27,12 +27,75 @@ def test_a_fit_is_paid_by_the_ledger(ledger: Path, people: Path, schema: Path) -
     result = run(*fit, "-e", 1, "--purpose", "by age", "--label", "first")
     assert result.exit_code == 0, result.output
     booking = inspect(out).privacy.booking
-    assert booking == Ledger.open(ledger).head
+    assert booking is not None
+    assert booking.head == list(Ledger.open(ledger).export())[1]["hash"]
     assert f"entry 1 of ledger {booking.ledger}" in result.stdout
     assert booking.head in run("inspect", out).stdout
     assert booking.ledger in (run("inspect", out, "--json").stdout)
     entry = list(Ledger.open(ledger).export())[1]
     assert (entry["label"], entry["purpose"]) == ("first", "by age")
+    assert (entry["release"], entry["table"]) == ("model", people.name)
+    # The file is known only after the fit, so that it is an entry of its own, without a cost.
+    recorded = list(Ledger.open(ledger).export())[2]
+    assert (recorded["kind"], recorded["entry"]) == ("released", 1)
+    assert (recorded["sha256"], recorded["file"]) == (inspect(out).sha256, out.name)
+    shown = run("ledger", "show", ledger).stdout.splitlines()
+    (line,) = (line for line in shown if line.startswith("1\t"))
+    assert "model (objective perturbation" in line
+    assert f"from {people.name}; first; by age; m.tacit, SHA-256 {recorded['sha256'][:12]}" in line
+    assert line.endswith("\t1\t3.33e-07")  # a third of the budget is a third of its delta
+    assert not any(line.startswith("2\t") for line in shown)
+
+
+def test_a_ledger_that_cannot_take_the_hash_is_no_failed_fit(
+    ledger: Path, people: Path, schema: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise LedgerError("the disk is full.")
+
+    monkeypatch.setattr(Ledger, "add_file", full)
+    out = people.parent / "m.tacit"
+    result = run("fit", people, "--schema", schema, "--ledger", ledger, "--out", out, "-e", 1)
+    assert result.exit_code == 0, result.output
+    assert "its SHA-256 is not in the ledger: the disk is full." in result.stderr
+    assert out.exists()
+
+
+def test_an_evaluation_says_of_which_model(ledger: Path, people: Path, model: Path) -> None:
+    words = ("evaluate", model, people, "-e", 1, "--ledger", ledger, "--purpose", "is it good?")
+    assert run(*words).exit_code == 0
+    shown = run("ledger", "show", ledger, "--json").stdout
+    line = json.loads(shown)["entries"][0]
+    assert line["what"] == f"evaluation of {model.name}"
+    assert (line["table"], line["purpose"]) == (people.name, "is it good?")
+    assert line["epsilon"] == pytest.approx(1.0)
+    assert line["delta"] == pytest.approx(1e-6 / 3)
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_fits_that_add_up_are_accepted_without_a_delta(
+    model: str, people: Path, schema: Path, tmp_path: Path
+) -> None:
+    if model == "linear":
+        schema.write_text(HOURS)
+    ledger = tmp_path / "l"
+    assert run("ledger", "create", ledger, "-e", 1, "-d", 1e-6, "--analyst", "a=0.5").exit_code == 0
+    fit = ("fit", people, "--schema", schema, "--model", model, "--ledger", ledger)
+    for place, epsilon in enumerate((0.3, 0.2)):
+        out = tmp_path / f"{place}.tacit"
+        result = run(*fit, "--out", out, "-e", epsilon, "--analyst", "a")
+        assert result.exit_code == 0, result.output
+        assert inspect(out).privacy.target_delta == pytest.approx(epsilon * 1e-6)
+    told = refused(*fit, "--out", tmp_path / "x.tacit", "-e", 0.45, "--analyst", "a")
+    assert "for 'a', whose share is epsilon 0.5" in told
+
+
+def test_a_pure_ledger_is_charged_pure_fits(people: Path, schema: Path, tmp_path: Path) -> None:
+    ledger, out = tmp_path / "l", tmp_path / "m.tacit"
+    assert run("ledger", "create", ledger, "-e", 1, "-d", 0).exit_code == 0
+    fit = ("fit", people, "--schema", schema, "--ledger", ledger, "-e", 1, "--out", out)
+    assert run(*fit).exit_code == 0
+    assert inspect(out).privacy.epsilon(0.0) <= 1.0
 
 
 def test_an_unpaid_fit_reads_no_table(ledger: Path, people: Path, schema: Path) -> None:
@@ -63,7 +126,13 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     for bought in record["buys"]:
         line = f"{bought['epsilon']:g}\t{bought['releases']:,}"
         assert line in text
-    assert "adds up: epsilon is that of all releases together: at most the sum" in text
+    assert "adds up: spent is the lesser of two sums" in text
+    spent, left = map(
+        float, re.search(r"epsilon: ([\d.]+) spent of 3, ([\d.]+) left", text).groups()
+    )  # type: ignore[union-attr]
+    assert spent + left == pytest.approx(3.0, abs=2e-4)
+    assert spent / 3 == pytest.approx(record["share"], abs=1e-4)
+    assert record["accepts"] in text
     plain = run("ledger", "create", ledger.with_suffix(".sum"), "-e", 1, "--rule", "sum").stdout
     assert "adds up" not in plain  # there it is
     # What it says it would buy is accepted, and one more is not.
@@ -79,7 +148,7 @@ def test_show_tells_what_is_left_and_what_it_buys(ledger: Path) -> None:
     assert "fixed for life" in over
     # ... and so is what the refusal says would be, and hardly more is not.
     left = float(re.search(r"Gaussian ones up to ([\d.]+) at delta 1e-06", over).group(1))  # type: ignore[union-attr]
-    assert left == pytest.approx(record["left"], abs=1e-4)
+    assert left == pytest.approx(record["largest"], abs=1e-4)
     copy = Path(shutil.copy(ledger, ledger.with_suffix(".copy")))
     more, most = (("--gaussian", 1 / gaussian_mu(e, 0.75e-6)) for e in (left + 2e-4, left))
     assert "over the budget" in refused("ledger", "charge", copy, *more)
@@ -93,12 +162,13 @@ def test_show_has_the_last_entries_the_newest_first(ledger: Path) -> None:
     run("ledger", "declare", ledger, "--partition", "2027")
     run("ledger", "charge", ledger, "--pure", 0.01, "--label", "x", "--partition", "2027")
     lines = [line.split("\t") for line in run("ledger", "show", ledger).stdout.splitlines()]
-    rows = [line for line in lines if len(line) == 5]
-    assert rows[0] == ["entry", "when", "who", "what", "per cent of the budget"]
+    rows = [line for line in lines if len(line) == 6]
+    assert rows[0] == ["entry", "when", "who", "what", "epsilon", "delta"]
+    made = "release made elsewhere (pure release)"
     whats = [
-        "x; pure epsilon, on 2027",
-        "part 2027",
-        *(f"count {n}; pure epsilon" for n in range(11, 3, -1)),
+        f"{made}, on 2027; x",
+        "partition declared: 2027",
+        *(f"{made}; count {n}" for n in range(11, 3, -1)),
     ]
     assert [row[3] for row in rows[1:]] == whats
     assert [int(row[0]) for row in rows[1:]] == list(range(14, 4, -1))
@@ -106,7 +176,7 @@ def test_show_has_the_last_entries_the_newest_first(ledger: Path) -> None:
     for row in rows[1:]:
         entry = entries[int(row[0])]
         assert row[1:3] == [entry["when"][:10], entry["who"]]
-        assert bool(row[4]) == (entry["kind"] == "charge")
+        assert row[4:] == (["0.01", "0"] if entry["kind"] == "charge" else ["", ""])
 
 
 def test_the_terminal_and_the_page_name_the_same_share(ledger: Path, tmp_path: Path) -> None:
@@ -150,6 +220,29 @@ def test_what_is_charged_must_be_said(ledger: Path) -> None:
     assert "epsilon" in refused("ledger", "charge", ledger, "--pure", -1)
 
 
+def test_a_name_without_a_share_is_recorded_and_limits_nothing(tmp_path: Path) -> None:
+    plain, divided = tmp_path / "plain", tmp_path / "divided"
+    assert run("ledger", "create", plain, "-e", 1, "-d", 0).exit_code == 0
+    charge = ("ledger", "charge", plain, "--pure", 0.3)
+    assert run(*charge, "--analyst", "cy").exit_code == 0
+    assert run(*charge).exit_code == 0  # nobody needs a name where nobody has a share
+    assert list(Ledger.open(plain).export())[1]["analyst"] == "cy"
+    assert "for cy\trelease" in run("ledger", "show", plain).stdout
+    made = ("ledger", "create", divided, "-e", 1, "-d", 0, "--analyst", "ann=0.2")
+    assert run(*made, "--analyst", "bo").exit_code == 0
+    charge = ("ledger", "charge", divided, "--pure", 0.3)
+    assert "'ann'" in refused(*charge, "--analyst", "ann")
+    assert run(*charge, "--analyst", "bo").exit_code == 0
+    shown = run("ledger", "show", divided).stdout
+    assert "bo\tnone\t0.3\t0.7\t0.7" in shown
+    assert "ann\t0.2\t0\t0.2\t0.2" in shown
+    # Where somebody has a share, a misspelt name must not escape it.
+    said = refused(*charge, "--analyst", "anne")
+    assert "'anne' is none of them ('ann', 'bo')" in said
+    assert "names none of them" in refused(*charge)
+    assert run("ledger", "verify", divided).exit_code == 0
+
+
 def test_analysts_and_partitions(tmp_path: Path) -> None:
     path = tmp_path / "a"
     made = run("ledger", "create", path, "-e", 1, "-d", 0, "--analyst", "ann=0.4")
@@ -160,9 +253,9 @@ def test_analysts_and_partitions(tmp_path: Path) -> None:
     assert run(*charge, "--analyst", "ann", "--partition", "2026").exit_code == 0
     assert "'ann'" in refused(*charge, "--analyst", "ann")
     shown = run("ledger", "show", path).stdout
-    assert "ann\t0.3\t0.1" in shown
-    assert "2026\t0.3\t0.7" in shown
-    assert "NAME=EPSILON" in refused("ledger", "declare", path, "--analyst", "ann")
+    assert "ann\t0.4\t0.3\t0.1\t0.1" in shown
+    assert "2026\t0.3\t0.7\t0.7" in shown
+    assert "NAME=EPSILON" in refused("ledger", "declare", path, "--analyst", "ann=much")
     assert "fixed for life" in refused("ledger", "declare", path, "--analyst", "ann=0.5")
 
 
@@ -211,7 +304,13 @@ def test_verify_names_an_older_copy_by_a_newer_certificate(
     assert run(*fit, ledger).exit_code == 0
     told = run("ledger", "verify", ledger, "--certificate", out, "--prices")
     assert told.exit_code == 0
-    assert "2 entries" in told.stdout
+    assert "3 entries" in told.stdout
+    sha256 = inspect(out).sha256
+    assert f"m.tacit\tfound: entry 1\t{sha256}" in told.stdout
+    told = run("ledger", "verify", ledger, "--certificate", out, "--json")
+    (found,) = json.loads(told.stdout)["certificates"]
+    assert found == {"file": str(out), "sha256": sha256, "entry": 1}
+    assert "no certificate was given" in run("ledger", "verify", ledger).stderr
     assert run("ledger", "verify", old).exit_code == 0
     for words in (
         ("ledger", "verify", old, "--certificate", out),

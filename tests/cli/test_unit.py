@@ -73,11 +73,11 @@ def test_a_relation_that_there_is_not_is_refused_with_a_unit_too(
 
 @pytest.mark.parametrize("of", ["record", "person"])
 @pytest.mark.parametrize("command", ["fit", "evaluate", "pate"])
-def test_a_ledger_of_the_other_relation_names_the_remedy(
+def test_a_ledger_of_the_other_unit_names_the_unit_and_the_remedy(
     visits: Path, schema: Path, model: Path, of: str, command: str
 ) -> None:
     relations = {"record": "add_remove", "person": "add_remove_person"}
-    kept, asked = relations[of], next(word for key, word in relations.items() if key != of)
+    kept = relations[of]
     ledger, pool = visits.parent / "l", write_csv(visits.parent / "pool.csv", rows(300))
     run("ledger", "create", ledger, "--epsilon", 5, "--relation", kept)
     start = {
@@ -88,10 +88,17 @@ def test_a_ledger_of_the_other_relation_names_the_remedy(
             *("--out", visits.parent / "s.tacit", "--teachers", 40, "--queries", 30),
         ),
     }[command]
-    unit = ("--unit", "id") if of == "record" else ()
-    said = refused(*start, "--epsilon", 2, "--ledger", ledger, *unit)
-    assert f"under the relation {asked}, but the budget is kept under {kept}" in said
-    assert f"tacit ledger create --relation {asked}, " in said
+    start = (*start, "--epsilon", 2, "--ledger", ledger)
+    if of == "person":
+        said = refused(*start)
+        assert "protects people, and no unit is named; pass --unit" in said
+    else:
+        said = refused(*start, "--unit", "id")
+        assert "the unit is the column 'id': it protects a person" in said
+        assert "protects single records. Leave the unit out, or charge a ledger made with" in said
+        # A unit need not be declared, so that a mistyped one reads like one that is not.
+        said = refused(*start, "--unit", "idd")
+        assert "the column 'idd', which the schema lacks (did you mean 'id'?)" in said
     assert Ledger.open(ledger).spent() == 0.0
 
 

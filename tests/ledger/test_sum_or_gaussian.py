@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tacit.erm.minimization import MECHANISMS
-from tacit.ledger import Ledger
+from tacit.ledger import Ledger, status
 from tacit.ledger.state import State
 from tacit.ledger.store import sealed
 from tacit.privacy import (
-    Accountant,
     Budget,
     BudgetExceeded,
     Gaussian,
-    Guarantee,
     PureEpsilon,
     Relation,
     SumOrGaussian,
 )
-from tacit.registry import MODELS, ModelSpec
+from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 
 BUDGET = Budget(1.0, 1e-6)
 
@@ -78,6 +76,101 @@ def test_a_share_of_half_buys_fits_that_add_up_to_half(ledger: Ledger) -> None:
     assert ann.remaining() == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("budget", [BUDGET, Budget(3.0, 1e-6)], ids=str)
+def test_half_of_epsilon_buys_planned_fits_of_half(tmp_path: Path, budget: Budget) -> None:
+    """Fits of any kind that add up to a share are accepted, each with its part of delta."""
+    from tacit.linear_model import LinearRegression, LogisticRegression
+
+    ledger = Ledger.create(tmp_path / "c.ledger", budget)
+    for name in ("ann", "bo"):
+        ledger.add_analyst(name, budget.epsilon / 2)
+    facts: dict[str, Any] = {"row_norm": 1.0, "n_records": 20_000}
+    for name in ("ann", "bo"):
+        mine = ledger.bound(analyst=name)
+        models: list[Any] = [
+            LinearRegression(**facts, label_range=(-1.0, 1.0)),
+            LogisticRegression(**facts, classes=[0, 1]),
+        ]
+        for model, share in zip(models, (0.2, 0.3), strict=True):
+            model.set_params(epsilon=share * budget.epsilon, delta=share * budget.delta)
+            plan = model.set_params(accountant=mine).plan(5)
+            mine.charge(plan.event, plan.budget.delta)
+    assert ledger.spent() <= budget.epsilon * (1 + 1e-9)
+    assert ledger.verify(prices=True).entries == 7
+
+
+@pytest.mark.parametrize("rule", ["either", "sum", "renyi"])
+@pytest.mark.parametrize("asked", [0.9, 5.0])
+@pytest.mark.parametrize("others", [0.0, 0.75])
+def test_what_a_share_is_told_is_accepted(
+    tmp_path: Path, rule: str, asked: float, others: float
+) -> None:
+    """Advice fits the share and the budget, whichever of them refused."""
+    ledger = Ledger.create(tmp_path / "d.ledger", BUDGET, rule)
+    ledger.add_analyst("ann", 0.8)
+    ledger.add_analyst("bo")
+    bo, ann = ledger.bound(analyst="bo"), ledger.bound(analyst="ann")
+    if others:
+        bo.charge(Gaussian(7.0) if rule == "renyi" else PureEpsilon(others))
+    ann.charge(PureEpsilon(0.05))
+
+    def fit(epsilon: float) -> None:
+        event = Gaussian(1 / gaussian_mu(epsilon, ann.planning_delta(1e-7)))
+        ann.charge(event, ann.planning_delta(1e-7))
+
+    with pytest.raises(BudgetExceeded) as refused:
+        fit(asked)
+    told = str(refused.value).partition("Nothing was released.")[2]
+    largest = float(re.findall(r"\d+\.\d+(?= at delta| is left)", told)[0])
+    fit(largest)
+
+
+def test_spent_left_and_share_agree(ledger: Ledger) -> None:
+    ledger.add_analyst("ann", 0.5)
+    ledger.add_analyst("bo")
+    ledger.add_partition("2026")
+    ann, bo = ledger.bound(analyst="ann"), ledger.bound(analyst="bo")
+    for _ in range(20):
+        ann.charge(Gaussian(100.0), 1e-8)
+    bo.charge(PureEpsilon(0.1))
+    now = status(ledger)
+    assert now.spent + now.left == pytest.approx(1.0)
+    assert now.share == pytest.approx(now.spent)
+    mine, whole = now.analysts
+    assert mine.cap == 0.5
+    assert mine.spent + mine.left == pytest.approx(0.5)
+    assert mine.largest == ann.remaining()
+    assert (whole.cap, whole.left, whole.largest) == (None, now.left, bo.remaining())
+    (part,) = now.partitions
+    assert part.spent + part.left == pytest.approx(1.0)
+
+
+def test_a_share_has_no_more_left_than_the_budget(ledger: Ledger) -> None:
+    ledger.add_analyst("ann", 0.9)
+    ledger.add_analyst("bo", 0.9)
+    ledger.bound(analyst="bo").charge(PureEpsilon(0.8))
+    (ann, _) = status(ledger).analysts
+    assert ann.spent == 0.0
+    assert ann.left == pytest.approx(0.2)
+
+
+def test_a_name_without_a_share_limits_nothing(ledger: Ledger) -> None:
+    """It may close the budget by a first release, which a share of the whole may not."""
+    ledger.bound(analyst="cy").charge(Gaussian(1 / 0.2188), 1e-6)
+    assert ledger.entry(1)["analyst"] == "cy"
+    assert not ledger.state().analysts
+    assert ledger.verify(prices=True).entries == 2
+
+
+def test_a_name_that_escapes_a_share_is_damage(ledger: Ledger) -> None:
+    ledger.add_analyst("ann", 0.1)
+    ledger.bound(analyst="ann").charge(PureEpsilon(0.05))
+    forged = {**ledger.entry(2), "number": 3, "analyst": "nobody"}
+    del forged["first"]
+    with pytest.raises(KeyError):
+        ledger.state().after(sealed(forged, "0" * 64).content)
+
+
 def test_what_a_refusal_names_is_accepted(tmp_path: Path) -> None:
     """The largest fit that a refusal mentions goes through, and what is above does not."""
     from tacit.linear_model import LinearRegression
@@ -94,42 +187,6 @@ def test_what_a_refusal_names_is_accepted(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded, match=r"any fit of epsilon up to 0\.4 at delta up to 4e-07"):
         fit(0.5, 4e-7)
     fit(0.4, 4e-7)
-
-
-def planned(spec: ModelSpec, mechanism: str | None, budget: Budget, accountant: Any) -> Any:
-    """Return the plan of a fit of a model, paid by an accountant."""
-    example = spec.examples()[0]
-    model = spec.model(**example.parameters)
-    model.set_params(epsilon=budget.epsilon, delta=budget.delta, accountant=accountant)
-    if mechanism is not None:
-        model.set_params(mechanism=mechanism)
-    return model.plan(example.rows.shape[1])
-
-
-CENTRAL = [spec for spec in MODELS if "accountant" in spec.model().get_params()]
-CASES = [
-    (spec, mechanism)
-    for spec in CENTRAL
-    for mechanism in ([None, *MECHANISMS] if "mechanism" in spec.model().get_params() else [None])
-]
-
-
-@pytest.mark.parametrize(
-    ("spec", "mechanism"), CASES, ids=lambda case: getattr(case, "word", str(case))
-)
-def test_every_estimator_gets_what_adds_up(spec: ModelSpec, mechanism: str | None) -> None:
-    for shares in ((1.0,), (0.5, 0.5), (0.3, 0.7)):
-        for delta in (1e-6, 0.0):
-            accountant = Accountant(Budget(1.0, 1e-6))
-            try:
-                plans = [planned(spec, mechanism, Budget(s, s * delta), accountant) for s in shares]
-            except (ValueError, TypeError):
-                continue  # this mechanism has no plan there, which tests of planners ask
-            for plan in plans:
-                accountant.charge(plan.event, plan.budget.delta)
-                asked = plan.budget.target_delta
-                assert Guarantee(plan.event, asked).within(plan.budget.epsilon, asked)
-            assert accountant.spent() <= 1.0 + 1e-9
 
 
 def test_plans_and_fits_agree(ledger: Ledger) -> None:

@@ -242,3 +242,11 @@ def test_what_is_added_for_rounding_is_what_is_proved(
             z, reached = max(g / m, 0), mpf(1) if e < 0 else below(g / m - m / 2)
         both = 2 * reached - profile(m, k, e)
         assert added == pytest.approx(float((1 + z**2 + abs(e) + k) * both), rel=1e-6)
+
+
+def test_one_delta_is_that_of_an_array_to_the_last_bit() -> None:
+    """Ledgers find their epsilon by one delta at a time: stored totals must not change."""
+    from tacit.privacy.accounting.gaussian_profile import _log_delta_at, _log_delta_of_small_mu
+
+    for mu, x in itertools.product(MUS, (0.0, 1e-3, 0.5, 2.0, 5.0, 8.0, 49.9, 51.0, 1e6, 1e200)):
+        assert _log_delta_at(mu, x) == float(_log_delta_of_small_mu(mu, np.asarray(x)))

@@ -597,3 +597,26 @@ def test_leaks_of_a_run_add_up() -> None:
     price = price_of(Repeated(RareLeak(1e-9), 5), 1e-12)
     assert price.squared_mu == 0.0
     assert price.leak == pytest.approx(5e-9, rel=1e-12)
+
+
+def test_a_release_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of DP-SGD is convolved once for its epsilon and its two prices; then it is known."""
+    from tacit.privacy.accounting import loss_distribution
+
+    made: list[Event] = []
+    plain = SampledGaussian.loss_distribution
+
+    def counted(self: SampledGaussian, interval: float) -> Any:
+        made.append(self)
+        return plain(self, interval)
+
+    monkeypatch.setattr(SampledGaussian, "loss_distribution", counted)
+    loss_distribution._one.cache_clear()
+    rule = SumOrGaussian(Budget(1.0, 1e-6))
+    charge = Charge(Repeated(SampledGaussian(7.25, 0.01), 300), 7.5e-7)
+    first, later = rule.first_cost(charge), rule.cost(charge)
+    assert len(made) == 1
+    loss_distribution._one.cache_clear()
+    assert rule.first_cost(charge) == first
+    assert SumOrGaussian(Budget(1.0, 1e-6)).cost(charge) == later
+    assert len(made) == 1

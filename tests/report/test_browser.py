@@ -108,8 +108,10 @@ def ledger(path: Path, text: str) -> Ledger:
     for part in ("2025", name or "2026"):
         made.add_partition(part)
     mine = made.bound(analyst=name or "ann", label=text, purpose=text, who=text)
+    mine = mine.bound(release=text or "model", table=text or "people.csv")
     for multiplier in (12.0, 9.0, 30.0):
-        mine.charge(Gaussian(multiplier))
+        paid = mine.charge(Gaussian(multiplier))
+        made.add_file(paid.booking, "ab" * 32, text or "m.tacit")
         mine.bound(partition="2025").charge(PureEpsilon(0.1))
     return made
 

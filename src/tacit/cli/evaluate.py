@@ -25,7 +25,7 @@ def evaluate(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that tacit fit saved.")],
     data: opt.Data,
     epsilon: opt.Epsilon,
-    delta: opt.Delta = 1e-6,
+    delta: opt.DeltaOfRelease = None,
     unit: opt.UnitColumn = None,
     relation: opt.RelationName = "add_remove",
     bins: Annotated[
@@ -61,6 +61,7 @@ def evaluate(
       tacit evaluate model.tacit other_people.csv --epsilon 0.1
       tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
     """  # noqa: D301
+    from tacit.cli.ledger import Protected, delta_of_release
     from tacit.cli.models import saved_predictor
     from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
@@ -69,11 +70,19 @@ def evaluate(
     with before_records():
         check_report(report, force, model, data, *charge.files)
         encoder, estimator = saved_predictor(model)
+        columns = tuple(column.name for column in encoder.schema.columns)
         if unit is not None:
             encoder = _with_unit(encoder, unit, model)
-        with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)
+        requested = budget_of(epsilon, delta_of_release(delta, epsilon, None), relation)
+        with_people(requested, encoder.schema.unit is not None)
         bin_edges(2 if bins is None else bins)
-        accountant = charge.accountant(epsilon)
+        accountant = charge.accountant(
+            epsilon,
+            release=f"evaluation of {model.name}"[:200],
+            table=data.name,
+            protected=Protected(encoder.schema.unit, columns),
+        )
+        delta = delta_of_release(delta, epsilon, accountant)
     warn_if_weak(epsilon, delta, rows)
     if math.isinf(epsilon):
         output.note(_NO_PRIVACY)

@@ -96,7 +96,7 @@ def fit(
     schema: opt.SchemaFile,
     epsilon: opt.Epsilon,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the model.")],
-    delta: opt.Delta = 1e-6,
+    delta: opt.DeltaOfRelease = None,
     target: opt.TargetColumn = None,
     unit: opt.UnitColumn = None,
     model: opt.Model = None,
@@ -161,6 +161,7 @@ def fit(
           --scheduler tls://head:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
     """  # noqa: D301
     from tacit.cli.evaluate import show_metrics
+    from tacit.cli.ledger import Protected, delta_of_release, record_file
     from tacit.saving import inspect, save
 
     with before_records():
@@ -173,6 +174,13 @@ def fit(
         declared = declared.with_references() if inference else declared
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)
+        accountant = charge.accountant(
+            epsilon,
+            release="model, and its evaluation" if evaluate else "model",
+            table=Path(data).name,
+            protected=Protected(declared.unit, column_names(schema)),
+        )
+        delta = delta_of_release(delta, epsilon, accountant)
         fitted = _model(
             declared,
             model,
@@ -186,7 +194,7 @@ def fit(
             evaluate=evaluate,
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,
-            accountant=charge.accountant(epsilon),
+            accountant=accountant,
         )
     warn_if_weak(epsilon, delta, declared.n_records)
     with room_for(out, report), somebody_counts(epsilon, delta, charge.ledger):
@@ -200,6 +208,7 @@ def fit(
     if report is not None:
         write_model_report(report, fitted)
     certificate = inspect(out)
+    record_file(accountant, out, certificate)
     if as_json:
         files = {"out": str(out), "report": None if report is None else str(report)}
         output.document({**files, **certificate.to_dict()})
@@ -237,6 +246,13 @@ def read_schema(path: Path, target: str | None, unit: str | None = None) -> Sche
     declared = Schema.from_file(path)
     declared = declared if target is None else declared.with_target(target)
     return declared if unit is None else declared.with_unit(unit)
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the columns that a schema file declares."""
+    from tacit.schema import Schema
+
+    return tuple(column.name for column in Schema.from_file(path).columns)
 
 
 def _refuse_unconfirmed(schema: Schema, path: Path, allowed: bool) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from tacit.cli.running import Refused
-
-if TYPE_CHECKING:
-    from tacit.ledger import Ledger
-    from tacit.privacy import Booking
+import difflib
 import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,25 +16,67 @@ import typer
 from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.files import check_new, check_report, ledger_files
-from tacit.cli.running import before_records
+from tacit.cli.running import Refused, before_records
 
 if TYPE_CHECKING:
     from tacit.ledger import Ledger, LedgerStatus
     from tacit.ledger.state import Terms
-    from tacit.privacy import Event
+    from tacit.privacy import Booking, Event
+    from tacit.saving import Certificate
+
+
+@dataclass(frozen=True)
+class Named:
+    """A saved model that names the entry of a ledger which paid for it."""
+
+    path: Path
+    sha256: str
+    booking: Booking
+
+
+def certificates_of(paths: list[Path] | None) -> list[Named]:
+    """Return what saved models say of the ledger that paid for them."""
+    from tacit.saving import inspect
+
+    found = []
+    for path in paths or ():
+        certificate = inspect(path)
+        booking = certificate.privacy.booking
+        if booking is None:
+            raise Refused(f"{path.name} names no ledger: it was fitted without one; leave it out.")
+        found.append(Named(path, certificate.sha256, booking))
+    return found
 
 
 def bookings(certificates: list[Path] | None) -> list[Booking]:
     """Return the ledger entries named by saved models."""
-    from tacit.saving import inspect
+    return [named.booking for named in certificates_of(certificates)]
 
-    found = []
-    for path in certificates or ():
-        booking = inspect(path).privacy.booking
-        if booking is None:
-            raise Refused(f"{path.name} names no ledger: it was fitted without one; leave it out.")
-        found.append(booking)
-    return found
+
+@dataclass(frozen=True)
+class Protected:
+    """What a command protects: a person, by the column ``unit``, or a record if it is None."""
+
+    unit: str | None
+    columns: tuple[str, ...] = ()
+
+    def check(self, opened: Ledger) -> None:
+        """Refuse a ledger that protects records where a person is asked for, or the reverse."""
+        of_people = opened.budget.relation.by_person
+        if self.unit is not None and not of_people:
+            near = difflib.get_close_matches(self.unit, self.columns, 1)
+            meant = f" (did you mean {near[0]!r}?)" if near and near[0] != self.unit else ""
+            unknown = "" if self.unit in self.columns else f", which the schema lacks{meant}"
+            raise Refused(
+                f"the unit is the column {self.unit!r}{unknown}: it protects a person with all "
+                f"their records, and the ledger {opened.address} protects single records. Leave "
+                "the unit out, or charge a ledger made with --relation add_remove_person."
+            )
+        if self.unit is None and of_people:
+            raise Refused(
+                f"the ledger {opened.address} protects people, and no unit is named; pass --unit "
+                "with the column that identifies the person of a record."
+            )
 
 
 def ledger_to_charge(
@@ -50,8 +88,14 @@ def ledger_to_charge(
     partition: str | None,
     label: str | None,
     purpose: str | None,
+    release: str | None = None,
+    table: str | None = None,
+    protected: Protected | None = None,
 ) -> Ledger | None:
     """Return the ledger to charge, or None if none was named.
+
+    ``release`` and ``table`` are notes for readers of the ledger; ``protected`` is what the command
+    protects, which the ledger must protect too.
 
     Examples
     --------
@@ -74,16 +118,69 @@ def ledger_to_charge(
             "or leave --ledger out."
         )
     opened = Ledger.open(address, seen=bookings(certificates))
-    return opened.bound(analyst=analyst, partition=partition, label=label, purpose=purpose)
+    if protected is not None:
+        protected.check(opened)
+    return opened.bound(
+        analyst=analyst,
+        partition=partition,
+        label=label,
+        purpose=purpose,
+        release=release,
+        # A name of a file may be longer than a note.
+        table=None if table is None else table[:200],
+    )
 
 
-_ADDS_UP = "epsilon is that of all releases together: at most the sum of theirs"
+# Of a release that no ledger pays for.
+_DELTA = 1e-6
+
+
+def delta_of_release(delta: float | None, epsilon: float, ledger: Ledger | None) -> float:
+    """Return the delta of a release: as given, or its part of the ledger's delta.
+
+    Releases whose epsilons add up to the ledger's then have deltas that do.
+
+    Examples
+    --------
+    >>> from tacit.cli.ledger import delta_of_release
+    >>> delta_of_release(None, 0.5, None), delta_of_release(1e-7, 0.5, None)
+    (1e-06, 1e-07)
+    """
+    if delta is not None or ledger is None:
+        return _DELTA if delta is None else delta
+    return ledger.budget.delta * min(max(epsilon, 0.0) / ledger.budget.epsilon, 1.0)
+
+
+def record_file(ledger: Ledger | None, out: Path, certificate: Certificate) -> None:
+    """Write the SHA-256 of a saved model into the ledger that paid for it.
+
+    The model is released already, so that a ledger which cannot be written is no error of the fit.
+    """
+    booking = certificate.privacy.booking
+    if ledger is None or booking is None:
+        return
+    from tacit.ledger import LedgerError
+
+    try:
+        ledger.add_file(booking, certificate.sha256, out.name[:200])
+    except (LedgerError, ValueError, OSError) as why:
+        output.note(f"the model is saved and paid for, but its SHA-256 is not in the ledger: {why}")
+
+
+_ADDS_UP = (
+    "spent is the lesser of two sums, of epsilons and of noise: many releases cost less than their "
+    "epsilons add up to"
+)
 
 ledger = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 Analysts = Annotated[
     list[str] | None,
-    typer.Option("--analyst", help="An analyst's share, as NAME=EPSILON; it cannot be changed."),
+    typer.Option(
+        "--analyst",
+        help="An analyst's share, as NAME=EPSILON; it cannot be changed. NAME alone has no share, "
+        "and may spend what is left of the budget.",
+    ),
 ]
 Partitions = Annotated[
     list[str] | None,
@@ -181,19 +278,23 @@ def show(
       tacit ledger show survey.ledger
       tacit ledger show survey.ledger --html ledger.html
     """  # noqa: D301
-    from tacit.cli.ledger_history import show_history
+    from tacit.cli.ledger_history import last_lines, records_of, show_history
     from tacit.ledger import Ledger
+    from tacit.ledger.entries import File
 
     with before_records():
         check_report(html, force, *ledger_files(address))
-        opened = Ledger.open(address, seen=bookings(certificate))
+        named = certificates_of(certificate)
+        opened = Ledger.open(address, seen=[each.booking for each in named])
+    files = {each.booking.entry: File(each.path.name, each.sha256) for each in named}
     if html is not None:
         from tacit.report import write_ledger
 
-        write_ledger(html, opened)
-    _show(opened, as_json)
+        write_ledger(html, opened, files=files)
+    found = last_lines(opened, files)
+    _show(opened, as_json, {"entries": records_of(found)})
     if not as_json:
-        show_history(opened)
+        show_history(found)
     if html is not None and not as_json:
         output.note(f"wrote {html}")
 
@@ -240,6 +341,7 @@ def charge(
             purpose=purpose,
         )
         assert opened is not None
+        opened = opened.bound(release="release made elsewhere")
         event = _event(opened, pure, gaussian, zcdp, times)
         newest = opened.head.entry
         paid = opened.charge(event, key=key)
@@ -280,10 +382,21 @@ def verify(
     from tacit.ledger import Ledger
 
     with before_records():
-        found = Ledger.open(address).verify(seen=bookings(certificate), prices=prices)
+        named = certificates_of(certificate)
+        opened = Ledger.open(address)
+        found = opened.verify(seen=[each.booking for each in named], prices=prices)
     if as_json:
+        certificates = [
+            {"file": str(each.path), "sha256": each.sha256, "entry": each.booking.entry}
+            for each in named
+        ]
         output.document(
-            {"entries": found.entries, "spent": found.spent, "head": found.head.to_dict()}
+            {
+                "entries": found.entries,
+                "spent": found.spent,
+                "head": found.head.to_dict(),
+                "certificates": certificates,
+            }
         )
         return
     output.facts(
@@ -291,9 +404,18 @@ def verify(
             "in order": f"{found.entries} entries, from the first to the last",
             "ledger": found.head.ledger,
             "head": f"entry {found.head.entry}, {found.head.head}",
-            "spent": f"epsilon {_up(found.spent)}",
+            "spent": f"epsilon {_up(found.spent)} of {opened.budget.epsilon:g}",
         }
     )
+    if named:
+        rows = [
+            (each.path.name, f"found: entry {each.booking.entry}", each.sha256) for each in named
+        ]
+        output.table("Certificates", ("certificate", "in the ledger", "SHA-256"), rows, texts=3)
+    else:
+        output.note(
+            "no certificate was given; a cut end or an older copy shows only beside a newer one"
+        )
 
 
 @ledger.command()
@@ -329,20 +451,23 @@ def export(
         output.say(line)
 
 
-def _shares(analysts: list[str] | None) -> dict[str, float]:
-    shares = {}
+def _shares(analysts: list[str] | None) -> dict[str, float | None]:
+    shares: dict[str, float | None] = {}
     for word in analysts or ():
-        name, _, epsilon = word.rpartition("=")
+        name, divided, epsilon = word.rpartition("=")
+        name = name if divided else word
         if name in shares:
             raise Refused(f"--analyst {name!r} is given twice; give each share once.")
         try:
-            shares[name] = float(epsilon)
+            shares[name] = float(epsilon) if divided else None
         except ValueError:
             raise Refused(f"--analyst {word!r} is not NAME=EPSILON, such as ann=0.5.") from None
     return shares
 
 
-def _check_declared(terms: Terms, shares: dict[str, float], partitions: list[str] | None) -> None:
+def _check_declared(
+    terms: Terms, shares: dict[str, float | None], partitions: list[str] | None
+) -> None:
     """Check all declarations before the first is made, so that none is made in part."""
     from tacit.ledger.rules import analyst_of, declared, partition_of
     from tacit.ledger.state import State
@@ -354,7 +479,9 @@ def _check_declared(terms: Terms, shares: dict[str, float], partitions: list[str
         state = declared(partition_of(terms, name), state)
 
 
-def _declared(opened: Ledger, shares: dict[str, float], partitions: list[str] | None) -> None:
+def _declared(
+    opened: Ledger, shares: dict[str, float | None], partitions: list[str] | None
+) -> None:
     for name, epsilon in shares.items():
         opened.add_analyst(name, epsilon)
     for name in partitions or ():
@@ -379,51 +506,71 @@ def _event(
     return event if times == 1 else Repeated(event, times)
 
 
-def _show(opened: Ledger, as_json: bool) -> None:
+def _show(opened: Ledger, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
     from tacit.ledger import status
     from tacit.privacy import SumOrGaussian
     from tacit.report.wording import rounded_up
 
     now = status(opened)
     if as_json:
-        output.document(_record(opened, now))
+        output.document({**_record(opened, now), **(more or {})})
         return
     budget = now.terms.budget
     adds = {"adds up": _ADDS_UP} if isinstance(now.terms.rule, SumOrGaussian) else {}
     output.facts(
         {
             "ledger": f"{opened.address} ({now.head.ledger})",
-            "budget": f"{budget}, by {type(now.terms.rule).__name__}",
+            "budget": f"{budget}, by the rule {now.terms.to_dict()['rule']['name']}",
             "spent": f"{output.bar(now.share)} {rounded_up(100 * now.share, 1)} %",
-            "epsilon": f"{_up(now.spent)} spent; a release of {_down(now.left)} would be accepted",
+            "epsilon": f"{_up(now.spent)} spent of {budget.epsilon:g}, {_down(now.left)} left",
+            "next": now.accepts,
             **adds,
             "head": f"entry {now.head.entry}, {now.head.head}",
         }
     )
     output.table(
-        "Releases that would still be accepted",
+        f"{_kind(budget.is_pure)} releases that would still be accepted",
         ("epsilon of each", "number"),
         [(f"{epsilon:g}", f"{n:,}") for epsilon, n in now.buys],
     )
     for kind, accounts in (("analyst", now.analysts), ("partition", now.partitions)):
-        rows = [(a.name, _up(a.spent), _down(a.left)) for a in accounts]
+        of_analysts = kind == "analyst"
+        header = (kind, *["share"] * of_analysts, "spent", "left", "largest release")
+        rows = [
+            (
+                a.name,
+                *(["none" if a.cap is None else f"{a.cap:g}"] * of_analysts),
+                _up(a.spent),
+                _down(a.left),
+                _down(a.largest),
+            )
+            for a in accounts
+        ]
         if rows:
-            output.table(f"By {kind}", (kind, "spent", "left"), rows, long_names=True)
+            output.table(f"By {kind}", header, rows, long_names=True)
+
+
+def _kind(is_pure: bool) -> str:
+    return "Pure" if is_pure else "Gaussian"
 
 
 def _up(epsilon: float) -> str:
-    """Format a cost with four digits, rounded up."""
-    return f"{_digits(epsilon, ROUND_CEILING):g}"
+    """Format a cost with four decimals, rounded up, as the page does; a small one with more."""
+    return f"{_digits(epsilon, ROUND_CEILING):.12g}"
 
 
 def _down(epsilon: float) -> str:
-    """Format a remaining budget with four digits, rounded down."""
-    return f"{_digits(epsilon, ROUND_FLOOR):g}"
+    """Format a remaining budget with four decimals, rounded down; a small one with more."""
+    return f"{_digits(epsilon, ROUND_FLOOR):.12g}"
 
 
 def _digits(value: float, rounding: str) -> float:
+    if not math.isfinite(value):
+        return value
     # Round to twelve digits first, so that the float 0.1 + 0.2 counts as 0.3.
-    return float(Context(prec=4, rounding=rounding).create_decimal(f"{value:.12g}"))
+    before_the_point = len(str(int(value))) if value >= 1.0 else 0
+    context = Context(prec=4 + before_the_point, rounding=rounding)
+    return float(context.create_decimal(f"{value:.12g}"))
 
 
 def _record(opened: Ledger, now: LedgerStatus) -> dict[str, Any]:
@@ -433,6 +580,8 @@ def _record(opened: Ledger, now: LedgerStatus) -> dict[str, Any]:
         **now.terms.to_dict(),
         "spent": now.spent,
         "left": now.left,
+        "largest": now.largest,
+        "accepts": now.accepts,
         "share": now.share,
         "head": now.head.to_dict(),
         "buys": [{"epsilon": epsilon, "releases": n} for epsilon, n in now.buys],

@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tacit.cli import output
 from tacit.ledger import Ledger
-from tacit.ledger.state import WHOLE
+from tacit.ledger.entries import File, Line, lines
 
 _SHOWN = 10
-_DECLARED = {"created": "made", "analyst": "share of", "partition": "part"}
+_DIGITS = 12  # of a SHA-256: enough to tell files apart; --json and the page have all 64
 
 
-def show_history(ledger: Ledger) -> None:
-    """Print the last entries, newest first: time, person, purpose and cost."""
-    header = ("entry", "when", "who", "what", "per cent of the budget")
-    rows = [_row(entry) for entry in reversed(list(ledger.export(last=_SHOWN)))]
+def last_lines(ledger: Ledger, files: Mapping[int, File]) -> list[Line]:
+    """Return the last entries, newest first."""
+    # A recorded file is an entry of its own and no line, so that twice as many are read.
+    found = lines(ledger.export(last=2 * _SHOWN), ledger.terms, files)
+    return found[: -_SHOWN - 1 : -1]
+
+
+def show_history(found: Sequence[Line]) -> None:
+    """Print entries: day, person, what was released from which table and why, and its cost."""
+    header = ("entry", "when", "who", "what", "epsilon", "delta")
+    rows = [_row(line) for line in found]
     output.table(f"The last {len(rows)} entries", header, rows, texts=4)
 
 
-def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    # As on the ledger's page: the cost by the most expensive component of the rule.
-    cost = f"{100 * max(entry['cost']) / WHOLE:.3g}" if "cost" in entry else ""
-    who, analyst = entry["who"], entry.get("analyst")
-    whom = f"{who} for {analyst}" if analyst and analyst != who else who
-    return str(entry["number"]), entry["when"][:10], whom, _what(entry), cost
+def records_of(found: Sequence[Line]) -> list[dict[str, Any]]:
+    """Return entries ready for JSON."""
+    return [asdict(line) for line in found]
 
 
-def _what(entry: Mapping[str, Any]) -> str:
-    if entry["kind"] != "charge":
-        return f"{_DECLARED[entry['kind']]} {entry.get('name', '')}".strip()
-    kind = str(entry["event"]["kind"]).replace("_", " ")
-    if entry["partition"] is not None:
-        kind += f", on {entry['partition']}"
-    return "; ".join(filter(None, (entry["label"], entry["purpose"], kind)))
+def _row(line: Line) -> tuple[str, ...]:
+    epsilon = "" if line.epsilon is None else f"{line.epsilon:.4g}"
+    delta = "" if line.delta is None else f"{line.delta:.3g}"
+    return str(line.number), line.day, line.who, _what(line), epsilon, delta
+
+
+def _what(line: Line) -> str:
+    said = f"{line.what} ({line.how})" if line.how else line.what
+    said += f" from {line.table}" * bool(line.table) + f", on {line.partition}" * bool(
+        line.partition
+    )
+    file = line.file
+    sealed = "" if file is None else f"{file.name or 'file'}, SHA-256 {file.sha256[:_DIGITS]}..."
+    return "; ".join(filter(None, (said, line.label, line.purpose, sealed)))

@@ -15,6 +15,7 @@ from tacit.cli import output
 from tacit.cli.running import Refused
 
 if TYPE_CHECKING:
+    from tacit.cli.ledger import Protected
     from tacit.ledger import Ledger
     from tacit.schema import Schema
 
@@ -64,6 +65,15 @@ Epsilon = Annotated[
 Delta = Annotated[
     float,
     typer.Option("--delta", "-d", help="Probability with which the guarantee may fail; or 0."),
+]
+DeltaOfRelease = Annotated[
+    float | None,
+    typer.Option(
+        "--delta",
+        "-d",
+        help="Probability with which the guarantee may fail; or 0. By default 1e-6, and with "
+        "--ledger as much of the ledger's delta as --epsilon is of its epsilon.",
+    ),
 ]
 Model = Annotated[
     str | None,
@@ -149,7 +159,11 @@ LedgerOption = Annotated[
     ),
 ]
 Analyst = Annotated[
-    str | None, typer.Option("--analyst", help="The analyst whose share of the ledger is charged.")
+    str | None,
+    typer.Option(
+        "--analyst",
+        help="The analyst whose share of the ledger is charged; a name without one is recorded.",
+    ),
 ]
 Partition = Annotated[
     str | None,
@@ -192,7 +206,14 @@ class Charge:
 
         return (*ledger_files(self.ledger), *(self.seen or ()))
 
-    def accountant(self, epsilon: float) -> Ledger | None:
+    def accountant(
+        self,
+        epsilon: float,
+        *,
+        release: str | None = None,
+        table: str | None = None,
+        protected: Protected | None = None,
+    ) -> Ledger | None:
         """Return the ledger to charge, or None if none was named."""
         from tacit.cli.ledger import ledger_to_charge
 
@@ -204,6 +225,9 @@ class Charge:
             partition=self.partition,
             label=self.label,
             purpose=self.purpose,
+            release=release,
+            table=table,
+            protected=protected,
         )
 
 

@@ -31,7 +31,7 @@ def pate(
     schema: opt.SchemaFile,
     epsilon: opt.Epsilon,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the student.")],
-    delta: opt.Delta = 1e-6,
+    delta: opt.DeltaOfRelease = None,
     target: opt.TargetColumn = None,
     unit: opt.UnitColumn = None,
     teachers: Annotated[int, typer.Option("--teachers", help="Number of teachers.")] = 250,
@@ -63,6 +63,8 @@ def pate(
           --teachers 250 --queries 500 --teacher boosting --student forest \\
           --out student.tacit --report report.html
     """  # noqa: D301
+    from tacit.cli.fit import column_names
+    from tacit.cli.ledger import Protected, delta_of_release, record_file
     from tacit.pate import PATEClassifier
     from tacit.pate.query_points import check_pool
     from tacit.saving import inspect, save
@@ -76,6 +78,13 @@ def pate(
         check_report(report, force, *inputs, out)
         declared = _schema(schema, target, unit)
         pool, truth = _pool(public, declared, delimiter)
+        paid = charge.accountant(
+            epsilon,
+            release="student of a private vote",
+            table=data.name,
+            protected=Protected(declared.unit, column_names(schema)),
+        )
+        delta = delta_of_release(delta, epsilon, paid)
         model = PATEClassifier(
             _named("--teacher", teacher, _teachers()),
             teachers,
@@ -85,7 +94,7 @@ def pate(
             delta,
             accounting="sanitised" if sanitised else "worst_case",
             classes=list(declared.target.labels),
-            accountant=charge.accountant(epsilon),
+            accountant=paid,
             n_jobs=jobs,
         )
         check_pool(pool, queries, len(declared.feature_names))
@@ -99,10 +108,12 @@ def pate(
     whole = TableModel(declared, model)
     whole.estimator_ = model
     save(whole, out)
+    certificate = inspect(out)
+    record_file(paid, out, certificate)
     scores = _scores(model, pool, truth)
     if report is not None:
         write_student(report, f"Student of {declared.target.name}", model, scores)
-    _show(inspect(out), model, scores, out, report, as_json)
+    _show(certificate, model, scores, out, report, as_json)
 
 
 def _schema(path: Path, target: str | None, unit: str | None) -> Any:

@@ -252,7 +252,11 @@ def _check_budget(state: State, terms: Terms) -> None:
     """Raise if a total exceeds the budget: costs are never negative, so no charge could do it."""
     most = terms.budget.epsilon
     held = [(most, exposure) for exposure in state.exposures()]
-    held += [(share.epsilon, share.spent) for share in state.analysts.values()]
+    held += [
+        (share.epsilon, share.spent)
+        for share in state.analysts.values()
+        if share.epsilon is not None
+    ]
     if any(terms.spent(spent) > epsilon * (1 + _ROUNDING) for epsilon, spent in held):
         raise LedgerDamaged(
             f"what was charged is more than the budget, or than an analyst's share of it. {REMEDY}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from tacit.ledger.journal import Journal, Verified, verified
+from tacit.ledger.journal import Journal, Verified, check_booking, verified
 from tacit.ledger.rules import (
     Bound,
     account,
@@ -145,13 +145,17 @@ class Ledger:
         label: str | None = None,
         purpose: str | None = None,
         who: str | None = None,
+        release: str | None = None,
+        table: str | None = None,
     ) -> Ledger:
         """Return the same ledger, with charges that count for an analyst or on a partition.
 
-        ``label``, ``purpose`` and ``who`` are notes for people and do not affect the budget. A
-        parameter that is None stays as it is.
+        ``label``, ``purpose``, ``who``, ``release`` (what is released: a model, an evaluation) and
+        ``table`` (which records are read) are notes for people and do not affect the budget. An
+        analyst without a share is a note too. A parameter that is None stays as it is.
         """
         texts = {"label": label, "purpose": purpose, "who": who}
+        texts |= {"release": release, "table": table}
         names = {"analyst": analyst, "partition": partition}
         changed = {name: text_of(name, text) for name, text in texts.items() if text is not None}
         changed |= {name: name_of(name, text) for name, text in names.items() if text is not None}
@@ -243,12 +247,40 @@ class Ledger:
         """Return the delta with which a fit that asks for ``delta`` is planned and charged."""
         return self.rule.planning_delta(delta)
 
-    def add_analyst(self, name: str, epsilon: float) -> Booking:
-        """Give an analyst a sub-budget: their charges may spend at most ``epsilon``.
+    def add_analyst(self, name: str, epsilon: float | None = None) -> Booking:
+        """Give an analyst a share: their charges may spend at most ``epsilon``.
 
-        The share is fixed for life. From then on every charge must name its analyst (`bound`).
+        Charges fit the share as they fit the budget: those that add up to it are accepted. The
+        share is fixed for life, and from then on every charge must name its analyst (`bound`).
+        Without an epsilon the analyst has no share, and may spend what is left of the budget.
         """
         return self._declare(analyst_of(self.terms, name, epsilon))
+
+    def add_file(self, booking: Booking, sha256: str, file: str = "") -> Booking:
+        """Record the file that was released for a charge: its SHA-256, and its name for people.
+
+        It costs nothing. Readers of the ledger can then tell the file from any other.
+
+        Parameters
+        ----------
+        booking
+            Of the charge, from the model's certificate: ``model.privacy_.booking``.
+        sha256
+            ``tacit.saving.inspect(path).sha256``: 64 hexadecimal digits.
+        file
+            The name of the file.
+        """
+        check_booking(self._journal.store, booking, self.terms.ledger, self.head.entry)
+        if self.entry(booking.entry)["kind"] != "charge":
+            raise ValueError(f"entry {booking.entry} is no charge, so nothing was released for it.")
+        return self._declare(
+            {
+                "kind": "released",
+                "entry": booking.entry,
+                "sha256": text_of("sha256", sha256),
+                "file": text_of("file", file),
+            }
+        )
 
     def add_partition(self, name: str) -> Booking:
         """Declare a part of the data, such as a window of time, disjoint from all other parts.
@@ -320,7 +352,7 @@ class Ledger:
                 "event": readable_again(event),
                 "cost": list(self.terms.price(charge)),
                 "delta": charge.delta,
-                **asdict(self._bound),
+                **self._bound.to_dict(),
             }
             self._last_price = known = event, delta, charge, Draft(said)
         return known[2:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from tacit.ledger.state import Parts, State, Terms
 from tacit.ledger.store import Content, Draft
@@ -12,9 +12,8 @@ from tacit.privacy import BudgetExceeded, Relation
 from tacit.privacy.accountant import CannotCharge, Remedies, refusal
 from tacit.privacy.filters import Charge
 
-_LONGEST = 1000
-
 # Characters of a note; one entry must not fill the disk.
+_LONGEST = 1000
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,17 @@ class Bound:
     label: str = ""
     purpose: str = ""
     who: str = ""
+    release: str = ""
+    table: str = ""
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return what an entry says of it; what is released from which table only if it is said."""
+        said = asdict(self)
+        return {name: said[name] for name in said if said[name] or name not in _IF_SAID}
+
+
+# Notes that entries of older ledgers lack.
+_IF_SAID = ("release", "table")
 
 
 def account() -> str:
@@ -54,9 +64,11 @@ def name_of(kind: str, value: object) -> str:
     return found
 
 
-def analyst_of(terms: Terms, name: str, epsilon: float) -> Content:
+def analyst_of(terms: Terms, name: str, epsilon: float | None) -> Content:
     """Return the content of an analyst's entry; raise if the terms do not allow the share."""
     budget, rule = terms.budget, terms.rule
+    if epsilon is None:
+        return {"kind": "analyst", "name": name_of("analyst", name), "epsilon": None}
     cap = replace(budget, epsilon=epsilon).epsilon
     if not cap <= budget.epsilon:
         raise ValueError(
@@ -82,8 +94,8 @@ def partition_of(terms: Terms, name: str) -> Content:
 
 def declared(content: Content, before: State) -> State:
     """Return the state after a declaration; raise if the name is taken."""
-    kind, name = content["kind"], content["name"]
-    if name in (before.analysts if kind == "analyst" else before.partitions):
+    kind, name = content["kind"], content.get("name")
+    if kind != "released" and name in (before.analysts if kind == "analyst" else before.partitions):
         raise ValueError(f"the ledger has {kind} {name!r} already; it is fixed for life.")
     return before.after(content)
 
@@ -110,18 +122,28 @@ def afford(
     after = before.after(draft.content)
     for exposure in after.exposures(bound.partition):
         if not terms.fits(exposure):
-            least = min(before.exposures(bound.partition), key=terms.left)
-            raise BudgetExceeded(_refusal(terms, charge, exposure, terms.accepts(least)))
-    if bound.analyst is None:
+            raise BudgetExceeded(_refusal(terms, charge, exposure, _advice(terms, bound, before)))
+    if bound.analyst is None or bound.analyst not in after.analysts:
         return draft, after
-    share, had = after.analysts[bound.analyst], before.analysts[bound.analyst]
-    if not terms.fits(share.spent, share.epsilon):
+    share = after.analysts[bound.analyst]
+    if share.epsilon is not None and not terms.fits(share.spent, share.epsilon):
         raise BudgetExceeded(
             f"for {bound.analyst!r}, whose share is epsilon {share.epsilon:g}, the release "
             f"{terms.over(share.spent, share.epsilon)}. Nothing was released. "
-            f"{terms.accepts(had.spent, share.epsilon)}"
+            f"{_advice(terms, bound, before)}"
         )
     return draft, after
+
+
+def _advice(terms: Terms, bound: Bound, state: State) -> str:
+    """Return what would be accepted, of the budget and of the analyst's share."""
+    accounts: list[tuple[Parts, float | None]] = [
+        (exposure, None) for exposure in state.exposures(bound.partition)
+    ]
+    share = None if bound.analyst is None else state.analysts.get(bound.analyst)
+    if share is not None and share.epsilon is not None:
+        accounts.append((share.spent, share.epsilon))
+    return terms.accepts(*accounts)
 
 
 def check_names(bound: Bound, state: State) -> None:
@@ -129,14 +151,20 @@ def check_names(bound: Bound, state: State) -> None:
     analyst, partition = bound.analyst, bound.partition
     if partition is not None and partition not in state.partitions:
         raise CannotCharge(f"the ledger has no partition {partition!r}; declare it first.")
-    if analyst is None and state.analysts:
+    if not state.is_divided:
+        return  # a name is recorded, and limits nothing
+    if analyst is None:
         raise CannotCharge(
             "the budget is divided among analysts, and the charge names none of them; name "
             "one (--analyst, or ledger.bound(analyst=...)): "
             f"{', '.join(map(repr, state.analysts))}."
         )
     if analyst is not None and analyst not in state.analysts:
-        raise CannotCharge(f"the ledger has no analyst {analyst!r}; give them a share first.")
+        raise CannotCharge(
+            f"the budget is divided among analysts, and {analyst!r} is none of them "
+            f"({', '.join(map(repr, state.analysts))}); check the name, or declare it: with a "
+            "share (--analyst NAME=EPSILON), or without one (--analyst NAME)."
+        )
 
 
 def _refusal(terms: Terms, charge: Charge, exposure: Parts, left: str) -> str:

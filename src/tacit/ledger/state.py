@@ -184,9 +184,11 @@ class Terms:
             return 0.0
         return self.rule.left(totals_of(parts, self.most), self._within(epsilon))
 
-    def accepts(self, parts: Parts, epsilon: float | None = None) -> str:
-        """Return a sentence on the largest release that a total leaves room for."""
-        return self.rule.accepts(totals_of(parts, self.most), self._within(epsilon))
+    def accepts(self, *accounts: tuple[Parts, float | None]) -> str:
+        """Return a sentence on the largest release that fits totals, each within its epsilon."""
+        return self.rule.accepts(
+            *((totals_of(parts, self.most), self._within(epsilon)) for parts, epsilon in accounts)
+        )
 
     def over(self, parts: Parts, epsilon: float | None = None) -> str:
         """Return by how much a total is over the budget, as the end of a sentence."""
@@ -242,10 +244,25 @@ class Terms:
 
 @dataclass(frozen=True)
 class Share:
-    """An analyst's part of the budget: at most ``epsilon``, of which ``spent`` is used."""
+    """An analyst's part of the budget: at most ``epsilon``, of which ``spent`` is used.
 
-    epsilon: float
+    Without an epsilon the analyst is known by name, and the budget alone is the limit.
+    """
+
+    epsilon: float | None
     spent: Parts
+
+
+def _check_released(content: Content) -> None:
+    """Raise unless an entry names an earlier entry and the file that was released for it."""
+    paid, sha256 = content["entry"], content["sha256"]
+    if type(paid) is not int or not 0 < paid < content.get("number", math.inf):
+        raise ValueError(f"entry {paid!r} is none that a file could be released for")
+    if not (isinstance(sha256, str) and len(sha256) == 64 and set(sha256) <= _DIGITS):
+        raise ValueError("a SHA-256 is 64 hexadecimal digits")
+
+
+_DIGITS = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True)
@@ -265,6 +282,11 @@ class State:
         """Whether nothing was charged yet, on the whole data set or on any part of it."""
         return not any(self.whole) and not any(any(part) for part in self.partitions.values())
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether some analyst has a share of the budget."""
+        return any(share.epsilon is not None for share in self.analysts.values())
+
     def exposures(self, partition: str | None = None) -> Iterable[Parts]:
         """Return the total of a partition's records, or the totals of every partition's records."""
         if partition is not None:
@@ -282,6 +304,9 @@ class State:
             if self.whole:
                 raise ValueError("a ledger is made once")
             return State((0,) * len(content["most"]))
+        if kind == "released":
+            _check_released(content)
+            return self
         name, nothing = content["name"], (0,) * len(self.whole)
         # A second declaration would reset the total to zero.
         if name in (self.analysts if kind == "analyst" else self.partitions):
@@ -307,7 +332,8 @@ class State:
             whole = added(whole, cost)
         else:
             partitions = {**partitions, partition: added(partitions[partition], cost)}
-        if analyst is not None:
+        # A name that nobody declared is a note, unless the budget is divided.
+        if analyst is not None and (analyst in analysts or self.is_divided):
             share = analysts[analyst]
             share = replace(share, spent=added(share.spent, share_cost))
             analysts = {**analysts, analyst: share}
@@ -334,7 +360,9 @@ class State:
         left = min(map(terms.left, self.exposures(partition)))
         if analyst is None:
             return left
-        share = self.analysts[analyst]
+        share = self.analysts.get(analyst)
+        if share is None or share.epsilon is None:
+            return left
         return min(left, terms.left(share.spent, share.epsilon))
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,22 +20,35 @@ _MOST = 10**6
 
 @dataclass(frozen=True)
 class Account:
-    """Epsilon that one analyst or one partition has spent and has left."""
+    """Epsilon that one analyst or one partition has spent and has left.
+
+    ``left`` is ``cap``, or the budget's epsilon, less ``spent``, and never more than what the whole
+    ledger has left. ``largest`` is the epsilon of the largest release that would be accepted, which
+    may be more: noise adds up more slowly than epsilons.
+    """
 
     name: str
     spent: float
     left: float
+    largest: float
     cap: float | None = None
 
 
 @dataclass(frozen=True)
 class LedgerStatus:
-    """Summary of a ledger at its head."""
+    """Summary of a ledger at its head.
+
+    ``spent`` and ``left`` add up to the budget's epsilon, and ``share`` is the part that is spent.
+    ``largest`` is the epsilon of the largest release that would be accepted, and ``accepts`` says
+    of which kind. ``buys`` has numbers of Gaussian releases.
+    """
 
     terms: Terms
     head: Booking
     spent: float
     left: float
+    largest: float
+    accepts: str
     share: float
     buys: tuple[tuple[float, int], ...]
     analysts: tuple[Account, ...]
@@ -57,19 +70,34 @@ def status(ledger: Ledger) -> LedgerStatus:
     ((0.01, 25), (0.02, 12), (0.05, 5), (0.1, 2), (0.2, 1), (0.5, 0), (1.0, 0))
     """
     state, terms = ledger.state(), ledger.terms
+    most, spent = terms.budget.epsilon, state.spent(terms)
+    left = max(most - spent, 0.0)
+
+    def account(name: str, own: float, largest: float, cap: float | None, bound: float) -> Account:
+        own_left = max((most if cap is None else cap) - own, 0.0)
+        return Account(name, own, min(own_left, bound), largest, cap)
+
     analysts = (
-        Account(name, terms.spent(share.spent), state.left(terms, None, name), share.epsilon)
+        account(name, terms.spent(share.spent), state.left(terms, None, name), share.epsilon, left)
         for name, share in state.analysts.items()
     )
     partitions = (
-        Account(name, max(map(terms.spent, state.exposures(name))), state.left(terms, name, None))
+        account(
+            name,
+            max(map(terms.spent, state.exposures(name))),
+            state.left(terms, name, None),
+            None,
+            most,
+        )
         for name in state.partitions
     )
     return LedgerStatus(
         terms,
         ledger.head,
-        state.spent(terms),
+        spent,
+        left,
         state.left(terms, None, None),
+        terms.accepts(*((exposure, None) for exposure in state.exposures())),
         share_spent(state, terms),
         tuple((e, _number(state, terms, e)) for e in (s * terms.budget.epsilon for s in _SHARES)),
         tuple(analysts),

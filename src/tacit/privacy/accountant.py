@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
 
 from tacit import checks
-from tacit.privacy.budget import Budget
+from tacit.privacy.budget import Budget, Relation
 from tacit.privacy.events import Composed, Event
 from tacit.privacy.filters import (
     ROUNDING,
@@ -17,6 +17,7 @@ from tacit.privacy.filters import (
     Charge,
     Charges,
     Filter,
+    Odometer,
     default_rule,
 )
 from tacit.privacy.fork import generation
@@ -166,21 +167,26 @@ class Accountant:
     def guarantee(self) -> Guarantee | None:
         """Return the guarantee of the charged events, as if they had been fixed in advance.
 
-        Its assumptions say so. Its notes give the cost by the accountant's rule, which also holds
-        for events that were chosen in view of earlier outputs.
+        Its assumptions say so. Its notes give what holds for events that were chosen in view of
+        earlier outputs: the budget. An `Odometer`, and a pure budget, promise what was spent.
         """
         charges = self._booked()
         if not charges:
             return None
-        by_rule = self.rule.spent(charges, self.budget.delta)
+        spent = self.rule.spent(charges, self.budget.delta)
+        spent = math.ceil(spent * 1e4) / 1e4 if math.isfinite(spent) else spent
+        # A filter promises the budget that was fixed in advance: what is spent when the analyst
+        # stops may depend on outputs.
+        is_running = isinstance(self.rule, Odometer) or self.budget.is_pure
+        most = spent if is_running else self.budget.epsilon
         return Guarantee(
             Composed(tuple(charge.event for charge in charges)),
             self.budget.delta,
             ("the list of releases was fixed before the first of them was seen",),
             (
                 "However the releases were chosen, they cost together at most epsilon = "
-                f"{math.ceil(by_rule * 1e4) / 1e4 if math.isfinite(by_rule) else by_rule:.4f} and "
-                f"delta = {self.budget.delta:g} by {type(self.rule).__name__}.",
+                f"{most:.4f} and delta = {self.budget.delta:g} by {type(self.rule).__name__}"
+                + ("." if is_running else f"; {spent:.4f} of it is spent."),
             ),
         )
 
@@ -235,7 +241,7 @@ def _in_words(rule: Filter, charges: Charges, total: float, budget: Budget) -> t
     if isinstance(rule, Additive):
         before = charges[:-1]
         nothing = (0.0,) * len(rule.most(budget))
-        left = rule.accepts(rule.totals(before) if before else nothing, budget)
+        left = rule.accepts((rule.totals(before) if before else nothing, budget))
         return rule.over(rule.totals(charges), budget), left
     return f"would bring the total to epsilon {total:.6g}, over the budget ({budget})", ""
 
@@ -250,17 +256,37 @@ def charge_of(event: Event, delta: float | None, budget: Budget) -> Charge:
         )
     if event.relation is not budget.relation:
         requested, held = event.relation.value, budget.relation.value
+        if event.relation.by_person is not budget.relation.by_person:
+            raise CannotCharge(_wrong_unit(event.relation))
         raise CannotCharge(
             f"the release is under the relation {requested}, but the budget is kept under {held}, "
             "and guarantees under different relations do not add up. Nothing was released. Keep "
             f"one budget of each: a ledger made by tacit ledger create --relation {requested}, or "
-            f"an accountant of Budget(..., relation=Relation.{event.relation.name}). Guarantees "
-            "for persons are those with a unit."
+            f"an accountant of Budget(..., relation=Relation.{event.relation.name})."
         )
     if delta is None:
         pure = math.isfinite(Guarantee(event).epsilon(0.0))
         delta = 0.0 if pure else budget.delta / 10
     return Charge(event, checks.delta(delta))
+
+
+def _wrong_unit(requested: Relation) -> str:
+    """Return the refusal of a release whose unit is a person and the budget's a record, or not."""
+    new = (
+        f"a ledger made by tacit ledger create --relation {requested.value}, or an accountant of "
+        f"Budget(..., relation=Relation.{requested.name})"
+    )
+    if requested.by_person:
+        return (
+            "the release has a unit: it protects a person with all their records, and the budget "
+            "protects single records; such guarantees do not add up. Nothing was released. Leave "
+            f"the unit out, or keep another budget for people: {new}."
+        )
+    return (
+        "the release has no unit: it protects single records, and the budget protects people with "
+        "all their records; such guarantees do not add up. Nothing was released. Name the unit, "
+        f"the column with the person of each record, or keep another budget for records: {new}."
+    )
 
 
 def planning_budget(budget: Budget, accountant: object) -> Budget:

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -111,14 +112,18 @@ class Additive(ABC):
         most = self.most(budget)
         return self.holds([t <= m * (1 + ROUNDING) for t, m in zip(totals, most, strict=True)])
 
-    def accepts(self, totals: Totals, budget: Budget) -> str:
-        """Return a sentence on the largest release that would be accepted, rounded down."""
-        largest = _down(self.left(totals, budget))
+    def accepts(self, *accounts: tuple[Totals, Budget]) -> str:
+        """Return a sentence on the largest release that would be accepted, rounded down.
+
+        A release may have to fit several totals at once: those of a budget and those of a share.
+        """
+        largest = min(_down(self.left(totals, budget)) for totals, budget in accounts)
         if largest <= 0.0:
             return _NOTHING_LEFT
+        delta = accounts[0][1].delta
         return (
-            f"A Gaussian release of epsilon {largest:.10g} at delta {budget.delta:g} would still "
-            "be accepted."
+            f"A Gaussian release of epsilon {largest:.10g} at delta {delta:g} would still be "
+            "accepted."
         )
 
     def over(self, totals: Totals, budget: Budget) -> str:
@@ -176,9 +181,9 @@ class SumOfEpsilons(Additive):
         """Return the difference, for a release at the rest of delta."""
         return max(budget.epsilon - self.epsilon(totals, budget.delta), 0.0)
 
-    def accepts(self, totals: Totals, budget: Budget) -> str:
+    def accepts(self, *accounts: tuple[Totals, Budget]) -> str:
         """Return the epsilon that is left."""
-        largest = _down(self.left(totals, budget))
+        largest = min(_down(self.left(totals, budget)) for totals, budget in accounts)
         return f"Epsilon {largest:.10g} is left." if largest > 0.0 else _NOTHING_LEFT
 
     def why_infinite(self, charges: Charges, delta: float) -> str:
@@ -290,11 +295,7 @@ class SumOrGaussian(Additive):
     @property
     def _reserve(self) -> float:
         # r^2: what the second total of mu^2 leaves unspent for life.
-        return RESERVE * self._squared_mu(self.budget)
-
-    @staticmethod
-    def _squared_mu(budget: Budget) -> float:
-        return gaussian_mu(budget.epsilon, GAUSSIAN_SHARE * budget.delta) ** 2
+        return RESERVE * _limit(self.budget)
 
     def planning_delta(self, delta: float) -> float:
         """Return 3/4 of it: the share of delta that sums have."""
@@ -302,6 +303,9 @@ class SumOrGaussian(Additive):
 
     def cost(self, charge: Charge) -> Totals:
         """Return epsilon, delta, mu^2, mu^2 beside the reserve, and the leak."""
+        return _cost(self, charge)
+
+    def _priced(self, charge: Charge) -> Totals:
         now = price_of(charge.event, self._leak)
         later = price_of(charge.event, self._leak, math.sqrt(self._reserve))
         leak = max(now.leak, later.leak)
@@ -313,8 +317,11 @@ class SumOrGaussian(Additive):
 
         A release that alone is within the budget is accepted, and may close it.
         """
+        return _first_cost(self, charge)
+
+    def _priced_first(self, charge: Charge) -> Totals:
         epsilon, delta, now, later, leak = self.cost(charge)
-        budget, squared = self.budget, self._squared_mu(self.budget)
+        budget, squared = self.budget, _limit(self.budget)
         first = first_price(
             charge.event, self._leak, squared, budget.epsilon, GAUSSIAN_SHARE * budget.delta
         )
@@ -352,7 +359,7 @@ class SumOrGaussian(Additive):
 
     def most(self, budget: Budget) -> Totals:
         """Return what each total may reach for its own filter to hold."""
-        squared = self._squared_mu(budget)
+        squared = _limit(budget)
         return (
             budget.epsilon,
             SUM_SHARE * budget.delta,
@@ -376,20 +383,21 @@ class SumOrGaussian(Additive):
         _, _, now, later, leak = totals
         if leak > LEAK_SHARE * budget.delta:
             return 0.0
-        squared = self._squared_mu(budget)
+        squared = _limit(budget)
         left = max(squared - now, squared - self._reserve - later)
         return gaussian_epsilon(math.sqrt(left), SUM_SHARE * budget.delta) if left > 0.0 else 0.0
 
-    def accepts(self, totals: Totals, budget: Budget) -> str:
+    def accepts(self, *accounts: tuple[Totals, Budget]) -> str:
         """Return what sums leave for any release, and what noise leaves for Gaussian ones."""
-        by_sum = _down(self.left_by_sum(totals, budget))
-        by_noise = _down(self.left_by_noise(totals, budget))
-        delta = max(SUM_SHARE * budget.delta - totals[1], 0.0) / SUM_SHARE
+        by_sum = min(_down(self.left_by_sum(*account)) for account in accounts)
+        by_noise = min(_down(self.left_by_noise(*account)) for account in accounts)
+        used = max(totals[1] for totals, _ in accounts)
+        delta = max(SUM_SHARE * self.budget.delta - used, 0.0) / SUM_SHARE
         said = []
         if by_sum > 0.0:
             said.append(f"any fit of epsilon up to {by_sum:.10g} at delta up to {delta:.3g}")
         if by_noise > by_sum:
-            said.append(f"Gaussian ones up to {by_noise:.10g} at delta {budget.delta:g}")
+            said.append(f"Gaussian ones up to {by_noise:.10g} at delta {self.budget.delta:g}")
         return f"Accepted would be {', and '.join(said)}." if said else _NOTHING_LEFT
 
     def over(self, totals: Totals, budget: Budget) -> str:
@@ -412,6 +420,23 @@ class SumOrGaussian(Additive):
             "neither its epsilon at its delta nor a mu of it is known, or the deltas are used up; "
             "pass a smaller delta, or choose another mechanism"
         )
+
+
+# The same release is charged again and again: by a search, and by the transaction that books it.
+@lru_cache(maxsize=4096)
+def _cost(rule: SumOrGaussian, charge: Charge) -> Totals:
+    return rule._priced(charge)
+
+
+@lru_cache(maxsize=4096)
+def _first_cost(rule: SumOrGaussian, charge: Charge) -> Totals:
+    return rule._priced_first(charge)
+
+
+@lru_cache(maxsize=1024)
+def _limit(budget: Budget) -> float:
+    """Return m^2: what the mu^2 of Gaussian releases may add up to."""
+    return gaussian_mu(budget.epsilon, GAUSSIAN_SHARE * budget.delta) ** 2
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,22 @@ def linear_axis(title: str, low: float, high: float, most: int = 6) -> Axis:
     return Axis(title, ticks[0], ticks[-1], ticks)
 
 
+def whole_axis(title: str, high: float, most: int = 6) -> Axis:
+    """Return an axis from 0 whose ticks are whole numbers, for things that are counted.
+
+    Examples
+    --------
+    >>> from tacit.report.charts import whole_axis
+    >>> whole_axis("entry", 2.0).ticks, whole_axis("entry", 13.0).ticks
+    ((0.0, 1.0, 2.0), (0.0, 5.0, 10.0, 15.0))
+    """
+    raw = max(high / most, 1.0)
+    power = 10.0 ** math.floor(math.log10(raw) + 1e-9)
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * (1 - 1e-9))
+    ticks = tuple(i * step for i in range(max(math.ceil(high / step - 1e-9), 1) + 1))
+    return Axis(title, 0.0, ticks[-1], ticks)
+
+
 def log_axis(title: str, low: float, high: float, every: int = 1) -> Axis:
     """Return a logarithmic axis with a tick at every ``every``-th power of ten."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)

@@ -118,8 +118,11 @@ def table(
     *,
     stacked: bool = False,
     forest: bool = False,
+    numbered: bool = False,
 ) -> Markup:
     """Return a table. On a phone a stacked table becomes blocks, a forest puts pictures below.
+
+    The first column of a numbered table is a short number; such a table may go over many pages.
 
     Examples
     --------
@@ -172,7 +175,8 @@ def table(
             tag("caption", caption),
             tag("thead", head, role=role("rowgroup")),
             tag("tbody", *body, role=role("rowgroup")),
-            class_="stack" if stacked else "forest" if forest else None,
+            class_=("stack" if stacked else "forest" if forest else "") + " numbered" * numbered
+            or None,
             role=role("table"),
         ),
         class_="table",

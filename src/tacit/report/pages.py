@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +15,21 @@ import numpy.typing as npt
 from tacit import __version__
 from tacit.audit import Audit
 from tacit.ledger import Ledger, LedgerStatus, status
-from tacit.ledger.state import WHOLE
-from tacit.ledger.status import Account, history, share_spent
+from tacit.ledger.entries import File, Line, lines
+from tacit.ledger.status import Account, history
 from tacit.ledger.store import Content
 from tacit.pate import WorstCase
 from tacit.pate.aggregators import UNANSWERED
 from tacit.pate.plan import CONSENSUS, PATEPlan, make_plan
-from tacit.report.charts import Level, LineChart, Series, drawn, linear_axis
+from tacit.privacy import (
+    Additive,
+    GaussianSum,
+    Odometer,
+    RenyiSum,
+    SumOfEpsilons,
+    SumOrGaussian,
+)
+from tacit.report.charts import Level, LineChart, Series, drawn, linear_axis, whole_axis
 from tacit.report.facts import ReportFacts
 from tacit.report.markup import (
     Heading,
@@ -142,13 +150,36 @@ def _notes(audit: Audit) -> Markup | None:
 # Enough for a reader; `tacit ledger export` prints all entries.
 _MOST_SHOWN = 200
 _MOST_POINTS = 120
-_CHARGED = {"created": "made", "analyst": "share", "partition": "part", "charge": ""}
 
 Point = tuple[float, float]
 
+# How charges add up, by the rule of a ledger.
+_RULES: dict[type[Additive], str] = {
+    SumOrGaussian: "It is the lesser of two sums, of epsilons and of noise: many releases cost "
+    "less together than their epsilons add up to.",
+    SumOfEpsilons: "Epsilons and deltas of all releases add up.",
+    GaussianSum: "Squared noise ratios of all releases add up, so that many cost less together "
+    "than their epsilons add up to.",
+    RenyiSum: "Renyi divergences of all releases add up, so that many cost less together than "
+    "their epsilons add up to.",
+    Odometer: "Renyi divergences of all releases add up at many orders, so that many cost less "
+    "together than their epsilons add up to.",
+}
 
-def write_ledger(path: str | os.PathLike[str], ledger: Ledger) -> None:
+
+def write_ledger(
+    path: str | os.PathLike[str], ledger: Ledger, *, files: Mapping[int, File] | None = None
+) -> None:
     """Write a ledger as one self-contained HTML file.
+
+    Parameters
+    ----------
+    path
+        The path to write; the file is written atomically.
+    ledger
+        The ledger.
+    files
+        Released files by the entry that paid for them, beside those that the ledger has recorded.
 
     Examples
     --------
@@ -162,13 +193,14 @@ def write_ledger(path: str | os.PathLike[str], ledger: Ledger) -> None:
     ...     (pathlib.Path(folder) / "a.html").read_text(encoding="utf-8")[:15]
     '<!DOCTYPE html>'
     """
-    write_whole(path, render_ledger(ledger).encode("utf-8"))
+    write_whole(path, render_ledger(ledger, files=files).encode("utf-8"))
 
 
-def render_ledger(ledger: Ledger) -> str:
+def render_ledger(ledger: Ledger, *, files: Mapping[int, File] | None = None) -> str:
     """Return a ledger's page as HTML."""
     now = status(ledger)
-    recent: deque[Content] = deque(maxlen=_MOST_SHOWN)
+    # A recorded file is an entry of its own, and part of the line of its charge.
+    recent: deque[Content] = deque(maxlen=2 * _MOST_SHOWN)
     points: list[Point] = []
     step = max(now.head.entry // _MOST_POINTS, 1)
     first: Content = {}
@@ -176,7 +208,7 @@ def render_ledger(ledger: Ledger) -> str:
         first = first or content
         number = content["number"]
         if number % step == 0 or number == now.head.entry:
-            points.append((float(number), 100 * share_spent(state, ledger.terms)))
+            points.append((float(number), state.spent(ledger.terms)))
         recent.append(content)
     title = first.get("label") or f"Ledger {now.head.ledger[:8]}"
     header = join(
@@ -187,8 +219,8 @@ def render_ledger(ledger: Ledger) -> str:
     main = join(
         _left(now),
         _accounts(now),
-        _picture(points),
-        _entries(recent, now),
+        _picture(points, now.terms.budget.epsilon),
+        _entries(lines(recent, ledger.terms, files)[-_MOST_SHOWN:], now),
     )
     footer = tag(
         "p",
@@ -210,7 +242,7 @@ def _left(now: LedgerStatus) -> Markup:
     )
     numbers = (
         (rounded_up(now.spent), f"epsilon spent, of {short(budget.epsilon)}"),
-        (rounded_down(now.left), "largest epsilon that a release may still spend"),
+        (rounded_down(now.left), "epsilon left"),
         (probability(budget.delta), "delta: the probability with which the guarantee may fail"),
     )
     return section(
@@ -218,17 +250,20 @@ def _left(now: LedgerStatus) -> Markup:
         "Remaining budget",
         tag(
             "p",
-            f"All releases charged to this ledger are together differentially private "
-            f"with epsilon = {rounded_up(now.spent)} and delta = {budget.delta:g}, with respect to "
-            f"{budget.relation.sentence}. The ledger refuses a release that would bring "
-            f"epsilon above {budget.epsilon:g}.",
+            f"All releases charged to this ledger, now and later, are together differentially "
+            f"private with epsilon = {short(budget.epsilon)} and delta = "
+            f"{probability(budget.delta)}, with respect to {budget.relation.sentence}, however "
+            f"they were chosen. Of this epsilon, {rounded_up(now.spent)} is spent; the ledger "
+            "refuses a release that would exceed it.",
             class_="statement",
         ),
         meter,
-        tag("p", f"{percent} of the budget is spent. Filter: {type(now.terms.rule).__name__}."),
+        tag("p", f"{percent} of the budget is spent. {_RULES[type(now.terms.rule)]}"),
         figures(numbers),
+        tag("p", now.accepts),
         table(
-            "Number of releases that would still be accepted on all records, by their epsilon",
+            f"Number of {'pure' if budget.is_pure else 'Gaussian'} releases that would still be "
+            "accepted on all records, by their epsilon",
             [Heading("epsilon of each"), Heading("number", number=True)],
             [Row((short(epsilon), f"{n:,}")) for epsilon, n in now.buys],
         ),
@@ -236,10 +271,17 @@ def _left(now: LedgerStatus) -> Markup:
     )
 
 
+_SHARES = (
+    "Epsilon of analysts. Left is at most what is left of the budget. A share counts every release "
+    "at its full price; the very first of a ledger may cost the ledger less."
+)
+_PARTITIONS = "Epsilon of disjoint partitions of the data: a record is in one of them at most."
+
+
 def _accounts(now: LedgerStatus) -> Markup | None:
     tables = [
-        _account_table("Shares of analysts", "analyst", now.analysts),
-        _account_table("Disjoint partitions of the data", "partition", now.partitions),
+        _account_table(_SHARES, "analyst", now.analysts),
+        _account_table(_PARTITIONS, "partition", now.partitions),
     ]
     if not (now.analysts or now.partitions):
         return None
@@ -249,15 +291,17 @@ def _accounts(now: LedgerStatus) -> Markup | None:
 def _account_table(caption: str, kind: str, accounts: Sequence[Account]) -> Markup | None:
     if not accounts:
         return None
-    capped = ["at most"] * any(account.cap is not None for account in accounts)
-    numbers = [Heading(name, number=True) for name in (*capped, "spent", "left")]
+    of_analysts = kind == "analyst"
+    capped = ["share"] * of_analysts
+    numbers = [Heading(name, number=True) for name in (*capped, "spent", "left", "largest release")]
     rows = [
         Row(
             (
                 named(account.name),
-                *([] if account.cap is None else [short(account.cap)]),
+                *(["none" if account.cap is None else short(account.cap)] * of_analysts),
                 rounded_up(account.spent),
                 rounded_down(account.left),
+                rounded_down(account.largest),
             )
         )
         for account in accounts
@@ -265,27 +309,28 @@ def _account_table(caption: str, kind: str, accounts: Sequence[Account]) -> Mark
     return table(caption, [Heading(kind), *numbers], rows, stacked=True)
 
 
-def _picture(points: Sequence[Point]) -> Markup | None:
+def _picture(points: Sequence[Point], epsilon: float) -> Markup | None:
     if len(points) < 2:
         return None
     last = points[-1]
     chart = LineChart(
-        x=linear_axis("entry", 0.0, last[0]),
-        y=linear_axis("per cent of the budget", 0.0, 100.0),
+        x=whole_axis("entry", last[0]),
+        y=linear_axis("epsilon spent", 0.0, epsilon),
         series=(Series("spent", tuple(points)),),
-        levels=(Level("the budget", 100.0),),
+        levels=(Level("the budget", epsilon),),
         alternative=(
-            "Line chart of the budget spent, in per cent, after each entry: it ends "
-            f"at {last[1]:.1f} after entry {last[0]:.0f}. The entries are in the table below."
+            "Line chart of the epsilon spent after each entry: it ends at "
+            f"{rounded_up(last[1])} after entry {last[0]:.0f}, and the budget is {epsilon:g}. The "
+            "entries are in the table below."
         ),
     )
-    caption = "Budget spent by the most exposed records after each entry, in per cent."
+    caption = "Epsilon spent by the most exposed records after each entry."
     figure = tag("figure", drawn(chart), tag("figcaption", caption))
     return section("course", "Spending over time", figure)
 
 
-def _entries(entries: Sequence[Content], now: LedgerStatus) -> Markup:
-    more = now.head.entry + 1 - len(entries)
+def _entries(entries: Sequence[Line], now: LedgerStatus) -> Markup:
+    more = entries[0].number
     said = f"The last {len(entries)} entries; {more:,} before them" if more else "All entries"
     return section(
         "entries",
@@ -298,46 +343,59 @@ def _entries(entries: Sequence[Content], now: LedgerStatus) -> Markup:
             ". A ledger that ends earlier, or has a different entry there, was altered.",
         ),
         table(
-            f"{said}, the newest first. Cost is in per cent of the budget.",
+            f"{said}, the newest first. Epsilon and delta are those of the entry alone, delta as "
+            "the part that it takes of the budget's; together entries cost at most their sum. A "
+            "file that was recorded later is on the line of its charge.",
             [
-                Heading("entry"),
+                Heading("entry", word=True),
                 Heading("when", word=True),
                 Heading("who"),
                 Heading("what"),
-                Heading("cost", number=True),
+                Heading("epsilon", number=True),
+                Heading("delta", number=True),
             ],
-            [_row(content) for content in reversed(entries)],
+            [_row(line) for line in reversed(entries)],
             stacked=True,
+            numbered=True,
         ),
     )
 
 
-def _row(content: Content) -> Row:
-    cost = "" if "cost" not in content else short(100 * max(content["cost"]) / WHOLE, 3)
-    who, analyst = content["who"], content.get("analyst")
-    whom = _remark(f"for {analyst}") if analyst and analyst != who else None
+def _row(line: Line) -> Row:
     return Row(
         (
-            str(content["number"]),
-            content["when"][:10],
-            join(named(who), whom) or None,
-            _what(content),
-            cost,
+            str(line.number),
+            line.day,
+            named(line.who),
+            _what(line),
+            "" if line.epsilon is None else rounded_up(line.epsilon),
+            "" if line.delta is None else probability(line.delta),
         )
     )
 
 
-def _what(content: Content) -> Markup:
-    if content["kind"] != "charge":
-        said = f"{_CHARGED[content['kind']]} {content.get('name', '')}".strip()
-        if content["kind"] == "analyst":
-            said += f": epsilon {content['epsilon']:g} at most"
-        return named(said)
-    kind = str(content["event"]["kind"]).replace("_", " ")
-    if content["partition"] is not None:
-        kind += f", on {content['partition']}"
-    first, *rest = filter(None, (content["label"], content["purpose"], kind))
-    return join(named(first), *map(_remark, rest))
+def _what(line: Line) -> Markup:
+    remarks = [
+        line.label,
+        line.purpose,
+        f"from {line.table}" * bool(line.table) + f", on {line.partition}" * bool(line.partition)
+        if line.table
+        else f"on {line.partition}" * bool(line.partition),
+        line.how,
+    ]
+    file = line.file
+    sealed = (
+        None
+        if file is None
+        else tag(
+            "span",
+            named(file.name or "file"),
+            ", SHA-256 ",
+            tag("code", file.sha256),
+            class_="remark",
+        )
+    )
+    return join(named(line.what), *(_remark(text) for text in remarks if text), sealed)
 
 
 def _remark(text: str) -> Markup:
