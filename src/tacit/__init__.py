@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tacit import testing as testing
     from tacit import tuning as tuning
     from tacit.estimators.parameters import UndeclaredWarning as UndeclaredWarning
-    from tacit.pipeline import Pipeline as Pipeline
+    from tacit.pipeline import PrivatePipeline as PrivatePipeline
     from tacit.privacy import Accountant as Accountant
     from tacit.privacy import Budget as Budget
     from tacit.privacy import Guarantee as Guarantee
@@ -80,7 +80,7 @@ _NAMES = {
     "Accountant": "privacy",
     "Budget": "privacy",
     "Guarantee": "privacy",
-    "Pipeline": "pipeline",
+    "PrivatePipeline": "pipeline",
     "Relation": "privacy",
     "TableModel": "table_model",
     "UndeclaredWarning": "estimators.parameters",

@@ -109,12 +109,12 @@ def evaluate(
 
 def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
     """Return the encoder and the estimator of a saved model."""
-    from tacit.pipeline.introspection import encoder_and_row_model
     from tacit.saving import load
     from tacit.schema import SchemaEncoder
 
-    encoder, estimator = encoder_and_row_model(load(path))
-    if encoder is None or not hasattr(estimator, "predict"):
+    model = load(path)
+    encoder = getattr(model, "encoder_", None)
+    if encoder is None or not hasattr(model, "predict"):
         raise Refused(
             f"{path.name} is not a predictor of raw tables, so it cannot be "
             "evaluated; make one with tacit fit."
@@ -128,7 +128,7 @@ def _model_of_tables(path: Path, unit: str | None) -> tuple[SchemaEncoder, Any]:
             )
         allowed = encoder.allow_unconfirmed
         encoder = SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=allowed)
-    return encoder, estimator
+    return encoder, model.row_model
 
 
 def _show(found: Evaluation, report: Path | None) -> None:

@@ -59,14 +59,13 @@ def terms_of(model: Any) -> Terms:
     >>> [(term.output, term.kind, term.name) for term in terms.rows][1:]
     [('yes', 'feature', 'feature 2'), ('yes', 'intercept', 'intercept')]
     """
-    from tacit.pipeline import encoder_and_estimator
     from tacit.registry import spec_of
     from tacit.report import facts_of
 
     found = facts_of(model).coefficients
     if found is None:
         raise Refused("the model has no coefficients; leave --coefficients out.")
-    _, estimator = encoder_and_estimator(model)
+    estimator = getattr(model, "estimator_", model)
     spec = spec_of(estimator)
     n_features = spec.n_terms(estimator) if spec else int(estimator.n_features_in_)
     classes = [str(label) for label in getattr(estimator, "classes_", ())]

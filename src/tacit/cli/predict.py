@@ -86,26 +86,24 @@ def predict(
 
 def _model_of_tables(path: Path, proba: bool) -> tuple[SchemaEncoder, Any]:
     """Return the encoder and the estimator of a saved model."""
-    from tacit.pipeline.introspection import encoder_and_row_model
     from tacit.saving import load
 
-    encoder, estimator = encoder_and_row_model(load(path))
+    model: Any = load(path)
+    encoder = getattr(model, "encoder_", None)
     if encoder is None:
         raise Refused(
             f"{path.name} was saved without a schema, so it cannot read raw tables; load it in "
             "Python with tacit.load, or make a model with tacit fit."
         )
-    if not hasattr(estimator, "predict"):
+    kind = type(model[-1]).__name__
+    if not hasattr(model, "predict"):
         raise Refused(
-            f"{path.name} is a {type(estimator).__name__}, which predicts nothing; tacit inspect "
+            f"{path.name} is a {kind}, which predicts nothing; tacit inspect "
             "--coefficients shows it."
         )
-    if proba and not hasattr(estimator, "predict_proba"):
-        raise Refused(
-            f"{path.name} is a {type(estimator).__name__}, which has no probabilities; "
-            "leave --proba out."
-        )
-    return encoder, estimator
+    if proba and not hasattr(model, "predict_proba"):
+        raise Refused(f"{path.name} is a {kind}, which has no probabilities; leave --proba out.")
+    return encoder, model.row_model
 
 
 def _predictions(

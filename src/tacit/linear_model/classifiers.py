@@ -96,7 +96,7 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",
@@ -161,7 +161,7 @@ class LinearSVC(Classifier):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         smoothing: float = 0.5,

@@ -19,6 +19,7 @@ from tacit.estimators.parameters import (
     center_of,
     classes_of,
     codes_of,
+    epsilon_of,
     row_norm_of,
     source_of,
     warn_if_weak,
@@ -79,7 +80,7 @@ def stream_of(
     estimator: Any, loss: LocalLoss, n_columns: int, row_norm: float, unit: float
 ) -> Stream:
     """Return the stream of an estimator's parameters; ``unit`` is the expected size of weights."""
-    budget = Budget(estimator.epsilon, estimator.delta, Relation.REPLACE)
+    budget = Budget(epsilon_of(estimator.epsilon), estimator.delta, Relation.REPLACE)
     warn_if_weak(budget)
     constant = getattr(estimator, "_intercept_coordinate", 0.0)
     d = n_columns + (constant > 0.0)
@@ -235,7 +236,7 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         row_norm: float | None = None,
@@ -401,7 +402,7 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         loss: LocalLoss | None = None,
@@ -469,7 +470,7 @@ class _LocalLocation(BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         row_norm: float | None = None,

@@ -126,7 +126,7 @@ class Mean(WithSummary, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",

@@ -150,7 +150,7 @@ class Median(WithSummary, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         bounds: tuple[float, float] | Sequence[tuple[float, float]] = (-1.0, 1.0),

@@ -128,7 +128,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
         n_teachers: int = 250,
         student: Any = None,
         n_queries: int = 200,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         classes: Any = None,

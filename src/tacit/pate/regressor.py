@@ -85,7 +85,7 @@ class PATERegressor(RegressorMixin, BaseEstimator):
         n_teachers: int = 250,
         student: Any = None,
         n_queries: int = 200,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         label_range: Any = None,

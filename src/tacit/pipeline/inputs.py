@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from tacit import checks
 from tacit.estimators.parameters import (
     Assumed,
     assumptions_of,
-    budget_of,
     classes_of,
     label_range_of,
     n_records_of,
     with_people,
 )
 from tacit.estimators.tables import note_columns
-from tacit.io.memory_tables import chunks, columns_of_batch
-from tacit.io.reading import open_table
+from tacit.io.memory_tables import chunks, columns_of_batch, n_rows_of
+from tacit.io.reading import Paths, open_table
 from tacit.noise import Source
 from tacit.pipeline.steps import spends
 from tacit.preprocessing._base import numbers_of
 from tacit.privacy import Relation
 from tacit.queries import Facts, Private
-from tacit.records import UnreadRecords, UnreadTable, as_labels, as_rows
+from tacit.records import UnreadRecords, as_labels, as_rows, as_weights
 from tacit.records.lazy_table import TableOfPeople, has_people, shown_rows
-from tacit.records.rows_and_labels import shape_of
+from tacit.records.rows_and_labels import check_one_weight_each, shape_of
 from tacit.schema import SchemaEncoder
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 
 
 def facts_of_arrays(
-    estimator: Any, n_columns: int, relation: Relation, *, names: Any = None
+    estimator: Any, n_columns: int, relation: Relation, n_rows: int | None = None
 ) -> TableFacts:
     """Return the facts of a future table that the estimator's parameters declare."""
-    return _facts(estimator, _numbered(n_columns) if names is None else names, relation, None, None)
+    n_columns = checks.count("n_features", n_columns)
+    return _facts(estimator, _numbered(n_columns), relation, n_rows, None)
 
 
 class PipelineOfArrays(BaseEstimator):
@@ -58,7 +60,12 @@ def rows_to_ask_about(columns: PipelineOfArrays | None, first: Any, X: Any) -> A
 
 
 def unread_arrays(
-    pipeline: Any, X: Any, y: Any, unit: Any, noted: PipelineOfArrays | None = None
+    pipeline: Any,
+    X: Any,
+    y: Any,
+    unit: Any,
+    noted: PipelineOfArrays | None = None,
+    weights: Any = None,
 ) -> EncodedTable:
     """Return a table of numbers with its public facts; it is read after the charge.
 
@@ -76,9 +83,8 @@ def unread_arrays(
         table.read()  # raises before anything is charged
     known = getattr(noted, "feature_names_in_", None)
     names = _numbered(table.n_columns) if known is None else tuple(map(str, known))
-    budget = budget_of(pipeline.epsilon, pipeline.delta, pipeline.relation, pipeline.accountant)
-    relation = with_people(budget, has_people(table)).relation
-    facts = _facts(estimator, names, relation, table, y, said)
+    relation = with_people(pipeline._budget(), has_people(table)).relation
+    facts = _facts(estimator, names, relation, shown_rows(table), y, said)
     named: list[Any] | None = [] if has_people(table) else None
 
     def read() -> tuple[Any, Any]:
@@ -90,20 +96,32 @@ def unread_arrays(
             named[:] = list(table.identifiers())
         return rows, labels
 
-    return EncodedTable(facts, read, named=named)
+    return _weighted(EncodedTable(facts, read, named=named), weights, table.n_rows)
+
+
+def _weighted(table: EncodedTable, weights: Any, n_rows: int | None) -> EncodedTable:
+    """Return the table with a weight for each record, if there are weights."""
+    if weights is None:
+        return table
+    check_one_weight_each(weights, n_rows)
+
+    def weigh() -> npt.NDArray[np.float64]:
+        numbers = as_weights(weights, len(weights))
+        return numbers if table.places is None else numbers[np.array(table.places, dtype=np.int64)]
+
+    return replace(table, weigh=weigh)
 
 
 def _facts(
     estimator: Any,
     names: tuple[str, ...],
     relation: Relation,
-    table: UnreadTable | None,
+    n_rows: int | None,
     y: Any,
     *said: Assumed,
 ) -> TableFacts:
     """Return the facts from parameters, from the type of the labels, or inferred if requested."""
     own = estimator.get_params(deep=False)
-    n_rows = None if table is None else shown_rows(table)
     n_records = n_records_of(own.get("n_records"), n_rows, relation)
     assumptions: list[Assumed] = [*said, n_records]
     classes = label_range = None
@@ -141,6 +159,10 @@ Words = dict[str, list[Any]]
 
 class Raw(Protocol):
     """An unread table."""
+
+    @property
+    def facts(self) -> TableFacts:
+        """The public facts of the encoded rows; nothing is opened."""
 
     def columns(self, names: Sequence[str]) -> Words:
         """Read some columns unchanged."""
@@ -183,6 +205,13 @@ class RawTable:
     table: Any
     y: Any = None
     identifiers: Any = None
+    weights: Any = None
+
+    @property
+    def facts(self) -> TableFacts:
+        """The public facts of the encoded rows; nothing is opened."""
+        facts = self.encoder.facts_out()
+        return replace(facts, of_people=facts.of_people or self.identifiers is not None)
 
     def columns(self, names: Sequence[str]) -> Words:
         """Read some columns unchanged."""
@@ -201,7 +230,10 @@ class RawTable:
 
     def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
         """Return the encoded rows, to be read later."""
-        return (encoder or self.encoder).unread(self.table, self.y, self.identifiers)
+        table = (encoder or self.encoder).unread(self.table, self.y, self.identifiers)
+        return _weighted(
+            table, self.weights, None if self.weights is None else n_rows_of(self.table)
+        )
 
 
 @dataclass(frozen=True)
@@ -209,9 +241,14 @@ class RawFile:
     """A file with its schema."""
 
     encoder: SchemaEncoder
-    path: str | os.PathLike[str]
+    path: Paths
     delimiter: str | None = None
     progress: Callable[[float], None] | None = None
+
+    @property
+    def facts(self) -> TableFacts:
+        """The public facts of the encoded rows; nothing is opened."""
+        return self.encoder.facts_out()
 
     def columns(self, names: Sequence[str]) -> Words:
         """Read some columns unchanged."""
@@ -239,6 +276,11 @@ class RawNumbers:
     """A table of numbers, which needs no encoder."""
 
     table: EncodedTable
+
+    @property
+    def facts(self) -> TableFacts:
+        """The public facts of the rows."""
+        return self.table.facts
 
     def columns(self, names: Sequence[str]) -> Words:
         """Refuse: a table of numbers has no words."""

@@ -11,10 +11,9 @@ from sklearn.base import clone
 
 from tacit.engine import Planned, plan_lines, without_noise
 from tacit.estimators.parameters import with_table_facts
-from tacit.features import FeatureMap
 from tacit.metrics.planning import EvaluationPlan, evaluation_plan
 from tacit.pipeline.budget_shares import checked_shares, shared_plans
-from tacit.pipeline.steps import admitted, spends
+from tacit.pipeline.steps import admitted, prepared, spends
 from tacit.preprocessing import PrivateQuantileBounds, PrivateVocabulary
 from tacit.privacy import Budget, Event
 from tacit.privacy.budget import WeakPromiseWarning
@@ -194,8 +193,7 @@ class Planner:
             if isinstance(step, SchemaEncoder):
                 encoded = True
             elif encoded and name != self.steps[-1][0]:
-                if isinstance(step, FeatureMap):
-                    clone(step).fit(facts)  # raises now if the facts do not fit
+                prepared(name, step, facts)  # raises now if the facts do not fit
                 facts = facts.through(admitted(name, step))
         return met
 

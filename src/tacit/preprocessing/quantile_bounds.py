@@ -95,7 +95,7 @@ class PrivateQuantileBounds(OneToOneFeatureMixin, PrivateStep):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         columns: Columns = None,

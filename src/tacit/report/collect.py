@@ -12,8 +12,7 @@ import numpy.typing as npt
 from tacit import __version__, engine
 from tacit.erm import Plan
 from tacit.erm.planning.plan import NoiseError, unknown
-from tacit.metrics import Evaluation
-from tacit.pipeline.introspection import encoder_and_estimator, feature_names_of, summary_of
+from tacit.pipeline.private import as_pipeline, feature_names_of, summary_of
 from tacit.privacy import Guarantee
 from tacit.registry import MARGIN, spec_of
 from tacit.report.facts import (
@@ -49,7 +48,7 @@ def facts_of(
     Parameters
     ----------
     model
-        A fitted estimator of tacit, a `TableModel`, or a Pipeline of a `SchemaEncoder` and one.
+        A fitted estimator of tacit, or a `PrivatePipeline`.
     title
         The title of the report; by default the kind of model.
     accuracy
@@ -76,7 +75,9 @@ def facts_of(
     >>> [row.name for row in facts.coefficients.rows]
     ['feature 1', 'feature 2', 'intercept']
     """
-    encoder, estimator = encoder_and_estimator(model)
+    model = as_pipeline(model)
+    estimator = model.released_estimator() if hasattr(model, "released_estimator") else model
+    encoder = getattr(model, "encoder_", None)
     schema = encoder.schema if encoder is not None else None
     promise = getattr(estimator, "privacy_", None)
     if not isinstance(promise, Guarantee):
@@ -97,7 +98,7 @@ def facts_of(
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
         coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
         summary=summary_of(model),
-        evaluation=_evaluation(model),
+        evaluation=getattr(model, "evaluation_", None),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
         made_on=made_on,
@@ -161,12 +162,6 @@ def _weights(
             rows.append(Coefficient("intercept", float(level), on_level, output))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
     return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
-
-
-def _evaluation(model: Any) -> Evaluation | None:
-    """Return the private evaluation on held-out records of a pipeline or `TableModel`."""
-    inner = model if hasattr(model, "evaluation_") else getattr(model, "estimator_", None)
-    return getattr(inner, "evaluation_", None)
 
 
 def _outputs(estimator: Any, count: int) -> list[str]:
