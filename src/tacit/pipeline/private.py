@@ -359,6 +359,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     def plan_of(self, facts: TableFacts, n_records: int | None = None) -> Any:
         """Plan a fit to encoded rows with these public facts: of all steps, or of the estimator."""
+        self._check_last()
         if self.epsilon is None:
             estimator, met = self._estimator_for(facts)
             return estimator.plan(len(met.names), n_records)
@@ -412,6 +413,17 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
                     f"{name} of the pipeline is set, but epsilon is None: the estimator has its "
                     f"own budget; pass epsilon=... to the pipeline too, or {name} to the estimator."
                 )
+
+    def _check_last(self) -> None:
+        """Refuse a last step without a budget: no guarantee could be given."""
+        last = self.steps[-1][1]
+        own = last.get_params(deep=False) if hasattr(last, "get_params") else {}
+        plans = hasattr(last, "plan") or self.epsilon is None
+        if "epsilon" not in own or not plans or not hasattr(last, "fit"):
+            raise TypeError(
+                f"the last step must be an estimator of tacit, got {type(last).__name__}; the "
+                "pipeline's guarantee needs its event."
+            )
 
     def _check_own_budgets(self) -> None:
         """Refuse a budget or an accountant of a step, which would not count."""
@@ -615,6 +627,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return self
 
     def _fitted(self, raw: Raw) -> Self:
+        self._check_last()
         if self.epsilon is None:
             self._fit_estimator(raw)
         else:
