@@ -80,7 +80,8 @@ def audit_files(model: Any) -> FileAudit:
     >>> from tacit.audit import audit_files
     >>> from tacit.linear_model import LogisticRegression
     >>> from tacit.schema import ClassTarget, Number, Schema
-    >>>     >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
+    >>> from tacit.table_model import TableModel
+    >>> schema = Schema((Number("age", 0, 100),), ClassTarget("ill", ("no", "yes")))
     >>> audit_files(TableModel(schema, LogisticRegression(1.0, 1e-6))).contradictions
     ()
     """

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn import get_config
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import has_fit_parameter, validate_data
 
 from tacit import checks
 from tacit.estimators.parameters import (
@@ -33,7 +35,7 @@ from tacit.queries import Facts, Private
 from tacit.records import UnreadRecords, as_labels, as_rows, as_weights
 from tacit.records.lazy_table import TableOfPeople, has_people, shown_rows
 from tacit.records.rows_and_labels import check_one_weight_each, shape_of
-from tacit.schema import SchemaEncoder
+from tacit.schema import ClassTarget, NumberTarget, Schema, SchemaEncoder, SchemaError
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 
 
@@ -99,6 +101,33 @@ def unread_arrays(
     return _weighted(EncodedTable(facts, read, named=named), weights, table.n_rows)
 
 
+def weights_for_estimator(pipeline: Any, sample_weight: Any, params: Mapping[str, Any]) -> Any:
+    """Return the weights for the estimator, by scikit-learn's routing if it is enabled.
+
+    ``params`` are further keywords of the fit; ``<estimator>__sample_weight`` is the only one.
+    """
+    last, estimator = pipeline.steps[-1]
+    given = {} if sample_weight is None else {"sample_weight": sample_weight}
+    if get_config()["enable_metadata_routing"]:
+        given = dict(process_routing(pipeline, "fit", **given, **params)[last]["fit"])
+    else:
+        own = f"{last}__sample_weight"
+        for name in params.keys() - {own}:
+            raise TypeError(f"fit has no parameter {name!r}; it takes unit, and {own}.")
+        given = {"sample_weight": params.get(own), **given}
+    weights = given.get("sample_weight")
+    if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(
+            f"step {last!r} ({type(estimator).__name__}) takes no sample_weight; leave it out."
+        )
+    if weights is not None and pipeline.epsilon is not None and estimator.max_weight is None:
+        raise ValueError(
+            f"max_weight of step {last!r} is not declared, and all steps are planned before "
+            "weights are read; pass the greatest weight that is possible, max_weight=..."
+        )
+    return weights
+
+
 def _weighted(table: EncodedTable, weights: Any, n_rows: int | None) -> EncodedTable:
     """Return the table with a weight for each record, if there are weights."""
     if weights is None:
@@ -154,24 +183,101 @@ def _numbered(n_columns: int) -> tuple[str, ...]:
     return tuple(f"x{place}" for place in range(n_columns))
 
 
-Words = dict[str, list[Any]]
+def labels_as_needed(encoder: SchemaEncoder, estimator: Any) -> SchemaEncoder:
+    """Return the encoder without a target if the estimator, a location, uses none."""
+    if hasattr(estimator, "predict") or encoder.schema.target is None:
+        return encoder
+    return _with_schema(encoder, replace(encoder.schema, target=None))
 
 
-class Raw(Protocol):
-    """An unread table."""
+def with_words(encoder: SchemaEncoder, learned: Mapping[str, Sequence[str]]) -> SchemaEncoder:
+    """Return the encoder with the words of its open categories."""
+    return _with_schema(encoder, encoder.schema.with_words(learned))
 
-    @property
-    def facts(self) -> TableFacts:
-        """The public facts of the encoded rows; nothing is opened."""
 
-    def columns(self, names: Sequence[str]) -> Words:
+def _with_schema(encoder: SchemaEncoder, schema: Schema) -> SchemaEncoder:
+    return SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=encoder.allow_unconfirmed)
+
+
+def check_target(schema: Schema, estimator: Any) -> None:
+    """Refuse a schema without the target that a classifier or a regressor predicts."""
+    wanted = ClassTarget if is_classifier(estimator) else NumberTarget
+    predicts = is_classifier(estimator) or is_regressor(estimator)
+    if predicts and not isinstance(schema.target, wanted):
+        raise SchemaError(
+            f"{type(estimator).__name__} needs a schema whose target has "
+            f"{'classes' if wanted is ClassTarget else 'lower and upper'}; declare one, or "
+            "choose another estimator."
+        )
+
+
+@dataclass(frozen=True)
+class Raw:
+    """An unread table.
+
+    Parameters
+    ----------
+    facts
+        The public facts of the encoded rows.
+    encoded
+        Returns the encoded rows, to be read later; by another encoder, if one is passed.
+    batches
+        Reads some columns unchanged, in batches.
+    identifiers
+        The unit of each record, or the name of its column, if there is one.
+    """
+
+    facts: TableFacts
+    encoded: Callable[[SchemaEncoder | None], EncodedTable]
+    batches: Callable[[list[str]], Iterable[Mapping[str, Any]]] = lambda _: ()
+    identifiers: Any = None
+
+    def columns(self, names: Sequence[str]) -> dict[str, list[Any]]:
         """Read some columns unchanged."""
+        read: dict[str, list[Any]] = {name: [] for name in names}
+        for batch in self.batches(list(names)):
+            for name in names:
+                read[name] += batch[name].raw()
+        return read
 
     def unit(self) -> list[Any] | None:
         """Read the unit of each record, if there is one."""
+        named = self.identifiers
+        if named is None:
+            return None
+        return self.columns([named])[named] if isinstance(named, str) else list(named)
 
-    def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the encoded rows, to be read later."""
+
+def raw_table(encoder: SchemaEncoder, X: Any, y: Any, unit: Any, weights: Any) -> Raw:
+    """Return a table in memory with its schema."""
+    facts = encoder.facts_out()
+    n_rows = None if weights is None else n_rows_of(X)
+    return Raw(
+        replace(facts, of_people=facts.of_people or unit is not None),
+        lambda other: _weighted((other or encoder).unread(X, y, unit), weights, n_rows),
+        lambda names: (chunk for _, chunk in chunks(X, names)),
+        encoder.schema.unit if unit is None else unit,
+    )
+
+
+def raw_file(
+    encoder: SchemaEncoder,
+    path: Paths,
+    delimiter: str | None,
+    progress: Callable[[float], None] | None,
+) -> Raw:
+    """Return a file with its schema."""
+    return Raw(
+        encoder.facts_out(),
+        lambda other: (other or encoder).unread_file(path, delimiter=delimiter, progress=progress),
+        lambda names: map(columns_of_batch, open_table(path, delimiter=delimiter).batches(names)),
+        encoder.schema.unit,
+    )
+
+
+def raw_numbers(table: EncodedTable) -> Raw:
+    """Return a table of numbers, which needs no encoder and has no words."""
+    return Raw(table.facts, lambda _: table)
 
 
 @dataclass(frozen=True)
@@ -195,102 +301,3 @@ class Through:
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
         """Return the rows."""
         return records.through(self.step, self.facts).held(), facts
-
-
-@dataclass(frozen=True)
-class RawTable:
-    """A table in memory with its schema."""
-
-    encoder: SchemaEncoder
-    table: Any
-    y: Any = None
-    identifiers: Any = None
-    weights: Any = None
-
-    @property
-    def facts(self) -> TableFacts:
-        """The public facts of the encoded rows; nothing is opened."""
-        facts = self.encoder.facts_out()
-        return replace(facts, of_people=facts.of_people or self.identifiers is not None)
-
-    def columns(self, names: Sequence[str]) -> Words:
-        """Read some columns unchanged."""
-        read: Words = {name: [] for name in names}
-        for _, chunk in chunks(self.table, list(names)):
-            for name in names:
-                read[name] += chunk[name].raw()
-        return read
-
-    def unit(self) -> list[Any] | None:
-        """Read the unit of each record, if there is one."""
-        if self.identifiers is not None:
-            return list(self.identifiers)
-        named = self.encoder.schema.unit
-        return None if named is None else self.columns([named])[named]
-
-    def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the encoded rows, to be read later."""
-        table = (encoder or self.encoder).unread(self.table, self.y, self.identifiers)
-        return _weighted(
-            table, self.weights, None if self.weights is None else n_rows_of(self.table)
-        )
-
-
-@dataclass(frozen=True)
-class RawFile:
-    """A file with its schema."""
-
-    encoder: SchemaEncoder
-    path: Paths
-    delimiter: str | None = None
-    progress: Callable[[float], None] | None = None
-
-    @property
-    def facts(self) -> TableFacts:
-        """The public facts of the encoded rows; nothing is opened."""
-        return self.encoder.facts_out()
-
-    def columns(self, names: Sequence[str]) -> Words:
-        """Read some columns unchanged."""
-        read: Words = {name: [] for name in names}
-        for batch in open_table(self.path, delimiter=self.delimiter).batches(list(names)):
-            values = columns_of_batch(batch)
-            for name in names:
-                read[name] += values[name].raw()
-        return read
-
-    def unit(self) -> list[Any] | None:
-        """Read the unit of each record, if there is one."""
-        named = self.encoder.schema.unit
-        return None if named is None else self.columns([named])[named]
-
-    def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the encoded rows, to be read later."""
-        return (encoder or self.encoder).unread_file(
-            self.path, delimiter=self.delimiter, progress=self.progress
-        )
-
-
-@dataclass(frozen=True)
-class RawNumbers:
-    """A table of numbers, which needs no encoder."""
-
-    table: EncodedTable
-
-    @property
-    def facts(self) -> TableFacts:
-        """The public facts of the rows."""
-        return self.table.facts
-
-    def columns(self, names: Sequence[str]) -> Words:
-        """Refuse: a table of numbers has no words."""
-        raise TypeError(f"columns {', '.join(names)} are to be read from a table with a schema.")
-
-    def unit(self) -> list[Any] | None:
-        """Return None: only vocabularies read the unit here."""
-        return None
-
-    def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the rows unchanged."""
-        del encoder
-        return self.table

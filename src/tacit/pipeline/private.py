@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from operator import methodcaller
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn import get_config
 from sklearn import pipeline as sklearn_pipeline
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.metadata_routing import UNUSED, process_routing
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import check_accountant, release_answers
 from tacit.estimators.parameters import (
@@ -41,22 +39,33 @@ from tacit.pipeline.inputs import (
     Encoded,
     PipelineOfArrays,
     Raw,
-    RawFile,
-    RawNumbers,
-    RawTable,
     Through,
+    check_target,
     facts_of_arrays,
+    labels_as_needed,
+    raw_file,
+    raw_numbers,
+    raw_table,
     rows_to_ask_about,
     unread_arrays,
+    weights_for_estimator,
+    with_words,
 )
-from tacit.pipeline.planning import HELD_OUT, PipelinePlan, Planner, all_steps, with_budget
-from tacit.pipeline.steps import check_steps, prepared, spends
+from tacit.pipeline.planning import (
+    HELD_OUT,
+    PipelinePlan,
+    Planner,
+    all_steps,
+    check_budgets,
+    with_budget,
+)
+from tacit.pipeline.steps import check_steps, prepared
 from tacit.preprocessing import PrivateVocabulary
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.privacy.budget import WeakPromiseWarning
 from tacit.queries import Session, Split
 from tacit.records import Bounds, RecordSource
-from tacit.schema import ClassTarget, NumberTarget, Schema, SchemaEncoder, SchemaError
+from tacit.schema import Schema, SchemaEncoder, SchemaError
 from tacit.schema.encoding import check_schema
 from tacit.table_facts import EncodedTable, TableFacts
 
@@ -330,10 +339,10 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return self._names[found]
 
     @property
-    def feature_names_met(self) -> tuple[str, ...]:
-        """The names of the estimator's features."""
+    def feature_names_met(self) -> tuple[str, ...] | None:
+        """The names of the estimator's features, if they are known."""
         check_is_fitted(self)
-        return self._names[self.steps[-1][0]]
+        return self._names.get(self.steps[-1][0])
 
     @available_if(_last_has("summary"))  # type: ignore[untyped-decorator]
     def summary(self) -> Summary:
@@ -341,7 +350,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         found: Summary = self.estimator_.summary()
         encoder = self.encoder_
         references = None if encoder is None else encoder.schema.references
-        return found.named(self.feature_names_met, references)
+        return found.named(self.feature_names_met or (), references)
 
     # Planning.
 
@@ -359,12 +368,11 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     def plan_of(self, facts: TableFacts, n_records: int | None = None) -> Any:
         """Plan a fit to encoded rows with these public facts: of all steps, or of the estimator."""
-        self._check_last()
+        check_budgets(self)
         if self.epsilon is None:
             estimator, met = self._estimator_for(facts)
             return estimator.plan(len(met.names), n_records)
         budget = with_people(self._budget(), facts.of_people)
-        self._check_own_budgets()
         return self._planner().planned(facts, budget, n_records)
 
     def facts_to_learn_from(
@@ -389,57 +397,10 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     def _estimator_for(self, facts: TableFacts) -> tuple[Any, TableFacts]:
         """Return the estimator with its own budget and the facts of its rows, and these facts."""
-        self._check_alone()
         estimator, met = self.steps[-1][1], self.facts_for_estimator(facts)
         if self.schema is not None:
             self.schema.check_references(estimator)
         return with_table_facts(estimator, met), met
-
-    def _check_alone(self) -> None:
-        """Refuse what has no effect where the estimator has its own budget."""
-        if self.schema is not None:
-            self.schema.refuse_open()
-        for name, step in self.steps[:-1]:
-            if spends(step):
-                raise ValueError(
-                    f"epsilon is None, but step {name!r} ({type(step).__name__}) learns from the "
-                    "records too, and needs a share of the budget; pass epsilon=... to the "
-                    "pipeline, and none to its steps."
-                )
-        signature = inspect.signature(type(self).__init__).parameters
-        for name in ("delta", "relation", "shares", "evaluate", "accountant", "random_state"):
-            if getattr(self, name) != signature[name].default:
-                raise ValueError(
-                    f"{name} of the pipeline is set, but epsilon is None: the estimator has its "
-                    f"own budget; pass epsilon=... to the pipeline too, or {name} to the estimator."
-                )
-
-    def _check_last(self) -> None:
-        """Refuse a last step without a budget: no guarantee could be given."""
-        last = self.steps[-1][1]
-        own = last.get_params(deep=False) if hasattr(last, "get_params") else {}
-        plans = hasattr(last, "plan") or self.epsilon is None
-        if "epsilon" not in own or not plans or not hasattr(last, "fit"):
-            raise TypeError(
-                f"the last step must be an estimator of tacit, got {type(last).__name__}; the "
-                "pipeline's guarantee needs its event."
-            )
-
-    def _check_own_budgets(self) -> None:
-        """Refuse a budget or an accountant of a step, which would not count."""
-        for name, step in self.steps:
-            for parameter in ("epsilon", "accountant") if spends(step) else ():
-                value = getattr(step, parameter, None)
-                default = inspect.signature(type(step).__init__).parameters.get(parameter)
-                if value is None or (default is not None and value == default.default):
-                    continue
-                shown = repr(value) if parameter == "epsilon" else f"a {type(value).__name__}"
-                raise ValueError(
-                    f"step {name!r} ({type(step).__name__}) has {parameter}={shown} of its own, "
-                    "but the budget is the pipeline's, for all steps together; pass "
-                    f"{parameter}=... to the pipeline, and shares={{{name!r}: ...}} for how much "
-                    "of it the step gets."
-                )
 
     def facts_for_estimator(self, facts: TableFacts) -> TableFacts:
         """Return the public facts of the estimator's rows, from those of the encoded rows."""
@@ -474,7 +435,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         if not isinstance(first, SchemaEncoder):
             return None
         check_schema(first.schema)
-        _check_target(first.schema, last)
+        check_target(first.schema, last)
         return labels_as_needed(first, last)
 
     # Searching: a search encodes the table once, and fits the rest of the pipeline to parts of it.
@@ -557,11 +518,11 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             ``<name of the estimator>__sample_weight`` does the same, as in scikit-learn.
         """
         encoder = self._encoder()
-        weights = self._weights_of(sample_weight, params)
+        weights = weights_for_estimator(self, sample_weight, params)
         if encoder is not None:
-            return self._fitted(RawTable(encoder, X, y, unit, weights))
+            return self._fitted(raw_table(encoder, X, y, unit, weights))
         noted = PipelineOfArrays()
-        self._fitted(RawNumbers(unread_arrays(self, X, y, unit, noted, weights)))
+        self._fitted(raw_numbers(unread_arrays(self, X, y, unit, noted, weights)))
         self._columns = noted
         return self
 
@@ -587,7 +548,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             # the memory.
             allowed = encoder.allow_unconfirmed
             encoder = SchemaEncoder(encoder.schema, np.int8, allow_unconfirmed=allowed)
-        return self._fitted(RawFile(encoder, path, delimiter, progress))
+        return self._fitted(raw_file(encoder, path, delimiter, progress))
 
     def _sums_suffice(self) -> bool:
         """Return whether the estimator alone learns, from sums over encoded rows."""
@@ -613,6 +574,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
                 "the schema has unconfirmed lines, and a record source does not "
                 "carry them into the guarantee; confirm them first."
             )
+        check_budgets(self)
         facts = encoder.facts_out()
         estimator, _ = self._check_affordable(facts)
         if math.isinf(self._budget().epsilon):
@@ -627,7 +589,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return self
 
     def _fitted(self, raw: Raw) -> Self:
-        self._check_last()
+        check_budgets(self)
         if self.epsilon is None:
             self._fit_estimator(raw)
         else:
@@ -663,30 +625,6 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
                 check_accountant(accountant)
                 accountant.check(plan.event, plan.budget.delta)
         return estimator, met
-
-    def _weights_of(self, sample_weight: Any, params: Mapping[str, Any]) -> Any:
-        """Return the weights for the estimator, by scikit-learn's routing if it is enabled."""
-        last, estimator = self.steps[-1]
-        given = {} if sample_weight is None else {"sample_weight": sample_weight}
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", **given, **params)
-            given = dict(routed[last]["fit"])
-        else:
-            own = f"{last}__sample_weight"
-            for name in params.keys() - {own}:
-                raise TypeError(f"fit has no parameter {name!r}; it takes unit, and {own}.")
-            given = {"sample_weight": params.get(own), **given}
-        weights = given.get("sample_weight")
-        if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
-            raise TypeError(
-                f"step {last!r} ({type(estimator).__name__}) takes no sample_weight; leave it out."
-            )
-        if weights is not None and self.epsilon is not None and estimator.max_weight is None:
-            raise ValueError(
-                f"max_weight of step {last!r} is not declared, and all steps are planned before "
-                "weights are read; pass the greatest weight that is possible, max_weight=..."
-            )
-        return weights
 
     def get_metadata_routing(self) -> Any:
         """Return who takes ``unit`` (the pipeline) and ``sample_weight`` (the estimator)."""
@@ -859,45 +797,10 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return table
 
 
-def labels_as_needed(encoder: SchemaEncoder, estimator: Any) -> SchemaEncoder:
-    """Return the encoder without a target if the estimator, a location, uses none."""
-    if hasattr(estimator, "predict") or encoder.schema.target is None:
-        return encoder
-    return _with_schema(encoder, replace(encoder.schema, target=None))
-
-
-def with_words(encoder: SchemaEncoder, learned: Mapping[str, Sequence[str]]) -> SchemaEncoder:
-    """Return the encoder with the words of its open categories."""
-    return _with_schema(encoder, encoder.schema.with_words(learned))
-
-
-def _with_schema(encoder: SchemaEncoder, schema: Schema) -> SchemaEncoder:
-    return SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=encoder.allow_unconfirmed)
-
-
-def _check_target(schema: Schema, estimator: Any) -> None:
-    """Refuse a schema without the target that a classifier or a regressor predicts."""
-    wanted = ClassTarget if is_classifier(estimator) else NumberTarget
-    predicts = is_classifier(estimator) or is_regressor(estimator)
-    if predicts and not isinstance(schema.target, wanted):
-        raise SchemaError(
-            f"{type(estimator).__name__} needs a schema whose target has "
-            f"{'classes' if wanted is ClassTarget else 'lower and upper'}; declare one, or "
-            "choose another estimator."
-        )
-
-
 def _said(steps: Iterable[Any]) -> tuple[str, ...]:
     """Return the assumptions that the guarantee must repeat from the steps."""
     promises = [step.privacy_ for step in steps if hasattr(step, "privacy_")]
     return tuple(dict.fromkeys(said for promise in promises for said in promise.assumptions))
-
-
-def pipeline_over(model: Any) -> PrivatePipeline:
-    """Return an unfitted model as a pipeline: itself, or of its steps, or of the model alone."""
-    if isinstance(model, PrivatePipeline):
-        return model
-    return PrivatePipeline(list(getattr(model, "steps", [("estimator", model)])), epsilon=None)
 
 
 def as_pipeline(model: Any) -> Any:
@@ -937,8 +840,5 @@ def feature_names_of(model: Any) -> tuple[str, ...] | None:
 
 def summary_of(model: Any) -> Summary | None:
     """Return a fitted model's coefficients with standard errors, if the fit released them."""
-    if not hasattr(getattr(model, "estimator_", model), "standard_errors_"):
-        return None
-    found: Summary = model.summary()
-    names = feature_names_of(model)
-    return found if names is None or hasattr(model, "steps") else found.named(names, None)
+    released = hasattr(getattr(model, "estimator_", model), "standard_errors_")
+    return model.summary() if released else None

@@ -11,7 +11,6 @@ from sklearn.utils.validation import validate_data
 
 from tacit.estimators.parameters import row_norm_of
 from tacit.pipeline import PrivatePipeline
-from tacit.pipeline.private import pipeline_over
 from tacit.privacy import Budget, Guarantee, Relation
 from tacit.records import as_numbers
 from tacit.table_facts import EncodedTable, TableFacts
@@ -26,6 +25,13 @@ _OF_RECORDS = (
     "without the records, which protects people: estimator.fit(X, y, unit=...)."
 )
 _OWN = ("epsilon", "delta", "relation", "accountant", "random_state")
+
+
+def pipeline_over(model: Any) -> PrivatePipeline:
+    """Return an unfitted model as a pipeline: itself, or of its steps, or of the model alone."""
+    if isinstance(model, PrivatePipeline):
+        return model
+    return PrivatePipeline(list(getattr(model, "steps", [("estimator", model)])), epsilon=None)
 
 
 def check_model(model: Any) -> None:
