@@ -304,8 +304,8 @@ class LocalLogisticRegression(Probabilities, _LocalClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The cost of each person's one answer.
+    epsilon : float or None, default=None
+        The cost of each person's one answer; None is 1.0.
     delta : float, default=0.0
         The probability with which the guarantee may fail.
     row_norm : float or None
