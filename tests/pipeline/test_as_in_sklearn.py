@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from tacit.schema import (
     Schema,
     SchemaEncoder,
 )
+from tacit.testing import replay
 from tacit.tuning import DisjointSearch, FixedTries, PrivateSearch
 
 N = 3000
@@ -79,6 +81,8 @@ def test_after_a_fit_its_steps_are_the_fitted_ones() -> None:
     # what was given stays as it was, and can be fitted again
     assert not hasattr(given[-1], "coef_")
     assert made.steps[-1][1].epsilon is None
+    assert "LogisticRegression" in made._repr_html_()
+    assert "PrivatePipeline" in repr(made)
     assert clone(made).fit(TABLE, ILL).score(TABLE, ILL) > 0.9
 
 
@@ -307,6 +311,13 @@ def test_the_number_of_columns_is_not_the_number_of_records() -> None:
     assert of_tables().plan(3).event == of_tables().plan().event
 
 
+def test_an_undeclared_row_norm_is_warned_of_once() -> None:
+    model = LogisticRegression(4.0, classes=[False, True])
+    with pytest.warns(tacit.UndeclaredWarning) as said:
+        PrivatePipeline([("model", model)], epsilon=None).fit(ROWS, LABELS)
+    assert len(said) == 1
+
+
 def test_rows_of_an_estimator_with_its_own_budget() -> None:
     model = LogisticRegression(4.0, classes=[False, True], row_norm=2.0, random_state=0)
     made = PrivatePipeline([("pairs", Interactions()), ("model", model)], epsilon=None)
@@ -376,6 +387,29 @@ def test_weights_follow_the_records_that_are_held_out() -> None:
     made = of_rows(max_weight=1.0, evaluate=0.3).fit(ROWS, labels, sample_weight=WEIGHTS)
     assert made.score(ROWS[HALF], labels[HALF]) > 0.9
     assert made.evaluation_["accuracy"].value < 0.7  # of all records alike
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_record_moves_what_is_released_by_its_sensitivity(whole: bool) -> None:
+    """With its weight, whether it counts or not: it moves nobody else's weight."""
+    n = 200
+    rows, words, weights = TABLE[:n], ILL[:n].astype(object), RNG.uniform(0, 3, n)
+    odd = words.copy()
+    odd[0] = "perhaps"
+    other = rows.assign(age=np.append(99.0, rows["age"][1:]))
+    heavier = np.append(1e9, weights[1:])
+    schema = replace(SCHEMA, n_records=n)
+    own = {"epsilon": 2.0, "relation": "replace", "random_state": 1}
+    model = LogisticRegression(max_weight=2.0).set_params(**({} if whole else own))
+    steps = [("encode", SchemaEncoder(schema)), ("model", model)]
+    made = PrivatePipeline(steps, **(own if whole else {"epsilon": None}))
+
+    def fit(data: Any) -> Any:
+        X, y, sample_weight = data
+        return clone(made).fit(X, y, sample_weight=sample_weight)
+
+    assert replay(fit, (rows, words, weights), (other, words, heavier)) >= 1
+    assert replay(fit, (rows, words, weights), (rows, odd, heavier)) >= 1
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import check_accountant, release_answers
 from tacit.estimators.parameters import (
+    UndeclaredWarning,
     budget_of,
     source_of,
     warn,
@@ -618,7 +619,8 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         estimator, met = self._estimator_for(facts)
         if hasattr(estimator, "plan") and not math.isinf(self._budget().epsilon):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", WeakPromiseWarning)  # the fit warns itself
+                for category in (WeakPromiseWarning, UndeclaredWarning):  # the fit warns itself
+                    warnings.simplefilter("ignore", category)
                 plan = estimator.plan(len(met.names))
             accountant = getattr(estimator, "accountant", None)
             if accountant is not None:
@@ -811,14 +813,22 @@ def as_pipeline(model: Any) -> Any:
     Raises
     ------
     TypeError
-        If a step may have learned from records without privacy, or if the guarantee is silent
-        about lines of the schema that were guessed.
+        If it does not begin with a `SchemaEncoder`, if a step may have learned from records
+        without privacy, or if there is no guarantee, or one that is silent about lines of the
+        schema that were guessed.
     """
     if not isinstance(model, sklearn_pipeline.Pipeline) or isinstance(model, PrivatePipeline):
         return model
     for name, step in model.steps[:-1]:
         prepared(name, step, None)
+    if not isinstance(model.steps[0][1], SchemaEncoder):
+        raise TypeError(
+            "a Pipeline of scikit-learn's begins with a SchemaEncoder, which declares the public "
+            "facts of its tables; fit a tacit.PrivatePipeline, or take the estimator alone."
+        )
     check_is_fitted(model)
+    if not hasattr(model.steps[-1][1], "privacy_"):
+        raise TypeError(f"the last step, {type(model.steps[-1][1]).__name__}, has no guarantee.")
     made = PrivatePipeline.of_fitted(model.steps)
     schema = made.schema
     said = getattr(getattr(made.estimator_, "privacy_", None), "assumptions", ())

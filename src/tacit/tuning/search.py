@@ -99,7 +99,7 @@ class PrivateSearch(BaseSearch):
 
     Parameters
     ----------
-    estimator : estimator, Pipeline or TableModel
+    estimator : estimator or PrivatePipeline
         What is fitted; its own budget does not count.
     param_distributions : dict
         What to try: for each parameter, by the name that ``set_params`` takes, a list of values or
