@@ -487,8 +487,9 @@ def test_tables_refuse_before_the_charge(case: str) -> None:
         refused(lambda a: model(a).fit(table)),
         refused(lambda a: model(a).fit({"a": ROWS[:, 0]}, labels)),
         refused(
-            lambda a: tacit.Pipeline(
-                [("e", SchemaEncoder(SCHEMA)), ("m", LogisticRegression(accountant=a))]
+            lambda a: tacit.PrivatePipeline(
+                [("e", SchemaEncoder(SCHEMA)), ("m", LogisticRegression(accountant=a))],
+                epsilon=None,
             ).fit(table)
         ),
         refused(

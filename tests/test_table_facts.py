@@ -106,11 +106,11 @@ MIXING = {
 def fitted(kind: str, step: Any, accountant: Any = None, **encoding: Any) -> Any:
     """Fit a model of one step more, by one of the three that take home-made steps."""
     schema = SchemaEncoder(SCHEMA, **encoding)
-    model = LogisticRegression(1.0, regularization=3.0)
+    model = LogisticRegression(regularization=3.0)
     if kind == "pipeline":
-        model.set_params(accountant=accountant)
+        model.set_params(epsilon=1.0, accountant=accountant)
         steps = [("encode", schema), ("own", step), ("model", model)]
-        return tacit.Pipeline(steps).fit(TABLE, ILL)
+        return tacit.PrivatePipeline(steps, epsilon=None).fit(TABLE, ILL)
     if kind == "private pipeline":
         steps = [("encode", schema), ("own", step), ("model", model)]
         return PrivatePipeline(steps, 1.0, accountant=accountant).fit(TABLE, ILL)

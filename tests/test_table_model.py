@@ -205,7 +205,7 @@ def test_nothing_is_charged_for_a_file_that_is_not_there() -> None:
         (COST, LogisticRegression(), SchemaError, "needs a schema whose target has classes"),
         (ILL, LinearRegression(), SchemaError, "target has lower and upper"),
         (Schema(COLUMNS), LogisticRegression(), SchemaError, "target has classes"),
-        (COST, Mean(), TypeError, "must be a classifier or a regressor, got Mean"),
+        (COST, Mean(), TypeError, "for a classifier or a regressor, and Mean is none"),
         (ILL, LogisticRegression(-1.0), ValueError, "epsilon"),
         (ILL, LogisticRegression(mechanism="magic"), ValueError, "magic"),
     ],

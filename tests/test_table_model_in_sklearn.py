@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tacit.linear_model import LinearRegression, LogisticRegression
+from tacit.pipeline import PrivatePipeline
 from tacit.schema import Category, ClassTarget, Number, NumberTarget, Schema, TableError
 from tacit.table_model import TableModel
 
@@ -23,11 +24,11 @@ ILL = pd.Series(np.where(AGE > 50, "yes", "no"))
 COLUMNS = (Number("age", 0, 100), Category("sex", ("f", "m")))
 
 
-def classifier() -> TableModel:
+def classifier() -> PrivatePipeline:
     return TableModel(Schema(COLUMNS, ClassTarget("ill", ("no", "yes"))), LogisticRegression(5.0))
 
 
-def regressor() -> TableModel:
+def regressor() -> PrivatePipeline:
     return TableModel(Schema(COLUMNS, NumberTarget("cost", 0, 100)), LinearRegression(5.0))
 
 
@@ -67,7 +68,8 @@ def test_cross_validation_and_search() -> None:
     search.fit(FRAME, ILL)
     assert search.best_estimator_.score(FRAME, ILL) > 0.9
     assert (
-        clone(search.best_estimator_).estimator.epsilon == search.best_params_["estimator__epsilon"]
+        clone(search.best_estimator_)["estimator"].epsilon
+        == search.best_params_["estimator__epsilon"]
     )
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tacit import tuning as tuning
     from tacit.estimators.parameters import NobodyCountedWarning as NobodyCountedWarning
     from tacit.estimators.parameters import UndeclaredWarning as UndeclaredWarning
-    from tacit.pipeline import Pipeline as Pipeline
+    from tacit.pipeline import PrivatePipeline as PrivatePipeline
     from tacit.privacy import Accountant as Accountant
     from tacit.privacy import Budget as Budget
     from tacit.privacy import Guarantee as Guarantee
@@ -82,7 +82,7 @@ _NAMES = {
     "Budget": "privacy",
     "Guarantee": "privacy",
     "NobodyCountedWarning": "estimators.parameters",
-    "Pipeline": "pipeline",
+    "PrivatePipeline": "pipeline",
     "Relation": "privacy",
     "TableModel": "table_model",
     "UndeclaredWarning": "estimators.parameters",

@@ -221,6 +221,8 @@ class EncodedTable:
     places: list[int] | None = field(default=None, repr=False)
     # Whether the table is a file; its unreadable lines have no position.
     is_a_file: bool = False
+    # Returns a weight for each record that was read, after reading; None without weights.
+    weigh: Callable[[], npt.NDArray[np.float64]] | None = field(default=None, repr=False)
 
     @property
     def n_columns(self) -> int:
@@ -255,7 +257,9 @@ class EncodedTable:
         named = None
         if self.named is not None:
             named = [who for who, keep in zip(self.named, chosen.tolist(), strict=True) if keep]
-        return EncodedTable(self.facts.of_part(share), lambda: part, named=named)
+        weights = None if self.weigh is None else self.weigh()[chosen]
+        weigh = None if weights is None else lambda: weights
+        return EncodedTable(self.facts.of_part(share), lambda: part, named=named, weigh=weigh)
 
     def held(self) -> EncodedTable:
         """Read the table now and return it, so that it is read only once."""

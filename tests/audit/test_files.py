@@ -10,6 +10,7 @@ import pytest
 
 from tacit.audit import FileAudit, audit_files
 from tacit.linear_model import LogisticRegression, Ridge
+from tacit.pipeline import PrivatePipeline
 from tacit.schema import (
     Boolean,
     Category,
@@ -61,18 +62,19 @@ def test_all_lines_and_a_wide_schema() -> None:
     assert audit_files(TableModel(WIDE, Ridge(1.0, 1e-6))).contradictions == ()
 
 
-class Counting(TableModel):
+class Counting(PrivatePipeline):
     """A model whose ridge follows the number of lines, as if that were public."""
 
     def fit_file(self, path: Any, **more: Any) -> Counting:
         n_lines = Path(path).read_bytes().count(b"\n")
-        self.estimator.set_params(regularization=float(n_lines))
+        self["estimator"].set_params(regularization=float(n_lines))
         return super().fit_file(path, **more)
 
 
 @pytest.mark.usefixtures("few")
 def test_what_follows_the_number_of_lines_is_seen() -> None:
-    found = audit_files(Counting(SMALL, LogisticRegression(1.0, 1e-6)))
+    steps = TableModel(SMALL, LogisticRegression(1.0, 1e-6)).steps
+    found = audit_files(Counting(steps, epsilon=None))
     assert len(found.contradictions) > 5
     assert found.conclusion.startswith("CONTRADICTED")
 

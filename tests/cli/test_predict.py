@@ -15,7 +15,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.linear_model import LogisticRegression
-from tacit.pipeline import Pipeline
+from tacit.pipeline import PrivatePipeline
 from tacit.saving import load, save
 from tacit.schema import SchemaEncoder
 from tests.cli.helpers import BAD_TABLES, SECRET, bad_tables, refused, rows, run, write_csv
@@ -42,7 +42,7 @@ def test_json(model: Path, people: Path) -> None:
 def test_a_saved_pipeline_is_asked_too(model: Path, people: Path, tmp_path: Path) -> None:
     known = load(model)
     steps = [("encode", SchemaEncoder(known.schema)), ("model", known.estimator_)]
-    save(Pipeline(steps), tmp_path / "steps.tacit")
+    save(PrivatePipeline.of_fitted(steps), tmp_path / "steps.tacit")
     asked = [run("predict", path, people, "--proba") for path in (model, tmp_path / "steps.tacit")]
     assert asked[0].exit_code == 0
     assert asked[0].stdout == asked[1].stdout

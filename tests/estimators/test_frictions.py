@@ -89,7 +89,7 @@ def test_a_schema_declares_it() -> None:
     for epsilon, expected in ((1.0, []), (20.0, [tacit.WeakPromiseWarning])):
         model = LogisticRegression(epsilon)
         steps = [("encode", SchemaEncoder(schema)), ("model", model)]
-        for whole in (tacit.TableModel(schema, model), tacit.Pipeline(steps)):
+        for whole in (tacit.TableModel(schema, model), tacit.PrivatePipeline(steps, epsilon=None)):
             assert [w.category for w in told(lambda m=whole: m.fit(table))] == expected
             assert [w.category for w in told(whole.plan)] == expected
 

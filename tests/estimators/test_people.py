@@ -18,7 +18,7 @@ from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression, Ridge
 from tacit.local import LocalLogisticRegression
 from tacit.location import Mean, Median
-from tacit.pipeline import Pipeline
+from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Accountant, Budget, Guarantee, Relation
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.grouped import PeopleInMemory
@@ -295,21 +295,21 @@ class Halved(TransformerMixin, BaseEstimator):
 @pytest.mark.parametrize("estimator", [LogisticRegression(1.0, 1e-5), Mean(1.0, 1e-5)], ids=str)
 def test_people_go_through_a_pipeline(estimator: Any) -> None:
     steps = [("encode", SchemaEncoder(SCHEMA)), ("halve", Halved()), ("model", estimator)]
-    model = Pipeline(steps).fit(table())
+    model = PrivatePipeline(steps, epsilon=None).fit(table())
     assert model.privacy_.relation.by_person
     assert model.plan().budget.relation.by_person
     bare = SchemaEncoder(Schema((Number("age", 0, 100),), SCHEMA.target))
-    model = Pipeline([("encode", bare), *steps[1:]])
+    model = PrivatePipeline([("encode", bare), *steps[1:]], epsilon=None)
     assert model.fit(table(), unit=people(500)).privacy_.relation.by_person
     assert not model.fit(table()).privacy_.relation.by_person
     replacing = estimator.__class__(1.0, 1e-5, relation="replace", n_records=500)
     with pytest.raises(ValueError, match="brings any number"):
-        Pipeline([*steps[:2], ("model", replacing)]).fit(table())
+        PrivatePipeline([*steps[:2], ("model", replacing)], epsilon=None).fit(table())
 
 
 def test_a_pipeline_is_scored_without_naming_anybody() -> None:
     steps = [("encode", SchemaEncoder(SCHEMA)), ("model", LogisticRegression(1.0, 1e-5))]
-    model = Pipeline(steps).fit(table())
+    model = PrivatePipeline(steps, epsilon=None).fit(table())
     assert model.score(table().drop(columns="patient")) > 0.5
 
 

@@ -83,7 +83,8 @@ def test_a_range_of_a_schema_is_kept_before_and_after_saving(tmp_path: Path) -> 
     rng = np.random.default_rng(0)
     table = {"a": rng.uniform(0, 1, 60), "y": rng.uniform(0, 4, 60)}
     schema = Schema((Number("a", 0, 1),), NumberTarget("y", LOW, HIGH))
-    made = tacit.Pipeline([("encode", SchemaEncoder(schema)), ("model", LinearRegression(1.0))])
+    steps = [("encode", SchemaEncoder(schema)), ("model", LinearRegression(1.0))]
+    made = tacit.PrivatePipeline(steps, epsilon=None)
     made.fit(table, table["y"])
     made["model"].coef_ = np.array([500.0])
     found = made.predict(table)

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api
+from sklearn.base import clone
 
 from tacit.cli.models import make_estimator, model_kind
 from tacit.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Summary
-from tacit.pipeline import Pipeline, PrivatePipeline
+from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Accountant, Budget
 from tacit.report import facts_of, render
 from tacit.saving import NotAModel, inspect, load, save
@@ -195,8 +196,13 @@ def test_a_category_leaves_the_standard_errors_of_others_as_they_are() -> None:
 
 
 def _models(schema: Schema, estimator: Any) -> list[Any]:
-    steps = [("schema", SchemaEncoder(schema)), ("model", estimator)]
-    return [TableModel(schema, estimator), Pipeline(steps), PrivatePipeline(steps, 8.0)]
+    encoder, purse = ("schema", SchemaEncoder(schema)), estimator.accountant
+    without = clone(estimator).set_params(epsilon=None, accountant=None)
+    return [
+        TableModel(schema, estimator),
+        PrivatePipeline([encoder, ("model", estimator)], epsilon=None),
+        PrivatePipeline([encoder, ("model", without)], 8.0, accountant=purse),
+    ]
 
 
 @pytest.mark.parametrize("place", range(3))

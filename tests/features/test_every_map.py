@@ -132,9 +132,9 @@ def test_facts_flow_through_a_pipeline(name: str) -> None:
     rng = np.random.default_rng(1)
     table = {"a": rng.uniform(0, 100, 4000), "b": rng.random(4000), "c": rng.uniform(0, 9, 4000)}
     ill = np.where(table["a"] > 50, "yes", "no")
-    model = tacit.Pipeline(
-        [("encode", SchemaEncoder(schema)), ("map", step), ("model", LogisticRegression(3.0))]
-    )
+    estimator = LogisticRegression(3.0)
+    steps = [("encode", SchemaEncoder(schema)), ("map", step), ("model", estimator)]
+    model = tacit.PrivatePipeline(steps, epsilon=None)
     facts = SchemaEncoder(schema).facts_out()
     assert model.plan().problem.objective.bounds.row_norm == step.facts_out(facts).row_norm
     model.fit(table, ill)

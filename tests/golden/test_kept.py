@@ -28,6 +28,10 @@ def needs_torch(name: str) -> None:
         pytest.skip("torch is not installed")
 
 
+# Classes that wrote files, and what such files are loaded into now.
+NOW = {"Pipeline": "PrivatePipeline", "TableModel": "PrivatePipeline"}
+
+
 def check(expected: Any, found: Any) -> None:
     """Compare what is read with what was; a promise may be computed better, and never worse."""
     wrong = [
@@ -44,7 +48,8 @@ def test_a_model(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"{name}.tacit"
     shutil.copyfile(FOLDER / path.name, path)
     model, certificate = tacit.load(path), inspect(path)
-    check(FOUND[path.name], _as_loaded(name, model))
+    stored = FOUND[path.name]
+    check({**stored, "kind": NOW.get(stored["kind"], stored["kind"])}, _as_loaded(name, model))
     assert certificate.privacy == model.privacy_
     assert str(certificate)
     # it is written again as it was read, so that what it holds is not lost

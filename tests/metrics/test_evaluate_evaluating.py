@@ -216,7 +216,9 @@ def test_models_of_raw_tables(kind: str) -> None:
     estimator = LogisticRegression(1.0, 1e-6)
     model: Any = TableModel(schema(), estimator)
     if kind == "pipeline":
-        model = tacit.Pipeline([("encode", SchemaEncoder(schema())), ("model", estimator)])
+        model = tacit.PrivatePipeline(
+            [("encode", SchemaEncoder(schema())), ("model", estimator)], epsilon=None
+        )
     model = model.fit(table)
     table.loc[0, "ill"] = None
     table.loc[1, "ill"] = "perhaps"

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 
 from tacit.linear_model import LogisticRegression
+from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Gaussian, Guarantee
 from tacit.report import (
     AccuracyPicture,
@@ -130,7 +131,7 @@ def table() -> dict[str, np.ndarray]:
     }
 
 
-def table_model(**parameters: object) -> TableModel:
+def table_model(**parameters: object) -> PrivatePipeline:
     unconfirmed = parameters.pop("unconfirmed", ())
     estimator = LogisticRegression(1.0, 1e-6, **parameters)
     facts = schema(unconfirmed)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tacit.erm import Box, L1Ball, L2Ball, NoisyGradient, NoisySGD
+from tacit.estimators.parameters import epsilon_of
 from tacit.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -23,7 +24,7 @@ from tacit.linear_model import (
     Ridge,
 )
 from tacit.location import GeometricMedian, Mean, Median
-from tacit.pipeline import Pipeline, encoder_and_estimator
+from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Accountant, Budget, Relation
 from tacit.saving.container import pack
 from tacit.saving.model_file import members_of
@@ -119,8 +120,8 @@ FITS: dict[str, Callable[[], Any]] = {
     "table_float32": lambda: TableModel(
         VISITS, PoissonRegressor(1.0), dtype="float32", allow_unconfirmed=True
     ).fit(PEOPLE),
-    "pipeline": lambda: Pipeline(
-        [("encode", SchemaEncoder(ILLNESS)), ("model", LogisticRegression(1.0))]
+    "pipeline": lambda: PrivatePipeline(
+        [("encode", SchemaEncoder(ILLNESS)), ("model", LogisticRegression(1.0))], epsilon=None
     ).fit(PEOPLE),
     "geometric_median": lambda: GeometricMedian(1.0, row_norm=2.0).fit(X),
 }
@@ -164,13 +165,14 @@ def edited(name: str, edit: Callable[[dict[str, Any]], None], member: str = "mod
 
 def fingerprint(model: Any) -> str:
     """Return a text that two models share only if nobody could tell them apart by using them."""
-    encoder, estimator = encoder_and_estimator(model)
+    encoder = getattr(model, "encoder_", None)
     if encoder is not None:
-        inner, names = fingerprint(estimator), [name for name, _ in getattr(model, "steps", [])]
+        inner, names = fingerprint(model.released_estimator()), [name for name, _ in model.steps]
         kind = f"{type(model)} {names} {np.dtype(encoder.dtype)} {encoder.allow_unconfirmed}"
         return f"{kind} {encoder.schema!r} {inner}"
     spec = STORED[str(kind_of(model))]
     parameters = {k: v for k, v in model.get_params().items() if k not in NOT_STORED}
+    parameters["epsilon"] = epsilon_of(parameters["epsilon"])  # a file says what None was
     parts = [type(model).__name__, _bits(parameters)]
     parts += [f"{name}={_bits(getattr(model, name, None))}" for name in spec.released]
     # A plan made from a NumPy number is the plan made from the number.

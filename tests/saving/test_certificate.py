@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tacit.pipeline import encoder_and_estimator
 from tacit.privacy import Composed, Gaussian, PureEpsilon, SampledGaussian
 from tacit.saving import NotAModel, inspect, save
 from tests.saving.helpers import FITS, edited, fitted
@@ -24,7 +23,7 @@ def test_a_certificate_says_what_the_model_promises(name: str, tmp_path: Path) -
     assert certificate.sha256 in page
     facts = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
     assert facts["statement"] == certificate.statement
-    assert facts["n_features"] == encoder_and_estimator(model)[1].n_features_in_
+    assert facts["n_features"] == getattr(model, "estimator_", model).n_features_in_
 
 
 def test_what_a_person_reads(tmp_path: Path) -> None:

@@ -24,11 +24,11 @@ import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
+from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Guarantee
 from tacit.saving import NotAModel
 from tacit.saving.container import _zipped, pack, unpack
 from tacit.saving.model_file import load_bytes
-from tacit.table_model import TableModel
 from tests.saving.helpers import PEOPLE, fingerprint, saved
 
 CASES = int(os.environ.get("TACIT_FUZZ_CASES", "400"))
@@ -325,7 +325,7 @@ def use(model: Any) -> None:
     assert isinstance(str(getattr(model, "plan_", None)), str)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # overflow, or names of columns that were forged
-        if isinstance(model, TableModel):
+        if isinstance(model, PrivatePipeline):
             table = {column.name: [1, 2] for column in model.schema.columns}
             table = PEOPLE if set(table) <= set(PEOPLE) else table
             assert len(model.predict(table)) == len(table[next(iter(table))])

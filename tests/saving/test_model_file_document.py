@@ -108,7 +108,7 @@ FORGED = [
 def test_values_that_do_not_fit_together(name: str, edit: Any, why: str | None) -> None:
     if why is None:
         # the estimator without its schema is a model too
-        assert type(load_bytes(edited(name, edit)).model) is type(fitted(name).estimator)
+        assert type(load_bytes(edited(name, edit)).model) is type(fitted(name).estimator_)
         return
     with pytest.raises(NotAModel, match=why):
         load_bytes(edited(name, edit))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.linear_model import LogisticRegression
-from tacit.pipeline import Pipeline
+from tacit.pipeline import PrivatePipeline
 from tacit.schema import (
     ClassTarget,
     Fill,
@@ -108,7 +108,7 @@ def test_without_a_private_pipeline_an_open_schema_is_refused_before_reading():
         TableModel(OPEN, LogisticRegression()).plan()
     steps = [("encode", SchemaEncoder(OPEN)), ("model", LogisticRegression())]
     with pytest.raises(SchemaError, match="open"):
-        Pipeline(steps).fit(table)
+        PrivatePipeline(steps, epsilon=None).fit(table)
 
 
 def test_missing_is_neutral_unless_said():

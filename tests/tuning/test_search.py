@@ -276,7 +276,9 @@ def test_raw_tables(kind: str) -> None:
     model: Any = TableModel(schema, LogisticRegression())
     space = {"estimator__regularization": [3.0, 3000.0]}
     if kind == "pipeline":
-        model = tacit.Pipeline([("encode", SchemaEncoder(schema)), ("model", LogisticRegression())])
+        model = tacit.PrivatePipeline(
+            [("encode", SchemaEncoder(schema)), ("model", LogisticRegression())], epsilon=None
+        )
         space = {"model__regularization": [3.0, 3000.0]}
     found = search(model, space, law=FixedTries(24), epsilon=20.0).fit(table)
     assert np.mean(found.predict(table) == table["ill"]) > 0.9

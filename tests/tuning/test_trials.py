@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
 
 from tacit.linear_model import LinearRegression
 from tacit.noise import seeded_source
@@ -14,13 +14,18 @@ from tacit.privacy import ExponentialMechanism, Relation
 from tacit.queries import CandidateMistakes, MistakeBalance, plain_facts
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.tuning import DisjointSearch
-from tacit.tuning.trials import MistakesOfEach, Run, balance_of, mistakes, mistakes_in
+from tacit.tuning.trials import MistakesOfEach, Run, mistakes
 from tests.tuning.test_search import logistic, records
+
+
+def balance_of(model: Any) -> MistakeBalance:
+    """Return the statistic of a model's mistakes."""
+    return MistakeBalance(whole=is_classifier(model))
 
 
 def balance(model: Any, rows: Any, labels: Any, relation: Relation) -> float:
     """Return what a score is without noise."""
-    total = balance_of(model).total(mistakes_in(model, rows, labels), plain_facts(relation))
+    total = balance_of(model).total(mistakes(model, rows, labels), plain_facts(relation))
     return float(np.ravel(total)[0])
 
 

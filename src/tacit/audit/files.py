@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sklearn.base import clone
 
 from tacit.noise import ReplayMismatch
 from tacit.schema import ClassTarget, NumberTarget, Schema
-from tacit.table_model import TableModel
 from tacit.testing import replay
 
 _RECORDS = 24
@@ -67,13 +67,13 @@ class FileAudit:
         )
 
 
-def audit_files(model: TableModel) -> FileAudit:
+def audit_files(model: Any) -> FileAudit:
     """Fit files made from a schema, with and without one hostile line, and compare the releases.
 
     Parameters
     ----------
     model
-        The model with the schema to test; it is not fitted, and no real records are read.
+        A `TableModel` with the schema to test; it is not fitted, and no real records are read.
 
     Examples
     --------

@@ -70,11 +70,10 @@ def connected(scheduler: str, *tls: Path | None) -> Iterator[Any]:
 
 
 def fit_on_cluster(model: Any, data: str, client: Any, dtype: str, delimiter: str | None) -> None:
-    """Fit a table model to files that the workers of a cluster read."""
+    """Fit an encoder and an estimator to files that the workers of a cluster read."""
     from tacit.cluster import DaskRecords
-    from tacit.table_model import TableModel
 
-    if not isinstance(model, TableModel):
+    if model.epsilon is not None:
         raise Refused("--scheduler needs a complete schema, and no --evaluate.")
     if delimiter is not None:
         raise Refused("--scheduler reads CSV files with commas; leave --delimiter out.")
@@ -283,11 +282,10 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
     choices["class_weight"] = class_weight_of(choices["class_weight"], classes)
     evaluate = choices.pop("evaluate")
     estimator = make_estimator(kind_for(schema, name), epsilon, delta, **choices)
-    model: Any = TableModel(schema, estimator, dtype=dtype, allow_unconfirmed=allowed)
     if evaluate or schema.is_open:
         encoder = SchemaEncoder(schema, dtype, allow_unconfirmed=allowed)
         model = PrivatePipeline(
-            [("schema", encoder), ("model", estimator)],
+            [("schema", encoder), ("model", estimator.set_params(epsilon=None))],
             epsilon,
             delta,
             relation=choices["relation"],
@@ -296,6 +294,7 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
         )
     else:
         estimator.set_params(accountant=accountant)
+        model = TableModel(schema, estimator, dtype=dtype, allow_unconfirmed=allowed)
     if math.isinf(epsilon):
         output.note(_NO_PRIVACY)
     else:

@@ -58,13 +58,12 @@ def terms_of(model: Any) -> Terms:
     >>> [(term.output, term.kind, term.name) for term in terms.rows][1:]
     [('yes', 'feature', 'feature 2'), ('yes', 'intercept', 'intercept')]
     """
-    from tacit.pipeline import encoder_and_estimator
     from tacit.report import facts_of
 
     found = facts_of(model).coefficients
     if found is None:
         raise Refused("the model has no coefficients; leave --coefficients out.")
-    _, estimator = encoder_and_estimator(model)
+    estimator = getattr(model, "estimator_", model)
     classes = [str(label) for label in getattr(estimator, "classes_", ())]
     of_two = classes[1] if len(classes) == 2 else ""
     rows = tuple(

@@ -164,18 +164,18 @@ def _network_of(
 
 def saved_predictor(path: Path) -> tuple[SchemaEncoder, Any]:
     """Return the encoder and the estimator of a saved model that predicts from raw tables."""
-    from tacit.pipeline.introspection import encoder_and_row_model
     from tacit.saving import load
 
-    encoder, estimator = encoder_and_row_model(load(path))
+    model: Any = load(path)
+    encoder = getattr(model, "encoder_", None)
     if encoder is None:
         raise Refused(
             f"{path.name} was saved without a schema, so it cannot read raw tables; load it in "
             "Python with tacit.load, or make a model with tacit fit."
         )
-    if not hasattr(estimator, "predict"):
+    if not hasattr(model, "predict"):
         raise Refused(
-            f"{path.name} is a {type(estimator).__name__}, which predicts nothing; tacit inspect "
+            f"{path.name} is a {type(model[-1]).__name__}, which predicts nothing; tacit inspect "
             "--coefficients shows it."
         )
-    return encoder, estimator
+    return encoder, model.row_model

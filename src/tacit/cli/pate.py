@@ -67,9 +67,9 @@ def pate(
     from tacit.cli.ledger import Protected, delta_of_release, record_file
     from tacit.pate import PATEClassifier
     from tacit.pate.query_points import check_pool
+    from tacit.pipeline import PrivatePipeline
     from tacit.saving import inspect, save
     from tacit.schema import SchemaEncoder
-    from tacit.table_model import TableModel
 
     with before_records():
         check_public(public, data)
@@ -105,9 +105,8 @@ def pate(
     with room_for(out, report), output.progress("reading the table", "training teachers") as step:
         table = SchemaEncoder(declared).unread_file(data, delimiter=delimiter, progress=step)
         model.fit(table, None, X_public=pool)
-    whole = TableModel(declared, model)
-    whole.estimator_ = model
-    save(whole, out)
+    encoder = SchemaEncoder(declared).fit()
+    save(PrivatePipeline.of_fitted([("schema", encoder), ("estimator", model)]), out)
     certificate = inspect(out)
     record_file(paid, out, certificate)
     scores = _scores(model, pool, truth)

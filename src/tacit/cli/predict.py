@@ -70,7 +70,7 @@ def predict(
     encoder, estimator = saved_predictor(model)
     if proba and not hasattr(estimator, "predict_proba"):
         raise Refused(
-            f"{model.name} is a {type(estimator).__name__}, which has no probabilities; "
+            f"{model.name} is a {type(estimator[-1]).__name__}, which has no probabilities; "
             "leave --proba out."
         )
     schema = encoder.schema

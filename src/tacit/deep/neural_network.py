@@ -323,7 +323,7 @@ class NeuralClassifier(ClassifierMixin, Neural):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         network: str | Factory = "mlp",
@@ -450,7 +450,7 @@ momentum, clip, average_last, relation, accountant, random_state, verbose
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         network: str | Factory = "mlp",

@@ -37,7 +37,7 @@ from tacit.estimators.parameters import (
 from tacit.estimators.summary import publish_errors
 from tacit.estimators.tables import (
     Weights,
-    check_weights,
+    checked_weights,
     note_columns,
     rows_to_ask_about,
     weights_of,
@@ -52,7 +52,6 @@ from tacit.records import (
     RowMap,
     UnreadRecords,
     UnreadTable,
-    as_weights,
     open_records,
 )
 from tacit.records.grouped import PeopleInMemory, PeopleInSource
@@ -193,16 +192,16 @@ class LinearModel(BaseEstimator):
         table, names = note_columns(self, X, y, unit=unit)
         budget = with_people(budget, has_people(table))
         n_records = n_records_of(resolved.n_records, shown_rows(table), budget.relation)
-        check_weights(sample_weight, table)
+        own_weights = checked_weights(sample_weight, table)
         of_source = isinstance(table, UnreadRecords) and self.max_weight is not None
-        weights = self._weights(sample_weight is not None or of_source)
+        weights = self._weights(own_weights is not None or of_source)
         objective = resolved._objective(budget, row_norm, n_records.value, labels, weights)
         warn_if_weak(budget, n_records.value)
         if budget.is_infinite and objective.regularization is None:
             ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
             objective = objective.with_regularization(ridge * objective.row_norm**2)
         opened = when_paid_for(
-            table, labels.records, objective.bounds, sample_weight, labels.counting
+            table, labels.records, objective.bounds, own_weights, labels.counting
         )
         result = minimize_unread(
             opened,
@@ -261,7 +260,7 @@ def when_paid_for(
     table: UnreadTable,
     targets: Targets,
     bounds: Bounds,
-    sample_weight: Any = None,
+    weigh: Callable[[], Array] | None = None,
     counting: Callable[[Any], Any] = lambda _: slice(None),
 ) -> Callable[[], Opened]:
     """Return a function that opens a table's records; it is called after the charge.
@@ -278,7 +277,7 @@ def when_paid_for(
     def opened() -> Opened:
         rows, labels = table.read()
         people = read_people(table).where(counting(labels)) if has_people(table) else None
-        weights = None if sample_weight is None else as_weights(sample_weight, rows.shape[0])
+        weights = None if weigh is None else weigh()
         rows, labels, weights = targets(rows, labels, weights)
         if people is None:
             return MemoryRecords(rows, labels, bounds, weights)

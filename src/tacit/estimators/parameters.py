@@ -38,6 +38,7 @@ P = ParamSpec("P")
 
 INFER = "infer"
 UNDECLARED_ROW_NORM = 1.0
+UNDECLARED_EPSILON = 1.0
 
 _SEARCH = {"space": "param_distributions", "n_candidates": "n_iter"}
 # Parameters of tacit 0.1 by class, and what they are called now (docs/renamed.md).
@@ -171,8 +172,22 @@ def column_names(names: Sequence[str] | None) -> Fact[Sequence[str] | None]:
     return Fact(names, "the names of the columns", provenance)
 
 
+def epsilon_of(declared: float | None) -> float:
+    """Return the epsilon of an estimator that is used alone; None is the default.
+
+    In a pipeline None is what it must be: the pipeline has the budget.
+
+    Examples
+    --------
+    >>> from tacit.estimators.parameters import epsilon_of
+    >>> epsilon_of(None), epsilon_of(0.5)
+    (1.0, 0.5)
+    """
+    return UNDECLARED_EPSILON if declared is None else declared
+
+
 def budget_of(
-    epsilon: float, delta: float, relation: Relation | str, accountant: object = None
+    epsilon: float | None, delta: float, relation: Relation | str, accountant: object = None
 ) -> Budget:
     """Return the budget of an estimator's parameters; an accountant may prescribe its own."""
     if isinstance(relation, str):
@@ -183,7 +198,7 @@ def budget_of(
                 "relation must be 'add_remove', 'replace' or 'add_remove_person', got "
                 f"{relation!r}."
             ) from None
-    return planning_budget(Budget(epsilon, delta, relation), accountant)
+    return planning_budget(Budget(epsilon_of(epsilon), delta, relation), accountant)
 
 
 def with_people(budget: Budget, has_people: bool) -> Budget:

@@ -178,7 +178,7 @@ class Regressor(ScoredNumbers, LinearModel):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         label_range: tuple[float, float] | str | None = None,

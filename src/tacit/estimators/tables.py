@@ -27,6 +27,7 @@ from tacit.records import (
     UnreadRecords,
     UnreadTable,
     as_rows,
+    as_weights,
 )
 from tacit.records.bounds import checked_max_weight
 from tacit.records.grouped import PeopleInSource
@@ -180,18 +181,26 @@ def weights_of(max_weight: Any, class_weight: Any, *, own: bool) -> Weights:
     return Weights(max_weight if own else None, checked)
 
 
-def check_weights(sample_weight: Any, table: UnreadTable) -> None:
-    """Refuse weights for records that cannot have them, before anything is read."""
-    if sample_weight is None:
-        return
+def checked_weights(
+    sample_weight: Any, table: UnreadTable
+) -> Callable[[], npt.NDArray[np.float64]] | None:
+    """Return a function that reads the weights of a table's records, if there are any.
+
+    Weights for records that cannot have them are refused, before anything is read.
+    """
     if isinstance(table, MappedTable):
         table = table.table
+    if isinstance(table, EncodedTable) and table.weigh is not None and sample_weight is None:
+        return table.weigh
+    if sample_weight is None:
+        return None
     if not isinstance(table, TableInMemory):
         raise ValueError(
-            "sample_weight goes with rows in memory; a record source brings its own weights, and "
-            "a TableModel takes none."
+            "sample_weight goes with rows in memory; a record source brings its own weights."
         )
-    check_one_weight_each(sample_weight, table.n_rows)
+    n_rows = table.n_rows
+    check_one_weight_each(sample_weight, n_rows)
+    return lambda: as_weights(sample_weight, n_rows)
 
 
 def _checked(declared: Any) -> Mapping[Any, float] | str | None:

@@ -105,7 +105,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         image_shape: tuple[int, ...] = (28, 28),

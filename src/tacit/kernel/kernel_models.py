@@ -178,7 +178,7 @@ constraint, class_weight, max_weight, accountant, random_state, verbose
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         kernel: Kernel | None = None,
@@ -271,7 +271,7 @@ regularization, constraint, class_weight, max_weight, accountant, random_state, 
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         kernel: Kernel | None = None,
@@ -364,7 +364,7 @@ max_weight, accountant, random_state, verbose
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         kernel: Kernel | None = None,

@@ -25,8 +25,9 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget; ``math.inf`` for none.
+    epsilon : float or None, default=None
+        The privacy budget; ``math.inf`` for none. None is 1.0, and in a pipeline with a budget a
+        share of that.
     delta : float, default=1e-6
         The probability with which the guarantee may fail; 0 for a pure guarantee.
     relation : Relation or str, default="add_remove"
@@ -96,7 +97,7 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",
@@ -161,7 +162,7 @@ class LinearSVC(Classifier):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         smoothing: float = 0.5,

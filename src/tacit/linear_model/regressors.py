@@ -76,7 +76,7 @@ class Ridge(_LeastSquares):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         alpha: float | None = None,
@@ -135,7 +135,7 @@ class HuberRegressor(WithSummary, Regressor):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         knot: float | None = None,
@@ -207,7 +207,7 @@ class QuantileRegressor(Regressor):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         quantile: float = 0.5,

@@ -19,6 +19,7 @@ from tacit.estimators.parameters import (
     center_of,
     classes_of,
     codes_of,
+    epsilon_of,
     row_norm_of,
     source_of,
     warn_if_weak,
@@ -87,7 +88,7 @@ def begin(
 
     ``unit`` is the expected size of weights, and ``intercept`` the coordinate of the intercept.
     """
-    budget = Budget(estimator.epsilon, estimator.delta, Relation.REPLACE)
+    budget = Budget(epsilon_of(estimator.epsilon), estimator.delta, Relation.REPLACE)
     warn_if_weak(budget)
     d = n_columns + (intercept > 0.0)
     norm = loss.norm(d, math.hypot(row_norm, intercept))
@@ -199,7 +200,7 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         row_norm: float | None = None,
@@ -266,8 +267,8 @@ class LocalLogisticRegression(Probabilities, _LocalClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The cost of each person's one answer.
+    epsilon : float or None, default=None
+        The cost of each person's one answer; None is 1.0.
     delta : float, default=0.0
         The probability with which the guarantee may fail.
     row_norm : float or None
@@ -364,7 +365,7 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         loss: LocalLoss | None = None,
@@ -432,7 +433,7 @@ class _LocalLocation(BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         row_norm: float | None = None,

@@ -142,7 +142,7 @@ class Mean(WithSummary, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",
@@ -431,7 +431,7 @@ class Median(WithSummary, BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         bounds: tuple[float, float] | Sequence[tuple[float, float]] = (-1.0, 1.0),
@@ -618,7 +618,7 @@ class GeometricMedian(BaseEstimator):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",

@@ -146,7 +146,7 @@ def evaluate(
     Parameters
     ----------
     model
-        A fitted classifier or regressor: of tacit, a `TableModel`, a Pipeline, or any of
+        A fitted classifier or regressor: of tacit, a `PrivatePipeline`, or any of
         scikit-learn's. Its answer to a record must not depend on other records. The evaluation does
         not protect the model.
     X, y

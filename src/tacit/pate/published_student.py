@@ -16,6 +16,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.estimators.parameters import epsilon_of
 from tacit.pate.estimators import PATEClassifier, PATERegressor
 from tacit.pate.student import SemiSupervised, kernel_scores, shares_of
 from tacit.privacy import Guarantee
@@ -315,6 +316,7 @@ def published(model: PATEClassifier | PATERegressor) -> PublishedStudent:
     made.form_, made.privacy_ = form, model.privacy_
     made.n_features_in_ = model.n_features_in_
     made.about_ = {name: getattr(model, name) for name in _ABOUT}
+    made.about_["epsilon"] = epsilon_of(model.epsilon)
     made.classes_ = made.met_ = made.label_range = None
     if isinstance(model, PATEClassifier):
         made.classes_ = model.classes_

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from sklearn.base import BaseEstimator
+import numpy as np
+import numpy.typing as npt
+from sklearn import get_config
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import has_fit_parameter, validate_data
 
+from tacit import checks
 from tacit.estimators.parameters import (
     Assumed,
     assumptions_of,
-    budget_of,
     classes_of,
     label_range_of,
     n_records_of,
     with_people,
 )
 from tacit.estimators.tables import note_columns
-from tacit.io.memory_tables import chunks, columns_of_batch
-from tacit.io.reading import open_table
+from tacit.io.memory_tables import chunks, columns_of_batch, n_rows_of
+from tacit.io.reading import Paths, open_table
 from tacit.noise import Source
 from tacit.pipeline.steps import spends
 from tacit.preprocessing._base import numbers_of
 from tacit.privacy import Relation
 from tacit.queries import Facts, Private
-from tacit.records import UnreadRecords, UnreadTable, as_labels, as_rows
+from tacit.records import UnreadRecords, as_labels, as_rows, as_weights
 from tacit.records.lazy_table import TableOfPeople, has_people, shown_rows
-from tacit.records.rows_and_labels import shape_of
-from tacit.schema import SchemaEncoder
+from tacit.records.rows_and_labels import check_one_weight_each, shape_of
+from tacit.schema import ClassTarget, NumberTarget, Schema, SchemaEncoder, SchemaError
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 
 
 def facts_of_arrays(
-    estimator: Any, n_columns: int, relation: Relation, *, names: Any = None
+    estimator: Any, n_columns: int, relation: Relation, n_rows: int | None = None
 ) -> TableFacts:
     """Return the facts of a future table that the estimator's parameters declare."""
-    return _facts(estimator, _numbered(n_columns) if names is None else names, relation, None, None)
+    n_columns = checks.count("n_features", n_columns)
+    return _facts(estimator, _numbered(n_columns), relation, n_rows, None)
 
 
 class PipelineOfArrays(BaseEstimator):
@@ -58,7 +62,12 @@ def rows_to_ask_about(columns: PipelineOfArrays | None, first: Any, X: Any) -> A
 
 
 def unread_arrays(
-    pipeline: Any, X: Any, y: Any, unit: Any, noted: PipelineOfArrays | None = None
+    pipeline: Any,
+    X: Any,
+    y: Any,
+    unit: Any,
+    noted: PipelineOfArrays | None = None,
+    weights: Any = None,
 ) -> EncodedTable:
     """Return a table of numbers with its public facts; it is read after the charge.
 
@@ -76,9 +85,8 @@ def unread_arrays(
         table.read()  # raises before anything is charged
     known = getattr(noted, "feature_names_in_", None)
     names = _numbered(table.n_columns) if known is None else tuple(map(str, known))
-    budget = budget_of(pipeline.epsilon, pipeline.delta, pipeline.relation, pipeline.accountant)
-    relation = with_people(budget, has_people(table)).relation
-    facts = _facts(estimator, names, relation, table, y, said)
+    relation = with_people(pipeline._budget(), has_people(table)).relation
+    facts = _facts(estimator, names, relation, shown_rows(table), y, said)
     named: list[Any] | None = [] if has_people(table) else None
 
     def read() -> tuple[Any, Any]:
@@ -90,20 +98,59 @@ def unread_arrays(
             named[:] = list(table.identifiers())
         return rows, labels
 
-    return EncodedTable(facts, read, named=named)
+    return _weighted(EncodedTable(facts, read, named=named), weights, table.n_rows)
+
+
+def weights_for_estimator(pipeline: Any, sample_weight: Any, params: Mapping[str, Any]) -> Any:
+    """Return the weights for the estimator, by scikit-learn's routing if it is enabled.
+
+    ``params`` are further keywords of the fit; ``<estimator>__sample_weight`` is the only one.
+    """
+    last, estimator = pipeline.steps[-1]
+    given = {} if sample_weight is None else {"sample_weight": sample_weight}
+    if get_config()["enable_metadata_routing"]:
+        given = dict(process_routing(pipeline, "fit", **given, **params)[last]["fit"])
+    else:
+        own = f"{last}__sample_weight"
+        for name in params.keys() - {own}:
+            raise TypeError(f"fit has no parameter {name!r}; it takes unit, and {own}.")
+        given = {"sample_weight": params.get(own), **given}
+    weights = given.get("sample_weight")
+    if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(
+            f"step {last!r} ({type(estimator).__name__}) takes no sample_weight; leave it out."
+        )
+    if weights is not None and pipeline.epsilon is not None and estimator.max_weight is None:
+        raise ValueError(
+            f"max_weight of step {last!r} is not declared, and all steps are planned before "
+            "weights are read; pass the greatest weight that is possible, max_weight=..."
+        )
+    return weights
+
+
+def _weighted(table: EncodedTable, weights: Any, n_rows: int | None) -> EncodedTable:
+    """Return the table with a weight for each record, if there are weights."""
+    if weights is None:
+        return table
+    check_one_weight_each(weights, n_rows)
+
+    def weigh() -> npt.NDArray[np.float64]:
+        numbers = as_weights(weights, len(weights))
+        return numbers if table.places is None else numbers[np.array(table.places, dtype=np.int64)]
+
+    return replace(table, weigh=weigh)
 
 
 def _facts(
     estimator: Any,
     names: tuple[str, ...],
     relation: Relation,
-    table: UnreadTable | None,
+    n_rows: int | None,
     y: Any,
     *said: Assumed,
 ) -> TableFacts:
     """Return the facts from parameters, from the type of the labels, or inferred if requested."""
     own = estimator.get_params(deep=False)
-    n_rows = None if table is None else shown_rows(table)
     n_records = n_records_of(own.get("n_records"), n_rows, relation)
     assumptions: list[Assumed] = [*said, n_records]
     classes = label_range = None
@@ -136,20 +183,101 @@ def _numbered(n_columns: int) -> tuple[str, ...]:
     return tuple(f"x{place}" for place in range(n_columns))
 
 
-Words = dict[str, list[Any]]
+def labels_as_needed(encoder: SchemaEncoder, estimator: Any) -> SchemaEncoder:
+    """Return the encoder without a target if the estimator, a location, uses none."""
+    if hasattr(estimator, "predict") or encoder.schema.target is None:
+        return encoder
+    return _with_schema(encoder, replace(encoder.schema, target=None))
 
 
-class Raw(Protocol):
-    """An unread table."""
+def with_words(encoder: SchemaEncoder, learned: Mapping[str, Sequence[str]]) -> SchemaEncoder:
+    """Return the encoder with the words of its open categories."""
+    return _with_schema(encoder, encoder.schema.with_words(learned))
 
-    def columns(self, names: Sequence[str]) -> Words:
+
+def _with_schema(encoder: SchemaEncoder, schema: Schema) -> SchemaEncoder:
+    return SchemaEncoder(schema, encoder.dtype, allow_unconfirmed=encoder.allow_unconfirmed)
+
+
+def check_target(schema: Schema, estimator: Any) -> None:
+    """Refuse a schema without the target that a classifier or a regressor predicts."""
+    wanted = ClassTarget if is_classifier(estimator) else NumberTarget
+    predicts = is_classifier(estimator) or is_regressor(estimator)
+    if predicts and not isinstance(schema.target, wanted):
+        raise SchemaError(
+            f"{type(estimator).__name__} needs a schema whose target has "
+            f"{'classes' if wanted is ClassTarget else 'lower and upper'}; declare one, or "
+            "choose another estimator."
+        )
+
+
+@dataclass(frozen=True)
+class Raw:
+    """An unread table.
+
+    Parameters
+    ----------
+    facts
+        The public facts of the encoded rows.
+    encoded
+        Returns the encoded rows, to be read later; by another encoder, if one is passed.
+    batches
+        Reads some columns unchanged, in batches.
+    identifiers
+        The unit of each record, or the name of its column, if there is one.
+    """
+
+    facts: TableFacts
+    encoded: Callable[[SchemaEncoder | None], EncodedTable]
+    batches: Callable[[list[str]], Iterable[Mapping[str, Any]]] = lambda _: ()
+    identifiers: Any = None
+
+    def columns(self, names: Sequence[str]) -> dict[str, list[Any]]:
         """Read some columns unchanged."""
+        read: dict[str, list[Any]] = {name: [] for name in names}
+        for batch in self.batches(list(names)):
+            for name in names:
+                read[name] += batch[name].raw()
+        return read
 
     def unit(self) -> list[Any] | None:
         """Read the unit of each record, if there is one."""
+        named = self.identifiers
+        if named is None:
+            return None
+        return self.columns([named])[named] if isinstance(named, str) else list(named)
 
-    def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the encoded rows, to be read later."""
+
+def raw_table(encoder: SchemaEncoder, X: Any, y: Any, unit: Any, weights: Any) -> Raw:
+    """Return a table in memory with its schema."""
+    facts = encoder.facts_out()
+    n_rows = None if weights is None else n_rows_of(X)
+    return Raw(
+        replace(facts, of_people=facts.of_people or unit is not None),
+        lambda other: _weighted((other or encoder).unread(X, y, unit), weights, n_rows),
+        lambda names: (chunk for _, chunk in chunks(X, names)),
+        encoder.schema.unit if unit is None else unit,
+    )
+
+
+def raw_file(
+    encoder: SchemaEncoder,
+    path: Paths,
+    delimiter: str | None,
+    progress: Callable[[float], None] | None,
+) -> Raw:
+    """Return a file with its schema."""
+    return Raw(
+        encoder.facts_out(),
+        lambda other: (other or encoder).unread_file(path, delimiter=delimiter, progress=progress),
+        lambda names: map(columns_of_batch, open_table(path, delimiter=delimiter).batches(names)),
+        encoder.schema.unit,
+    )
+
+
+def raw_numbers(table: EncodedTable) -> Raw:
+    """Return a table of numbers, which needs no encoder and has no words."""
+    return Raw(table.facts, lambda _: table)
 
 
 @dataclass(frozen=True)
@@ -173,82 +301,3 @@ class Through:
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
         """Return the rows."""
         return records.through(self.step, self.facts).held(), facts
-
-
-@dataclass(frozen=True)
-class RawTable:
-    """A table in memory with its schema."""
-
-    encoder: SchemaEncoder
-    table: Any
-    y: Any = None
-    identifiers: Any = None
-
-    def columns(self, names: Sequence[str]) -> Words:
-        """Read some columns unchanged."""
-        read: Words = {name: [] for name in names}
-        for _, chunk in chunks(self.table, list(names)):
-            for name in names:
-                read[name] += chunk[name].raw()
-        return read
-
-    def unit(self) -> list[Any] | None:
-        """Read the unit of each record, if there is one."""
-        if self.identifiers is not None:
-            return list(self.identifiers)
-        named = self.encoder.schema.unit
-        return None if named is None else self.columns([named])[named]
-
-    def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the encoded rows, to be read later."""
-        return (encoder or self.encoder).unread(self.table, self.y, self.identifiers)
-
-
-@dataclass(frozen=True)
-class RawFile:
-    """A file with its schema."""
-
-    encoder: SchemaEncoder
-    path: str | os.PathLike[str]
-    delimiter: str | None = None
-    progress: Callable[[float], None] | None = None
-
-    def columns(self, names: Sequence[str]) -> Words:
-        """Read some columns unchanged."""
-        read: Words = {name: [] for name in names}
-        for batch in open_table(self.path, delimiter=self.delimiter).batches(list(names)):
-            values = columns_of_batch(batch)
-            for name in names:
-                read[name] += values[name].raw()
-        return read
-
-    def unit(self) -> list[Any] | None:
-        """Read the unit of each record, if there is one."""
-        named = self.encoder.schema.unit
-        return None if named is None else self.columns([named])[named]
-
-    def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the encoded rows, to be read later."""
-        return (encoder or self.encoder).unread_file(
-            self.path, delimiter=self.delimiter, progress=self.progress
-        )
-
-
-@dataclass(frozen=True)
-class RawNumbers:
-    """A table of numbers, which needs no encoder."""
-
-    table: EncodedTable
-
-    def columns(self, names: Sequence[str]) -> Words:
-        """Refuse: a table of numbers has no words."""
-        raise TypeError(f"columns {', '.join(names)} are to be read from a table with a schema.")
-
-    def unit(self) -> list[Any] | None:
-        """Return None: only vocabularies read the unit here."""
-        return None
-
-    def encoded(self, encoder: SchemaEncoder | None) -> EncodedTable:
-        """Return the rows unchanged."""
-        del encoder
-        return self.table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,9 @@ from sklearn.base import clone
 
 from tacit.engine import Planned, plan_lines, without_noise
 from tacit.estimators.parameters import with_table_facts
-from tacit.features import FeatureMap
 from tacit.metrics.planning import EvaluationPlan, evaluation_plan
 from tacit.pipeline.budget_shares import checked_shares, shared_plans
-from tacit.pipeline.steps import admitted, spends
+from tacit.pipeline.steps import admitted, prepared, spends
 from tacit.preprocessing import PrivateQuantileBounds, PrivateVocabulary
 from tacit.privacy import Budget, Event
 from tacit.privacy.budget import WeakPromiseWarning
@@ -110,6 +110,61 @@ def _slots(
     return {**{name: Slot(events[name]) for name in before}, HELD_OUT: Slot(parts.event)}
 
 
+def check_budgets(pipeline: Any) -> None:
+    """Refuse a last step without a budget, and budgets that would not count.
+
+    Either the pipeline has the budget, or, if its ``epsilon`` is None, the estimator has it.
+    """
+    last = pipeline.steps[-1][1]
+    own = last.get_params(deep=False) if hasattr(last, "get_params") else {}
+    plans = hasattr(last, "plan") or pipeline.epsilon is None
+    if "epsilon" not in own or not plans or not hasattr(last, "fit"):
+        raise TypeError(
+            f"the last step must be an estimator of tacit, got {type(last).__name__}; the "
+            "pipeline's guarantee needs its event."
+        )
+    if pipeline.epsilon is None:
+        _check_estimator_alone(pipeline)
+        return
+    for name, step in pipeline.steps:
+        for parameter in ("epsilon", "accountant") if spends(step) else ():
+            if not _is_set(step, parameter):
+                continue
+            value = getattr(step, parameter)
+            shown = repr(value) if parameter == "epsilon" else f"a {type(value).__name__}"
+            raise ValueError(
+                f"step {name!r} ({type(step).__name__}) has {parameter}={shown} of its own, "
+                "but the budget is the pipeline's, for all steps together; pass "
+                f"{parameter}=... to the pipeline, and shares={{{name!r}: ...}} for how much "
+                "of it the step gets."
+            )
+
+
+def _check_estimator_alone(pipeline: Any) -> None:
+    if pipeline.schema is not None:
+        pipeline.schema.refuse_open()
+    for name, step in pipeline.steps[:-1]:
+        if spends(step):
+            raise ValueError(
+                f"epsilon is None, but step {name!r} ({type(step).__name__}) learns from the "
+                "records too, and needs a share of the budget; pass epsilon=... to the "
+                "pipeline, and none to its steps."
+            )
+    for name in ("delta", "relation", "shares", "evaluate", "accountant", "random_state"):
+        if _is_set(pipeline, name):
+            raise ValueError(
+                f"{name} of the pipeline is set, but epsilon is None: the estimator has its "
+                f"own budget; pass epsilon=... to the pipeline too, or {name} to the estimator."
+            )
+
+
+def _is_set(model: Any, parameter: str) -> bool:
+    """Return whether a parameter is neither None nor the default of its class."""
+    value = getattr(model, parameter, None)
+    default = inspect.signature(type(model).__init__).parameters.get(parameter)
+    return value is not None and (default is None or value != default.default)
+
+
 Steps = list[tuple[str, Any]]
 
 
@@ -194,26 +249,12 @@ class Planner:
             if isinstance(step, SchemaEncoder):
                 encoded = True
             elif encoded and name != self.steps[-1][0]:
-                if isinstance(step, FeatureMap):
-                    clone(step).fit(facts)  # raises now if the facts do not fit
+                prepared(name, step, facts)  # raises now if the facts do not fit
                 facts = facts.through(admitted(name, step))
         return met
 
     def _spending(self) -> list[str]:
         """Return the names of the steps that learn from records."""
-        last = self.steps[-1][1]
-        if not spends(last) or not hasattr(last, "fit"):
-            raise TypeError(
-                f"the last step must be an estimator of tacit, got {type(last).__name__}; the "
-                "pipeline's guarantee needs its event."
-            )
-        for name, step in all_steps(self.steps):
-            if getattr(step, "accountant", None) is not None:
-                raise ValueError(
-                    f"step {name!r} has an accountant of its own, and the pipeline pays for all "
-                    "steps at once; pass it to the pipeline, accountant=..., and leave it out of "
-                    "the step."
-                )
         return [name for name, step in all_steps(self.steps) if spends(step)]
 
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sklearn import preprocessing
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from tacit.features import (
+    FeatureMap,
     Interactions,
     PolynomialFeatures,
     RandomFourierFeatures,
@@ -23,7 +26,7 @@ from tacit.preprocessing import (
     PrivateVocabulary,
 )
 from tacit.schema import SchemaEncoder
-from tacit.table_facts import HandsOn
+from tacit.table_facts import HandsOn, TableFacts
 
 # Transformers that learn from records, and their private alternatives.
 _BOUNDS = "PrivateQuantileBounds, or declared ranges in a schema"
@@ -91,6 +94,13 @@ def admitted(name: str, step: Any) -> HandsOn:
     )
 
 
+def prepared(name: str, step: Any, facts: TableFacts | None) -> HandsOn:
+    """Return a public step that is ready for rows with these facts, or refuse it."""
+    ready = admitted(name, step)
+    # A feature map keeps the facts: predictions will not bring them.
+    return clone(ready).fit(facts) if isinstance(ready, FeatureMap) and facts else ready
+
+
 def check_steps(pipeline: Any) -> None:
     """Refuse invalid names and positions of steps, before anything else is checked."""
     if not pipeline.steps:
@@ -109,6 +119,11 @@ def check_steps(pipeline: Any) -> None:
                 f"step {name!r} is a PrivateVocabulary, which learns words, but rows between steps "
                 "are numbers; declare an open category in the schema of a SchemaEncoder, and the "
                 "pipeline learns its words from a share of the budget."
+            )
+        if isinstance(step, Pipeline):
+            raise TypeError(
+                f"step {name!r} is a pipeline itself; put its steps into this one, which then "
+                "divides one budget among all."
             )
         if place and isinstance(step, SchemaEncoder):
             raise TypeError(

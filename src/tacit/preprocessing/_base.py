@@ -212,7 +212,7 @@ class PrivateStep(TransformerMixin, BaseEstimator):
     # Attributes that a fit sets besides ``privacy_``; the last is for named columns.
     _released: ClassVar[tuple[str, ...]] = ()
 
-    epsilon: float
+    epsilon: float | None
     delta: float
     relation: Relation | str
     accountant: AnyAccountant | None

@@ -92,7 +92,7 @@ class PrivatePCA(PrivateStep):
     def __init__(
         self,
         n_components: int = 2,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         row_norm: float | None = None,

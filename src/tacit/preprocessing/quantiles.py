@@ -99,7 +99,7 @@ class PrivateQuantileBounds(OnOneScale):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         columns: Columns = None,
@@ -273,7 +273,7 @@ class PrivateMissing(PrivateStep):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 0.0,
         *,
         columns: Columns = None,

@@ -95,7 +95,7 @@ class PrivateStandardScaler(OnOneScale):
 
     def __init__(
         self,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         columns: Columns = None,

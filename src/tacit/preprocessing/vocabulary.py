@@ -101,7 +101,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):
     def __init__(
         self,
         columns: Mapping[Name, int],
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         delta: float = 1e-6,
         *,
         relation: Relation | str = "add_remove",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tacit import __version__, engine
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
-from tacit.pipeline.introspection import encoder_and_estimator, feature_names_of, summary_of
+from tacit.pipeline.private import as_pipeline, feature_names_of, summary_of
 from tacit.privacy import Guarantee
 from tacit.registry import MARGIN, spec_of
 from tacit.report.facts import (
@@ -47,7 +47,7 @@ def facts_of(
     Parameters
     ----------
     model
-        A fitted estimator of tacit, a `TableModel`, or a Pipeline of a `SchemaEncoder` and one.
+        A fitted estimator of tacit, or a `PrivatePipeline`.
     title
         The title of the report; by default the kind of model.
     accuracy
@@ -74,7 +74,9 @@ def facts_of(
     >>> [row.name for row in facts.coefficients.rows]
     ['feature 1', 'feature 2', 'intercept']
     """
-    encoder, estimator = encoder_and_estimator(model)
+    model = as_pipeline(model)
+    estimator = model.released_estimator() if hasattr(model, "released_estimator") else model
+    encoder = getattr(model, "encoder_", None)
     schema = encoder.schema if encoder is not None else None
     promise = getattr(estimator, "privacy_", None)
     if not isinstance(promise, Guarantee):
@@ -88,8 +90,6 @@ def facts_of(
     as_declared = schema is not None and len(getattr(model, "steps_", ())) <= 2
     parameters: Mapping[str, Any] = estimator.get_params(deep=False)
     classes = estimator.classes_.tolist() if hasattr(estimator, "classes_") else None
-    # A pipeline or `TableModel` has the evaluation on held-out records, or the model inside has.
-    evaluated = model if hasattr(model, "evaluation_") else getattr(model, "estimator_", None)
     return ReportFacts(
         title=title or _title(estimator, schema),
         privacy=promise,
@@ -99,7 +99,7 @@ def facts_of(
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
         coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
         summary=summary_of(model),
-        evaluation=getattr(evaluated, "evaluation_", None),
+        evaluation=getattr(model, "evaluation_", None),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
         made_on=made_on,

@@ -158,6 +158,7 @@ _NONE = {
     "knot": "chosen from the range of the labels",
     "smoothing": "chosen from the range of the labels",
     "center": "0",
+    "epsilon": "1, not declared",
     "row_norm": "1, not declared",
     "class_weight": "none: all classes have weight 1",
     "max_weight": "none: all records have weight 1",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tacit.metrics import Evaluation
-from tacit.pipeline.introspection import encoder_and_estimator, feature_names_of, summary_of
+from tacit.pipeline.private import feature_names_of, summary_of
 from tacit.privacy import Guarantee
 from tacit.saving.container import NotAModel
 from tacit.saving.model_file import read_stored
@@ -50,13 +50,14 @@ class Certificate:
 
     @property
     def estimator(self) -> Any:
-        """The model, or the estimator inside a `TableModel` or a `Pipeline`."""
-        return encoder_and_estimator(self.model)[1]
+        """The model, or the estimator of a `PrivatePipeline` with its guarantee."""
+        model = self.model
+        return model.released_estimator() if hasattr(model, "released_estimator") else model
 
     @property
     def schema(self) -> Schema | None:
         """The public schema of the raw tables that the model encodes, if any."""
-        encoder, _ = encoder_and_estimator(self.model)
+        encoder = getattr(self.model, "encoder_", None)
         return None if encoder is None else encoder.schema
 
     @property

@@ -12,17 +12,16 @@ from tacit.estimators.parameters import budget_of, with_people
 from tacit.metrics import Evaluation
 from tacit.metrics.evaluate import evaluation_of
 from tacit.metrics.planning import plan_of_sums
-from tacit.pipeline import Pipeline, PrivatePipeline, encoder_and_estimator
+from tacit.pipeline import PrivatePipeline
 from tacit.pipeline.planning import whole_event
 from tacit.pipeline.sklearn_adapters import Stateless, learns_nothing
-from tacit.pipeline.steps import STEPS, StepSpec
+from tacit.pipeline.steps import STEPS, StepSpec, spends
 from tacit.privacy import Composed, Event, Guarantee, NonPrivate, Parallel, Relation
 from tacit.registry import SOMETIMES
 from tacit.saving.codec import Reader, Writer, event_of
 from tacit.saving.container import CannotSave, NotAModel, from_json
 from tacit.saving.validation import KINDS, NOT_STORED
 from tacit.schema import ClassTarget, NumberTarget, Schema, SchemaEncoder, SchemaError
-from tacit.table_model import TableModel
 
 CERTIFICATE = "guarantee.json"
 # Evaluating the cost of more releases than this would take unreasonably long.
@@ -87,7 +86,8 @@ def _holds(record: Any, wanted: dict[str, Any]) -> bool:
 
 _DTYPES = {"<f8": np.float64, "<f4": np.float32}
 _KEYS = {"facts", "dtype", "allow_unconfirmed"}
-_STEPS = "steps"  # names of the two steps; stored for a Pipeline only
+_STEPS = "steps"  # names of the two steps, unless they are those of `tacit.TableModel`
+_NAMES_OF_TABLE_MODEL = ["schema", "estimator"]
 
 
 def schema_record(encoder: SchemaEncoder, model: Any) -> dict[str, Any]:
@@ -100,25 +100,18 @@ def schema_record(encoder: SchemaEncoder, model: Any) -> dict[str, Any]:
         "dtype": dtype,
         "allow_unconfirmed": bool(encoder.allow_unconfirmed),
     }
-    steps = getattr(model, _STEPS, None)
-    return record if steps is None else {**record, _STEPS: [name for name, _ in steps]}
+    names = [name for name, _ in getattr(model, _STEPS, ())]
+    return record if names in ([], _NAMES_OF_TABLE_MODEL) else {**record, _STEPS: names}
 
 
-def model_of_tables(record: Any, estimator: Any) -> TableModel | Pipeline:
+def model_of_tables(record: Any, estimator: Any) -> PrivatePipeline:
     """Build the model of raw tables from a fitted estimator and a stored schema."""
     if not isinstance(record, dict):
         raise NotAModel("its schema does not have the entries it should have.")
     encoder = encoder_of({key: value for key, value in record.items() if key != _STEPS})
     _check_same_facts(encoder.schema, estimator, needs_target=_STEPS not in record)
-    if _STEPS in record:
-        names = _step_names(record[_STEPS])
-        return Pipeline(list(zip(names, (encoder.fit(), estimator), strict=True)))
-    allowed = encoder.allow_unconfirmed
-    model = TableModel(
-        encoder.schema, clone(estimator), dtype=encoder.dtype, allow_unconfirmed=allowed
-    )
-    model.estimator_ = estimator
-    return model
+    names = _step_names(record.get(_STEPS, _NAMES_OF_TABLE_MODEL))
+    return PrivatePipeline.of_fitted(list(zip(names, (encoder.fit(), estimator), strict=True)))
 
 
 def encoder_of(record: Any) -> SchemaEncoder:
@@ -202,7 +195,7 @@ def evaluation_in(
     plain = isinstance(sums, np.ndarray) and sums.ndim == 1 and sums.dtype == np.float64
     if held_out is None or not plain or not np.all(np.isfinite(sums)):
         raise NotAModel("it has an evaluation that its fit cannot have released.")
-    _, estimator = encoder_and_estimator(model)
+    estimator = model.released_estimator()
     plan = plan_of_sums(
         budget_of(model.epsilon, model.delta, held_out.relation),
         held_out,
@@ -235,7 +228,7 @@ def pipeline_record(model: PrivatePipeline, writer: Writer, of_estimator: Record
         event = step.privacy_.event.to_dict() if hasattr(step, "privacy_") else None
         steps.append({"name": name, "event": event, **record})
     parameters = writer.write_map(shared, "parameters")
-    record = {"parameters": parameters, "steps": steps, _NAMES: list(model.feature_names_met)}
+    record = {"parameters": parameters, "steps": steps, _NAMES: list(model.feature_names_met or ())}
     return {**record, **evaluation_record(model, writer)}
 
 
@@ -280,15 +273,14 @@ def pipeline_of(
             raise NotAModel("two of its steps have the same name.")
         fitted[step["name"]] = made
     try:
-        model = PrivatePipeline(list(fitted.items()), **shared)
-        model.steps_, model.estimator_ = fitted, made
-        model.privacy_, model.plan_, model.evaluation_ = promise, None, None
-        model.feature_names_met = _words(record[_NAMES], made.n_features_in_)
+        model = PrivatePipeline([(name, _plain(step)) for name, step in fitted.items()], **shared)
+        names = {step["name"]: _words(record[_NAMES], made.n_features_in_)}
+        own_plan = None if model.epsilon is not None else getattr(made, "plan_", None)
+        model._publish(fitted, names, promise, own_plan)
         held_out = _check(model, promise)
         model.evaluation_ = evaluation_in(record, reader, model, held_out)
     except (TypeError, ValueError, ArithmeticError) as why:
         raise NotAModel(f"its steps do not fit together: {why}") from why
-    model.steps = [(name, _plain(step)) for name, step in fitted.items()]
     return model
 
 
@@ -301,7 +293,9 @@ def _words(names: Any, count: int) -> tuple[str, ...]:
 
 
 def _plain(step: Any) -> Any:
-    return step.transformer if isinstance(step, Stateless) else step
+    """Return a step as it may be fitted again: without the share of the budget that it had."""
+    plain = clone(step.transformer if isinstance(step, Stateless) else step)
+    return plain.set_params(epsilon=None) if spends(plain) else plain
 
 
 def _step(
@@ -369,7 +363,7 @@ def _check(model: PrivatePipeline, promise: Guarantee) -> Event | None:
     encoder = model._encoder()
     estimator = model.estimator_
     if encoder is not None:
-        facts = model._planner().facts_met(encoder.facts_out())[model.steps[-1][0]]
+        facts = model.facts_for_estimator(encoder.facts_out())
         if len(facts.names) != estimator.n_features_in_:
             raise NotAModel("its steps give another number of features than its estimator took.")
         if getattr(estimator, "row_norm_", facts.row_norm) != facts.row_norm:
@@ -384,7 +378,7 @@ def _check(model: PrivatePipeline, promise: Guarantee) -> Event | None:
     released = whole_event(events, first, held_out)
     if not is_part_of(released, whole):
         raise NotAModel("its guarantee is not about what its steps released.")
-    budget = budget_of(model.epsilon, model.delta, model.relation)
+    budget = model._budget()
     if promise.relation.by_person and budget.relation is Relation.ADD_REMOVE:
         budget = with_people(budget, has_people=True)  # the fit had a unit
     # A search has a larger guarantee than its best trial, at its own delta.

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
 from tacit.engine import Plan as PlanOfSteps
 from tacit.erm import Plan
-from tacit.pipeline import Pipeline, PrivatePipeline, encoder_and_estimator
-from tacit.pipeline.introspection import with_encoder
+from tacit.estimators.parameters import epsilon_of
+from tacit.pipeline import PrivatePipeline
+from tacit.pipeline.private import as_pipeline
 from tacit.privacy import Guarantee
 from tacit.registry import SOMETIMES, ModelSpec
 from tacit.saving.codec import Reader, Writer
@@ -51,7 +51,6 @@ from tacit.saving.validation import (
     kind_of,
     spec_of_kind,
 )
-from tacit.table_model import TableModel
 
 DOCUMENT = "model.json"
 FORMAT = "tacit-model"
@@ -91,14 +90,17 @@ def members_of(model: Any) -> dict[str, bytes]:
     """Return the members of a fitted model: released attributes and public parameters."""
     writer, schema = Writer(), None
     head: dict[str, Any] = {"format": FORMAT, "version": VERSION, "tacit": __version__}
-    if type(model) is TableModel and type(model.estimator) is PrivatePipeline:
-        model = with_encoder(model)
-    if type(model) is PrivatePipeline:
-        check_is_fitted(model)
+    try:
+        model = as_pipeline(model)
+    except TypeError as why:
+        raise CannotSave(f"the model cannot be saved: {why}") from None
+    if type(model) is PrivatePipeline and not _is_of_one_estimator(model):
         record = {**head, "kind": PIPELINE, **pipeline_record(model, writer, _estimator_record)}
     else:
-        if type(model) in (TableModel, Pipeline, sklearn_pipeline.Pipeline):
-            schema, model = _parts(model)
+        if type(model) is PrivatePipeline:
+            assert model.encoder_ is not None
+            schema = schema_record(model.encoder_, model)
+            model = model.released_estimator()
         record = {**head, **_record_alone(model, writer), "schema": schema}
     certificate = to_certificate(model.privacy_)
     return {DOCUMENT: to_json(record), CERTIFICATE: certificate, **writer.members}
@@ -122,11 +124,12 @@ def _estimator_record(model: Any, writer: Writer, place: str = "") -> dict[str, 
         names = sorted(spec.model.__name__ for spec in STORED.values())
         raise CannotSave(
             f"a {type(model).__name__} cannot be saved; tacit saves a fitted {', '.join(names)}, "
-            "or a TableModel or Pipeline of one that encodes a table by its schema."
+            "or a TableModel or PrivatePipeline of one."
         )
     check_is_fitted(model, "privacy_")
     spec, at = spec_of_kind(word), f"{place}." if place else ""
     public = {k: v for k, v in model.get_params(deep=False).items() if k not in NOT_STORED}
+    public["epsilon"] = epsilon_of(public.get("epsilon"))
     # An allowlist of released attributes: everything else in the object is not written.
     released = {name: getattr(model, name) for name in spec.released if hasattr(model, name)}
     return {
@@ -137,14 +140,10 @@ def _estimator_record(model: Any, writer: Writer, place: str = "") -> dict[str, 
     }
 
 
-def _parts(model: Any) -> tuple[dict[str, Any], Any]:
-    """Return the schema entry of a model, and its estimator."""
-    try:
-        encoder, estimator = encoder_and_estimator(model)
-    except TypeError as why:
-        raise CannotSave(f"the model cannot be saved: {why}") from None
-    assert encoder is not None
-    return schema_record(encoder, model), estimator
+def _is_of_one_estimator(model: PrivatePipeline) -> bool:
+    """Return whether it is an encoder and an estimator with its own budget: an estimator's file."""
+    check_is_fitted(model)
+    return model.epsilon is None and model.encoder_ is not None and len(model.steps) == 2
 
 
 def stored_in(members: Mapping[str, bytes]) -> Stored:
@@ -268,8 +267,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model
-        A fitted estimator of `tacit.linear_model` or `tacit.location`, a `TableModel`, or a
-        Pipeline of a `SchemaEncoder` and such an estimator, which is loaded as a `tacit.Pipeline`.
+        A fitted estimator of tacit, or a `PrivatePipeline`; one of scikit-learn's own, of a
+        `SchemaEncoder` and an estimator, is loaded as a `PrivatePipeline`.
     path
         The path to write; an existing file is replaced.
 

@@ -337,8 +337,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         The type of the features.
     allow_unconfirmed : bool, default=False
         Whether to accept a schema with unconfirmed lines, which were guessed from the data.
-        `tacit.TableModel` and `tacit.Pipeline` then say so in the guarantee;
-        scikit-learn's own Pipeline cannot.
+        A `PrivatePipeline` then says so in its guarantee; scikit-learn's own Pipeline cannot.
 
     Attributes
     ----------

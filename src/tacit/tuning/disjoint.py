@@ -24,7 +24,7 @@ from tacit.queries import (
     plain_facts,
 )
 from tacit.records.splits import new_key
-from tacit.tuning import introspection
+from tacit.tuning import records
 from tacit.tuning.planning import Tries, Try
 from tacit.tuning.search import BaseSearch
 from tacit.tuning.space import candidates
@@ -88,7 +88,7 @@ class DisjointSearch(BaseSearch):
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
         """Plan a search and its cost, without data."""
         budget, found = self._checked()
-        unread = introspection.expected(self.estimator, n_features, n_records, budget)
+        unread = records.expected(self.estimator, n_features, n_records, budget)
         n = unread.n_records
         sizes = [None if n is None else max(n // (len(found) + 1), 1)] * len(found)
         return self._plan(budget, self._tries(found, budget, unread, sizes))
@@ -98,10 +98,10 @@ class DisjointSearch(BaseSearch):
 
         ``unit`` is refused: the guarantee of a search is for one record, not for one person.
         """
-        introspection.refuse_unit(unit)
+        records.refuse_unit(unit)
         budget, found = self._checked()
-        unread = introspection.unread(self.estimator, X, y, budget)
-        introspection.check_can_be_split(unread.table, budget.relation)
+        unread = records.unread(self.estimator, X, y, budget)
+        records.check_can_be_split(unread, budget.relation)
         warn_if_weak(budget, unread.n_records)
         source = source_of(self.random_state)
         secret = secure_source() if source is None else source
@@ -127,7 +127,7 @@ class DisjointSearch(BaseSearch):
 
         released = release_answers(
             plan,
-            lambda: introspection.opened(self.estimator, unread),
+            lambda: records.opened(self.estimator, unread),
             work,
             accountant=self.accountant,
             source=source,
@@ -137,25 +137,23 @@ class DisjointSearch(BaseSearch):
         self.privacy_ = replace(released.privacy, notes=(note,))
         self.plan_ = plan
         self.best_params_ = dict(released.value.parameters or {})
-        self.best_estimator_ = released.value.model
-        introspection.promise(self.best_estimator_, self.privacy_)
-        introspection.note_columns_of(self, self.best_estimator_, X)
+        self.best_estimator_ = records.best_of(self, released.value.model, self.privacy_, X)
         return self
 
     def _checked(self) -> tuple[Budget, tuple[dict[str, Any], ...]]:
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
             raise ValueError("a search protects one record; do not pass 'add_remove_person'.")
-        introspection.check_model(self.estimator)
+        records.check_model(self.estimator)
         found = candidates(self.param_distributions, self.n_iter)
-        introspection.check_space(self.estimator, list(found[0]))
+        records.check_space(self.estimator, list(found[0]))
         return budget, found
 
     def _tries(
         self,
         found: tuple[dict[str, Any], ...],
         budget: Budget,
-        unread: introspection.Unread,
+        unread: records.Unread,
         sizes: list[int | None],
     ) -> Tries:
         """Return each candidate with the whole budget, since the parts are disjoint."""
@@ -164,9 +162,8 @@ class DisjointSearch(BaseSearch):
             return Tries(tuple(Try(one, budget, void) for one in found), None, None, void, 1.0)
         each = []
         for one, size in zip(found, sizes, strict=True):
-            model = introspection.configured(self.estimator, one, budget)
-            last, facts = unread.resolved(model, size)
-            each.append(Try(one, budget, last.plan(len(facts.names)).event))
+            model = records.configured(self.estimator, one, budget)
+            each.append(Try(one, budget, model.plan_of(unread.of_part(size)).event))
         tries = Tries(tuple(each), None, None, without_noise(budget).event, 1.0)
         return replace(tries, event=_parts(tries, budget).event)
 

@@ -20,7 +20,7 @@ from tacit.privacy import AnyAccountant, Budget, Event, Relation
 from tacit.privacy.accounting.number_of_trials import TriesLaw, TruncatedNegativeBinomial
 from tacit.queries import BestOfTries, Session, Slot, Split
 from tacit.records.splits import new_key
-from tacit.tuning import introspection
+from tacit.tuning import records
 from tacit.tuning.planning import Tries, plan_of, plan_tries
 from tacit.tuning.space import candidates
 from tacit.tuning.trials import Draw, HeldOut, PublicScore, Run, Runner
@@ -99,7 +99,7 @@ class PrivateSearch(BaseSearch):
 
     Parameters
     ----------
-    estimator : estimator, Pipeline or TableModel
+    estimator : estimator or PrivatePipeline
         What is fitted; its own budget does not count.
     param_distributions : dict
         What to try: for each parameter, by the name that ``set_params`` takes, a list of values or
@@ -192,7 +192,7 @@ class PrivateSearch(BaseSearch):
             The number of rows, if known.
         """
         budget, law, score = self._checked()
-        unread = introspection.expected(self.estimator, n_features, n_records, budget)
+        unread = records.expected(self.estimator, n_features, n_records, budget)
         warn_if_weak(budget, unread.n_records or n_records)
         n_train = _share_of(unread.n_records, 1.0 - score.share)
         return plan_of(self._tries(budget, law, score, unread, n_train), budget, law)
@@ -202,11 +202,11 @@ class PrivateSearch(BaseSearch):
 
         ``unit`` is refused: the guarantee of a search is for one record, not for one person.
         """
-        introspection.refuse_unit(unit)
+        records.refuse_unit(unit)
         budget, law, score = self._checked()
-        unread = introspection.unread(self.estimator, X, y, budget)
+        unread = records.unread(self.estimator, X, y, budget)
         if score.share:
-            introspection.check_can_be_split(unread.table, budget.relation)
+            records.check_can_be_split(unread, budget.relation)
         warn_if_weak(budget, unread.n_records)
         source = source_of(self.random_state)
         secret = secure_source() if source is None else source
@@ -230,7 +230,7 @@ class PrivateSearch(BaseSearch):
 
         released = release_answers(
             replace(plan, paid=paid),
-            lambda: introspection.opened(self.estimator, unread),
+            lambda: records.opened(self.estimator, unread),
             work,
             accountant=self.accountant,
             source=source,
@@ -240,9 +240,7 @@ class PrivateSearch(BaseSearch):
         self.privacy_ = replace(released.privacy, notes=(note,))
         self.plan_ = plan
         self.best_params_ = dict(released.value.parameters or {})
-        self.best_estimator_ = released.value.model
-        introspection.promise(self.best_estimator_, self.privacy_)
-        introspection.note_columns_of(self, self.best_estimator_, X)
+        self.best_estimator_ = records.best_of(self, released.value.model, self.privacy_, X)
         return self
 
     def _checked(self) -> tuple[Budget, TriesLaw, HeldOut | PublicScore]:
@@ -250,7 +248,7 @@ class PrivateSearch(BaseSearch):
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         if budget.relation.by_person:
             raise ValueError("a search protects one record; do not pass 'add_remove_person'.")
-        introspection.check_model(self.estimator)
+        records.check_model(self.estimator)
         law = TruncatedNegativeBinomial.of_mean(self.mean_tries) if self.law is None else self.law
         if not isinstance(law, TriesLaw):
             raise TypeError(f"law must be a law of the number of tries, got {law!r}.")
@@ -264,19 +262,18 @@ class PrivateSearch(BaseSearch):
         budget: Budget,
         law: TriesLaw,
         score: HeldOut | PublicScore,
-        unread: introspection.Unread,
+        unread: records.Unread,
         n_train: int | None,
     ) -> Tries:
         """Return each candidate with its budget, planned from public facts."""
         found = candidates(self.param_distributions, self.n_iter)
-        introspection.check_space(self.estimator, list(found[0]))
+        records.check_space(self.estimator, list(found[0]))
         for candidate in found:
-            introspection.configured(self.estimator, candidate, budget)
+            records.configured(self.estimator, candidate, budget)
 
         def plan_fit(parameters: Mapping[str, Any], own: Budget) -> Event:
-            model = introspection.configured(self.estimator, parameters, own)
-            last, facts = unread.resolved(model, n_train)
-            event: Event = last.plan(len(facts.names)).event
+            model = records.configured(self.estimator, parameters, own)
+            event: Event = model.plan_of(unread.of_part(n_train)).event
             return event
 
         return plan_tries(found, plan_fit, budget, law, scored=score.share > 0.0)

@@ -28,9 +28,8 @@ from tacit.queries import (
 from tacit.records import as_labels, as_numbers
 from tacit.records.rows_and_labels import codes_of
 from tacit.table_facts import EncodedTable
-from tacit.tuning import introspection
-from tacit.tuning.introspection import Unread
 from tacit.tuning.planning import Tries, Try
+from tacit.tuning.records import Unread, configured, unread
 
 Array = npt.NDArray[np.float64]
 
@@ -97,7 +96,8 @@ class PublicScore:
 
 
 def mistakes(model: Any, rows: Any, labels: Any) -> Array:
-    """Return the mistake of a fitted estimator on each valid record, from 0 to 1."""
+    """Return the mistake of a fitted model on each valid encoded record, from 0 to 1."""
+    model = getattr(model, "row_model", model)
     if not rows.shape[0]:  # estimators reject empty input, and the error would reveal it
         return np.zeros(0)
     said = model.predict(rows)
@@ -105,7 +105,8 @@ def mistakes(model: Any, rows: Any, labels: Any) -> Array:
         codes, known = codes_of(as_labels(labels), model.classes_)
         wrong: Array = (model.classes_[codes] != said)[known].astype(np.float64)
         return wrong
-    low, high = model.label_range
+    last = model[-1] if hasattr(model, "steps") else model
+    low, high = getattr(last, "label_range_", None) or last.label_range
     truth = np.clip(np.nan_to_num(as_numbers(labels), nan=low), low, high)
     residual = (truth - np.clip(said, low, high)) / (_RESIDUAL_SHARE * (high - low))
     # An overflow gives NaN, which counts as one mistake; otherwise it would spoil the sum.
@@ -113,36 +114,22 @@ def mistakes(model: Any, rows: Any, labels: Any) -> Array:
     return result
 
 
-def mistakes_in(model: Any, rows: Any, labels: Any) -> Array:
-    """Return the mistakes of a model with its steps on encoded rows."""
-    return mistakes(
-        introspection.final_estimator(model),
-        introspection.through(rows, introspection.between(model)),
-        labels,
-    )
-
-
-def balance_of(model: Any) -> MistakeBalance:
-    """Return the statistic of a model's mistakes."""
-    return MistakeBalance(whole=is_classifier(introspection.final_estimator(model)))
-
-
 @dataclass(frozen=True, eq=False)
 class MistakesOf:
     """A view of the records: the mistakes of a model that is, or will be, released."""
 
-    model: Any
+    model: PrivatePipeline
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
         """Return one number per valid record."""
-        return mistakes_in(self.model, *records.read()), facts
+        return mistakes(self.model, *records.read()), facts
 
 
 @dataclass(frozen=True, eq=False)
 class MistakesOfEach:
     """A view of the records: the mistakes of each of several models."""
 
-    models: Sequence[Any]
+    models: Sequence[PrivatePipeline | None]
 
     def apply(self, records: Private, facts: Facts, source: Source) -> tuple[Private, Facts]:
         """Return an array per model; a failed model is always wrong."""
@@ -153,7 +140,7 @@ class MistakesOfEach:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an error instead would fail all records
-                return mistakes_in(model, rows, labels)
+                return mistakes(model, rows, labels)
         except Exception:
             return np.ones(rows.shape[0])
 
@@ -228,7 +215,7 @@ class Runner:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # their number would reveal K, or records
-                model = introspection.configured(self.model, one.parameters, one.budget, draw.seed)
+                model = configured(self.model, one.parameters, one.budget, draw.seed)
                 fitted = self._fitted(model, one, train, n_records)
                 score = self._score(fitted, held_out)
         except ReplayMismatch:
@@ -248,14 +235,13 @@ class Runner:
         the records are shown, such as a class whose fit does not charge.
         """
         one = self.tries.each[0]
-        nobody = np.zeros((1, self.unread.table.n_columns)), np.array([self.unread.any_label])
+        facts = self.unread.of_part(1)
+        nobody = np.zeros((1, len(facts.names))), np.array([self.unread.any_label])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = introspection.configured(self.model, one.parameters, one.budget)
-            if isinstance(model, PrivatePipeline):
-                model.set_params(evaluate=0.0)  # there are no records to hold out
-            last, facts = self.unread.resolved(model, 1)
-            event = one.fit if one.budget.is_infinite else last.plan(len(facts.names)).event
+            model = configured(self.model, one.parameters, one.budget)
+            model.evaluate = 0.0  # there are no records to hold out
+            event = one.fit if one.budget.is_infinite else model.plan_of(facts).event
             table, of_rows = EncodedTable(facts, lambda: nobody), plain_facts(event.relation)
             fit = Questions(of_rows, {"fit": Slot(event)})
             session = Session(table, of_rows, fit.event, fit.slots())
@@ -266,37 +252,38 @@ class Runner:
             scored = Session(table, of_rows, score.event, score.slots(), self.source)
             return Run(one.parameters, found, self._score(found, scored))
 
-    def _fitted(self, model: Any, one: Try, train: Session, n_records: int | None) -> Any:
-        last, facts = self.unread.resolved(model, n_records)
-        steps = introspection.between(model)
-        fitted = train.fit(
-            "fit",
-            last,
-            one.budget,
-            "a try",
-            table=lambda part: introspection.of_part(part, facts, steps),
-        )
-        return introspection.assembled(model, fitted)
+    def _fitted(
+        self, model: PrivatePipeline, one: Try, train: Session, n_records: int | None
+    ) -> PrivatePipeline:
+        to_fit, facts, before = model.to_fit(self.unread.of_part(n_records))
 
-    def _score(self, model: Any, held_out: Session | None, public: Any = None) -> float:
+        def table(part: EncodedTable) -> EncodedTable:
+            # Read after the trial is charged, so that a step cannot fail on a record before.
+            for step in before.values():
+                part = part.through(step)
+            return EncodedTable(facts, part.read)
+
+        fitted = train.fit("fit", to_fit, one.budget, "a try", table=table)
+        return model.assemble(fitted, before, facts)
+
+    def _score(self, model: PrivatePipeline, held_out: Session | None, public: Any = None) -> float:
         """Return a score on held-out or public records; 0 without either."""
         if self.public is not None:
             public = self._public_rows()
         if public is not None:
-            return float(mistakes_in(model, *public).sum())
+            return float(mistakes(model, *public).sum())
         if held_out is None:
             return 0.0
         about = held_out.on(MistakesOf(model))
         if self.tries.noise is None:
             return about.without_noise(lambda wrong: float(wrong.sum()))
-        query = NoisySum(balance_of(model), self.tries.noise)
+        query = NoisySum(MistakeBalance(whole=is_classifier(model)), self.tries.noise)
         return float(np.asarray(about.ask(query, "score")).item())
 
     def _public_rows(self) -> tuple[Any, Any]:
         public = self.public
         assert public is not None
-        table = introspection.unread(
-            self.model, public.X, public.y, self.tries.each[0].budget
-        ).table
+        table = unread(self.model, public.X, public.y, self.tries.each[0].budget).table
+        assert table is not None
         rows, labels = table.read()
         return rows, np.asarray(labels)

@@ -25,7 +25,7 @@ from tacit.local import LocalLogisticRegression
 from tacit.location import GeometricMedian, Mean, Median
 from tacit.metrics import evaluate, private_score
 from tacit.noise import seeded_source
-from tacit.pipeline import Pipeline, PrivatePipeline, Vouched
+from tacit.pipeline import PrivatePipeline, Vouched
 from tacit.preprocessing import (
     PrivateMissing,
     PrivatePCA,
@@ -121,7 +121,9 @@ def _tables() -> dict[str, Case]:
 
         def by_pipeline() -> Pins:
             steps = [("encode", SchemaEncoder(schema)), ("model", estimator())]
-            model = Pipeline(steps).fit(people(), **({"model__" + k: v for k, v in given.items()}))
+            model = PrivatePipeline(steps, epsilon=None).fit(
+                people(), **({"model__" + k: v for k, v in given.items()})
+            )
             return pinned(model["model"], predicted=_asked(model))
 
         if hasattr(estimator(), "predict"):
