@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -234,9 +235,9 @@ class RareLeak(Event):
 class _GreatestOf(_Several):
     """Events of which the most expensive is the cost, in each way of stating one."""
 
+    @abstractmethod
     def parts(self) -> tuple[Event, ...]:
         """Return the events; the worst is the cost."""
-        return self.events
 
     def gaussian_mu(self) -> float | None:
         """Return the greatest mu, if each part's releases are Gaussian."""
@@ -299,6 +300,10 @@ class OneOf(_GreatestOf):
         # Equal events are one case; their order is kept, so the event is a function of its cases.
         super().__init__(tuple(dict.fromkeys(events)), relation)
 
+    def parts(self) -> tuple[Event, ...]:
+        """Return the event of each choice."""
+        return self.events
+
 
 @dataclass(frozen=True, init=False)
 class Parallel(_GreatestOf):
@@ -323,6 +328,10 @@ class Parallel(_GreatestOf):
     """
 
     kind = "parallel"
+
+    def parts(self) -> tuple[Event, ...]:
+        """Return the event of each part."""
+        return self.events
 
 
 def _gaussian_mu(part: Event) -> float | None:
