@@ -18,7 +18,7 @@ PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: test test-slow test-all test-oldest golden wheel-test fuzz mutants demo docs lint format \
-	bench speed-gate trusted-code renamed reproduce clean \
+	bench speed-gate trusted-code registry renamed reproduce clean \
 	venv
 
 test: venv
@@ -79,6 +79,10 @@ docs: venv
 trusted-code: venv
 	$(BIN)/python tools/trusted_code.py
 	$(BIN)/python tools/architecture.py
+
+# What follows from the registry of mechanisms: names for type checkers, tables, lists of pages.
+registry: venv
+	$(BIN)/python tools/registry_pages.py
 
 # docs/renamed.md: public names and modules of 0.1, and what they are called now.
 renamed: venv

@@ -41,8 +41,7 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         The number of records if it is public, or of people if `fit` gets a ``unit``; required under
         REPLACE.
     mechanism : str or Mechanism, default="auto"
-        "auto", "objective_perturbation", "noisy_gradient", "output_perturbation", "noisy_sgd",
-        or a configured mechanism.
+        "auto", the name of a mechanism (see "Which mechanism when"), or a configured mechanism.
     fit_intercept : bool, default=True
         Whether to append a constant coordinate of a quarter of the row norm.
     regularization : float or None

@@ -22,7 +22,7 @@ from tacit.erm.inference.estimator_law import Errors, Law, PerturbedMinimizerLaw
 from tacit.erm.inference.standard_errors import Middle, Noisy, Total, errors_of
 from tacit.erm.objective import Objective
 from tacit.erm.planning.plan import CannotSolve, Mechanism, NoiseError, Plan, Problem
-from tacit.erm.planning.planner import choose_plan
+from tacit.erm.planning.planner import MECHANISMS, choose_plan
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon, gaussian_mu
 from tacit.queries import (
@@ -242,9 +242,8 @@ def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
     mechanism = weights.mechanism
     if not mechanism.has_law:
         raise CannotSolve(
-            f"standard errors are not derived for {mechanism.name}; choose "
-            "'objective_perturbation', 'noisy_gradient' or, for least squares, "
-            "'sufficient_statistics', or set inference=0."
+            f"standard errors are not derived for {mechanism.name}; choose one of "
+            f"{[name for name, kind in MECHANISMS.items() if kind.has_law]}, or set inference=0."
         )
     parts = _parts(weights, budget, share)
     return PlanWithErrors(

@@ -80,6 +80,7 @@ class SufficientStatistics(Mechanism):
 
     name = "sufficient_statistics"
     title = "Sufficient statistics"
+    suits = (("least squares without clipped residuals, few columns", "one pass, closed form"),)
     has_law = True
     uses_moments = True
 

@@ -150,6 +150,17 @@ class ObjectivePerturbation(Mechanism):
 
     name = "objective_perturbation"
     title = "Objective perturbation"
+    suits = (
+        (
+            "logistic regression, linear SVM",
+            "one release with the noise of one Gaussian mechanism; no step size",
+        ),
+        ("Huber, quantile, Poisson, linear regression, ADD_REMOVE", "as above"),
+        (
+            "pure budget (delta = 0), linear model",
+            "sphere noise; the noisy gradient needs delta > 0",
+        ),
+    )
     has_law = True
     perturbs_objective = True
 
