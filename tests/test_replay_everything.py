@@ -27,17 +27,12 @@ from tacit.erm import (
 )
 from tacit.erm.planning.planner import MECHANISMS
 from tacit.linear_model import LinearSVC, LogisticRegression
-from tacit.local import NoNoise, Sanitizer
+from tacit.local import Sanitizer
+from tacit.local.sanitizers.additive import NoNoise
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation
-from tacit.queries import (
-    Facts,
-    Gradient,
-    LabelMoment,
-    PerturbedMinimizer,
-    RegularizedMinimizer,
-    Sensitivity,
-)
+from tacit.queries import Facts, Gradient, PerturbedMinimizer, RegularizedMinimizer, Sensitivity
+from tacit.queries.moments import LabelMoment
 from tacit.registry import Example, ModelSpec
 from tacit.testing import replay
 from tests.declared import MADE_OF_OTHERS, PROBLEMS, concrete, fit, made

@@ -46,6 +46,14 @@ names too.
 
 {members}
 
+## No longer public
+
+These names left their packages: results that one reads and does not build, and parts that only
+tacit's own modules share. The module that defines a name still has it, and [is not
+stable](stability.md).
+
+{removed}
+
 ## Modules
 
 For code that imported from modules within packages, which [are not stable](stability.md).
@@ -58,7 +66,14 @@ def tables() -> dict[str, dict[str, dict[str, str]]]:
     """Return what was renamed beside modules: by kind, by package or class, old to new."""
     found: dict[str, Any] = tomllib.loads((TOOLS / "renamed.toml").read_text(encoding="utf-8"))
     searches = {f"{tuning.__name__}.{name}": dict(new) for name, new in RENAMED.items()}
+    del found["removed"]
     return {**found, "parameters": dict(sorted({**found["parameters"], **searches}.items()))}
+
+
+def removed() -> dict[str, list[str]]:
+    """Return the names that left a package, by package."""
+    found = tomllib.loads((TOOLS / "renamed.toml").read_text(encoding="utf-8"))["removed"]
+    return {package: list(names) for package, names in found.items()}
 
 
 def modules() -> dict[str, Any]:
@@ -83,6 +98,10 @@ def page() -> str:
         names=_by_class(renamed["names"]),
         parameters=_by_class(renamed["parameters"]),
         members=_by_class(renamed["members"]),
+        removed=_table(
+            "package | names",
+            ((f"`{package}`", ", ".join(_code(names))) for package, names in removed().items()),
+        ),
         modules=_table("old | new", map(_code, found)),
     )
 

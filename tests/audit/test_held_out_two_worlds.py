@@ -30,7 +30,7 @@ from tacit.pipeline import PrivatePipeline
 from tacit.pipeline.planning import PipelinePlan, Planner
 from tacit.preprocessing import PrivateStandardScaler
 from tacit.privacy import Budget, Event
-from tacit.queries import Answered
+from tacit.queries.evaluation import Answered
 from tacit.records import MemoryRecords
 from tacit.table_facts import EncodedTable
 from tests.audit.worlds import Array, audited, by_means, with_less

@@ -314,7 +314,8 @@ def _write_votes(folder: Path) -> None:
 
 
 def _read_votes(folder: Path) -> Written:
-    from tacit.pate.sites import Round, SiteVotes, VoteCollector
+    from tacit.pate.sites import Round, VoteCollector
+    from tacit.pate.sites.messages import SiteVotes
 
     agreed = Round.from_bytes((folder / "votes.round").read_bytes())
     message = (folder / "votes.message").read_bytes()

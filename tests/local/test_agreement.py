@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from tacit.local.agreement import Agreement
-from tacit.local.sanitizers import GaussianNoise, HalfSphere, NoNoise, PrivUnit, SphereNoise
+from tacit.local.sanitizers import GaussianNoise, HalfSphere, PrivUnit, SphereNoise
+from tacit.local.sanitizers.additive import NoNoise
 from tacit.local.subgradients import (
     Absolute,
     Distance,

@@ -5,14 +5,13 @@ from tacit.noise import (
     Norm,
     ReplayMismatch,
     SensitivityViolation,
-    decide,
     recording,
     replaying,
     seeded_source,
 )
 from tacit.noise.gaussian import gaussian
 from tacit.noise.laplace import laplace
-from tacit.noise.replay import Decision, Player, Tape
+from tacit.noise.replay import Decision, Player, Tape, decide
 from tacit.noise.selection.finite import select
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tests.noise.helpers import WordSource, bounded

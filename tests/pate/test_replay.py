@@ -26,7 +26,7 @@ from tacit.pate import (
 from tacit.pate.aggregators import AGGREGATORS as REGISTERED
 from tacit.pate.analysis import answers_to
 from tacit.privacy import Relation
-from tacit.queries import Votes
+from tacit.queries.votes import Votes
 from tacit.records import splits as parts_module
 from tacit.testing import replay
 

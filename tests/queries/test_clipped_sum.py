@@ -15,22 +15,16 @@ import tacit.queries.noisy_sum as noisy_sum_module
 from tacit.noise import SensitivityViolation, draw_ahead, seeded_source
 from tacit.noise.gaussian import gaussian
 from tacit.privacy import Gaussian, Relation, Repeated, SampledGaussian
-from tacit.queries import (
-    AtMost,
-    ClippedSum,
-    ClippedSumAndCount,
+from tacit.queries import AtMost, Facts, GaussianNoise, NoisySum, PoissonSample, Session, Slot
+from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount, _Gradients
+from tacit.queries.correlated_sum import (
+    BandedNoise,
+    CorrelatedNoise,
     CorrelatedStep,
-    Facts,
-    GaussianNoise,
-    NoisySum,
     OrderedRun,
     OrderedSum,
-    PoissonSample,
-    Session,
-    Slot,
+    TreeNoise,
 )
-from tacit.queries.clipped_sum import _Gradients
-from tacit.queries.correlated_sum import BandedNoise, CorrelatedNoise, TreeNoise
 from tacit.records import Bounds
 from tacit.records.splits import Sample, poisson_choice
 from tacit.testing import replay

@@ -30,17 +30,11 @@ from tacit.erm.solvers.certified import certified_solver, minimize_certified
 from tacit.erm.solvers.perturbed_objective import Perturbed
 from tacit.noise import Release, SensitivityViolation, secure_source
 from tacit.privacy import Budget, Gaussian, PureObjective, Relation
-from tacit.queries import (
-    Facts,
-    GaussianObjectiveNoise,
-    PerturbedMinimizer,
-    Session,
-    Slot,
-    SphereObjectiveNoise,
-)
-from tacit.queries.minimizer import least_ridge
-from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
+from tacit.queries import Facts, PerturbedMinimizer, Session, Slot
+from tacit.queries.minimizer import GaussianObjectiveNoise, SphereObjectiveNoise, least_ridge
+from tacit.records import Bounds, MemoryRecords
 from tacit.records.linear_transform import Coordinates
+from tacit.records.reweighted import LeverageWeights, ReweightedRecords
 from tacit.testing import replay
 
 LOSSES = [LogisticLoss(), LogCoshLoss(0.25), SoftmaxLoss(3)]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.noise import Decision, Norm, recording
+from tacit.noise import Norm, recording
+from tacit.noise.replay import Decision
 from tacit.privacy import (
-    Booking,
     Budget,
     Composed,
     Event,
@@ -23,35 +23,33 @@ from tacit.privacy import (
     Relation,
     Repeated,
 )
+from tacit.privacy.guarantee import Booking
 from tacit.queries import (
     AtMost,
     Count,
     CoveredBy,
     Exactly,
-    ExchangedFor,
     Facts,
     GaussianNoise,
     GaussianSum,
-    GreatestCounts,
-    Leads,
-    LeastEigenvalue,
     NoisySum,
     OneRecordEach,
     PoissonSample,
-    Reweighted,
     SecondMoment,
-    Sequence,
     Session,
     Slot,
     SphereNoise,
-    Votes,
     composed,
-    exchanged,
     split_budget,
 )
-from tacit.records import Bounds, ClassWeights, MemoryRecords
+from tacit.queries.moments import LeastEigenvalue
+from tacit.queries.rules import ExchangedFor, Sequence, exchanged
+from tacit.queries.session import Reweighted
+from tacit.queries.votes import GreatestCounts, Leads, Votes
+from tacit.records import Bounds, MemoryRecords
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of
+from tacit.records.reweighted import ClassWeights
 
 BOUNDS = Bounds(row_norm=1.0)
 FACTS = Facts(BOUNDS, 2, Relation.ADD_REMOVE)

@@ -30,19 +30,17 @@ from tacit.privacy.events.objective import LossBound, _below_curvature
 from tacit.queries import (
     Count,
     CoveredBy,
-    ExchangedFor,
     Facts,
     GaussianNoise,
     GaussianSum,
     NoisySum,
     OneRecordEach,
     PoissonSample,
-    Sequence,
     Session,
     Slot,
     composed,
-    exchanged,
 )
+from tacit.queries.rules import ExchangedFor, Sequence, exchanged
 from tacit.records import Bounds, MemoryRecords, Sample
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of

@@ -14,19 +14,9 @@ from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
 from tacit.noise import SensitivityViolation, recording, secure_source
 from tacit.noise.replay import Entry
 from tacit.privacy import ExponentialMechanism, Relation
-from tacit.queries import (
-    CandidateRisks,
-    Facts,
-    Quantile,
-    RiskInBall,
-    Selection,
-    Session,
-    Slot,
-    quantile,
-    selection,
-)
+from tacit.queries import Facts, Quantile, Selection, Session, Slot, quantile, selection
 from tacit.queries.quantile import rank_utility
-from tacit.queries.selection import _Risk
+from tacit.queries.selection import CandidateRisks, RiskInBall, _Risk
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords
 from tacit.testing import replay
 

@@ -15,16 +15,11 @@ import scipy.sparse
 import tacit.records
 import tacit.records.memory as memory_module
 from tacit.disk_arrays import disk_array
-from tacit.records import (
-    Bounds,
-    ChunkedRecords,
-    MappedRows,
-    MemoryRecords,
-    RecordSource,
-    ReweightedRecords,
-)
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
 from tacit.records.files import ParquetRecords
 from tacit.records.grouped import PeopleInMemory
+from tacit.records.lazy_table import MappedRows
+from tacit.records.reweighted import ReweightedRecords
 from tacit.testing import check_record_source
 
 

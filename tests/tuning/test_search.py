@@ -23,16 +23,8 @@ from tacit.pipeline import PrivatePipeline
 from tacit.preprocessing import PrivateQuantileBounds, PrivateStandardScaler
 from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian
 from tacit.queries import noisy_sum
-from tacit.schema import (
-    ClassTarget,
-    Column,
-    Number,
-    OpenCategory,
-    OpenNumber,
-    Schema,
-    SchemaEncoder,
-    Unit,
-)
+from tacit.schema import ClassTarget, Number, OpenCategory, OpenNumber, Schema, SchemaEncoder, Unit
+from tacit.schema.columns import Column
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.table_model import TableModel
 from tacit.tuning import (

@@ -10,7 +10,7 @@ from tacit.cli.running import Refused
 
 if TYPE_CHECKING:
     from tacit.ledger import Ledger
-    from tacit.privacy import Booking
+    from tacit.privacy.guarantee import Booking
 import json
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Annotated, Any

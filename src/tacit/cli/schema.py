@@ -10,7 +10,7 @@ from tacit.cli import output
 from tacit.cli.running import before_records
 
 if TYPE_CHECKING:
-    from tacit.schema import ColumnCheck
+    from tacit.schema.columns import ColumnCheck
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,7 +92,7 @@ def unreadable(checks: Iterable[ColumnCheck]) -> Iterator[str]:
     Examples
     --------
     >>> from tacit.cli.schema import unreadable
-    >>> from tacit.schema import ColumnCheck
+    >>> from tacit.schema.columns import ColumnCheck
     >>> for sentence in unreadable([ColumnCheck("sex", "category", 1000, unreadable=812)]):
     ...     print(sentence[:69])
     column 'sex': 812 of 1,000 values are none that the schema declares,

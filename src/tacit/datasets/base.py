@@ -17,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.schema import Category as OneHot
-from tacit.schema import Column as Feature
-from tacit.schema import ColumnCheck, Intervals, Number, encode_rows
+from tacit.schema import Intervals, Number
+from tacit.schema.columns import Column as Feature
+from tacit.schema.columns import ColumnCheck
+from tacit.schema.encoding import encode_rows
 
 VARIABLE = "TACIT_DATA"
 

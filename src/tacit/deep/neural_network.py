@@ -21,7 +21,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from tacit import checks
 from tacit.deep.callbacks import Callback, Progress
-from tacit.deep.clipping import Clip, FlatClip, Like
+from tacit.deep.clipping import Clip, FlatClip
+from tacit.deep.clipping.mixing_check import Like
 from tacit.deep.networks import Factory, network_of, parameter_count
 from tacit.deep.optimizer_step import decayed_late
 from tacit.deep.planning import EpochCost, Sampling, check_budget, epsilon_by_epoch, plan_training
@@ -45,8 +46,8 @@ from tacit.estimators.parameters import (
 )
 from tacit.estimators.tables import note_columns, rows_to_ask_about
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.records import UnreadTable, as_numbers
-from tacit.records.lazy_table import has_people, shown_rows
+from tacit.records.lazy_table import UnreadTable, has_people, shown_rows
+from tacit.records.rows_and_labels import as_numbers
 from tacit.registry import ACCURACY, NAMES, R2, Example, Link, ModelSpec, Predicts
 from tacit.saving.container import NotAModel
 

@@ -18,14 +18,17 @@ from torch import nn
 from tacit import checks
 from tacit.deep.callbacks import Callback, Moment, evaluate
 from tacit.deep.checkpoint import Checkpoint, CheckpointError, has_booked
-from tacit.deep.clipping import BookKeeper, Clip, FlatClip, book_keeper
+from tacit.deep.clipping import Clip, FlatClip
 from tacit.deep.clipping.adaptive import AdaptiveState, state_of
+from tacit.deep.clipping.book_keeping import BookKeeper
+from tacit.deep.clipping.mixing_check import book_keeper
 from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.optimizer_step import Descent, Schedule, constant
 from tacit.deep.planning import EpochCost, Sampling, epsilon_by_epoch, plan_training, with_slots
 from tacit.deep.records import Opened, PublicData, Unread, records_of
 from tacit.engine import Plan, Released, release_answers
-from tacit.noise import Ahead, Source, draw_ahead
+from tacit.noise import Source, draw_ahead
+from tacit.noise.exact.lattice import Ahead
 from tacit.privacy import AnyAccountant, Budget
 from tacit.privacy.accountant import planning_budget
 from tacit.queries import GaussianNoise, NoisySum, PoissonSample, Session

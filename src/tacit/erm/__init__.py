@@ -14,9 +14,9 @@ from tacit.erm.mechanisms import QuantileOnALine as QuantileOnALine
 from tacit.erm.mechanisms import SufficientStatistics as SufficientStatistics
 
 # end
-from tacit.erm.mechanisms.balanced import Balanced, balanced_exactly
+from tacit.erm.mechanisms.balanced import Balanced
 from tacit.erm.mechanisms.noisy_gradient import NoisePace
-from tacit.erm.minimization import Result, minimize, minimize_unread
+from tacit.erm.minimization import Result, minimize
 from tacit.erm.objective import Objective
 from tacit.erm.planning.plan import CannotSolve, Mechanism, Plan, Problem
 from tacit.erm.planning.planner import choose_plan
@@ -40,9 +40,7 @@ __all__ = [
     "SecondMoment",
     "Simplex",
     "WholeSpace",
-    "balanced_exactly",
     "choose_plan",
     "minimize",
-    "minimize_unread",
 ]
 __all__ += mechanisms.__all__

@@ -27,10 +27,9 @@ from tacit.noise import Source, seeded_source
 from tacit.privacy import Budget, Relation
 from tacit.privacy.accountant import planning_budget
 from tacit.privacy.budget import WeakPromiseWarning, weakness
-from tacit.records import as_labels, as_numbers
 from tacit.records.bounds import checked_row_norm
+from tacit.records.rows_and_labels import as_labels, as_numbers, kind_of_array
 from tacit.records.rows_and_labels import codes_of as codes_of
-from tacit.records.rows_and_labels import kind_of_array
 from tacit.table_facts import EncodedTable, TableFacts
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from tacit.features.images import ALIKE, N_COLOURS, Shape, grid_of, image_shape_
 from tacit.features.normalization import Levels
 from tacit.linear_model import LogisticRegression
 from tacit.privacy import AnyAccountant, Relation
-from tacit.records import MappedTable
+from tacit.records.lazy_table import MappedTable
 from tacit.registry import ACCURACY, NAMES, Example, Link, ModelSpec, Predicts
 
 # The norm of every output row of the map.

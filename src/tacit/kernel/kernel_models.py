@@ -23,7 +23,8 @@ from tacit.features.feature_map import declared_domain, domain_of
 from tacit.features.kernels import kernel_of
 from tacit.linear_model import LinearSVC, LogisticRegression, Ridge
 from tacit.privacy import AnyAccountant, Relation
-from tacit.records import MappedTable, RowMap
+from tacit.records import RowMap
+from tacit.records.lazy_table import MappedTable
 from tacit.table_facts import EncodedTable
 
 _NORM = 1.0  # norm of every row of features

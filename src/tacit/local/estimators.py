@@ -32,7 +32,8 @@ from tacit.estimators.predictors import (
 )
 from tacit.estimators.tables import note_columns
 from tacit.local.learners import Banco, Learner
-from tacit.local.sanitizers import GaussianNoise, NoNoise, Sanitizer, least_noise
+from tacit.local.sanitizers import GaussianNoise, Sanitizer, least_noise
+from tacit.local.sanitizers.additive import NoNoise
 from tacit.local.stream import learn, worth_compiling
 from tacit.local.subgradients import (
     Absolute,
@@ -46,7 +47,8 @@ from tacit.local.subgradients import (
 from tacit.noise import secure_source
 from tacit.noise.release import priced
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.records import INTERCEPT_SHARE, as_numbers
+from tacit.records.bounds import INTERCEPT_SHARE
+from tacit.records.rows_and_labels import as_numbers
 from tacit.row_clipping import clipped_rows
 
 Array = npt.NDArray[np.float64]

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from tacit import checks
 from tacit.local.agreement import Agreement
 from tacit.local.append_log import Journal
-from tacit.local.learners import Learner, learner_from_dict, state_from_bytes, state_to_bytes
+from tacit.local.learners import Learner, state_from_bytes, state_to_bytes
+from tacit.local.learners.serialization import learner_from_dict
 from tacit.local.messages import (
     STEP_TYPES,
     TOKEN_BYTES,

@@ -17,8 +17,9 @@ from tacit.local import _compiled
 from tacit.local.learners.base import Learner, Step
 from tacit.local.sanitizers import Sanitizer
 from tacit.local.subgradients import LocalLoss, clipped
-from tacit.noise import PreparedRows, Source
+from tacit.noise import Source
 from tacit.noise import replay as tapes
+from tacit.noise.prepared import PreparedRows
 
 Array = npt.NDArray[np.float64]
 

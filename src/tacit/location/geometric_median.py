@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.engine import Plan, without_noise
-from tacit.erm import L2Ball, Mechanism, Objective, Problem, choose_plan, minimize_unread
+from tacit.erm import L2Ball, Mechanism, Objective, Problem, choose_plan
 from tacit.erm import Plan as ErmPlan
 from tacit.erm.losses import DistanceLoss
+from tacit.erm.minimization import minimize_unread
 from tacit.erm.planning.planner import MechanismName
 from tacit.estimators.linear import gives_one_each, when_paid_for
 from tacit.estimators.parameters import (

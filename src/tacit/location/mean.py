@@ -43,16 +43,10 @@ from tacit.queries import (
     composed,
     split_budget,
 )
-from tacit.records import (
-    Bounds,
-    MemoryRecords,
-    RecordSource,
-    UnreadRecords,
-    UnreadTable,
-    open_records,
-)
+from tacit.records import Bounds, MemoryRecords, RecordSource
 from tacit.records.grouped import PeopleInSource
-from tacit.records.lazy_table import has_people, read_people, shown_rows
+from tacit.records.lazy_table import UnreadRecords, UnreadTable, has_people, read_people, shown_rows
+from tacit.records.memory import open_records
 
 Array = npt.NDArray[np.float64]
 

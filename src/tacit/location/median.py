@@ -51,10 +51,10 @@ from tacit.queries import (
     Session,
     Slot,
     composed,
-    selection_event,
 )
-from tacit.records import Bounds, MemoryRecords, UnreadRecords
-from tacit.records.lazy_table import has_people
+from tacit.queries.selection import selection_event
+from tacit.records import Bounds, MemoryRecords
+from tacit.records.lazy_table import UnreadRecords, has_people
 
 _TAIL = 0.025  # on each side of a 95 % interval
 # The grid has fewer than 2^21 + 2 points, one of which is best. A point whose rank error is so many

@@ -24,7 +24,8 @@ from tacit.metrics.planning import EvaluationPlan, evaluation_plan
 from tacit.metrics.predictions import answered
 from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
-from tacit.queries import GaussianNoise, NoisySum, Session, Slot, Statistic, plain_facts
+from tacit.queries import GaussianNoise, NoisySum, Session, Slot, Statistic
+from tacit.queries.base import plain_facts
 from tacit.queries.evaluation import (
     NumberSums,
     SeveralClassCells,

@@ -15,7 +15,8 @@ from tacit.metrics.histogram import accuracy_std, auc_std, bin_edges, checked_ed
 from tacit.noise import Norm
 from tacit.privacy import Budget, Event, Gaussian, PureEpsilon
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import Facts, GaussianNoise, LaplaceNoise, NoisySum, Session, plain_facts
+from tacit.queries import Facts, GaussianNoise, LaplaceNoise, NoisySum, Session
+from tacit.queries.base import plain_facts
 from tacit.queries.evaluation import Cells, NumberSums, SeveralClassCells, TwoClassCells
 
 Array = npt.NDArray[np.float64]

@@ -188,7 +188,7 @@ def decide(name: str, value: object) -> None:
 
     Examples
     --------
-    >>> from tacit.noise import decide
+    >>> from tacit.noise.replay import decide
     >>> decide("n_steps", 100)
     """
     tape = current()

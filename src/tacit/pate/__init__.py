@@ -1,8 +1,8 @@
 """Train teachers on disjoint parts of the records, and a student on their noisy votes."""
 
-from tacit.pate.accounting import Sanitised, SanitisedCost, WorstCase
+from tacit.pate.accounting import Sanitised, WorstCase
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
-from tacit.pate.analysis import Analysis, analysis
+from tacit.pate.analysis import analysis
 from tacit.pate.classifier import PATEClassifier
 from tacit.pate.plan import PATEPlan
 from tacit.pate.published_student import PublishedStudent, published
@@ -18,7 +18,6 @@ from tacit.pate.student import SemiSupervised
 
 __all__ = [
     "AllQueries",
-    "Analysis",
     "ChosenQueries",
     "Confident",
     "DesignedQueries",
@@ -32,7 +31,6 @@ __all__ = [
     "PublishedStudent",
     "RandomQueries",
     "Sanitised",
-    "SanitisedCost",
     "SemiSupervised",
     "WorstCase",
     "analysis",

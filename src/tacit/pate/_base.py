@@ -20,9 +20,9 @@ from tacit.noise import Source, secure_source
 from tacit.pate.query_points import Places, check_pool, queries_of
 from tacit.pate.teachers import Said
 from tacit.privacy import Budget, Relation
-from tacit.records import TableInMemory, as_rows
-from tacit.records.lazy_table import has_people, read_people
+from tacit.records.lazy_table import TableInMemory, has_people, read_people
 from tacit.records.privacy_unit import People
+from tacit.records.rows_and_labels import as_rows
 from tacit.records.splits import new_key, places_of_parts
 from tacit.table_facts import EncodedTable
 

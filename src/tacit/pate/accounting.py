@@ -10,11 +10,14 @@ from scipy.special import ndtri
 
 from tacit import checks
 from tacit.privacy import Budget
-from tacit.queries import Facts, SmoothValue, Votes, VotesCost
+from tacit.queries import Facts
+from tacit.queries.votes import Votes
 from tacit.queries.votes_cost import (
     SeveralClasses,
+    SmoothValue,
     Table,
     TwoClasses,
+    VotesCost,
     log_chance_of_upset,
     query_renyi,
     smooth_sensitivity,

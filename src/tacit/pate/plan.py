@@ -15,7 +15,9 @@ from tacit.pate.aggregators.base import MOST_CLASSES
 from tacit.pate.teachers import facts_of
 from tacit.privacy import Budget, Event, Guarantee
 from tacit.privacy.accounting.root_finding import decreasing_root
-from tacit.queries import Facts, Slot, SmoothValue, Votes, composed
+from tacit.queries import Facts, Slot, composed
+from tacit.queries.votes import Votes
+from tacit.queries.votes_cost import SmoothValue
 
 # Shares of agreeing teachers for which a plan predicts the accuracy of answers.
 CONSENSUS = (0.6, 0.75, 0.9)

@@ -20,7 +20,7 @@ from tacit.pate.classifier import PATEClassifier
 from tacit.pate.regressor import PATERegressor
 from tacit.pate.student import SemiSupervised, kernel_scores, shares_of
 from tacit.privacy import Guarantee
-from tacit.records import as_rows
+from tacit.records.rows_and_labels import as_rows
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.records import as_rows
+from tacit.records.rows_and_labels import as_rows
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]

@@ -36,9 +36,9 @@ from tacit.pate._base import (
 from tacit.pate.teachers import each_answer, facts_of, fitted, undisturbed
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import GaussianNoise, NoisySum, PredictionSum, Session
-from tacit.queries.votes import STEPS
-from tacit.records import as_numbers
+from tacit.queries import GaussianNoise, NoisySum, Session
+from tacit.queries.votes import STEPS, PredictionSum
+from tacit.records.rows_and_labels import as_numbers
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]

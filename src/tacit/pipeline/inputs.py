@@ -29,9 +29,14 @@ from tacit.pipeline.steps import spends
 from tacit.preprocessing._base import numbers_of
 from tacit.privacy import Relation
 from tacit.queries import Facts, Private
-from tacit.records import UnreadRecords, UnreadTable, as_labels, as_rows
-from tacit.records.lazy_table import TableOfPeople, has_people, shown_rows
-from tacit.records.rows_and_labels import shape_of
+from tacit.records.lazy_table import (
+    TableOfPeople,
+    UnreadRecords,
+    UnreadTable,
+    has_people,
+    shown_rows,
+)
+from tacit.records.rows_and_labels import as_labels, as_rows, shape_of
 from tacit.schema import SchemaEncoder
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 

@@ -42,7 +42,8 @@ from tacit.pipeline.public import labels_as_needed, with_words
 from tacit.pipeline.steps import admitted, check_steps
 from tacit.preprocessing import PrivateVocabulary
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.queries import Session, Split
+from tacit.queries import Session
+from tacit.queries.session import Split
 from tacit.schema import SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 

@@ -32,7 +32,7 @@ from tacit.preprocessing.quantile_bounds import (
 )
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.queries import Session
-from tacit.records import UnreadTable
+from tacit.records.lazy_table import UnreadTable
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]

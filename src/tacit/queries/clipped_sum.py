@@ -67,7 +67,8 @@ class ClippedSum:
     Examples
     --------
     >>> from tacit.privacy import Relation
-    >>> from tacit.queries import ClippedSum, Facts
+    >>> from tacit.queries.clipped_sum import ClippedSum
+    >>> from tacit.queries import Facts
     >>> from tacit.records import Bounds
     >>> for statistic in ClippedSum.tried():
     ...     statistic.sensitivity(Facts(Bounds(), 0, Relation.REPLACE)).value

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tacit.noise import Ahead, Release, Source
+from tacit.noise import Release, Source
 from tacit.noise.bounded import Bounded
+from tacit.noise.exact.lattice import Ahead
 from tacit.noise.gaussian import gaussian
 from tacit.noise.laplace import laplace
 from tacit.noise.sphere import sphere

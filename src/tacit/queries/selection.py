@@ -15,9 +15,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from tacit.noise import BallLattice, Concave, Norm, Release, Source
+from tacit.noise import Norm, Release, Source
 from tacit.noise.bounded import Bounded
-from tacit.noise.selection.ball import select_in_ball
+from tacit.noise.selection.ball import BallLattice, Concave, select_in_ball
 from tacit.noise.selection.finite import select
 from tacit.privacy import Event, ExponentialMechanism
 from tacit.queries.base import Array, Facts, Private, Sensitivity, Statistic
@@ -82,7 +82,8 @@ def selection_event(epsilon: float, facts: Facts) -> Event:
     Examples
     --------
     >>> from tacit.privacy import Relation
-    >>> from tacit.queries import Facts, selection_event
+    >>> from tacit.queries import Facts
+    >>> from tacit.queries.selection import selection_event
     >>> from tacit.records import Bounds
     >>> selection_event(0.5, Facts(Bounds(), 1, Relation.ADD_REMOVE)).epsilon
     0.5

@@ -18,10 +18,12 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from tacit.noise import Ahead, Release, Source, secure_source
+from tacit.noise import Release, Source, secure_source
+from tacit.noise.exact.lattice import Ahead
 from tacit.noise.release import priced
 from tacit.noise.replay import decide
-from tacit.privacy import Booking, Budget, Event, NonPrivate, Parallel, Relation
+from tacit.privacy import Budget, Event, NonPrivate, Parallel, Relation
+from tacit.privacy.guarantee import Booking
 from tacit.queries.base import CanBeHeld, Facts, Held, Private, Query
 from tacit.queries.prepaid import Prepaid
 from tacit.queries.rules import ExchangedFor, Slot, composed, exchanged, leaf_counts

@@ -39,7 +39,8 @@ def write_audit(path: str | os.PathLike[str], audit: Audit) -> None:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from tacit.audit import Audit, Finding
+    >>> from tacit.audit import Audit
+    >>> from tacit.audit.results import Finding
     >>> from tacit.privacy import Budget
     >>> from tacit.report.pages import write_audit
     >>> found = Audit("a sum", Budget(1.0, 1e-6), 0.05, (Finding("by hand", 0.8, "nothing"),))

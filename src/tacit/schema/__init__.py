@@ -10,28 +10,21 @@ from tacit.schema.column_kinds import (
     OpenCategory,
     OpenNumber,
 )
-from tacit.schema.columns import (
-    Column,
-    ColumnCheck,
-    Ignored,
-)
+from tacit.schema.columns import Ignored
 from tacit.schema.draft import draft_schema
-from tacit.schema.encoding import SchemaEncoder, encode_file, encode_rows, encode_table
-from tacit.schema.missing import Fill, Indicator, Missing, Neutral
+from tacit.schema.encoding import SchemaEncoder, encode_file, encode_table
+from tacit.schema.missing import Fill, Indicator, Neutral
 from tacit.schema.schema import Schema, Unit
-from tacit.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.schema.targets import ClassTarget, NumberTarget
 
 __all__ = [
     "Boolean",
     "Category",
     "ClassTarget",
-    "Column",
-    "ColumnCheck",
     "Fill",
     "Ignored",
     "Indicator",
     "Intervals",
-    "Missing",
     "Neutral",
     "Number",
     "NumberTarget",
@@ -41,11 +34,9 @@ __all__ = [
     "SchemaEncoder",
     "SchemaError",
     "TableError",
-    "Target",
     "Unit",
     "check_file",
     "draft_schema",
     "encode_file",
-    "encode_rows",
     "encode_table",
 ]

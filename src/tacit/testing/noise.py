@@ -156,7 +156,8 @@ def check_noise(
     --------
     >>> import numpy as np
     >>> from scipy.special import ndtr
-    >>> from tacit.noise import Norm, lattice_spacing
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.exact.lattice import lattice_spacing
     >>> from tacit.noise.bounded import Bounded
     >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation

@@ -27,7 +27,8 @@ from tacit.estimators.parameters import (
 from tacit.pipeline import Pipeline, PrivatePipeline
 from tacit.pipeline.introspection import encoder_and_row_model
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.records import TableInMemory, as_numbers
+from tacit.records.lazy_table import TableInMemory
+from tacit.records.rows_and_labels import as_numbers
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts, facts_through
 from tacit.table_model import TableModel
 

@@ -18,7 +18,9 @@ from tacit.noise import Source, secure_source
 from tacit.noise.selection.finite import draw_tries
 from tacit.privacy import AnyAccountant, Budget, Event, Relation
 from tacit.privacy.accounting.number_of_trials import TriesLaw, TruncatedNegativeBinomial
-from tacit.queries import BestOfTries, Session, Slot, Split
+from tacit.queries import Session, Slot
+from tacit.queries.rules import BestOfTries
+from tacit.queries.session import Split
 from tacit.records.splits import new_key
 from tacit.tuning import introspection
 from tacit.tuning.planning import Tries, plan_of, plan_tries

@@ -15,18 +15,11 @@ from sklearn.base import is_classifier
 from tacit import checks
 from tacit.noise import ReplayMismatch, Source
 from tacit.pipeline import PrivatePipeline
-from tacit.queries import (
-    Facts,
-    MistakeBalance,
-    NoisySum,
-    Private,
-    Questions,
-    Session,
-    Slot,
-    plain_facts,
-)
-from tacit.records import as_labels, as_numbers
-from tacit.records.rows_and_labels import codes_of
+from tacit.queries import Facts, NoisySum, Private, Session, Slot
+from tacit.queries.base import plain_facts
+from tacit.queries.evaluation import MistakeBalance
+from tacit.queries.session import Questions
+from tacit.records.rows_and_labels import as_labels, as_numbers, codes_of
 from tacit.table_facts import EncodedTable
 from tacit.tuning import introspection
 from tacit.tuning.introspection import Unread

@@ -24,8 +24,8 @@ from tacit.linear_model import (
 from tacit.location import Mean
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.queries import ClippedNorms, Facts, OuterProducts, PointSum, Sensitivity
-from tacit.queries.hessian import Coefficients
+from tacit.queries import Facts, PointSum, Sensitivity
+from tacit.queries.hessian import ClippedNorms, Coefficients, OuterProducts
 from tacit.records import Block, Bounds
 from tacit.testing import replay
 

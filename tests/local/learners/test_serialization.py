@@ -11,17 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.local import (
-    Banco,
-    BancoState,
-    GradientDescent,
-    GradientDescentState,
-    PosterBanco,
-    Tail,
-    learner_from_dict,
-    state_from_bytes,
-    state_to_bytes,
-)
+from tacit.local import Banco, GradientDescent, PosterBanco, Tail, state_from_bytes, state_to_bytes
+from tacit.local.learners.banco import BancoState
+from tacit.local.learners.gradient_descent import GradientDescentState
+from tacit.local.learners.serialization import learner_from_dict
 
 LEARNERS = [
     Banco(Tail(3.0, 0.25), norm=2.0, unit=5.0, averaging=1.0),

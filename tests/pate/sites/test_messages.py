@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.pate.sites import Round, SiteEntry
+from tacit.pate.sites import Round
 from tacit.pate.sites.messages import KEY_BYTES, mask_of, public_key_of
+from tacit.pate.sites.round import SiteEntry
 from tacit.privacy import Relation
 
 pytest.importorskip("cryptography")

@@ -16,15 +16,9 @@ from scipy.stats import kstest
 from sklearn.naive_bayes import GaussianNB
 
 from tacit.noise import recording
-from tacit.pate.sites import (
-    Round,
-    SiteEntry,
-    SiteVotes,
-    TeacherSite,
-    VoteCollector,
-    VotesRejected,
-    digest_of,
-)
+from tacit.pate.sites import Round, TeacherSite, VoteCollector, VotesRejected, digest_of
+from tacit.pate.sites.messages import SiteVotes
+from tacit.pate.sites.round import SiteEntry
 from tacit.privacy import (
     Accountant,
     Budget,

@@ -12,7 +12,7 @@ import torch
 from tacit import checks
 from tacit.deep.clipping import Clip, FlatClip
 from tacit.deep.clipping.clip import LEAST_NORM
-from tacit.queries import ClippedSum, ClippedSumAndCount
+from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount
 
 Array = npt.NDArray[np.float64]
 

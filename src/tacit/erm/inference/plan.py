@@ -25,16 +25,8 @@ from tacit.erm.planning.plan import CannotSolve, Mechanism, NoiseError, Plan, Pr
 from tacit.erm.planning.planner import MECHANISMS, choose_plan
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon, gaussian_mu
-from tacit.queries import (
-    ClippedNorms,
-    GaussianNoise,
-    NoisySum,
-    OuterProducts,
-    SecondDerivatives,
-    Session,
-    Slot,
-    SquaredSlopes,
-)
+from tacit.queries import GaussianNoise, NoisySum, Session, Slot
+from tacit.queries.hessian import ClippedNorms, OuterProducts, SecondDerivatives, SquaredSlopes
 from tacit.queries.moments import unpack
 from tacit.queries.split_budget import split_gaussian
 from tacit.records import RecordSource

@@ -14,17 +14,11 @@ from tacit.erm.planning.planner import choose_plan
 from tacit.noise import Norm
 from tacit.privacy import Budget, Composed, Guarantee, Relation
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
-from tacit.queries import (
-    ClassCounts,
-    Facts,
-    LaplaceNoise,
-    NoisySum,
-    Reweighted,
-    Session,
-    Slot,
-)
+from tacit.queries import ClassCounts, Facts, LaplaceNoise, NoisySum, Session, Slot
+from tacit.queries.session import Reweighted
 from tacit.queries.split_budget import split_epsilon, split_gaussian
-from tacit.records import ClassWeights, RecordSource, ReweightedRecords
+from tacit.records import RecordSource
+from tacit.records.reweighted import ClassWeights, ReweightedRecords
 
 Array = npt.NDArray[np.float64]
 

@@ -16,7 +16,8 @@ from tacit.erm.inference.estimator_law import Solved
 from tacit.erm.planning.plan import CannotSolve, Mechanism, Plan, Problem, Settings
 from tacit.noise.selection.ball import MOST_DIMENSIONS
 from tacit.privacy import Budget
-from tacit.queries import CandidateRisks, Quantile, RiskInBall, Selection, Session
+from tacit.queries import Quantile, Selection, Session
+from tacit.queries.selection import CandidateRisks, RiskInBall
 
 Array = npt.NDArray[np.float64]
 

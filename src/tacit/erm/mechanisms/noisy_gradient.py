@@ -31,13 +31,12 @@ from tacit.queries import (
     GaussianNoise,
     GaussianSum,
     Gradient,
-    Measured,
     NoisySum,
-    PreconditionedGradient,
     Session,
     Slot,
     composed,
 )
+from tacit.queries.gradient import Measured, PreconditionedGradient
 from tacit.queries.split_budget import gaussian_rest, split_gaussian
 from tacit.records.grouped import MOST_COUNTED
 

@@ -22,18 +22,8 @@ from tacit.erm.planning.plan import (
     unknown,
 )
 from tacit.privacy import Budget, Relation
-from tacit.queries import (
-    Exactly,
-    GaussianNoise,
-    LabelMoment,
-    LeastEigenvalue,
-    NoisySum,
-    SecondMoment,
-    Session,
-    Slot,
-    composed,
-)
-from tacit.queries.moments import unpack
+from tacit.queries import Exactly, GaussianNoise, NoisySum, SecondMoment, Session, Slot, composed
+from tacit.queries.moments import LabelMoment, LeastEigenvalue, unpack
 from tacit.queries.split_budget import gaussian_rest, split_gaussian
 
 Array = npt.NDArray[np.float64]

@@ -88,7 +88,8 @@ def learner_from_dict(record: Mapping[str, Any]) -> Learner:
 
     Examples
     --------
-    >>> from tacit.local import GradientDescent, learner_from_dict
+    >>> from tacit.local import GradientDescent
+    >>> from tacit.local.learners.serialization import learner_from_dict
     >>> learner_from_dict(GradientDescent(rate=1.0).to_dict())
     GradientDescent(rate=1.0, decay=0.5, radius=inf, averaging=3.0)
     """

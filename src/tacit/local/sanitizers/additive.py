@@ -18,15 +18,16 @@ from tacit.local.sanitizers.base import (
     checked_features,
     norm_slack,
 )
-from tacit.noise import (
+from tacit.noise import Source
+from tacit.noise.exact.lattice import lattice_spacing
+from tacit.noise.prepared import (
+    Kernel,
     PreparedRows,
-    Source,
+    Steps,
     add_row,
-    lattice_spacing,
     prepare_gaussian,
     prepare_sphere,
 )
-from tacit.noise.prepared import Kernel, Steps
 from tacit.privacy import Budget, Gaussian, NonPrivate, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.privacy.events import Event

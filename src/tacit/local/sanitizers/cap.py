@@ -25,7 +25,8 @@ import numpy as np
 
 from tacit import checks
 from tacit.local.sanitizers.base import Array, Sanitizer, Tail
-from tacit.noise import Cap, PreparedRows, Source, prepare_cap
+from tacit.noise import Cap, Source, prepare_cap
+from tacit.noise.prepared import PreparedRows
 
 # Caps are optimised over multiples of this, so that gamma is a short number in a message.
 GAMMA_STEP = 2.0**-24

@@ -70,7 +70,7 @@ def lattice_spacing(noise_std: float) -> float:
 
     Examples
     --------
-    >>> from tacit.noise import lattice_spacing
+    >>> from tacit.noise.exact.lattice import lattice_spacing
     >>> lattice_spacing(3.0) == 2.0**-9
     True
     """

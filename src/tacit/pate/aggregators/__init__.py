@@ -3,7 +3,9 @@
 A new aggregator is a file and a line of `AGGREGATORS`; plans, help and tests find it there.
 """
 
-from tacit.pate.aggregators.base import UNANSWERED, Aggregator, Answers
+from tacit.pate.aggregators.base import UNANSWERED as UNANSWERED
+from tacit.pate.aggregators.base import Aggregator
+from tacit.pate.aggregators.base import Answers as Answers
 from tacit.pate.aggregators.confident import Confident
 from tacit.pate.aggregators.majority import Majority
 from tacit.pate.aggregators.noisy_max import GNMax, LNMax
@@ -16,10 +18,7 @@ AGGREGATORS: tuple[type[Aggregator], ...] = (
 )
 
 __all__ = [
-    "AGGREGATORS",
-    "UNANSWERED",
     "Aggregator",
-    "Answers",
     "Confident",
     "GNMax",
     "LNMax",

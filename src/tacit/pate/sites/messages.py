@@ -44,7 +44,8 @@ def mask_of(agreed: Round, site: int, private_key: bytes) -> Words:
 
     Examples
     --------
-    >>> from tacit.pate.sites import Round, SiteEntry
+    >>> from tacit.pate.sites import Round
+    >>> from tacit.pate.sites.round import SiteEntry
     >>> from tacit.pate.sites.messages import mask_of, new_private_key, public_key_of
     >>> keys = [new_private_key() for _ in range(3)]
     >>> sites = tuple(SiteEntry(str(i), 9, public_key_of(key)) for i, key in enumerate(keys))

@@ -12,7 +12,8 @@ import numpy as np
 from tacit import checks
 from tacit.pate.teachers import facts_of
 from tacit.privacy import Event, Relation
-from tacit.queries import Facts, SharedVotes, Votes
+from tacit.queries import Facts
+from tacit.queries.votes import SharedVotes, Votes
 
 FORMAT, VERSION = "tacit-round", 1
 DIGEST_BYTES = 32
@@ -28,7 +29,7 @@ class SiteEntry:
 
     Examples
     --------
-    >>> from tacit.pate.sites import SiteEntry
+    >>> from tacit.pate.sites.round import SiteEntry
     >>> SiteEntry("north", 80).public_key
     ''
     """
@@ -79,7 +80,8 @@ class Round:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.sites import Round, SiteEntry, digest_of
+    >>> from tacit.pate.sites import Round, digest_of
+    >>> from tacit.pate.sites.round import SiteEntry
     >>> rows = np.zeros((5, 2))
     >>> sites = tuple(SiteEntry(name, 50) for name in ("north", "south", "west"))
     >>> agreed = Round("may", sites, 3, digest_of(rows), 5, noise_std=20.0, n_missing=1)

@@ -28,8 +28,7 @@ from tacit.pate.sites.round import Round, SiteEntry, digest_of
 from tacit.pate.teachers import Votes, each_vote
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.queries import Slot
-from tacit.records import TableInMemory
-from tacit.records.lazy_table import has_people, read_people
+from tacit.records.lazy_table import TableInMemory, has_people, read_people
 from tacit.records.splits import places_of_parts
 
 

@@ -31,8 +31,9 @@ from tacit.erm.solvers.perturbed_objective import Perturbed
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.noise import Entry, recording
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee, PureEpsilon
-from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
+from tacit.records import Bounds, MemoryRecords
 from tacit.records.linear_transform import Coordinates
+from tacit.records.reweighted import LeverageWeights, ReweightedRecords
 from tacit.testing import replay
 
 BUDGET = Budget(4.0, 1e-6)

@@ -60,10 +60,11 @@ from tacit.erm.solvers.perturbed_objective import slopes_error
 from tacit.privacy import Budget, BudgetUnreachable, Event, Gaussian, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
-from tacit.queries import GaussianNoise, PerturbedMinimizer, Reweighted, Session, Slot
+from tacit.queries import GaussianNoise, PerturbedMinimizer, Session, Slot
+from tacit.queries.session import Reweighted
 from tacit.queries.split_budget import gaussian_rest, least_rest
-from tacit.records import LeverageWeights
 from tacit.records.block_sums import fine_rows, float_error
+from tacit.records.reweighted import LeverageWeights
 
 Array = npt.NDArray[np.float64]
 

@@ -12,18 +12,14 @@ from tacit.erm.planning.plan import NUMBER_SHARE, PURE_SHARE, Plan, Problem, Set
 from tacit.erm.preconditioning import SecondMoment
 from tacit.privacy import Budget, Composed, Event, Relation
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
-from tacit.queries import (
-    AtMost,
-    CoveredBy,
-    Facts,
-    GaussianNoise,
+from tacit.queries import AtMost, CoveredBy, Facts, GaussianNoise, LaplaceNoise, Slot
+from tacit.queries.minimizer import (
     GaussianObjectiveNoise,
-    LaplaceNoise,
-    Slot,
     SphereObjectiveNoise,
-    exchanged,
+    least_ridge,
+    perturbed_event,
 )
-from tacit.queries.minimizer import least_ridge, perturbed_event
+from tacit.queries.rules import exchanged
 from tacit.queries.split_budget import split_epsilon, split_gaussian
 from tacit.records import Bounds
 
