@@ -140,7 +140,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
         if self.mirrored:
             return _of_photographs(shape, _FAINT * max(map(abs, self.pixel_range)), domain)
         waves = CosineWaves(grid_of(*shape[:2]), _N_WAVES)
-        maps = Scattering(shape, centred=True), GroupNormalization(_N_GROUPS), waves
+        maps = Scattering(shape, centered=True), GroupNormalization(_N_GROUPS), waves
         return chained(maps, domain)[0]
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
@@ -203,7 +203,7 @@ def _of_photographs(shape: Shape, faint: float, domain: Domain) -> Chain:
     grid, n_channels = grid_of(*shape[:2]), shape[2]
     coloured = n_channels == N_COLOURS
     colours = (OpponentColours(),) if coloured else ()
-    maps = *colours, Scattering(shape, centred=True), Logarithms(faint)
+    maps = *colours, Scattering(shape, centered=True), Logarithms(faint)
     scatterings, domain = chained(maps, domain)
     sizes = tuple(math.prod(grid) * n for n in ALIKE) * n_channels
     of_channels = _OPPONENTS if coloured else (1.0,) * n_channels

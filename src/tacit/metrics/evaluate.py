@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
+from tacit.checks import names_of_today
 from tacit.engine import release_answers
 from tacit.estimators.parameters import (
     budget_of,
@@ -38,24 +39,25 @@ from tacit.records.privacy_unit import People, n_identifiers, people_of
 from tacit.table_facts import EncodedTable
 
 
+@names_of_today
 def private_score(
-    estimator: Any,
-    rows: Any,
-    labels: Any,
+    model: Any,
+    X: Any,
+    y: Any,
     noise_multiplier: float,
     *,
     relation: Relation = Relation.ADD_REMOVE,
     label_range: tuple[float, float] | None = None,
-    people: People | None = None,
+    unit: Any = None,
     source: Source | None = None,
 ) -> Release[float]:
     """Return a noisy score of a model on records; higher is better.
 
     Parameters
     ----------
-    estimator
+    model
         A fitted classifier or regressor.
-    rows, labels
+    X, y
         The records. One that the model fails on, or with an invalid label, adds nothing.
     noise_multiplier
         Standard deviation of the noise over the sensitivity.
@@ -63,7 +65,7 @@ def private_score(
         Which data sets are neighbours.
     label_range
         The least and greatest label, for a regressor.
-    people
+    unit
         The person of each record, under ADD_REMOVE_PERSON: one record per person counts.
     source
         The randomness; a secure one by default.
@@ -79,15 +81,15 @@ def private_score(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from tacit.metrics.evaluate import private_score
+    >>> from tacit.metrics import private_score
     >>> X, y = np.array([[0.0], [1.0]] * 50), np.array([0, 1] * 50)
     >>> model = LogisticRegression().fit(X, y)
     >>> bool(-50 < private_score(model, X, y, 4.0).value < 50)
     True
     """
     statistic: Statistic
-    if is_classifier(estimator):
-        statistic = WrongAnswers(np.asarray(estimator.classes_))
+    if is_classifier(model):
+        statistic = WrongAnswers(np.asarray(model.classes_))
     elif label_range is None:
         raise ValueError("label_range is not declared; pass label_range=(low, high).")
     else:
@@ -95,7 +97,8 @@ def private_score(
         statistic = SquaredResiduals(float(low), float(high))
     query, facts = NoisySum(statistic, GaussianNoise(noise_multiplier)), plain_facts(relation)
     event = query.event(facts)
-    held = answered(estimator, rows, labels, people, relation=relation)
+    people = None if unit is None else people_of(unit)
+    held = answered(model, X, y, people, relation=relation)
     session = Session(held, facts, event, {"score": Slot(event)}, source)
     return session.release(float(np.asarray(session.ask(query, "score"))))
 

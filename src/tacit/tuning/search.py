@@ -12,8 +12,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.checks import names_of_today
 from tacit.engine import Plan, release_answers
-from tacit.estimators.parameters import budget_of, names_of_today, source_of, warn_if_weak
+from tacit.estimators.parameters import budget_of, source_of, warn_if_weak
 from tacit.noise import Source, secure_source
 from tacit.noise.selection.finite import draw_tries
 from tacit.privacy import AnyAccountant, Budget, Event, Relation
