@@ -35,7 +35,7 @@ from tacit.queries import Facts, Gradient, PerturbedMinimizer, RegularizedMinimi
 from tacit.queries.moments import LabelMoment
 from tacit.registry import Example, ModelSpec
 from tacit.testing import replay
-from tests.declared import MADE_OF_OTHERS, PROBLEMS, concrete, fit, made
+from tests.declared import MADE_OF_OTHERS, PROBLEMS, concrete, fit, made, replayed
 
 DELTA = 1e-5
 
@@ -198,10 +198,6 @@ def extended(example: Example, extreme: float) -> tuple[Any, Any]:
     """Return the records of an example and one more: as far out as one can be."""
     rows = np.vstack([example.rows, [[extreme, 0.3 * extreme, -extreme]]])
     return rows, None if example.labels is None else np.append(example.labels, example.odd[0])
-
-
-def replayed(estimator: Any, data: Any, neighbour: Any) -> int:
-    return replay(lambda records: fit(clone(estimator), *records), data, neighbour)
 
 
 @pytest.mark.parametrize("name", cases(Relation.ADD_REMOVE))

@@ -1,5 +1,4 @@
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tacit.local.messages import Question, Reason, Rejected, Report
+from tests.local.protocol_helpers import sealed
 
 TASK = bytes(range(16))
 TOKEN = bytes(range(16, 32))
@@ -22,10 +22,6 @@ def question():
 
 def report(step_bytes=4):
     return Report(TASK, 7, TOKEN, np.array([3, -4]), step_bytes).to_bytes()
-
-
-def sealed(body):
-    return body + struct.pack("<I", zlib.crc32(body))
 
 
 def reason_of(parse, data):

@@ -50,9 +50,8 @@ from tacit.records import Bounds, MemoryRecords
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of
 from tacit.records.reweighted import ClassWeights
+from tests.queries.helpers import BOUNDS, FACTS, records
 
-BOUNDS = Bounds(row_norm=1.0)
-FACTS = Facts(BOUNDS, 2, Relation.ADD_REMOVE)
 PERSON = Facts(BOUNDS, 2, Relation.ADD_REMOVE_PERSON)
 CLASSES = Bounds(row_norm=1.0, n_classes=2)
 SHARES = ClassWeights((1.0, 0.5))
@@ -60,10 +59,6 @@ SHARES = ClassWeights((1.0, 0.5))
 
 def count(multiplier: float) -> NoisySum:
     return NoisySum(Count(), GaussianNoise(multiplier))
-
-
-def records() -> MemoryRecords:
-    return MemoryRecords(np.full((50, 2), 0.5), None, BOUNDS)
 
 
 def labelled() -> MemoryRecords:

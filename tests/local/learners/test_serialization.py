@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import math
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from tacit.local import Banco, GradientDescent, PosterBanco, Tail, state_from_by
 from tacit.local.learners.banco import BancoState
 from tacit.local.learners.gradient_descent import GradientDescentState
 from tacit.local.learners.serialization import learner_from_dict
+from tests.local.protocol_helpers import sealed
 
 LEARNERS = [
     Banco(Tail(3.0, 0.25), norm=2.0, unit=5.0, averaging=1.0),
@@ -39,11 +39,6 @@ def advanced(learner, n, seed=0):
     for report in np.random.default_rng(seed).normal(size=(n, 3)) + 0.2:
         state = learner.update(state, report)
     return state
-
-
-def sealed(body):
-    """Return a body with its checksum: what only somebody who means harm would write."""
-    return body + struct.pack("<I", zlib.crc32(body))
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
