@@ -103,7 +103,7 @@ class PrivateTrainer:
     6. Dropout masks are derived from a secret key of each record. A change of buffers or frozen
        parameters stops the training.
 
-    **Assumes** what `tacit.deep.clipping.BookKeeper` assumes, that the model stores no records by
+    **Assumes** what `tacit.deep.clipping` assumes, that the model stores no records by
     itself, and that checkpoints are not copied to be resumed twice.
 
     Examples

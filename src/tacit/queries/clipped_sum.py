@@ -100,7 +100,7 @@ class ClippedSum:
         return np.asarray(records.clipped(self.clip).total())
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
+        """Return the clip's factors, by which `tacit.deep.clipping` multiplies."""
         return (self.clip.factors,)
 
 
@@ -165,7 +165,7 @@ class ClippedSumAndCount:
         return np.append(found.total(), norm * self.share * float(short.sum()))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
+        """Return the clip's factors, by which `tacit.deep.clipping` multiplies."""
         return (self.clip.factors,)
 
 

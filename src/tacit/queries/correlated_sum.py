@@ -254,7 +254,7 @@ class OrderedSum:
         return np.asarray(records.mixed(self))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
+        """Return the clip's factors, by which `tacit.deep.clipping` multiplies."""
         return (self.clip.factors,)
 
 
