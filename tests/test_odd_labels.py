@@ -21,8 +21,7 @@ from tacit.estimators.parameters import classes_of, codes_of
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.local import LocalRegressor
 from tacit.location import GeometricMedian, Mean
-from tacit.noise import Release, recording, seeded_source
-from tacit.noise.replay import Entry
+from tacit.noise import Entry, Release, recording, seeded_source
 from tacit.privacy import Accountant, Budget, Gaussian, GaussianSum, NonPrivate
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.rows_and_labels import as_labels, as_numbers

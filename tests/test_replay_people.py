@@ -14,8 +14,7 @@ import tacit.queries.gradient as gradient_module
 import tacit.queries.session as session_module
 from tacit.erm import NoisyGradient
 from tacit.linear_model import LinearRegression, LogisticRegression
-from tacit.noise import SensitivityViolation, recording
-from tacit.noise.replay import Entry
+from tacit.noise import Entry, SensitivityViolation, recording
 from tacit.privacy import Relation
 from tacit.records import MemoryRecords
 from tacit.records import grouped as person_sums_module

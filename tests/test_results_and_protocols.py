@@ -29,6 +29,7 @@ from tacit.ledger import Ledger, LedgerStatus, status
 from tacit.location import Mean
 from tacit.pate import (
     AllQueries,
+    GNMax,
     KMeansQueries,
     PATEClassifier,
     PublishedStudent,
@@ -36,7 +37,7 @@ from tacit.pate import (
     analysis,
     published,
 )
-from tacit.pate.aggregators import Aggregator, GNMax
+from tacit.pate.aggregators import Aggregator
 from tacit.privacy import Budget, PureEpsilon, Relation
 from tacit.queries import Count, Facts, GaussianNoise, NoisySum, Query, Statistic
 from tacit.records import Bounds, MemoryRecords, RowMap

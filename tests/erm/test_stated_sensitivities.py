@@ -34,11 +34,10 @@ from tacit.erm.losses import LogisticLoss, SmoothHingeLoss, SoftmaxLoss, Squared
 from tacit.erm.minimization import run_plan
 from tacit.erm.preconditioning import Preconditioner
 from tacit.erm.solvers.perturbed_objective import Perturbed, preconditioning_error, slopes_error
-from tacit.noise import Norm, recording, seeded_source
+from tacit.noise import Entry, Norm, recording, seeded_source
 from tacit.noise.bounded import Bounded
 from tacit.noise.gaussian import gaussian as gaussian_noise
 from tacit.noise.release import SEEDED
-from tacit.noise.replay import Entry
 from tacit.noise.selection.finite import select
 from tacit.privacy import Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier

@@ -12,8 +12,7 @@ import tacit
 from tacit.images import ScatteringClassifier, scattering_classifier
 from tacit.images.scattering_classifier import NETWORKS
 from tacit.linear_model import LogisticRegression
-from tacit.noise import SensitivityViolation, recording
-from tacit.noise.replay import Entry
+from tacit.noise import Entry, SensitivityViolation, recording
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.records import Bounds, MemoryRecords

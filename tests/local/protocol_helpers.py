@@ -5,13 +5,18 @@ import zlib
 
 import numpy as np
 
-from tacit.local.agreement import Agreement
-from tacit.local.client import Client
-from tacit.local.learners import Banco, state_to_bytes
-from tacit.local.messages import Rejected, Report
-from tacit.local.sanitizers import PrivUnit, SphereNoise
-from tacit.local.server import Server
-from tacit.local.subgradients import Logistic
+from tacit.local import (
+    Agreement,
+    Banco,
+    Client,
+    Logistic,
+    PrivUnit,
+    Rejected,
+    Report,
+    Server,
+    SphereNoise,
+    state_to_bytes,
+)
 
 D = 5
 

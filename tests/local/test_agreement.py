@@ -4,17 +4,20 @@ import json
 import numpy as np
 import pytest
 
-from tacit.local.agreement import Agreement
-from tacit.local.sanitizers import GaussianNoise, HalfSphere, PrivUnit, SphereNoise
-from tacit.local.sanitizers.additive import NoNoise
-from tacit.local.subgradients import (
+from tacit.local import (
     Absolute,
+    Agreement,
     Distance,
+    GaussianNoise,
+    HalfSphere,
     Hinge,
     Huber,
     Logistic,
+    PrivUnit,
+    SphereNoise,
     SumOfDistances,
 )
+from tacit.local.sanitizers.additive import NoNoise
 from tacit.privacy import Relation
 
 BASE = Agreement(Huber(1.0), SphereNoise(2.0, n_features=4, norm=2.0), 1.0, 0.25, "one")

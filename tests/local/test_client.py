@@ -9,19 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.local.agreement import Agreement
-from tacit.local.client import AlreadyAnswered, Client
-from tacit.local.messages import Question, Reason, Rejected, Report
-from tacit.local.sanitizers import HalfSphere, SphereNoise
-from tacit.local.subgradients import (
+from tacit.local import (
     Absolute,
+    Agreement,
+    AlreadyAnswered,
+    Client,
     Distance,
+    HalfSphere,
     Hinge,
     Huber,
     Logistic,
+    Question,
+    Reason,
+    Rejected,
+    Report,
+    SphereNoise,
     SumOfDistances,
-    clipped,
 )
+from tacit.local.subgradients import clipped
 from tacit.noise import recording, secure_source, seeded_source
 from tests.local.protocol_helpers import D, agreement, cap_agreement, person
 

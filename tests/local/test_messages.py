@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tacit.local.messages import Question, Reason, Rejected, Report
+from tacit.local import Question, Reason, Rejected, Report
 from tests.local.protocol_helpers import sealed
 
 TASK = bytes(range(16))

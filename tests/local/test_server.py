@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.local.learners import GradientDescent, state_to_bytes
-from tacit.local.messages import Question, Reason, Rejected, Report
-from tacit.local.sanitizers import SphereNoise
-from tacit.local.server import Accepted, Server
+from tacit.local import (
+    GradientDescent,
+    Question,
+    Reason,
+    Rejected,
+    Report,
+    Server,
+    SphereNoise,
+    state_to_bytes,
+)
+from tacit.local.server import Accepted
 from tests.local.protocol_helpers import (
     D,
     agreement,

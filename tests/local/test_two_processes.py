@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.local.client import Client
-from tacit.local.learners import Banco, state_to_bytes
-from tacit.local.messages import Reason, Rejected, Report
-from tacit.local.server import Server
+from tacit.local import Banco, Client, Reason, Rejected, Report, Server, state_to_bytes
 from tacit.noise import secure_source
 from tests.local.protocol_helpers import D, agreement, everything
 

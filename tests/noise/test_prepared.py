@@ -8,6 +8,8 @@ from scipy.stats import gamma, kstest, norm
 
 from tacit.noise import (
     Cap,
+    ReplayMismatch,
+    SensitivityViolation,
     prepare_cap,
     prepared,
     recording,
@@ -29,7 +31,6 @@ from tacit.noise.prepared import (
     reflection_margin,
     release_rows,
 )
-from tacit.noise.replay import ReplayMismatch, SensitivityViolation
 from tacit.privacy import Gaussian, NonPrivate, PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, REJECT
 

@@ -12,8 +12,7 @@ from scipy.special import ndtr
 from scipy.stats import kstest
 from sklearn.preprocessing import StandardScaler
 
-from tacit.noise import SensitivityViolation, recording
-from tacit.noise.replay import Entry
+from tacit.noise import Entry, SensitivityViolation, recording
 from tacit.preprocessing import PrivateStandardScaler
 from tacit.preprocessing.standard_scaler import Moments, moments
 from tacit.privacy import Relation

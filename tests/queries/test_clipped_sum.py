@@ -25,8 +25,8 @@ from tacit.queries.correlated_sum import (
     OrderedSum,
     TreeNoise,
 )
-from tacit.records import Bounds
-from tacit.records.splits import Sample, poisson_choice
+from tacit.records import Bounds, Sample
+from tacit.records.splits import poisson_choice
 from tacit.testing import replay
 
 FACTS = Facts(Bounds(), 0, Relation.ADD_REMOVE)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import tacit.queries.count as module
-from tacit.noise import SensitivityViolation, recording
-from tacit.noise.replay import Entry
+from tacit.noise import Entry, SensitivityViolation, recording
 from tacit.noise.stable_histogram import count_std, threshold
 from tacit.privacy import Composed, Gaussian, RareLeak, Relation
 from tacit.queries import Facts, Session, Slot

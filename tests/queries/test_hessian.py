@@ -16,8 +16,7 @@ from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw
 from tacit.erm.inference.plan import _ask_matrix, _hessian, _squares
 from tacit.erm.inference.standard_errors import Noisy, Total
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss
-from tacit.noise import Source, recording, secure_source
-from tacit.noise.replay import Entry
+from tacit.noise import Entry, Source, recording, secure_source
 from tacit.privacy import Event, Gaussian, Relation
 from tacit.queries import Facts, GaussianNoise, NoisySum, Session, Slot
 from tacit.queries.hessian import ClippedNorms, OuterProducts

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
-from tacit.noise import SensitivityViolation, recording, secure_source
-from tacit.noise.replay import Entry
+from tacit.noise import Entry, SensitivityViolation, recording, secure_source
 from tacit.privacy import ExponentialMechanism, Relation
 from tacit.queries import Facts, Quantile, Selection, Session, Slot, quantile, selection
 from tacit.queries.quantile import rank_utility

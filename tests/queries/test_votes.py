@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.noise import Norm, SensitivityViolation, recording, seeded_source
+from tacit.noise import Entry, Norm, SensitivityViolation, recording, seeded_source
 from tacit.noise.gaussian import smooth_gaussian
-from tacit.noise.replay import Entry
 from tacit.noise.selection import finite
 from tacit.privacy import Gaussian, NoisyMajority, PureEpsilon, Relation, Repeated, SmoothGaussian
 from tacit.queries import AtMost, Facts, GaussianNoise, NoisySum, Session, Slot

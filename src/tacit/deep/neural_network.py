@@ -280,7 +280,7 @@ class NeuralClassifier(ClassifierMixin, Neural):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.deep.neural_network import NeuralClassifier
+    >>> from tacit.deep import NeuralClassifier
     >>> X = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
     >>> y = X[:, 0] * X[:, 1] > 0  # no linear model tells these apart
     >>> model = NeuralClassifier(3.0, 1e-6, n_records=20_000, n_steps=200).fit(X, y)
@@ -402,7 +402,7 @@ momentum, clip, average_last, relation, accountant, random_state, verbose
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.deep.neural_network import NeuralRegressor
+    >>> from tacit.deep import NeuralRegressor
     >>> X = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
     >>> y = np.abs(X[:, 0])
     >>> told = {"label_range": (0, 1), "n_records": 20_000, "n_steps": 200}

@@ -42,7 +42,7 @@ class Domain:
 
     Examples
     --------
-    >>> from tacit.features.feature_map import Domain
+    >>> from tacit.features import Domain
     >>> Domain(("a", "b"), 9.0, ((0.0, 3.0), (-4.0, 1.0))).longest
     5.0
     """

@@ -238,7 +238,7 @@ class RandomFourierFeatures(FeatureMap):
     --------
     >>> import numpy as np
     >>> from tacit.features import GaussianKernel
-    >>> from tacit.features.fourier import RandomFourierFeatures
+    >>> from tacit.features import RandomFourierFeatures
     >>> rows = np.array([[0.0, 0.0], [0.6, 0.8]])
     >>> features = RandomFourierFeatures(GaussianKernel(1.0), 2048, seed=0).transform(rows)
     >>> np.linalg.norm(features, axis=1)

@@ -56,7 +56,7 @@ class OpponentColours(FeatureMap):
 
     Examples
     --------
-    >>> from tacit.features.images import OpponentColours
+    >>> from tacit.features import OpponentColours
     >>> OpponentColours(ranges=(0, 1)).fit([[0.0] * 3]).transform([[1.0, 1.0, 0.0]]).round(3)
     array([[ 1.155,  0.707, -0.408]])
     """
@@ -349,7 +349,7 @@ class Scattering(FeatureMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.features.images import Scattering
+    >>> from tacit.features import Scattering
     >>> features = Scattering((8, 8), ranges=(0, 1)).fit(np.zeros((1, 64)))
     >>> features.transform(np.ones((2, 64))).shape
     (2, 324)
@@ -489,7 +489,7 @@ class CosineWaves(FeatureMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.features.images import CosineWaves
+    >>> from tacit.features import CosineWaves
     >>> waves = CosineWaves((2, 2), 1).fit(np.zeros((1, 8)))  # two channels of four places
     >>> waves.transform([[0.1, 0.1, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2]])
     array([[0.6, 0.8]])

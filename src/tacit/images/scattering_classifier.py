@@ -88,7 +88,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.images.scattering_classifier import ScatteringClassifier
+    >>> from tacit.images import ScatteringClassifier
     >>> rng = np.random.default_rng(0)
     >>> images = rng.uniform(0, 0.2, (1000, 8, 8))
     >>> lines = rng.uniform(size=1000) < 0.5

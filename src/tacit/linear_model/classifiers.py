@@ -80,7 +80,7 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.classifiers import LogisticRegression
+    >>> from tacit.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((5000, 3))
     >>> y = X[:, 0] + X[:, 1] > 0
@@ -151,7 +151,7 @@ class LinearSVC(Classifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.classifiers import LinearSVC
+    >>> from tacit.linear_model import LinearSVC
     >>> X = np.random.default_rng(0).standard_normal((5000, 3))
     >>> y = X[:, 0] > 0
     >>> LinearSVC(epsilon=1.0, delta=1e-6, row_norm=2.0).fit(X, y).score(X, y) > 0.9

@@ -78,9 +78,9 @@ class Agreement:
 
     Examples
     --------
-    >>> from tacit.local.agreement import Agreement
-    >>> from tacit.local.sanitizers import PrivUnit
-    >>> from tacit.local.subgradients import Logistic
+    >>> from tacit.local import Agreement
+    >>> from tacit.local import PrivUnit
+    >>> from tacit.local import Logistic
     >>> agreement = Agreement(Logistic(), PrivUnit(epsilon=2.0, n_features=5))
     >>> agreement.question_size, agreement.report_size
     (78, 75)

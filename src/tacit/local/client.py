@@ -41,7 +41,7 @@ class AlreadyAnswered(RuntimeError):
 
     Examples
     --------
-    >>> from tacit.local.client import AlreadyAnswered
+    >>> from tacit.local import AlreadyAnswered
     >>> issubclass(AlreadyAnswered, RuntimeError)
     True
     """
@@ -86,11 +86,11 @@ class Client:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.agreement import Agreement
-    >>> from tacit.local.client import Client
-    >>> from tacit.local.messages import Question
-    >>> from tacit.local.sanitizers import PrivUnit
-    >>> from tacit.local.subgradients import Logistic
+    >>> from tacit.local import Agreement
+    >>> from tacit.local import Client
+    >>> from tacit.local import Question
+    >>> from tacit.local import PrivUnit
+    >>> from tacit.local import Logistic
     >>> agreement = Agreement(Logistic(), PrivUnit(epsilon=2.0, n_features=2))
     >>> client = Client([0.6, -0.1], 1.0, agreement)
     >>> question = Question(agreement.task, 0, np.zeros(2)).to_bytes()

@@ -34,7 +34,7 @@ class Reason(StrEnum):
 
     Examples
     --------
-    >>> from tacit.local.messages import Reason
+    >>> from tacit.local import Reason
     >>> Reason.REPLAYED.value
     'replayed'
     """
@@ -61,7 +61,7 @@ class Rejected(ValueError):
 
     Examples
     --------
-    >>> from tacit.local.messages import Question, Rejected
+    >>> from tacit.local import Question, Rejected
     >>> try:
     ...     Question.from_bytes(b"something else")
     ... except Rejected as error:
@@ -95,7 +95,7 @@ class Question:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.messages import Question
+    >>> from tacit.local import Question
     >>> data = Question(bytes(16), 7, np.array([0.5, -1.0])).to_bytes()
     >>> len(data), Question.from_bytes(data).number
     (54, 7)
@@ -161,7 +161,7 @@ class Report:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.messages import Report
+    >>> from tacit.local import Report
     >>> data = Report(bytes(16), 7, bytes(16), np.array([3, -4]), step_bytes=4).to_bytes()
     >>> len(data), Report.from_bytes(data).steps
     (63, array([ 3, -4]))

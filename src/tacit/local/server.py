@@ -78,11 +78,11 @@ class Server:
     Examples
     --------
     >>> from tacit.local import Banco
-    >>> from tacit.local.agreement import Agreement
-    >>> from tacit.local.client import Client
-    >>> from tacit.local.sanitizers import PrivUnit
-    >>> from tacit.local.server import Server
-    >>> from tacit.local.subgradients import Logistic
+    >>> from tacit.local import Agreement
+    >>> from tacit.local import Client
+    >>> from tacit.local import PrivUnit
+    >>> from tacit.local import Server
+    >>> from tacit.local import Logistic
     >>> sanitizer = PrivUnit(epsilon=2.0, n_features=2)
     >>> agreement = Agreement(Logistic(), sanitizer)
     >>> server = Server(Banco(sanitizer.tail, sanitizer.norm), agreement)

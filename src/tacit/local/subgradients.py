@@ -142,7 +142,7 @@ class Logistic(_OfAScore):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Logistic
+    >>> from tacit.local import Logistic
     >>> Logistic.pull(np.zeros(1), np.array([0.5]), 1.0, 0.0)
     array([0.25])
     """
@@ -159,7 +159,7 @@ class Hinge(_OfAScore):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Hinge
+    >>> from tacit.local import Hinge
     >>> Hinge.pull(np.zeros(1), np.array([0.5]), -1.0, 0.0)
     array([-0.5])
     """
@@ -176,7 +176,7 @@ class Absolute(_OfAScore):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Absolute
+    >>> from tacit.local import Absolute
     >>> Absolute.pull(np.zeros(1), np.array([0.5]), 3.0, 0.0)
     array([0.5])
     """
@@ -193,7 +193,7 @@ class Huber(_OfAScore):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Huber
+    >>> from tacit.local import Huber
     >>> Huber(width=2.0).pull(np.zeros(1), np.array([0.5]), 1.0, 2.0)
     array([0.25])
     """
@@ -214,7 +214,7 @@ class Distance:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Distance
+    >>> from tacit.local import Distance
     >>> Distance.pull(np.zeros(2), np.array([3.0, 4.0]), 0.0, 0.0)
     array([0.6, 0.8])
     """
@@ -235,7 +235,7 @@ class SumOfDistances:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import SumOfDistances
+    >>> from tacit.local import SumOfDistances
     >>> SumOfDistances.pull(np.zeros(2), np.array([3.0, -4.0]), 0.0, 0.0)
     array([ 1., -1.])
     """

@@ -112,7 +112,7 @@ class Mean(WithSummary, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.location.mean import Mean
+    >>> from tacit.location import Mean
     >>> X = np.random.default_rng(0).normal(3.0, 1.0, (10_000, 2))
     >>> Mean(1.0, 1e-6, row_norm=6.0, center=2.0).fit(X).location_.round(0)
     array([3., 3.])

@@ -142,7 +142,7 @@ class Median(WithSummary, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.location.median import Median
+    >>> from tacit.location import Median
     >>> ages = np.random.default_rng(0).uniform(20, 60, (5000, 1))
     >>> bool(abs(Median(1.0, bounds=(0, 120)).fit(ages).location_[0] - 40) < 2)
     True

@@ -184,7 +184,7 @@ def evaluate(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from tacit.metrics.evaluate import evaluate
+    >>> from tacit.metrics import evaluate
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (30_000, 2))
     >>> y = X[:, 0] + rng.normal(0, 0.5, 30_000) > 0

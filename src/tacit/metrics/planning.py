@@ -118,7 +118,8 @@ def plan_of_sums(
 
     Examples
     --------
-    >>> from tacit.metrics.planning import evaluation_plan, plan_of_sums
+    >>> from tacit.metrics import evaluation_plan
+    >>> from tacit.metrics.planning import plan_of_sums
     >>> from tacit.privacy import Budget
     >>> plan = evaluation_plan(Budget(0.1, 1e-6), classes=("no", "yes"))
     >>> again = plan_of_sums(plan.budget, plan.event, 64, classes=("no", "yes"))

@@ -297,7 +297,7 @@ def published(model: PATEClassifier | PATERegressor) -> PublishedStudent:
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from tacit.pate import PATEClassifier
-    >>> from tacit.pate.published_student import published
+    >>> from tacit.pate import published
     >>> rng = np.random.default_rng(0)
     >>> X, pool = rng.standard_normal((2000, 2)), rng.standard_normal((100, 2))
     >>> line = LogisticRegression()

@@ -293,7 +293,7 @@ class Session:
     >>> import numpy as np
     >>> from tacit.privacy import Gaussian, Relation
     >>> from tacit.queries import Count, Facts, GaussianNoise, NoisySum, Slot
-    >>> from tacit.queries.session import Session
+    >>> from tacit.queries import Session
     >>> from tacit.records import Bounds, MemoryRecords
     >>> bounds = Bounds(row_norm=1.0)
     >>> records = MemoryRecords(np.zeros((100, 2)), None, bounds)

@@ -42,7 +42,7 @@ def write_audit(path: str | os.PathLike[str], audit: Audit) -> None:
     >>> from tacit.audit import Audit
     >>> from tacit.audit.results import Finding
     >>> from tacit.privacy import Budget
-    >>> from tacit.report.pages import write_audit
+    >>> from tacit.report import write_audit
     >>> found = Audit("a sum", Budget(1.0, 1e-6), 0.05, (Finding("by hand", 0.8, "nothing"),))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_audit(pathlib.Path(folder) / "a.html", found)
@@ -150,7 +150,7 @@ def write_ledger(path: str | os.PathLike[str], ledger: Ledger) -> None:
     >>> import pathlib, tempfile
     >>> from tacit.ledger import Ledger
     >>> from tacit.privacy import Budget
-    >>> from tacit.report.pages import write_ledger
+    >>> from tacit.report import write_ledger
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger.create(pathlib.Path(folder) / "a.ledger", Budget(1.0))
     ...     write_ledger(pathlib.Path(folder) / "a.html", ledger)

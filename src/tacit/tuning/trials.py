@@ -48,7 +48,7 @@ class HeldOut:
 
     Examples
     --------
-    >>> from tacit.tuning.trials import HeldOut
+    >>> from tacit.tuning import HeldOut
     >>> HeldOut(0.2).share
     0.2
     """
@@ -75,7 +75,7 @@ class PublicScore:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.tuning.trials import PublicScore
+    >>> from tacit.tuning import PublicScore
     >>> PublicScore(np.ones((3, 2)), [0, 1, 1]).share
     0.0
     """

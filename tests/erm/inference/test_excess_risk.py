@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit.erm import Objective
 from tacit.erm.inference.estimator_law import PerturbedMinimizerLaw
 from tacit.erm.inference.shrinkage import _spread, expected_risk
 from tacit.erm.losses import LogCoshLoss, LogisticLoss
-from tacit.erm.objective import Objective
 from tacit.erm.planning.plan import TYPICAL_SPECTRUM
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.records import Bounds

@@ -10,8 +10,7 @@ import pytest
 
 import tacit.erm.mechanisms.noisy_gradient as noisy_gradient
 import tacit.erm.mechanisms.objective_perturbation.mechanism as objective_perturbation
-from tacit.erm import NoisyGradient, Objective, ObjectivePerturbation, Problem
-from tacit.erm.constraints import L2Ball
+from tacit.erm import L2Ball, NoisyGradient, Objective, ObjectivePerturbation, Problem
 from tacit.erm.inference.estimator_law import DescentLaw, Law, PerturbedMinimizerLaw
 from tacit.erm.inference.shrinkage import can_shrink, shrunk
 from tacit.erm.losses import HingeLoss, LogCoshLoss, LogisticLoss, Loss, SoftmaxLoss

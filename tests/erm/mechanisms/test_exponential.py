@@ -12,8 +12,7 @@ import pytest
 from tacit.erm import Objective, Problem, PublicCandidates, QuantileOnALine, minimize
 from tacit.erm.losses import LogisticLoss, QuantileLoss
 from tacit.erm.minimization import run_plan
-from tacit.noise import recording
-from tacit.noise.replay import Entry
+from tacit.noise import Entry, recording
 from tacit.privacy import Budget, Relation
 from tacit.queries import Facts, Quantile
 from tacit.queries.quantile import rank_utility

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from tacit.erm import NotCertified, Objective
 from tacit.erm.losses import (
     HuberLoss,
     LogisticLoss,
@@ -17,9 +18,8 @@ from tacit.erm.losses import (
     SoftmaxLoss,
     SquaredLoss,
 )
-from tacit.erm.objective import Objective
 from tacit.erm.solvers import certified as minimizer
-from tacit.erm.solvers.certified import NotCertified, minimize_certified, minimize_exactly
+from tacit.erm.solvers.certified import minimize_certified, minimize_exactly
 from tacit.erm.solvers.perturbed_objective import Perturbed
 from tacit.records import Bounds, MemoryRecords
 

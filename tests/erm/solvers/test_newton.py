@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tacit.erm import Objective
 from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
-from tacit.erm.objective import Objective
 from tacit.erm.solvers import certified as newton_module
 from tacit.erm.solvers.certified import minimize_certified, newton
 from tacit.erm.solvers.perturbed_objective import Perturbed

@@ -64,7 +64,7 @@ class GaussianNoise(Sanitizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.sanitizers.additive import GaussianNoise
+    >>> from tacit.local import GaussianNoise
     >>> sanitizer = GaussianNoise(epsilon=1.0, delta=1e-5, n_features=10)
     >>> round(sanitizer.noise_std, 4)
     7.4613
@@ -160,7 +160,7 @@ class SphereNoise(Sanitizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.sanitizers.additive import SphereNoise
+    >>> from tacit.local import SphereNoise
     >>> sanitizer = SphereNoise(epsilon=1.0, n_features=100)
     >>> round(sanitizer.rms_norm)
     201

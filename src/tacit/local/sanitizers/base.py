@@ -244,7 +244,7 @@ def sanitizer_from_dict(record: Mapping[str, Any]) -> Sanitizer:
 
     Examples
     --------
-    >>> from tacit.local.sanitizers import HalfSphere
+    >>> from tacit.local import HalfSphere
     >>> from tacit.local.sanitizers.base import sanitizer_from_dict
     >>> sanitizer = HalfSphere(1.0, n_features=3)
     >>> sanitizer_from_dict(sanitizer.to_dict()) == sanitizer

@@ -92,7 +92,7 @@ class Ahead:
     Examples
     --------
     >>> from tacit.noise.gaussian import GaussianLaw
-    >>> from tacit.noise.source import secure_source
+    >>> from tacit.noise import secure_source
     >>> from tacit.noise.exact.lattice import Ahead
     >>> Ahead(1000, GaussianLaw(), secure_source()).n_coordinates
     1000
